@@ -237,16 +237,12 @@ fn accepted(
 fn head(review: &Review) -> Option<CommitSha> {
     match &review.phase {
         Phase::Approved(approval) => approval.commit.clone(),
+        Phase::Reviewing(open) => open.head.clone(),
         Phase::Awaiting { .. }
-        | Phase::Reviewing(_)
         | Phase::Fixing { .. }
         | Phase::Addressed { .. }
         | Phase::Escalated(_)
-        | Phase::Closed(_) => review
-            .commit
-            .as_ref()
-            .or(review.declared_head.as_ref())
-            .cloned(),
+        | Phase::Closed(_) => review.commit.clone(),
     }
 }
 

@@ -137,6 +137,8 @@ pub enum ThreadMode {
 pub struct GatePolicy {
     /// Whether an approval without any recorded validation command is refused.
     pub require_validation: bool,
+    /// Whether an approval that names no commit is refused.
+    pub require_head: bool,
     /// Commands that must be recorded as passing, besides those the request names.
     pub validation_commands: Vec<String>,
 }

@@ -133,6 +133,7 @@ impl Outgoing<'_> {
             return match posting.compose().map_err(|error| self.failed(id, &error))? {
                 Composed::Ready(checked) => {
                     self.warn(checked.warnings());
+                    self.notes.extend(checked.no_diff().map(no_diff));
                     self.dry(id, &checked, at)
                 }
                 Composed::SentBefore(before) => self.before(id, &before),
@@ -145,6 +146,7 @@ impl Outgoing<'_> {
             PostedMessage::SentBefore(before) => return self.before(id, &before),
         };
         self.warn(checked.warnings());
+        self.notes.extend(checked.no_diff().map(no_diff));
         let mut posted = Posted::new(id, "written", Some(&path));
         if let MessagePacket::New(new) = checked.packet() {
             posted.packet = Some(new.path.to_string());
@@ -473,6 +475,14 @@ fn exit_of(code: Code) -> Exit {
         Code::IdCollision => Exit::Failed,
         _ => Exit::InvalidMessage,
     }
+}
+
+/// What an author is told whose request does not say what differs.
+fn no_diff(why: &str) -> (&'static str, String) {
+    (
+        "no_diff_digest",
+        format!("the request does not say what differs: {}", escaped(why)),
+    )
 }
 
 fn cannot_read(error: &std::io::Error) -> Failure {

@@ -6,7 +6,7 @@ use message_schema::body::ReviewAddressed;
 use super::context::{MessageContext, Ruling};
 use super::lookup;
 use crate::parts::review::Review;
-use crate::words::phase::{Addressed, Phase};
+use crate::words::phase::{Addressed, Heads, Phase};
 use crate::words::record::ReviewStep;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 
@@ -41,6 +41,7 @@ pub(super) fn decide(
     let report = Addressed {
         findings: body.addressed_finding_ids.clone(),
         touched_files: body.touched_files.clone(),
+        newer_heads: Heads::default(),
     };
     let step = ReviewStep {
         commit: Some(

@@ -82,19 +82,18 @@ impl Rejection {
         message: &Message,
         file: &FileName,
     ) -> Self {
+        let field = message.packet_field().unwrap_or("findings_packet");
         let path = message.packet_path();
-        let path = path
-            .as_ref()
-            .map_or("findings_packet", |path| path.as_str());
+        let path = path.as_ref().map_or(field, |path| path.as_str());
         let place = match message.read_body() {
-            ReadBody::Mapping(body) => Some(place_in(body, "findings_packet")),
+            ReadBody::Mapping(body) => Some(place_in(body, field)),
             ReadBody::Unread | ReadBody::Malformed(_) => None,
         };
         let violation = ReportedViolation {
             message: format!("the packet `{path}` belongs to another user than its sender"),
             line: place.map(|place| place.line),
             column: place.map(|place| place.column),
-            field: Some("body.findings_packet".to_owned()),
+            field: Some(format!("body.{field}")),
             found: Some(format!("uid {found}")),
             expected: Some(format!("uid {expected}, or the daemon's")),
             fix: Some(

@@ -1,5 +1,6 @@
 //! What a command prints: text for people, and for programs one envelope that is the same everywhere.
 
+use std::borrow::Cow;
 use std::io::Write as _;
 
 use message_schema::line::escaped;
@@ -23,7 +24,7 @@ pub(super) struct CommandOutput<T> {
 #[derive(Debug, Serialize)]
 pub(super) struct Alert {
     /// In snake_case, stable.
-    code: &'static str,
+    code: Cow<'static, str>,
     message: String,
 }
 
@@ -78,9 +79,9 @@ impl<T: Serialize> CommandOutput<T> {
     }
 
     /// Adds something that should be known.
-    pub(super) fn alert(&mut self, code: &'static str, message: impl Into<String>) {
+    pub(super) fn alert(&mut self, code: impl Into<Cow<'static, str>>, message: impl Into<String>) {
         self.alerts.push(Alert {
-            code,
+            code: code.into(),
             message: message.into(),
         });
     }

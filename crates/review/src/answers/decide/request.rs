@@ -3,12 +3,12 @@
 use message_schema::Code;
 use message_schema::body::{ReviewRequest, RunTrigger};
 use message_schema::id::{CommitSha, FindingId};
-use message_schema::limit::Rounds;
 
 use super::context::{MessageContext, Ruling};
 use super::{limits, lookup};
 use crate::parts::pulls::Pull;
 use crate::parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, Review};
+use crate::words::alert::Alert;
 use crate::words::deadline::patience;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{
@@ -52,17 +52,19 @@ pub(super) fn decide(
     if let Some(named) = &body.supersedes_message_id
         && opens_round
     {
-        let round = ruling.step.round;
-        let warning = format!(
-            "supersedes_message_id: `{named}` is not open; the request opens round {round}"
-        );
-        ruling.warnings.push(warning);
+        ruling.alerts.push(Alert::NothingSuperseded {
+            named: named.clone(),
+            round: ruling.step.round,
+        });
     }
     if body.run_trigger == Some(RunTrigger::Verify) && !request.is_verify_run() {
-        let author = &key.author;
-        ruling.warnings.push(format!(
-            "run_trigger: verify is ignored: settled.toml does not name `{author}` in handoff.verify_agents"
-        ));
+        ruling.alerts.push(Alert::RunTriggerIgnored {
+            author: key.author.clone(),
+        });
+    }
+    // The reviewer is told in its brief.
+    if let Phase::Reviewing(open) = &mut ruling.step.phase {
+        open.alerts.clone_from(&ruling.alerts);
     }
     Ok(ruling)
 }
@@ -134,8 +136,10 @@ impl Request<'_> {
 
     fn first_of_generation(&self, number: u8, round: u32, reported: Reported<'_>) -> Ruling {
         let allowed = self.context.policy.rounds;
-        let (rounds, warnings) = match self.body.max_rounds {
-            Some(asked) if asked > allowed => (allowed, vec![clamped(asked, allowed)]),
+        let (rounds, alerts) = match self.body.max_rounds {
+            Some(asked) if asked > allowed => {
+                (allowed, vec![Alert::RoundsLimited { asked, allowed }])
+            }
             Some(asked) => (asked, Vec::new()),
             None => (allowed, Vec::new()),
         };
@@ -143,7 +147,7 @@ impl Request<'_> {
             opens: Some(Generation { number, rounds }),
             ..self.open_round(round, reported, None)
         };
-        Ruling { step, warnings }
+        Ruling { step, alerts }
     }
 
     /// Opens the threads a fix pull request is to fix. Below P1 and without blocking they are
@@ -155,9 +159,10 @@ impl Request<'_> {
             .tasks()
             .find(|task| task.id.as_str() == named.trim());
         let Some(task) = task.filter(|task| task.target == self.key.author) else {
-            let author = &self.key.author;
-            let warning = format!("handoff_ref: no task `{named}` was handed off to `{author}`");
-            return ruling.warnings.push(warning);
+            return ruling.alerts.push(Alert::HandoffRefUnknown {
+                named: named.to_owned(),
+                author: self.key.author.clone(),
+            });
         };
         ruling.step.fixes = Some(task.id.clone());
         for finding in &task.findings {
@@ -246,7 +251,7 @@ impl Request<'_> {
         self.check_reviews_left(Some(review))?;
         Ok(Ruling {
             step: self.open_round(round, Reported::in_review(review), addressed),
-            warnings: Vec::new(),
+            alerts: Vec::new(),
         })
     }
 
@@ -280,7 +285,7 @@ impl Request<'_> {
         };
         Ok(Ruling {
             step: ReviewStep::to(self.key, review.round, Phase::Reviewing(new)),
-            warnings: Vec::new(),
+            alerts: Vec::new(),
         })
     }
 
@@ -317,6 +322,7 @@ impl Request<'_> {
             starts: 0,
             head,
             newer_heads,
+            alerts: Vec::new(),
             validation_commands: body.validation_commands.clone(),
             addressed,
             verify_run: self.is_verify_run(),
@@ -511,8 +517,4 @@ fn replaced_too_often(open: &Invocation) -> Fault {
     .field("body.supersedes_message_id")
     .expected(format!("at most {SUPERSESSIONS} replacements in a round"))
     .fix("wait for the response")
-}
-
-fn clamped(asked: Rounds, allowed: Rounds) -> String {
-    format!("max_rounds: {asked} was asked for, this project allows {allowed}")
 }

@@ -135,9 +135,9 @@ fn a_task_of_another_agent_or_of_nobody_has_no_effect() {
         unreachable!()
     };
     assert!(
-        accepted.warnings[0].contains("handoff_ref"),
+        accepted.alerts[0].to_string().contains("handoff_ref"),
         "{:?}",
-        accepted.warnings
+        accepted.alerts
     );
     assert!(
         table

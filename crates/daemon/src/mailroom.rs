@@ -1,6 +1,7 @@
 //! Takes each message through all its steps on one page: found, judged, committed to the ledger, delivered by the spool.
 //! `events` handles everything besides messages, and `fairness` says whose turn it is.
 
+pub mod accept_ledger;
 mod events;
 mod fairness;
 mod housekeeping;
@@ -11,11 +12,12 @@ mod runs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use message_schema::id::AgentName;
 use review::{EventRecord, Judgement, Record, State};
 use rustix::fs::Mode;
-use spool::{Disk, FileName, Layout, Os, Recovery, Spool, SpoolError};
+use spool::{Disk, FileName, Layout, Opened, Os, Recovery, Spool, SpoolError};
 use workspace::clock::Moment;
 use workspace::config::{Config, ConfigError};
 use workspace::error::chain;
@@ -93,12 +95,19 @@ impl Mailroom {
 
     /// Opens the workspace through another disk, for tests that cut its power.
     pub fn open_on(root: &Path, disk: Arc<dyn Disk>) -> Result<(Self, Recovery), MailroomError> {
+        Self::open_by(root, |index| Spool::resume(root, disk, index))
+    }
+
+    fn open_by(
+        root: &Path,
+        open: impl FnOnce(&mut LedgerIndex) -> Result<Opened, SpoolError>,
+    ) -> Result<(Self, Recovery), MailroomError> {
         let config = Config::load(root)?;
         if !config.users().is_empty() {
             keep_apart(root)?;
         }
         let mut index = LedgerIndex::default();
-        let mut opened = Spool::resume(root, disk, &mut index)?;
+        let mut opened = open(&mut index)?;
         opened
             .spool
             .limit_segments(config.ledger.segment_mib * 1024 * 1024);
@@ -148,10 +157,10 @@ impl Mailroom {
             }
             tracing::warn!(error = %chain(&error), "an outbox cannot be listed; it is tried again");
         }
+        self.docket.forget_gone();
         self.check_alert_conditions();
         self.waits.any_orders = true;
-        // An earlier mark stands: newer files put the look for takes off no longer.
-        self.waits.takes.get_or_insert(self.docket.intake.mark());
+        self.expect_takes();
         self.meter.took(TimedTask::Sweep, began);
         Ok(())
     }
@@ -171,6 +180,11 @@ impl Mailroom {
         }
         self.docket.reconfigure(&self.config, agents.into());
         Ok(())
+    }
+
+    /// Ends each batch after so much time of judging; until this is called only the size of a batch is limited.
+    pub fn limit_batch_time(&mut self, limit: Duration) {
+        self.docket.batch_time_max = limit;
     }
 
     /// Notes what the watcher saw of a file.
@@ -208,7 +222,7 @@ impl Mailroom {
         self.delivered(&before, &mut pass);
 
         self.commit(batch, &mut pass)?;
-        if self.is_turn_of_takes() {
+        if self.is_turn_of_takes(moment) {
             self.hear_takes(moment, &mut pass)?;
         }
         if let Some(orders) = self.whose_turn(orders, moment) {

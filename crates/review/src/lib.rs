@@ -46,9 +46,9 @@ pub use parts::pulls::Pull;
 pub use parts::rank::{Rank, messages_max};
 pub use parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review};
 pub use parts::state::State;
-pub use words::alert::{Alert, Late, ToldAlert};
+pub use words::alert::{Alert, Late, NoClaim, ToldAlert};
 pub use words::deadline::{Deadline, patience};
-pub use words::event::{Act, Event, PersonsDecision, PullAction, PullEvent, Which};
+pub use words::event::{Act, Event, LedgerAccepted, PersonsDecision, PullAction, PullEvent, Which};
 pub use words::key::{ReviewKey, TaskId};
 pub use words::pair::machine::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
 pub use words::pair::record::{
@@ -61,12 +61,13 @@ pub use words::phase::{
     STARTS_MAX, SUPERSESSIONS, Side,
 };
 pub use words::policy::{
-    FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, MessagesPerHour, OpenReviews, Policy,
-    Profile, Role, RuntimeClock, ThreadMode,
+    FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, LateFindings, MessagesPerHour,
+    OpenReviews, Policy, Profile, Role, RuntimeClock, ThreadMode,
 };
 pub use words::record::{
     Accepted, ContentDigest, DaemonMessage, DeclinedEvent, Duplicate, EventRecord, Generation,
-    Happened, Judgement, Notice, Record, RefusalCost, RefusedMessage, ReviewStep, Says,
+    Happened, Judgement, Notice, RULES, RULES_BEFORE_VERSIONS, Record, RefusalCost, RefusedMessage,
+    ReviewStep, Says,
 };
 pub use words::refusal::{Clause, Costs, Fault, Refusal};
 pub use words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};

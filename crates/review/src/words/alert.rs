@@ -1,10 +1,11 @@
 //! What the daemon changed, limited or saw when it accepted a message. Nothing of it refuses the message; both sides are
 //! told of it. Each alert has its code and its sentence here and nowhere else.
 
-use message_schema::id::{AgentName, CommitSha, FindingId, MessageId};
+use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber};
 use message_schema::limit::Rounds;
 use serde::{Deserialize, Serialize};
 
+use crate::words::key::TaskId;
 use crate::words::refusal::Clause;
 
 /// One thing that was changed, limited or seen.
@@ -30,12 +31,10 @@ pub enum Alert {
         /// The agent.
         author: AgentName,
     },
-    /// `handoff_ref` names no task of the author's.
-    HandoffRefUnknown {
-        /// The task it names.
-        named: String,
-        /// The author.
-        author: AgentName,
+    /// `handoff_ref` claims no task.
+    HandoffRefIgnored {
+        /// Why not.
+        why: NoClaim,
     },
     /// `addressed_finding_ids` names a finding that the review does not have.
     FindingUnknown {
@@ -89,8 +88,51 @@ pub enum Alert {
 pub enum Late {
     /// It is outside the files the author touched, and does not say what introduced it.
     OutsideTouched,
-    /// In a fix pull request only a P0 can still block.
-    InFix,
+    /// In the files of a fix pull request's task only a P0 can still block.
+    InTask,
+}
+
+/// Why a request claims no task.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoClaim {
+    /// No such task was handed off to the author.
+    NoTask {
+        /// The task it names.
+        named: String,
+        /// The author.
+        author: AgentName,
+    },
+    /// Another pull request claims it.
+    Elsewhere {
+        /// The pull request.
+        pr: PrNumber,
+        /// The task.
+        task: TaskId,
+    },
+    /// The review claims another task.
+    Another {
+        /// That task.
+        task: TaskId,
+    },
+    /// It is not the first request of its review.
+    NotFirst,
+}
+
+impl std::fmt::Display for NoClaim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoTask { named, author } => {
+                write!(f, "no task `{named}` was handed off to `{author}`")
+            }
+            Self::Elsewhere { pr, task } => write!(
+                f,
+                "pull request {pr} claims `{task}`, until it is closed without a merge"
+            ),
+            Self::Another { task } => write!(f, "this review claims `{task}` already"),
+            Self::NotFirst => f.write_str("only the first request of a review claims a task"),
+        }
+    }
 }
 
 impl Alert {
@@ -100,7 +142,7 @@ impl Alert {
             Self::RoundsLimited { .. } => "rounds_limited",
             Self::NothingSuperseded { .. } => "nothing_superseded",
             Self::RunTriggerIgnored { .. } => "run_trigger_ignored",
-            Self::HandoffRefUnknown { .. } => "handoff_ref_unknown",
+            Self::HandoffRefIgnored { .. } => "handoff_ref_ignored",
             Self::FindingUnknown { .. } => "finding_unknown",
             Self::FindingDeferred { .. } => "finding_deferred",
             Self::OtherCommit { .. } => "other_commit",
@@ -118,7 +160,7 @@ impl Alert {
             Self::RoundsLimited { .. }
             | Self::NothingSuperseded { .. }
             | Self::RunTriggerIgnored { .. }
-            | Self::HandoffRefUnknown { .. }
+            | Self::HandoffRefIgnored { .. }
             | Self::OtherCommit { .. }
             | Self::ApprovalStale { .. }
             | Self::ApprovalUnbound
@@ -144,10 +186,7 @@ impl std::fmt::Display for Alert {
                 f,
                 "run_trigger: verify is ignored: settled.toml does not name `{author}` in handoff.verify_agents"
             ),
-            Self::HandoffRefUnknown { named, author } => write!(
-                f,
-                "handoff_ref: no task `{named}` was handed off to `{author}`"
-            ),
+            Self::HandoffRefIgnored { why } => write!(f, "handoff_ref: {why}"),
             Self::FindingUnknown { thread } => write!(
                 f,
                 "addressed_finding_ids names `{thread}`, which is no finding of this review"
@@ -157,8 +196,8 @@ impl std::fmt::Display for Alert {
                     Late::OutsideTouched => {
                         "lies in no file the author touched, and does not say what introduced it"
                     }
-                    Late::InFix => {
-                        "and in a fix pull request only a P0 can still block; it is left to the maintainer"
+                    Late::InTask => {
+                        "and in the files of a fix pull request's task only a P0 can still block; it is left to the maintainer"
                     }
                 };
                 write!(f, "`{thread}` is deferred: it is new in round {round}, {why}")

@@ -17,6 +17,13 @@ use crate::words::phase::{CloseReason, EscalationReason, Phase};
 use crate::words::task::Handoff;
 use crate::words::thread::Thread;
 
+/// The version of the rules, which every record names. Raise it with every change by which the same message or event is
+/// decided otherwise on the same state.
+pub const RULES: u32 = 2;
+
+/// The version of the rules that decided a record that names none: those of settled 0.1.
+pub const RULES_BEFORE_VERSIONS: u32 = 1;
+
 /// One decision, as the ledger keeps it. There it is flat, one word for each of the five it can be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, from = "FlatRecord")]
@@ -371,9 +378,12 @@ pub struct ReviewStep {
     /// Whether a person gives the review back to the agents with this step.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub given_back: bool,
-    /// The task whose findings this pull request is to fix, when the step opens its first review.
+    /// The task the pull request claims with this step.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fixes: Option<TaskId>,
+    /// Whether the pull request gives its task up, because it was closed without a merge.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub gives_up_task: bool,
 }
 
 fn is_zero(number: &u8) -> bool {
@@ -393,6 +403,7 @@ impl ReviewStep {
             granted: 0,
             given_back: false,
             fixes: None,
+            gives_up_task: false,
         }
     }
 }

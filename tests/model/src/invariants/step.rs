@@ -235,7 +235,8 @@ fn happen(
         | Event::Turns { .. }
         | Event::Started(_)
         | Event::Failed { .. }
-        | Event::Pair(_) => {
+        | Event::Pair(_)
+        | Event::LedgerAccepted(_) => {
             falls(Some(&was.review), &now.review)?;
             let (before, after) = (was.review.deadline(), now.review.deadline());
             let is_renewed = matches!(

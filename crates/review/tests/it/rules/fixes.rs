@@ -237,7 +237,13 @@ fn one_pull_request_claims_a_task_until_it_is_closed_without_a_merge() {
         table
             .last_record()
             .accepted()
-            .map(|accepted| accepted.alerts.iter().map(ToString::to_string).collect())
+            .map(|accepted| {
+                accepted
+                    .alerts
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+            })
             .unwrap_or_default()
     };
     let claims = |table: &Table| {

@@ -75,10 +75,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         reviewers,
         at,
     }) = &args.command;
-    let (books, _) = LedgerIndex::read(context.workspace()?)
+    let (index, _) = LedgerIndex::read(context.workspace()?)
         .map_err(|error| Failure::new(Exit::Failed, &error))?;
     let asked = at.asked(pr.clone(), repo.clone(), reviewers.clone());
-    let verdict = at.judge(books.state(), &asked)?;
+    let verdict = at.judge(index.state(), &asked)?;
     at.answer(verdict, &asked, context)
 }
 

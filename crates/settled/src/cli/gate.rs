@@ -204,7 +204,7 @@ impl At {
                 context.command(&format!("reopen {} --reviewer {reviewer}{repo}", asked.pr))
             }
             // Only another request can lead to another approval, and that is its author's to send.
-            Reason::Unbound | Reason::OtherCommit | Reason::Stale => {
+            Reason::Unbound | Reason::OtherCommit | Reason::Abbreviated | Reason::Stale => {
                 let words = format!(
                     "send review_request --to {reviewer} --pr {}{repo} --declared-head {} --branch BRANCH \
                      --diff-summary TEXT",

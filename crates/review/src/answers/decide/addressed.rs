@@ -19,7 +19,7 @@ pub(super) fn decide(
         Err(in_review(
             vec![fault],
             key,
-            review.legal_next(key),
+            context.state.legal_next(key, review),
             Costs::Nothing,
         ))
     };

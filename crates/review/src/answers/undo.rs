@@ -142,6 +142,8 @@ impl Undo {
             | Event::Turns { .. }
             | Event::Started(_)
             | Event::Failed { .. }
+            | Event::Observed { .. }
+            | Event::Ran { .. }
             | Event::Person(_)
             | Event::LedgerAccepted(_) => {}
         }

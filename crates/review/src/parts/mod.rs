@@ -3,6 +3,7 @@
 
 pub(crate) mod admission;
 pub(crate) mod duplicate;
+pub(crate) mod evidence;
 pub(crate) mod gate;
 pub(crate) mod handoff;
 pub(crate) mod isolated;

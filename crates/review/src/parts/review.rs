@@ -13,6 +13,7 @@ use crate::words::deadline::Deadline;
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::pair::state::RunState;
 use crate::words::phase::{CloseReason, Closer, Phase, Side};
+use crate::words::reading::ReadingState;
 use crate::words::thread::Thread;
 
 /// Reviews of a fix pull request over its life, over all its reviewers: a fix
@@ -61,6 +62,9 @@ pub struct Review {
     /// The task this pull request is to fix, if it is a fix pull request.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fixes: Option<TaskId>,
+    /// What the round's reviewer is to read, and what was seen of that.
+    #[serde(default)]
+    pub reading: ReadingState,
 }
 
 impl Review {

@@ -10,6 +10,7 @@ use message_schema::limit::{RuntimeBudget, TurnBudget};
 use serde::{Deserialize, Serialize};
 
 use crate::words::key::ReviewKey;
+use crate::words::reading::ApprovalEvidence;
 use crate::words::refusal::Clause;
 
 /// Responses that may be refused for what they say, per round.
@@ -196,6 +197,12 @@ pub struct Approval {
     /// The clauses of the gate it breaks; only the advisory profile lets it.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub broken: BTreeSet<Clause>,
+    /// What it rests on; an approval by rule or by a person rests on no response.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evidence: Option<Box<ApprovalEvidence>>,
+    /// Who approved, where a person did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub by_person: Option<String>,
 }
 
 impl Approval {
@@ -208,6 +215,8 @@ impl Approval {
             stale: false,
             by_rule: false,
             broken: BTreeSet::new(),
+            evidence: None,
+            by_person: None,
         }
     }
 
@@ -380,6 +389,19 @@ impl Phase {
             Self::Awaiting { .. }
             | Self::Fixing { .. }
             | Self::Approved(_)
+            | Self::Escalated(_)
+            | Self::Closed(_) => None,
+        }
+    }
+
+    /// The commit that is approved, where one is.
+    pub fn approved_commit(&self) -> Option<&CommitSha> {
+        match self {
+            Self::Approved(approval) => approval.commit.as_ref(),
+            Self::Awaiting { .. }
+            | Self::Reviewing(_)
+            | Self::Fixing { .. }
+            | Self::Addressed { .. }
             | Self::Escalated(_)
             | Self::Closed(_) => None,
         }

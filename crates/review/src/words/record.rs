@@ -13,6 +13,7 @@ use crate::words::event::Event;
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::pair::record::PairStanding;
 use crate::words::phase::{CloseReason, EscalationReason, Phase};
+use crate::words::reading::ReadingStep;
 use crate::words::task::Handoff;
 use crate::words::thread::Thread;
 
@@ -377,6 +378,9 @@ pub struct ReviewStep {
     /// The task whose findings this pull request is to fix, when the step opens its first review.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fixes: Option<TaskId>,
+    /// What it adds to what is known of the reading.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reading: Option<Box<ReadingStep>>,
 }
 
 fn is_zero(number: &u8) -> bool {
@@ -396,6 +400,7 @@ impl ReviewStep {
             granted: 0,
             given_back: false,
             fixes: None,
+            reading: None,
         }
     }
 }

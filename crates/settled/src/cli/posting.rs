@@ -307,7 +307,10 @@ impl Outgoing<'_> {
             });
         }
         let code = report.refused;
-        let exit = if code == Code::QualityGateViolation {
+        let exit = if matches!(
+            code,
+            Code::QualityGateViolation | Code::ApprovalWithoutEvidence
+        ) {
             Exit::GateRefused
         } else if code == Code::IdCollision {
             Exit::Failed

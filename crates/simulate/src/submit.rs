@@ -1,5 +1,6 @@
 //! Hands a file to the judge without a disk, along the daemon's own path, and lists the resulting facts.
 
+use judgement::rejection::Rejection;
 use judgement::{Ids, Judge, Refused, Stop, Submission};
 use message_schema::Message;
 use message_schema::id::AgentName;
@@ -58,9 +59,7 @@ pub(super) fn submit(
     ids: Ids<'_>,
 ) -> (Judgement, Vec<Fact>) {
     let refuse = |message: Option<&Message>, stop: Stop, ids| {
-        let refused = judge.refuse(submission.outbox, message, *stop.rejection, ids);
-        let facts = refusal_facts(&refused);
-        (Judgement::Refused(refused.record), facts)
+        refused(judge.refuse(submission.outbox, message, *stop.rejection, ids))
     };
     let read = match judgement::read(submission) {
         Ok(read) => read,
@@ -74,7 +73,6 @@ pub(super) fn submit(
             let validators = decided.warnings.iter();
             facts
                 .extend(validators.map(|warning| facts::violation(&warning.reported(&file), None)));
-            facts.extend(rules_warnings(&judgement, decided.warnings.len()));
             (judgement, facts)
         }
         Err(stop) => refuse(Some(&read.message), stop, ids),
@@ -99,6 +97,18 @@ pub(super) fn by_itself(text: &[u8]) -> Vec<Fact> {
     verdict.into_iter().chain(told).collect()
 }
 
+/// Refuses a message for which its outbox has no room among those that wait.
+pub(super) fn unheld(judge: Judge<'_>, outbox: &AgentName, ids: Ids<'_>) -> (Judgement, Vec<Fact>) {
+    let found = file(outbox, 0, bytes(b""));
+    let rejection = Rejection::too_many_waiting(&found.file);
+    refused(judge.refuse(outbox, None, rejection, ids))
+}
+
+fn refused(refused: Refused) -> (Judgement, Vec<Fact>) {
+    let facts = refusal_facts(&refused);
+    (Judgement::Refused(refused.record), facts)
+}
+
 fn refusal_facts(refused: &Refused) -> Vec<Fact> {
     let rejection = &refused.rejection;
     let violations = rejection.violations.iter().enumerate();
@@ -107,16 +117,4 @@ fn refusal_facts(refused: &Refused) -> Vec<Fact> {
         .collect();
     list.extend(facts::cost(&refused.record));
     list
-}
-
-/// The warnings of the review's rules; those of the validator stand behind them.
-fn rules_warnings(judgement: &Judgement, validators: usize) -> Vec<Fact> {
-    let Judgement::Accepted(accepted) = judgement else {
-        return Vec::new();
-    };
-    let count = accepted.warnings.len().saturating_sub(validators);
-    accepted.warnings[..count]
-        .iter()
-        .map(|warning| Fact::note(format!("warning: {warning}")))
-        .collect()
 }

@@ -28,7 +28,8 @@ pub use wire::WireResponse;
 
 use self::assignment::{Assignment, held_blockers};
 use review::{
-    Change, Invocation, Policy, ReviewKey, State, Thread, edited_tests, required_commands,
+    Change, Invocation, Policy, ReviewKey, State, Thread, ToldAlert, edited_tests,
+    required_commands,
 };
 
 /// The version of the brief's format.
@@ -72,6 +73,9 @@ pub struct Brief {
     pub held_threads: Vec<HeldThread>,
     /// The threads that need exactly one action each.
     pub open_threads: Vec<OpenThread>,
+    /// What the daemon changed or limited about the request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub alerts: Vec<ToldAlert>,
     /// The files the author says it touched since the last feedback.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub look_first: Vec<RepoPath>,
@@ -209,6 +213,7 @@ pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>
         lgtm_possible: assignment.may_approve(),
         held_threads: held.collect(),
         open_threads: threads.collect(),
+        alerts: open.alerts.iter().map(ToldAlert::from).collect(),
         look_first: touched.unwrap_or_default(),
         change: change(&review.reading.change),
         approval_barred: barred,

@@ -13,7 +13,9 @@ use message_schema::limit::Rounds;
 use message_schema::packet::{Action, LineRange, Severity, Stance};
 use message_schema::schema::Schema;
 use message_schema::{ReadBody, coerce, parse, read_document};
-use review::{Dialogue, Phase, Profile, ReadingState, Review, ReviewKey, Thread, ThreadMode};
+use review::{
+    Dialogue, Phase, Profile, ReadingState, Review, ReviewKey, Thread, ThreadMode, ToldAlert,
+};
 use serde::Deserialize;
 use serde_json::Value;
 use spool::Layout;
@@ -60,6 +62,9 @@ pub struct Ask {
     /// What differs, if the request says so.
     #[serde(default)]
     pub change: Option<AskedChange>,
+    /// What the daemon changed or limited about the request.
+    #[serde(default)]
+    pub alerts: Vec<ToldAlert>,
     /// The files to look at first.
     #[serde(default)]
     pub look_first: Vec<String>,

@@ -8,13 +8,11 @@ use message_schema::id::{CommitSha, RepoPath};
 use message_schema::packet::FindingsPacket;
 
 use crate::parts::review::Review;
+use crate::words::alert::{Alert, named};
 use crate::words::key::ReviewKey;
 use crate::words::policy::{EvidenceMode, Policy};
 use crate::words::reading::{ApprovalEvidence, Change, ObservedRun, ReadingState};
 use crate::words::refusal::{Clause, Fault};
-
-/// So many files are named in a sentence.
-const NAMED_MAX: usize = 5;
 
 /// What a response brings to the gate besides threads and what it says itself.
 #[derive(Clone)]
@@ -23,8 +21,8 @@ pub(crate) struct Examination {
     pub(crate) evidence: ApprovalEvidence,
     /// What is missing, one sentence each.
     pub(crate) missing: Vec<String>,
-    /// What the response says that the daemon has no record of.
-    pub(crate) unproven: Option<String>,
+    /// The files that the response calls observed without a record of it.
+    not_observed: Vec<RepoPath>,
 }
 
 /// Compares what was to be read with what is said and known of it.
@@ -79,7 +77,7 @@ pub(crate) fn examine<'a>(
     evidence.commands_observed = observed.into_iter().cloned().collect();
 
     let missing = missing(change, &said, &evidence);
-    let unproven: Vec<RepoPath> = claimed
+    let not_observed = claimed
         .into_iter()
         .filter(|file| !reading.observed.contains(*file))
         .cloned()
@@ -87,19 +85,14 @@ pub(crate) fn examine<'a>(
     Examination {
         evidence,
         missing,
-        unproven: (!unproven.is_empty()).then(|| {
-            format!(
-                "the runner has not seen these files read, so they count as declared: {}",
-                named(&unproven)
-            )
-        }),
+        not_observed,
     }
 }
 
 /// What an approval does not show, one sentence each.
 fn missing(change: &Change, said: &[&Examined], evidence: &ApprovalEvidence) -> Vec<String> {
-    let named = |one: &&Examined| one.diff_digest.clone();
-    let (digest, files) = (said.iter().find_map(named), &change.files);
+    let digest = said.iter().find_map(|one| one.diff_digest.clone());
+    let files = &change.files;
     let names_files = said.iter().any(|one| one.files().next().is_some());
     let mut missing = Vec::new();
     match (&change.digest, digest) {
@@ -121,7 +114,7 @@ fn missing(change: &Change, said: &[&Examined], evidence: &ApprovalEvidence) -> 
             "{} of {} changed files were not examined: {}",
             left.len(),
             files.len(),
-            self::named(left)
+            named(left)
         ));
     } else if files.is_empty() && !names_files && missing.is_empty() {
         missing.push("it names no file that was examined".to_owned());
@@ -150,25 +143,22 @@ impl Examination {
     }
 
     /// What is told of an approval that is accepted all the same.
-    pub(crate) fn warnings(&self, mode: EvidenceMode) -> Vec<String> {
+    pub(crate) fn alerts(&self, mode: EvidenceMode) -> Vec<Alert> {
         let missing = match mode {
             EvidenceMode::Warn => self.missing.as_slice(),
             EvidenceMode::Require => &[],
         };
         let missing = missing
             .iter()
-            .map(|what| format!("the approval is without evidence: {what}"));
-        let declared = &self.evidence.commands_declared;
-        let declared = (!declared.is_empty()).then(|| {
-            format!(
-                "only the reviewer says that these commands ran: {}",
-                declared.join(", ")
-            )
+            .map(|what| Alert::EvidenceMissing { what: what.clone() });
+        let not_observed = (!self.not_observed.is_empty()).then(|| Alert::NotObserved {
+            files: self.not_observed.clone(),
         });
-        missing
-            .chain(self.unproven.clone())
-            .chain(declared)
-            .collect()
+        let commands = &self.evidence.commands_declared;
+        let declared = (!commands.is_empty()).then(|| Alert::CommandsDeclared {
+            commands: commands.clone(),
+        });
+        missing.chain(not_observed).chain(declared).collect()
     }
 }
 
@@ -196,6 +186,16 @@ pub(crate) fn approver_faults(policy: &Policy, key: &ReviewKey, change: &Change)
         .into_iter()
         .chain(human.map(|why| approver_fault(Clause::HumanPaths, why)))
         .collect()
+}
+
+/// What both sides are told of a request that this reviewer cannot approve.
+pub(crate) fn barred(policy: &Policy, key: &ReviewKey, change: &Change) -> Vec<Alert> {
+    let alert = |fault: Fault| {
+        let (clause, how) = (fault.clause?, fault.message);
+        Some(Alert::ApprovalBarred { clause, how })
+    };
+    let faults = approver_faults(policy, key, change).into_iter();
+    faults.filter_map(alert).collect()
 }
 
 /// Why no approval of this reviewer passes, whatever it says; one sentence each.
@@ -277,19 +277,6 @@ fn is_test(path: &str) -> bool {
             .iter()
             .any(|end| stem.ends_with(end))
         || [".test.", ".spec."].iter().any(|part| name.contains(part))
-}
-
-/// The first few of these, and how many more.
-fn named(files: &[RepoPath]) -> String {
-    let names: Vec<String> = files
-        .iter()
-        .take(NAMED_MAX)
-        .map(|file| format!("`{file}`"))
-        .collect();
-    match files.len().saturating_sub(NAMED_MAX) {
-        0 => names.join(", "),
-        more => format!("{} and {more} more", names.join(", ")),
-    }
 }
 
 /// The last result of each command, with what the daemon's side saw in place of what was said.

@@ -9,6 +9,7 @@ use message_schema::id::{AgentName, CommitSha, ConversationId, FindingId, Messag
 use message_schema::limit::Rounds;
 use serde::{Deserialize, Serialize};
 
+use crate::words::alert::Alert;
 use crate::words::event::Event;
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::pair::record::PairStanding;
@@ -243,7 +244,10 @@ pub struct Accepted {
     /// What it does to a review; `None` for the types outside the review loop.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub step: Option<ReviewStep>,
-    /// What was odd about it, in whole sentences.
+    /// What the daemon changed, limited or saw.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub alerts: Vec<Alert>,
+    /// What the validator warns of, in whole sentences.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub warnings: Vec<String>,
     /// The exact text of the packet that was judged with it.
@@ -375,12 +379,15 @@ pub struct ReviewStep {
     /// Whether a person gives the review back to the agents with this step.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub given_back: bool,
-    /// The task whose findings this pull request is to fix, when the step opens its first review.
+    /// The task the pull request claims with this step.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fixes: Option<TaskId>,
     /// What it adds to what is known of the reading.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reading: Option<Box<ReadingStep>>,
+    /// Whether the pull request gives its task up, because it was closed without a merge.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub gives_up_task: bool,
 }
 
 fn is_zero(number: &u8) -> bool {
@@ -401,6 +408,7 @@ impl ReviewStep {
             given_back: false,
             fixes: None,
             reading: None,
+            gives_up_task: false,
         }
     }
 }

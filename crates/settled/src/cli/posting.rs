@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use mailbox::alerts;
 use mailbox::answers;
 use mailbox::compose::draft::{DraftError, MessageDraft};
+use mailbox::compose::forecast::Forecast;
 use mailbox::compose::lookout::{Lookout, MessageFate};
 use mailbox::compose::message::CheckedMessage;
 use mailbox::compose::outbox::file_name;
-use mailbox::compose::packet::MessagePacket;
+use mailbox::compose::packet::{MessagePacket, read};
 use mailbox::compose::post::{Composed, PostError, PostedMessage, Posting, SentBefore};
 use mailbox::compose::review_status::{ReviewStatus, ReviewStatuses};
 use mailbox::compose::sent_before;
@@ -17,6 +19,7 @@ use message_schema::envelope::{MessageType, ReviewKind, TextKind};
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::line::escaped;
 use message_schema::{Code, Report};
+use review::ToldAlert;
 use validate_message::Violation;
 use workspace::clock;
 
@@ -131,8 +134,9 @@ impl Outgoing<'_> {
         if way.dry_run {
             return match posting.compose().map_err(|error| self.failed(id, &error))? {
                 Composed::Ready(checked) => {
+                    self.warn(checked.warnings());
                     self.notes.extend(checked.no_diff().map(no_diff));
-                    self.dry(id, &checked)
+                    self.dry(id, &checked, at)
                 }
                 Composed::SentBefore(before) => self.before(id, &before),
             };
@@ -242,7 +246,13 @@ impl Outgoing<'_> {
         let next = next
             .chain(self.settled().map(|done| (done, "it is answered")))
             .collect();
-        self.say_with(Posted { review, ..posted }, next, |posted| {
+        // What the daemon changed or limited stands in the acceptance, also where it is asked for again.
+        let text = posted
+            .file
+            .as_ref()
+            .and_then(|path| read(path.as_ref()).ok());
+        let alerts = text.map_or_else(Vec::new, |text| alerts::about(&self.me.root, &text));
+        self.say_with(Posted { review, ..posted }, next, alerts, |posted| {
             let before = if posted.again {
                 "accepted before, nothing was sent"
             } else {
@@ -307,17 +317,7 @@ impl Outgoing<'_> {
             });
         }
         let code = report.refused;
-        let exit = if matches!(
-            code,
-            Code::QualityGateViolation | Code::ApprovalWithoutEvidence
-        ) {
-            Exit::GateRefused
-        } else if code == Code::IdCollision {
-            Exit::Failed
-        } else {
-            Exit::InvalidMessage
-        };
-        let failure = Failure::plain(exit, told(&report)).code(code.as_str());
+        let failure = Failure::plain(exit_of(code), told(&report)).code(code.as_str());
         let data = Posted {
             report: Some(report),
             ..posted
@@ -347,12 +347,34 @@ impl Outgoing<'_> {
         })
     }
 
-    fn dry(&self, id: &MessageId, checked: &CheckedMessage) -> Result<Exit, Failure> {
+    /// Prints what would be written and what the daemon would say; ends as the sending would.
+    fn dry(
+        &self,
+        id: &MessageId,
+        checked: &CheckedMessage,
+        at: DateTime<Utc>,
+    ) -> Result<Exit, Failure> {
         let mut posted = Posted::new(id, "dry_run", None);
+        let forecast = Forecast::of(&self.me.root, &self.me.agent, checked, at);
+        let said = forecast.told();
+        let refused = forecast.report.as_ref().map(|report| {
+            let message = format!(
+                "a dry run: nothing was written, and no attempt is used. The daemon would say now:\n{}",
+                told(report)
+            );
+            (exit_of(report.refused), report.refused, message)
+        });
+        posted.forecast = Some(forecast);
         posted.message_text = Some(checked.text().to_owned());
         if let MessagePacket::New(new) = checked.packet() {
             posted.packet = Some(new.path.to_string());
             posted.packet_text = Some(new.text.clone());
+        }
+        if let Some((exit, code, message)) = refused {
+            let failure = Failure::plain(exit, message)
+                .code(code.as_str())
+                .data(&posted);
+            return Err(failure.next(self.context.command(&format!("explain {code}"))));
         }
         let outbox = spool::dirs::of_agent(self.me.agent.as_str(), spool::dirs::OUTBOX);
         let outbox = format!("{outbox}/{}", file_name(id));
@@ -366,6 +388,10 @@ impl Outgoing<'_> {
                 posted.message_text.as_deref().unwrap_or_default()
             );
             files
+                + &said
+                    .iter()
+                    .map(|line| format!("# {line}\n"))
+                    .collect::<String>()
         })
     }
 
@@ -396,13 +422,14 @@ impl Outgoing<'_> {
     }
 
     fn say(&self, posted: Posted, said: impl FnOnce(&Posted) -> String) -> Result<Exit, Failure> {
-        self.say_with(posted, Vec::new(), said)
+        self.say_with(posted, Vec::new(), Vec::new(), said)
     }
 
     fn say_with(
         &self,
         posted: Posted,
         next: Vec<(String, &'static str)>,
+        alerts: Vec<ToldAlert>,
         said: impl FnOnce(&Posted) -> String,
     ) -> Result<Exit, Failure> {
         let mut answer = CommandOutput::new(posted);
@@ -410,7 +437,10 @@ impl Outgoing<'_> {
             answer.next(command, why);
         }
         for (code, note) in &self.notes {
-            answer.alert(code, note.as_str());
+            answer.alert(*code, note.as_str());
+        }
+        for alert in alerts {
+            answer.alert(alert.code, alert.message);
         }
         self.context.say(&answer, said)?;
         Ok(Exit::Ok)
@@ -447,6 +477,15 @@ impl Outgoing<'_> {
             DraftError::Foreign { .. } => Failure::new(Exit::Usage, error),
             DraftError::Packet { .. } => Failure::new(Exit::Failed, error),
         }
+    }
+}
+
+/// How a command ends whose message was refused.
+fn exit_of(code: Code) -> Exit {
+    match code {
+        Code::QualityGateViolation | Code::ApprovalWithoutEvidence => Exit::GateRefused,
+        Code::IdCollision => Exit::Failed,
+        _ => Exit::InvalidMessage,
     }
 }
 

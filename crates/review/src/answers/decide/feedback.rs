@@ -14,6 +14,7 @@ use crate::parts::{evidence, gate, response};
 use crate::words::deadline::patience;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{Approval, CloseReason, Closer, EscalationReason, Invocation, Phase};
+use crate::words::policy::{LateFindings, Policy};
 use crate::words::record::ReviewStep;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 use crate::words::thread::{Thread, ThreadState};
@@ -23,7 +24,7 @@ pub(super) fn decide(
     body: &ReviewFeedback,
 ) -> Result<Ruling, Refusal> {
     let (key, review) = lookup::find(context)?;
-    let invocation = open_invocation(key, review)?;
+    let invocation = open_invocation(context, key, review)?;
     let over = budget::overdrawn(context, body.telemetry.as_ref(), invocation);
 
     // A reviewer whose budget is spent cannot be asked for an action on each thread.
@@ -43,13 +44,13 @@ pub(super) fn decide(
         mode: context.policy.threads,
         silence,
         nits: &[],
-        new_blockers: new_blockers(review, invocation),
+        new_blockers: new_blockers(context.policy, review, invocation),
         last_round: review.is_last_round(),
         verify_run: invocation.verify_run,
     };
     let ThreadChanges {
         threads: changed,
-        mut warnings,
+        mut alerts,
     } = match (
         round_fault(review, Some(body.round)),
         response::judge(&response),
@@ -62,14 +63,14 @@ pub(super) fn decide(
             return Err(in_review(
                 faults.collect(),
                 key,
-                review.legal_next(key),
+                context.state.legal_next(key, review),
                 Costs::Attempt,
             ));
         }
     };
     let phase = match &over {
         Some(over) => {
-            warnings.push(over.warning());
+            alerts.push(over.alert());
             Phase::Escalated(EscalationReason::ReviewerBudgetExceeded)
         }
         None => next_phase(context, key, review, invocation, body, &changed),
@@ -98,18 +99,19 @@ pub(super) fn decide(
                 return Err(in_review(
                     faults,
                     key,
-                    review.legal_next(key),
+                    context.state.legal_next(key, review),
                     Costs::Attempt,
                 ));
             }
-            warnings.extend(examination.warnings(mode));
+            alerts.extend(examination.alerts(mode));
+            alerts.extend(context.approval_alert(key, &approval));
             Phase::Approved(Approval {
                 evidence: Some(Box::new(examination.evidence)),
                 ..approval
             })
         }
         phase => {
-            warnings.extend(other.map(|other| other.warning()));
+            alerts.extend(other.map(|other| other.alert()));
             phase
         }
     };
@@ -117,19 +119,25 @@ pub(super) fn decide(
         threads: changed,
         ..ReviewStep::to(key, review.round, phase)
     };
-    Ok(Ruling { step, warnings })
+    Ok(Ruling { step, alerts })
 }
 
 /// Which new findings may still block in this round.
-fn new_blockers<'a>(review: &Review, invocation: &'a Invocation) -> NewBlockers<'a> {
+fn new_blockers<'a>(
+    policy: &Policy,
+    review: &Review,
+    invocation: &'a Invocation,
+) -> NewBlockers<'a> {
     if review.fixes.is_some() {
-        return NewBlockers::OnlyP0;
+        return NewBlockers::OutsideTask;
     }
-    match &invocation.addressed {
-        Some(report) if review.round_of_generation() > 1 && !report.touched_files.is_empty() => {
+    match (policy.late_findings, &invocation.addressed) {
+        (LateFindings::Defer, Some(report))
+            if review.round_of_generation() > 1 && !report.touched_files.is_empty() =>
+        {
             NewBlockers::InTouched(&report.touched_files)
         }
-        Some(_) | None => NewBlockers::Any,
+        (LateFindings::Block | LateFindings::Defer, _) => NewBlockers::Any,
     }
 }
 
@@ -191,6 +199,7 @@ fn blockers(review: &Review, changed: &BTreeMap<FindingId, Thread>) -> (bool, bo
 
 /// The invocation a response answers, or why there is none.
 pub(super) fn open_invocation<'a>(
+    context: &MessageContext<'_>,
     key: &ReviewKey,
     review: &'a Review,
 ) -> Result<&'a Invocation, Refusal> {
@@ -213,7 +222,7 @@ pub(super) fn open_invocation<'a>(
     Err(in_review(
         vec![fault],
         key,
-        review.legal_next(key),
+        context.state.legal_next(key, review),
         Costs::Nothing,
     ))
 }

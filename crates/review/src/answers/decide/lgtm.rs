@@ -11,16 +11,14 @@ use crate::parts::gate::Evidence;
 use crate::parts::response::{NewBlockers, Response, Silence};
 use crate::parts::review::Review;
 use crate::parts::{evidence, gate, response};
+use crate::words::alert::Alert;
 use crate::words::phase::{Approval, Phase};
 use crate::words::record::ReviewStep;
 use crate::words::refusal::{Clause, Costs, Fault, Refusal, in_review};
 
-/// ReportedEvent with an approval that is stale from the start.
-const STALE: &str = "the approval is stale: the pull request is known to stand at another commit";
-
 pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<Ruling, Refusal> {
     let (key, review) = lookup::find(context)?;
-    let invocation = open_invocation(key, review)?;
+    let invocation = open_invocation(context, key, review)?;
     let wrong_round = round_fault(review, body.round);
     if wrong_round.is_none()
         && let Some(over) = budget::overdrawn(context, body.telemetry.as_ref(), invocation)
@@ -28,7 +26,7 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         return Err(in_review(
             vec![over.fault()],
             key,
-            review.legal_next(key),
+            context.state.legal_next(key, review),
             Costs::Invocation,
         ));
     }
@@ -66,12 +64,12 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
     let validated = body.validated_head.as_ref();
     let wrong_head = head::another(invocation, validated).map(|other| other.fault());
     let mut faults: Vec<Fault> = wrong_round.into_iter().chain(wrong_head).collect();
-    let mut warnings = Vec::new();
+    let mut alerts = Vec::new();
     let mut broken = BTreeSet::new();
     let judged = match response::judge(&response) {
         Ok(changed) => {
             threads.extend(changed.threads);
-            warnings = changed.warnings;
+            alerts = changed.alerts;
             gate::judge(&threads, &review.threads, &evidence)
         }
         Err(actions) => {
@@ -90,7 +88,9 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         &review.reading.change,
     ));
     if context.is_advised(key, review) {
-        (broken, warnings) = attached(&of_gate, warnings);
+        let (clauses, advice) = attached(&of_gate);
+        broken = clauses;
+        alerts.extend(advice);
     } else {
         faults.extend(of_gate);
     }
@@ -98,46 +98,46 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         return Err(in_review(
             faults,
             key,
-            review.legal_next(key),
+            context.state.legal_next(key, review),
             Costs::Attempt,
         ));
     }
     threads.extend(judged.deferred);
     threads.retain(|id, thread| review.threads.get(id) != Some(thread));
 
-    warnings.extend(examination.warnings(mode));
+    alerts.extend(examination.alerts(mode));
     let approval = Approval {
         merge_ready: body.merge_ready,
         broken,
         evidence: Some(Box::new(examination.evidence)),
         ..context.approval(key, commit)
     };
-    warnings.extend(approval.stale.then(|| STALE.to_owned()));
+    alerts.extend(context.approval_alert(key, &approval));
     let step = ReviewStep {
         threads,
         ..ReviewStep::to(key, review.round, Phase::Approved(approval))
     };
-    Ok(Ruling { step, warnings })
+    Ok(Ruling { step, alerts })
 }
 
-/// What the gate says, where it only advises.
-fn attached(faults: &[Fault], mut warnings: Vec<String>) -> (BTreeSet<Clause>, Vec<String>) {
-    warnings.extend(
-        faults
-            .iter()
-            .map(|fault| format!("the quality gate advises against it: {}", fault.message)),
-    );
-    (
-        faults.iter().filter_map(|fault| fault.clause).collect(),
-        warnings,
-    )
+/// The clauses that the gate finds broken where it only advises, and what is told of them.
+fn attached(faults: &[Fault]) -> (BTreeSet<Clause>, Vec<Alert>) {
+    let broken = faults
+        .iter()
+        .filter_map(|fault| Some((fault.clause?, &fault.message)));
+    let clauses = broken.clone().map(|(clause, _)| clause).collect();
+    let advice = broken.map(|(clause, how)| Alert::GateAdvises {
+        clause,
+        how: how.clone(),
+    });
+    (clauses, advice.collect())
 }
 
 /// Which new findings of an lgtm may still block: all of them, since an approval that raises a
 /// blocker contradicts itself. Only a fix pull request is judged by its task alone.
 fn new_blockers(review: &Review) -> NewBlockers<'static> {
     if review.fixes.is_some() {
-        NewBlockers::OnlyP0
+        NewBlockers::OutsideTask
     } else {
         NewBlockers::Any
     }

@@ -16,6 +16,7 @@ use self::faults::{
 };
 use crate::parts::duplicate::FindingSignature;
 use crate::parts::gate::nit_cover;
+use crate::words::alert::{Alert, Late};
 use crate::words::phase::Invocation;
 use crate::words::policy::{Policy, ThreadMode};
 use crate::words::refusal::Fault;
@@ -47,8 +48,9 @@ pub(crate) enum NewBlockers<'a> {
     /// Below P0, those in files the author touched and those that say what introduced them: what
     /// else blocks had to be found in the first round.
     InTouched(&'a [RepoPath]),
-    /// P0 alone: a fix pull request is judged by whether it fixes what it is for.
-    OnlyP0,
+    /// P0, and what blocks outside the files of the claimed task: in those a fix pull request is judged by
+    /// whether it fixes what it is for.
+    OutsideTask,
 }
 
 /// So many faults are told of one response: a packet has room for thousands, and nobody reads them.
@@ -59,8 +61,8 @@ const FAULTS_MAX: usize = 200;
 pub(crate) struct ThreadChanges {
     /// The threads it opens or changes.
     pub(crate) threads: BTreeMap<FindingId, Thread>,
-    /// What its sender should know, in whole sentences.
-    pub(crate) warnings: Vec<String>,
+    /// What both sides are told of it.
+    pub(crate) alerts: Vec<Alert>,
 }
 
 /// What it means that a response does not name an open thread.
@@ -94,7 +96,7 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<ThreadChanges, Vec<Fault>
         known: OnceCell::new(),
         opened: Vec::new(),
         surplus: 0,
-        warnings: Vec::new(),
+        alerts: Vec::new(),
         faults: Vec::new(),
         index: 0,
     };
@@ -120,14 +122,14 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<ThreadChanges, Vec<Fault>
     }
     let Sheet {
         changed,
-        warnings,
+        alerts,
         faults,
         ..
     } = sheet;
     if faults.is_empty() {
         Ok(ThreadChanges {
             threads: changed,
-            warnings,
+            alerts,
         })
     } else {
         Err(faults)
@@ -145,7 +147,7 @@ struct Sheet<'a> {
     opened: Vec<(FindingId, FindingSignature<'a>)>,
     /// How many more it would open.
     surplus: usize,
-    warnings: Vec<String>,
+    alerts: Vec<Alert>,
     faults: Vec<Fault>,
     /// Which finding of the packet is being read, from 0.
     index: usize,
@@ -239,22 +241,21 @@ impl<'a> Sheet<'a> {
             && let Some(why) = self.comes_too_late(&thread, finding)
         {
             thread.state = ThreadState::Deferred;
-            let round = self.response.round;
-            self.warnings.push(format!(
-                "`{id}` is deferred: it is new in round {round}, {why}"
-            ));
+            self.alerts.push(Alert::FindingDeferred {
+                thread: id.clone(),
+                round: self.response.round,
+                why,
+            });
         }
         self.changed.insert(id.clone(), thread);
         self.opened.push((id.clone(), mark));
     }
 
     /// Why a new finding does not block any more, if it does not.
-    fn comes_too_late(&self, thread: &Thread, finding: &Finding) -> Option<&'static str> {
+    fn comes_too_late(&self, thread: &Thread, finding: &Finding) -> Option<Late> {
         match self.response.new_blockers {
             NewBlockers::Any => None,
-            NewBlockers::OnlyP0 => (thread.severity != Severity::P0).then_some(
-                "and in a fix pull request only a P0 can still block; it is left to the maintainer",
-            ),
+            NewBlockers::OutsideTask => (!self.blocks_a_fix(thread)).then_some(Late::InTask),
             NewBlockers::InTouched(touched) => {
                 let lies_in_touched = finding
                     .file
@@ -264,9 +265,7 @@ impl<'a> Sheet<'a> {
                     && thread.severity != Severity::P0
                     && !lies_in_touched
                     && finding.introduced_by.is_none();
-                is_late.then_some(
-                    "lies in no file the author touched, and does not say what introduced it",
-                )
+                is_late.then_some(Late::OutsideTouched)
             }
         }
     }
@@ -355,15 +354,25 @@ impl<'a> Sheet<'a> {
     }
 
     /// Whether a thread may be open again, rather than deferred; in a fix pull request only what
-    /// blocks of what it is to fix, and a P0.
+    /// blocks of what it is to fix, a P0, and what blocks outside the files of the task.
     fn may_block_again(&self, thread: &Thread) -> bool {
         match self.response.new_blockers {
             NewBlockers::Any | NewBlockers::InTouched(_) => true,
-            NewBlockers::OnlyP0 => {
+            NewBlockers::OutsideTask => {
                 let is_of_the_task = thread.origin == Origin::CarriedOver;
-                thread.severity == Severity::P0 || (is_of_the_task && thread.blocking)
+                self.blocks_a_fix(thread) || (is_of_the_task && thread.blocking)
             }
         }
+    }
+
+    /// Whether a finding that is not of the task blocks a fix pull request all the same: a P0 does, and what
+    /// blocks in a file that is none of the task's. Of one that names no file nobody can say so.
+    fn blocks_a_fix(&self, thread: &Thread) -> bool {
+        let is_outside = thread.file.as_ref().is_some_and(|file| {
+            let mut known = self.response.threads.values();
+            !known.any(|of| of.origin == Origin::CarriedOver && of.file.as_ref() == Some(file))
+        });
+        thread.severity == Severity::P0 || (thread.blocking && is_outside)
     }
 
     fn fault(&mut self, fault: Fault) {

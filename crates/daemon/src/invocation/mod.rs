@@ -362,7 +362,7 @@ fn tell_reads(mailroom: &mut Mailroom, live: &mut Live, now: Moment) -> Result<b
         which: Which::of(&live.run.review),
         files,
     };
-    mailroom.hear_run(&event, now)
+    mailroom.record_run(&event, now)
 }
 
 fn tell_turns(

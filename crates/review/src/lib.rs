@@ -70,6 +70,6 @@ pub use words::record::{
 pub use words::refusal::{Clause, Costs, Fault, Refusal};
 pub use words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
 pub use words::thread::{
-    Dialogue, HandoffState, Hold, NEW_FINDINGS_MAX, Origin, REPLIES_MAX, Reopening, Routing,
-    STANCE_HELD_MAX, Thread, ThreadState,
+    Dialogue, HandoffState, Hold, NEW_FINDINGS_MAX, Origin, REPLIES_MAX, Reopening, Resolution,
+    Routing, STANCE_HELD_MAX, Thread, ThreadState,
 };

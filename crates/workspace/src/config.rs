@@ -82,6 +82,8 @@ pub struct RoundsSection {
 pub struct GateSection {
     /// Whether an approval without any recorded validation command is refused.
     pub require_validation: bool,
+    /// Whether silence resolves no thread.
+    pub require_actions: bool,
     /// Commands that must be recorded as passing.
     #[serde(deserialize_with = "field::commands")]
     pub validation_commands: Vec<String>,
@@ -218,6 +220,7 @@ impl Config {
             threads: self.threads,
             gate: GatePolicy {
                 require_validation: self.gate.require_validation,
+                require_actions: self.gate.require_actions,
                 validation_commands: self.gate.validation_commands.clone(),
             },
             messages_per_hour: self.limits.messages_per_hour,

@@ -11,7 +11,7 @@ use message_schema::packet::FindingsPacket;
 use crate::parts::gate::Evidence;
 use crate::parts::response::{NewBlockers, Response, Silence};
 use crate::parts::{gate, response};
-use crate::words::policy::{GatePolicy, ThreadMode};
+use crate::words::policy::{GatePolicy, Policy};
 use crate::words::refusal::Fault;
 use crate::words::thread::Thread;
 
@@ -22,9 +22,9 @@ pub struct Cycle<'a> {
     pub number: u32,
     /// What the reviewer says.
     pub packet: &'a FindingsPacket,
-    /// How silence about an open thread is read.
-    pub mode: ThreadMode,
-    /// What the author reported as addressed before it: `[]` is all, `None` that it said nothing.
+    /// How silence about an open thread is read: like that of an lgtm.
+    pub policy: &'a Policy,
+    /// What the author reported as addressed before it: `[]` names none, `None` is no report.
     pub addressed: Option<&'a [FindingId]>,
 }
 
@@ -33,16 +33,12 @@ pub fn threads(
     before: &BTreeMap<FindingId, Thread>,
     cycle: &Cycle<'_>,
 ) -> Result<BTreeMap<FindingId, Thread>, Vec<Fault>> {
-    let silence = match (cycle.mode, cycle.addressed) {
-        (ThreadMode::Inferred, Some(findings)) => Silence::ResolvesAddressed(findings),
-        (ThreadMode::Inferred, None) | (ThreadMode::Explicit, _) => Silence::IsMissing,
-    };
     let judged = response::judge(&Response {
         threads: before,
         round: cycle.number,
         packet: Some(cycle.packet),
-        mode: cycle.mode,
-        silence,
+        mode: cycle.policy.threads,
+        silence: Silence::after(cycle.policy, cycle.addressed),
         nits: &[],
         new_blockers: NewBlockers::Any,
         last_round: false,

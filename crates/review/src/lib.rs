@@ -40,7 +40,7 @@ pub use answers::persist::{Restore, RestoreError};
 pub use answers::refuse::{Refused, refuse};
 pub use answers::undo::Undo;
 pub use parts::gate::required_commands;
-pub use parts::isolated::{Cycle, gate, threads};
+pub use parts::isolated::{Cycle, gate, resembles, threads};
 pub use parts::open_pair::OpenPair;
 pub use parts::pulls::Pull;
 pub use parts::rank::{Rank, messages_max};

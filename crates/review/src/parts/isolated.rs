@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use message_schema::body::ReviewLgtm;
 use message_schema::id::FindingId;
-use message_schema::packet::FindingsPacket;
+use message_schema::packet::{Finding, FindingsPacket};
 
+use crate::parts::duplicate::FindingSignature;
 use crate::parts::gate::Evidence;
 use crate::parts::response::{NewBlockers, Response, Silence};
 use crate::parts::{gate, response};
@@ -47,6 +48,11 @@ pub fn threads(
     let mut after = before.clone();
     after.extend(judged.threads);
     Ok(after)
+}
+
+/// Whether a finding looks like a thread: raised beside it, silence does not resolve the thread.
+pub fn resembles(finding: &Finding, thread: &Thread) -> bool {
+    FindingSignature::of_finding(finding).resembles(&FindingSignature::of_thread(thread))
 }
 
 /// The threads an lgtm defers, or every way in which it breaks a clause of the quality gate.

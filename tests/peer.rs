@@ -101,13 +101,13 @@ pub fn judged(files: &[PathBuf]) -> Vec<Judged> {
     judged
 }
 
-/// Where `pre-commit` and `prek` are installed.
+/// Where `pre-commit`, `prek` and `lefthook` are installed.
 pub fn managers() -> &'static Path {
     static MANAGERS: OnceLock<PathBuf> = OnceLock::new();
     MANAGERS.get_or_init(|| {
         install(
-            "hook-managers-1",
-            &["pre-commit==4.7.0".to_owned(), "prek==0.5.11".to_owned()],
+            "hook-managers-2",
+            &["pre-commit==4.7.0", "prek==0.5.11", "lefthook==2.2.2"].map(str::to_owned),
         )
     })
 }

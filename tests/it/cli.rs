@@ -21,6 +21,7 @@ const COMMANDS: &[&[&str]] = &[
     &["gc"],
     &["ledger"],
     &["ledger", "verify"],
+    &["ledger", "accept"],
     &["inbox"],
     &["show"],
     &["done"],

@@ -124,6 +124,7 @@ fn run(mailroom: &Mailroom, script: &str) -> Output {
         .env("SETTLED_AGENT", "codex")
         .env("GITHUB_EVENT_PATH", directory.join("payload.json"))
         .env("HEAD", "9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21")
+        .env("LAST", format!("sha256:{}", "7".repeat(64)))
         .env("SEAL", format!("sha256:{}", "0".repeat(64)))
         .stdin(Stdio::null())
         .output()

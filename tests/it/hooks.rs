@@ -1,5 +1,5 @@
-//! Checking at the commit: git's own hook as `install-hook` writes it, and the real `pre-commit` and `prek` with our
-//! manifest, each in a real repository.
+//! Checking at the commit: git's own hook as `install-hook` writes it, the real `pre-commit` and `prek` with our
+//! manifest, and the real `lefthook`, each in a real repository.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -151,6 +151,47 @@ fn holds(repo: &Repo, name: &str) {
     repo.git(&["reset", "--quiet", "--hard"]);
 }
 
+/// A packet is checked when it changes without its message.
+fn checks_packets(repo: &Repo, name: &str) {
+    let packet = "packets/findings/r1.yaml";
+    std::fs::create_dir_all(repo.path().join("packets/findings")).expect("room");
+    write(repo.path().join(packet), "findings: [{id: F-001}]\n");
+    repo.git(&["add", packet]);
+    let output = repo.commit();
+    assert!(
+        !output.status.success() && said(&output).contains("finding_invalid"),
+        "{name}: a bad packet: {}",
+        said(&output)
+    );
+    write(repo.path().join(packet), "findings: []\n");
+    repo.git(&["add", packet]);
+    let output = repo.commit();
+    assert!(
+        output.status.success(),
+        "{name}: a good packet: {}",
+        said(&output)
+    );
+}
+
+/// A packet may not be removed from under its message.
+fn keeps_packets(repo: &Repo, name: &str) {
+    let body = "findings_packet: packets/findings/r1.yaml\nround: 1\nblocking_count: 0";
+    let feedback = seed::review_message("review_feedback", "f-1", "codex", "claude", "86", body);
+    std::fs::create_dir_all(repo.path().join("agents/codex/outbox")).expect("room");
+    write(repo.path().join("agents/codex/outbox/f.yaml"), &feedback);
+    repo.git(&["add", "agents"]);
+    let output = repo.commit();
+    assert!(output.status.success(), "{name}: {}", said(&output));
+    repo.git(&["rm", "--quiet", "packets/findings/r1.yaml"]);
+    let output = repo.commit();
+    assert!(
+        !output.status.success() && said(&output).contains("packet_missing"),
+        "{name}: {}",
+        said(&output)
+    );
+    repo.git(&["reset", "--quiet", "--hard"]);
+}
+
 /// A merge is checked as well: what comes from the other branch is in its index.
 fn merges(repo: &Repo, name: &str) {
     for (branch, text, is_good) in [("good", good(5), true), ("bad", bad(), false)] {
@@ -192,6 +233,8 @@ fn the_plain_hook_judges_what_a_commit_holds() {
     let output = install(&repo, &[]);
     assert!(output.status.success(), "{}", said(&output));
     holds(&repo, "install-hook");
+    checks_packets(&repo, "install-hook");
+    keeps_packets(&repo, "install-hook");
     merges(&repo, "install-hook");
 
     // A merge without conflicts makes its commit by itself.
@@ -359,11 +402,77 @@ fn pre_commit_and_prek_judge_what_a_commit_holds() {
             assert!(output.status.success(), "{manager}: {}", said(&output));
             let name = format!("{manager} with {hook}");
             holds(&repo, &name);
+            checks_packets(&repo, &name);
             // In a merge a manager names the files in conflict only; `--staged` asks git itself.
             if hook == "validate-message-staged" {
+                keeps_packets(&repo, &name);
                 merges(&repo, &name);
             }
         }
+    }
+}
+
+/// What a hook finds in the working tree where two files have changes that are not staged: one beside staged changes,
+/// one that was taken away, as the daemon does with a message; and what is there after the commit.
+fn unstaged(manager: &str) -> [String; 2] {
+    let repo = Repo::new();
+    let outbox = repo.path().join("agents/claude/outbox");
+    let seen = || {
+        let text =
+            |name: &str| std::fs::read_to_string(outbox.join(name)).unwrap_or("gone".to_owned());
+        format!("{} {} {}", text("partly"), text("taken"), text("untracked"))
+    };
+    let look = "#!/bin/sh\ncd agents/claude/outbox\nfor file in partly taken untracked\ndo cat $file 2> /dev/null || \
+                printf gone; printf ' '\ndone > ../../../.git/seen\n";
+    write(repo.path().join(".git/look"), look);
+    repo.run("chmod", &["+x", ".git/look"]);
+    for name in ["partly", "taken"] {
+        write(outbox.join(name), "committed");
+    }
+    let config = |file: &str, text: &str| write(repo.path().join(file), text);
+    match manager {
+        "git" => {
+            repo.run("cp", &[".git/look", ".git/hooks/pre-commit"]);
+        }
+        "lefthook" => config(
+            "lefthook.yml",
+            "pre-commit: {commands: {look: {run: .git/look}}}\n",
+        ),
+        _ => config(
+            ".pre-commit-config.yaml",
+            "repos: [{repo: local, hooks: [{id: look, name: look, language: system, entry: .git/look, \
+             always_run: true, pass_filenames: false}]}]\n",
+        ),
+    }
+    repo.git(&["add", "."]);
+    repo.git(&["commit", "--quiet", "--no-verify", "--message", "first"]);
+    if manager != "git" {
+        let output = repo.run(manager, &["install"]);
+        assert!(output.status.success(), "{manager}: {}", said(&output));
+    }
+    write(outbox.join("partly"), "staged");
+    repo.git(&["add", "agents"]);
+    write(outbox.join("partly"), "unstaged");
+    std::fs::remove_file(outbox.join("taken")).expect("it is there");
+    write(outbox.join("untracked"), "untracked");
+    let output = repo.commit();
+    assert!(output.status.success(), "{manager}: {}", said(&output));
+    [
+        read(repo.path().join(".git/seen")).trim().to_owned(),
+        seen(),
+    ]
+}
+
+#[test]
+fn what_is_not_staged_meets_each_hook_as_the_page_says() {
+    let after = "unstaged gone untracked";
+    for (manager, during) in [
+        ("git", after),
+        ("pre-commit", "staged committed untracked"),
+        ("prek", "staged committed untracked"),
+        ("lefthook", "staged gone untracked"),
+    ] {
+        assert_eq!(unstaged(manager), [during, after], "{manager}");
     }
 }
 

@@ -38,6 +38,7 @@ mod prompt_size;
 mod readers;
 mod remap;
 mod replay;
+mod rewritten;
 mod runner;
 mod scenarios;
 mod service;

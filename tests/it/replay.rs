@@ -135,3 +135,28 @@ fn a_config_that_cannot_be_used_and_a_place_that_is_no_workspace_end_it() {
         );
     }
 }
+
+#[test]
+fn a_ledger_of_version_0_1_is_replayed_as_judged_by_its_own_rules() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let old = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../crates/daemon/tests/it/ledgers/v1.jsonl"
+    );
+    let ledger = settled_tests::read(old);
+    mailroom.put(".settled/ledger/00000000000000000001.jsonl", &ledger);
+    let replay = under(
+        &mailroom,
+        "[handoff]\nmode = \"full\"\ntarget = \"claude\"\n",
+    );
+    assert_eq!(replay["records"], ledger.lines().count(), "{replay}");
+    assert_eq!(replay["other_rules"], replay["records"], "{replay}");
+    let different = replay["different"].as_array().expect("a list");
+    assert!(
+        different
+            .iter()
+            .all(|one| one["seq"].is_null() || one["rules"] == 1),
+        "{replay}"
+    );
+    assert_eq!(under(&after_a_review(), "")["other_rules"], 0);
+}

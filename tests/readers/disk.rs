@@ -71,6 +71,7 @@ fn record(number: u64) -> EntryDraft {
     EntryDraft {
         at: "2026-02-13T10:00:00.000Z".to_owned(),
         kind: "notice".to_owned(),
+        rules: 1,
         review: None,
         id: None,
         original: None,

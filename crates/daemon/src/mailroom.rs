@@ -1,6 +1,7 @@
 //! Takes each message through all its steps on one page: found, judged, committed to the ledger, delivered by the spool.
 //! `events` handles everything besides messages, and `fairness` says whose turn it is.
 
+pub mod accept_ledger;
 mod events;
 mod fairness;
 mod housekeeping;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use message_schema::id::AgentName;
 use review::{EventRecord, Judgement, Record, State};
 use rustix::fs::Mode;
-use spool::{Disk, FileName, Layout, Os, Recovery, Spool, SpoolError};
+use spool::{Disk, FileName, Layout, Opened, Os, Recovery, Spool, SpoolError};
 use workspace::clock::Moment;
 use workspace::config::{Config, ConfigError};
 use workspace::error::chain;
@@ -93,12 +94,19 @@ impl Mailroom {
 
     /// Opens the workspace through another disk, for tests that cut its power.
     pub fn open_on(root: &Path, disk: Arc<dyn Disk>) -> Result<(Self, Recovery), MailroomError> {
+        Self::open_by(root, |index| Spool::resume(root, disk, index))
+    }
+
+    fn open_by(
+        root: &Path,
+        open: impl FnOnce(&mut LedgerIndex) -> Result<Opened, SpoolError>,
+    ) -> Result<(Self, Recovery), MailroomError> {
         let config = Config::load(root)?;
         if !config.users().is_empty() {
             keep_apart(root)?;
         }
         let mut index = LedgerIndex::default();
-        let mut opened = Spool::resume(root, disk, &mut index)?;
+        let mut opened = open(&mut index)?;
         opened
             .spool
             .limit_segments(config.ledger.segment_mib * 1024 * 1024);

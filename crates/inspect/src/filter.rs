@@ -102,7 +102,7 @@ fn event_pr(event: &Event) -> Option<PrNumber> {
         } => Some(pr.clone()),
         Event::Pull(event) => Some(event.pr.clone()),
         Event::Person(decision) => Some(decision.which.pr.clone()),
-        Event::Pair(_) => None,
+        Event::Pair(_) | Event::LedgerAccepted(_) => None,
     }
 }
 

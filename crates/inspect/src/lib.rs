@@ -4,6 +4,7 @@
 pub mod dead_letter;
 pub mod doctor;
 pub mod filter;
+pub mod ledger;
 pub mod log;
 pub mod outcome;
 pub mod status;

@@ -176,6 +176,7 @@ mod tests {
             batch: 1,
             at: "2026-02-13T10:00:00.000Z".to_owned(),
             kind: "duplicate".to_owned(),
+            rules: None,
             review: None,
             id: None,
             original: None,

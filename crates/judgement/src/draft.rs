@@ -33,6 +33,7 @@ impl EntryFiles {
         EntryDraft {
             at: now.to_rfc3339_opts(SecondsFormat::Millis, true),
             kind: record.word().to_owned(),
+            rules: review::RULES,
             review: step.map(|step| step.review.to_string()),
             id: self.id,
             original: self.original,

@@ -62,6 +62,7 @@ codes! {
     PrMismatch = "pr_mismatch", Validator, "`related_pr` and the body's `pr` name different pull requests.";
 
     PacketMissing = "packet_missing", Validator, "The findings packet the message names is not there.";
+    PacketUnchecked = "packet_unchecked", Validator, "Nobody looked for the findings packet the message names, so neither it nor what it must agree with is checked (warning).";
     PacketUnsafe = "packet_unsafe", Validator, "The findings packet is not a regular file inside the workspace.";
     PacketSyntax = "packet_syntax", Validator, "The findings packet is not a readable YAML mapping.";
     PacketFieldInvalid = "packet_field_invalid", Validator, "A field of the packet's header is missing or breaks its rule.";
@@ -69,7 +70,7 @@ codes! {
     PacketMismatch = "packet_mismatch", Validator, "The packet and the message disagree about the round.";
     FindingInvalid = "finding_invalid", Validator, "A finding of the packet breaks its rule.";
     BlockingCountMismatch = "blocking_count_mismatch", Validator, "`blocking_count` is not the number of findings in the packet that block.";
-    TextDoubtful = "text_doubtful", Validator, "A required text is `null`, or a comment stands where a text seems to go on; the letters are taken as they are (warning).";
+    TextDoubtful = "text_doubtful", Validator, "A required text is `null`, a comment stands where a text seems to go on, or an optional field is empty in a way that `oacp` refuses; it is taken as it is written (warning).";
     ActionUnknown = "action_unknown", Validator, "A finding's action is none of resolve, veto, escalate, reply.";
     ActionMultiple = "action_multiple", Validator, "A thread is given more than one action.";
 
@@ -101,6 +102,7 @@ codes! {
     TurnBudgetExceeded = "turn_budget_exceeded", Daemon, "An approval says it took more turns than its request allows.";
 
     QualityGateViolation = "quality_gate_violation", Daemon, "The approval contradicts the quality gate.";
+    HeadMismatch = "head_mismatch", Daemon, "The approval is of another commit than the round's head.";
     ActionMissing = "action_missing", Daemon, "An open thread was given no action.";
     ThreadUnknown = "thread_unknown", Daemon, "An action, or what the author reports as addressed, names a finding this review does not have.";
     ThreadNotOpen = "thread_not_open", Daemon, "An action names a thread that is not open.";
@@ -125,6 +127,7 @@ impl Code {
             Self::Duplicate
                 | Self::BodyFieldUnknown
                 | Self::PacketFieldUnknown
+                | Self::PacketUnchecked
                 | Self::TextDoubtful
                 | Self::ReopenLimitExceeded
                 | Self::DuplicateTerminalResponse

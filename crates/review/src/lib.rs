@@ -47,7 +47,7 @@ pub use parts::rank::{Rank, messages_max};
 pub use parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review};
 pub use parts::state::State;
 pub use words::deadline::{Deadline, patience};
-pub use words::event::{Act, Event, PersonsDecision, PullAction, PullEvent, Which};
+pub use words::event::{Act, Event, LedgerAccepted, PersonsDecision, PullAction, PullEvent, Which};
 pub use words::key::{ReviewKey, TaskId};
 pub use words::pair::machine::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
 pub use words::pair::record::{
@@ -56,7 +56,7 @@ pub use words::pair::record::{
 };
 pub use words::pair::state::{InvalidTransition, RunState};
 pub use words::phase::{
-    ATTEMPTS, Addressed, Approval, CloseReason, Closer, EscalationReason, Invocation, Phase,
+    ATTEMPTS, Addressed, Approval, CloseReason, Closer, EscalationReason, Heads, Invocation, Phase,
     STARTS_MAX, SUPERSESSIONS, Side,
 };
 pub use words::policy::{
@@ -65,7 +65,8 @@ pub use words::policy::{
 };
 pub use words::record::{
     Accepted, ContentDigest, DaemonMessage, DeclinedEvent, Duplicate, EventRecord, Generation,
-    Happened, Judgement, Notice, Record, RefusalCost, RefusedMessage, ReviewStep, Says,
+    Happened, Judgement, Notice, RULES, RULES_BEFORE_VERSIONS, Record, RefusalCost, RefusedMessage,
+    ReviewStep, Says,
 };
 pub use words::refusal::{Clause, Costs, Fault, Refusal};
 pub use words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};

@@ -31,6 +31,8 @@ pub(super) enum PacketEntry {
     Unsafe(String),
     /// More than may be read.
     TooLarge,
+    /// Nobody looks: the message is judged by itself, as by `validate-message` outside a workspace.
+    Unchecked,
 }
 
 /// The values a composed message depends on.
@@ -203,6 +205,7 @@ impl<'a> Writing<'a> {
         if let Some(node) = value(self.step, "packet_entry") {
             let laid = match text(node)?.trim() {
                 "too_large" => PacketEntry::TooLarge,
+                "unchecked" => PacketEntry::Unchecked,
                 what => PacketEntry::Unsafe(what.to_owned()),
             };
             return Ok(Some((path, laid)));

@@ -27,7 +27,7 @@ use std::path::Path;
 pub use facts::{Fact, FactKind};
 pub use format::{Profile, Scenario, ScenarioError};
 pub use print::{mismatches, text};
-pub use rejudge::{Divergence, Rejudge};
+pub use rejudge::{Divergence, Rejudge, rules};
 pub use replay::{Difference, Replay, ReviewDifference, replay, replay_text};
 pub use run::{Mismatch, Played, Transcript};
 

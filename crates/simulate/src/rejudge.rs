@@ -8,8 +8,8 @@ use judgement::Judge;
 use message_schema::Message;
 use message_schema::id::{AgentName, MessageId};
 use review::{
-    Accepted, Costs, Event, EventRecord, Handoff, Happened, Judgement, Notice, Policy, Record,
-    RefusalCost, RefusedMessage, ReportedEvent, State,
+    Accepted, Costs, Event, EventRecord, Handoff, Happened, Judgement, Notice, Policy,
+    RULES_BEFORE_VERSIONS, Record, RefusalCost, RefusedMessage, ReportedEvent, State,
 };
 use spool::{Entry, PacketRead};
 use workspace::index;
@@ -30,6 +30,11 @@ pub struct Divergence {
     pub recorded: String,
     /// The decision of the rules.
     pub judged: String,
+}
+
+/// The version of the rules that decided a record.
+pub fn rules(entry: &Entry) -> u32 {
+    entry.rules.unwrap_or(RULES_BEFORE_VERSIONS)
 }
 
 impl Rejudge {

@@ -11,7 +11,7 @@ use judgement::Judge;
 use message_schema::Message;
 use message_schema::id::{AgentName, MessageId};
 use review::{
-    Accepted, Duplicate, Event, EventRecord, Judgement, Policy, Record, RefusedMessage,
+    Accepted, Duplicate, Event, EventRecord, Judgement, Policy, RULES, Record, RefusedMessage,
     ReportedEvent, ReviewKey, State,
 };
 use serde::Serialize;
@@ -30,6 +30,8 @@ pub struct Replay {
     pub same: usize,
     /// Decisions that would differ, in order.
     pub different: Vec<Difference>,
+    /// How many records other rules than this program's judged.
+    pub other_rules: usize,
     /// Numbers of the records whose refused message is gone and cannot be judged again.
     pub not_replayed: Vec<u64>,
     /// Reviews that would end in another state.
@@ -42,6 +44,9 @@ pub struct Difference {
     /// The record; `None` for a deadline that only the other policy has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
+    /// The version of the rules that judged it, if it is not this program's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rules: Option<u32>,
     /// Its time, RFC 3339.
     pub at: String,
     /// The message's id.
@@ -105,6 +110,8 @@ impl SideBySide {
         let (then, at) = index::decision(entry)?;
         self.keep_own_deadlines(at);
         self.replay.records += 1;
+        let rules = Some(super::rules(entry)).filter(|rules| *rules != RULES);
+        self.replay.other_rules += usize::from(rules.is_some());
         let now = self.again(entry, &then, at);
         review::apply(&mut self.then, &then, at);
         if let Some(now) = &now {
@@ -119,6 +126,7 @@ impl SideBySide {
         } else {
             self.replay.different.push(Difference {
                 seq: Some(entry.seq),
+                rules,
                 at: entry.at.clone(),
                 id: entry.id.clone(),
                 then: was,
@@ -266,6 +274,7 @@ impl SideBySide {
             review::apply(&mut self.now, &record, at);
             self.replay.different.push(Difference {
                 seq: None,
+                rules: None,
                 at: at.to_rfc3339_opts(SecondsFormat::Millis, true),
                 id: None,
                 then: Vec::new(),
@@ -304,7 +313,8 @@ fn deadline_of(event: &Event) -> Option<&ReviewKey> {
         | Event::Failed { .. }
         | Event::Pull(_)
         | Event::Person(_)
-        | Event::Pair(_) => None,
+        | Event::Pair(_)
+        | Event::LedgerAccepted(_) => None,
     }
 }
 
@@ -338,6 +348,7 @@ pub fn replay_text(replay: &Replay) -> String {
     };
     for Difference {
         seq,
+        rules,
         at,
         id,
         then,
@@ -348,7 +359,10 @@ pub fn replay_text(replay: &Replay) -> String {
         let id = id
             .as_deref()
             .map_or_else(String::new, |id| format!("  {id}"));
-        both(format!("{seq}  {at}{id}"), then, now);
+        let rules = rules.map_or_else(String::new, |rules| {
+            format!("  judged by version {rules} of the rules, now by {RULES}")
+        });
+        both(format!("{seq}  {at}{id}{rules}"), then, now);
     }
     for ReviewDifference { review, then, now } in &replay.reviews {
         both(
@@ -361,14 +375,20 @@ pub fn replay_text(replay: &Replay) -> String {
         records,
         same,
         different,
+        other_rules,
         not_replayed,
         reviews,
-        ..
     } = replay;
     let (different, gone, elsewhere) = (different.len(), not_replayed.len(), reviews.len());
-    out + &format!(
+    out += &format!(
         "{records} records, {same} the same, {different} different, {gone} that cannot be replayed; {elsewhere} reviews stand elsewhere\n"
-    )
+    );
+    if *other_rules > 0 {
+        out += &format!(
+            "{other_rules} records were judged by another version of the rules; this program has {RULES}\n"
+        );
+    }
+    out
 }
 
 #[cfg(test)]

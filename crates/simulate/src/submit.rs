@@ -5,6 +5,7 @@ use message_schema::Message;
 use message_schema::id::AgentName;
 use review::Judgement;
 use spool::{Body, Digest, FileName, OutboxFile, PacketRead, Stamp};
+use validate_message::{PacketInput, Violations, check};
 
 use super::facts::{self, Fact};
 
@@ -78,6 +79,24 @@ pub(super) fn submit(
         }
         Err(stop) => refuse(Some(&read.message), stop, ids),
     }
+}
+
+/// Judges the text of a message as `validate-message` does where it finds no workspace: no review hears of it.
+pub(super) fn by_itself(text: &[u8]) -> Vec<Fact> {
+    let checked = message_schema::parse(text)
+        .map_err(Violations::from)
+        .and_then(|message| check(&message, PacketInput::NotLooked));
+    let (verdict, violations) = match checked {
+        Ok(valid) => (
+            Some(Fact::yes("accepted -> valid by itself")),
+            valid.warnings().to_vec(),
+        ),
+        Err(violations) => (None, violations.into_vec()),
+    };
+    let told = violations
+        .iter()
+        .map(|violation| facts::violation(&violation.reported("message.yaml"), None));
+    verdict.into_iter().chain(told).collect()
 }
 
 fn refusal_facts(refused: &Refused) -> Vec<Fact> {

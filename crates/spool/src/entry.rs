@@ -18,6 +18,8 @@ pub struct EntryDraft {
     pub at: String,
     /// What was decided, in one word; opaque here.
     pub kind: String,
+    /// The version of the rules that decided; opaque here.
+    pub rules: u32,
     /// The review's key, for grep and jq; opaque here.
     pub review: Option<String>,
     /// The message's id, for grep and jq; opaque here.
@@ -43,6 +45,8 @@ pub struct Entry {
     pub at: String,
     /// What was decided, in one word; opaque here.
     pub kind: String,
+    /// The version of the rules that decided; opaque here. Records from before there were versions have none.
+    pub rules: Option<u32>,
     /// The review's key; opaque here.
     pub review: Option<String>,
     /// The message's id; opaque here.

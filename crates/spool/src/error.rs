@@ -5,6 +5,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::Digest;
+
 /// What the caller's visitor of ledger entries may fail with.
 pub type VisitError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -49,6 +51,25 @@ pub enum SpoolError {
         /// What was found and what was expected.
         what: String,
     },
+    /// An intact snapshot says that the ledger held other records; nothing was changed.
+    #[error("the ledger is not the one that {} was made from: {what}", .snapshot.display())]
+    Contradicted {
+        /// The snapshot's path.
+        snapshot: PathBuf,
+        /// What was found in the ledger, and what was expected.
+        what: String,
+    },
+    /// A person accepts a ledger that ends otherwise; nothing was changed.
+    #[error("the ledger ends with {found}, not with {accepted}")]
+    OtherHead {
+        /// The head that was accepted.
+        accepted: Digest,
+        /// The digest of the last record.
+        found: Digest,
+    },
+    /// A person accepts a ledger that no snapshot contradicts; nothing was changed.
+    #[error("no snapshot contradicts the ledger, so there is nothing to accept")]
+    NotContradicted,
     /// A record was written by a newer version of this program; nothing was changed.
     #[error("{}:{line} has format version {version}, this program reads up to {}", .segment.display(), crate::FORMAT_VERSION)]
     TooNew {
@@ -115,6 +136,9 @@ impl SpoolError {
             SpoolError::Fatal { .. }
             | SpoolError::Locked { .. }
             | SpoolError::Damaged { .. }
+            | SpoolError::Contradicted { .. }
+            | SpoolError::OtherHead { .. }
+            | SpoolError::NotContradicted
             | SpoolError::TooNew { .. }
             | SpoolError::Sequence { .. }
             | SpoolError::Unfit { .. }

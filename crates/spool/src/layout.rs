@@ -284,6 +284,14 @@ pub(crate) fn snapshot_temporary() -> FileName {
     FileName::new("new.tmp").expect("fixed text is a name")
 }
 
+/// Gives the name of a snapshot that was set aside when a person accepted the ledger up to record `accepted`.
+pub(crate) fn snapshot_aside(seq: u64, accepted: u64) -> FileName {
+    FileName::new(format!(
+        "{seq:0SEGMENT_DIGITS$}.snapshot.accepted-{accepted}"
+    ))
+    .expect("digits and letters are a name")
+}
+
 /// Reads from a snapshot's name after which record it was taken.
 pub(crate) fn snapshot_seq(name: &FileName) -> Option<u64> {
     let digits = std::str::from_utf8(name.as_bytes())

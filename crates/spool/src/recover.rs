@@ -15,7 +15,7 @@ use crate::root::OpenRoot;
 use crate::snapshot::load::load_newest;
 use crate::snapshot::{Fold, PassedOver};
 use crate::spool::Spool;
-use crate::{Entry, SpoolError, VisitError, lock};
+use crate::{Digest, Entry, SpoolError, VisitError, lock};
 
 /// What the start found and did, for the operator.
 #[derive(Debug)]
@@ -68,11 +68,30 @@ impl Spool {
             taken.as_ref().map(|taken| taken.bytes),
         );
         let place = taken.map(|taken| taken.place).unwrap_or_default();
-        let mut opened = start.finish(place, &mut |entry| fold.add(entry))?;
+        let mut opened = start.finish(place, None, &mut |entry| fold.add(entry))?;
         opened.recovery.snapshot = snapshot;
         opened.recovery.snapshot_bytes = bytes.unwrap_or(0);
         opened.recovery.passed_over = passed_over;
         Ok(opened)
+    }
+
+    /// Opens the workspace at `root` like [`Spool::resume`], though an intact snapshot contradicts the ledger, if it ends
+    /// with `head`. Reads all of it.
+    pub fn accept(
+        root: &Path,
+        disk: Arc<dyn Disk>,
+        head: Digest,
+        fold: &mut dyn Fold,
+    ) -> Result<Opened, SpoolError> {
+        let start = Start::read(root, disk)?;
+        match load_newest(&start.root, None, u64::MAX, fold) {
+            Err(SpoolError::Contradicted { .. }) => {}
+            Err(error) => return Err(error),
+            Ok(_) => return Err(SpoolError::NotContradicted),
+        }
+        start.finish(LedgerPosition::default(), Some(head), &mut |entry| {
+            fold.add(entry)
+        })
     }
 
     /// Opens the workspace at `root` like [`Spool::resume`], but without any snapshot: hands every record of the ledger to
@@ -82,7 +101,7 @@ impl Spool {
         disk: Arc<dyn Disk>,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<Opened, SpoolError> {
-        Start::read(root, disk)?.finish(LedgerPosition::default(), visit)
+        Start::read(root, disk)?.finish(LedgerPosition::default(), None, visit)
     }
 }
 
@@ -105,10 +124,12 @@ impl Start {
         })
     }
 
-    /// Reads the ledger from behind a known record, and finishes what is undone.
+    /// Reads the ledger from behind a known record to its end, which has to be `head` if one is given, and finishes what
+    /// is undone.
     fn finish(
         self,
         from: LedgerPosition,
+        head: Option<Digest>,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<Opened, SpoolError> {
         let Start {
@@ -131,8 +152,12 @@ impl Start {
             from,
             &mut admit,
         )?;
-        let head = ledger.next_seq() - 1;
-        let (lanes, doubts) = backlog.settle(&root, head)?;
+        let found = ledger.digest();
+        if let Some(accepted) = head.filter(|head| *head != found) {
+            return Err(SpoolError::OtherHead { accepted, found });
+        }
+        let records = ledger.next_seq() - 1;
+        let (lanes, doubts) = backlog.settle(&root, records)?;
         // Only now is anything changed: what was read fits together.
         ledger.settle(&root.handle, torn.as_ref())?;
         let in_hand = lanes.in_hand();
@@ -147,7 +172,7 @@ impl Start {
         spool.lanes.replace_cursors(&spool.root, &doubts.lost)?;
         let pass = spool.deliver(0)?;
         let recovery = Recovery {
-            records: head,
+            records,
             torn,
             snapshot: None,
             snapshot_bytes: 0,

@@ -10,8 +10,8 @@ use std::process::Command;
 use message_schema::Code;
 use message_schema::Finder;
 
-/// Codes whose messages cannot lie in a repository; `binary.rs` makes them.
-const MADE_BY_TESTS: &[Code] = &[Code::TooLarge];
+/// Codes whose messages cannot lie in a repository, or not in a workspace; `files.rs` makes them.
+const MADE_BY_TESTS: &[Code] = &[Code::TooLarge, Code::PacketUnchecked];
 
 /// Codes of the daemon that are foreseen in a file, as warnings.
 const FORESEEN: &[Code] = &[Code::QualityGateViolation];

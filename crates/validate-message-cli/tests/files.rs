@@ -95,15 +95,75 @@ fn the_packet_is_found_in_the_workspace_around_the_message() {
 }
 
 #[test]
-fn without_a_workspace_the_packet_is_not_asked_for() {
+fn without_a_workspace_a_warning_says_that_the_packet_is_not_checked() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("f.yaml"), FEEDBACK).expect("written");
-    assert_eq!(run(dir.path(), &["f.yaml"], "").status.code(), Some(0));
+    assert_line(
+        &run(dir.path(), &["f.yaml"], ""),
+        0,
+        "f.yaml:9:20: packet_unchecked (warning): the packet `packets/findings/r1.yaml` is not checked",
+    );
     fs::write(dir.path().join("p.yaml"), "findings: []\n").expect("written");
     assert_line(
         &run(dir.path(), &["--packet", "p.yaml", "f.yaml"], ""),
         1,
         "blocking_count_mismatch",
+    );
+}
+
+#[test]
+fn a_packet_is_checked_by_itself_wherever_it_is_no_mail() {
+    let root = workspace();
+    let check = |args: &[&str], stdin: &str| run(root.path(), args, stdin);
+    lay(root.path(), "packets/findings/good.yaml", PACKET);
+    lay(root.path(), "packets/findings/bad.yaml", "finding: []\n");
+    lay(root.path(), "packets/findings/cut.yaml", "findings: [\n");
+    lay(root.path(), "packets/briefs/86.json", "{\"pr\": \"86\"}\n");
+    lay(
+        root.path(),
+        "draft.yaml",
+        "findings: [{id: F-1, status: open}]\n",
+    );
+    assert_eq!(
+        check(&["packets/findings/good.yaml"], "").status.code(),
+        Some(0)
+    );
+    assert_line(
+        &check(&["packets/findings/bad.yaml"], ""),
+        1,
+        "packets/findings/bad.yaml:1:1: packet_field_invalid: `findings` is missing",
+    );
+    assert_line(
+        &check(&["packets/findings/cut.yaml"], ""),
+        1,
+        "packets/findings/cut.yaml:1:11: packet_syntax",
+    );
+    // Elsewhere it is known by what it says.
+    assert_line(
+        &check(&["draft.yaml"], ""),
+        1,
+        "draft.yaml:1:12: finding_invalid",
+    );
+    assert_line(
+        &check(&["-"], "findings: [{}]\n"),
+        1,
+        "-:1:12: finding_invalid",
+    );
+    assert_eq!(check(&["-"], PACKET).status.code(), Some(0));
+    // The directory stands for the findings packets in it; what the daemon writes beside them is not among them.
+    let output = check(&["packets"], "");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.starts_with("3 files, 2 refused"),
+        "{}{said}",
+        stdout(&output)
+    );
+    // In a mailbox it is a message that went wrong.
+    lay(root.path(), "agents/codex/outbox/p.yaml", PACKET);
+    assert_line(
+        &check(&["agents/codex/outbox/p.yaml"], ""),
+        1,
+        "p.yaml:1:1: envelope_field_missing: this is a findings packet, and no message",
     );
 }
 

@@ -79,7 +79,9 @@ fn every_template_validates_as_it_stands_and_has_the_canonical_form() {
         ] {
             let (said, end) = said(&run(room.path(), args));
             assert_eq!(end, Some(0), "{kind} {args:?}: {said}\n{text}");
-            assert!(!said.contains("1 warning"), "{kind}: {said}");
+            // Without `--packet` there is none to look at, which is said.
+            let warned = said.contains("1 warning") && !said.contains("packet_unchecked");
+            assert!(!warned, "{kind}: {said}");
         }
     }
 }

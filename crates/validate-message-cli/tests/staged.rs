@@ -142,7 +142,8 @@ fn only_what_lies_in_mailboxes_is_a_message() {
     let repository = Repository::new();
     for path in [
         "docker-compose.yaml",
-        "packets/findings/r1.yaml",
+        "net/packets/login.json",
+        "packets/briefs/86.json",
         "agents/a/dead_letter/x.report.yaml",
         "agents/a/outbox/x.txt",
         "agents/a/outbox/.x.yaml",
@@ -254,8 +255,11 @@ fn a_packet_is_looked_for_in_the_index_and_only_then_where_git_knows_nothing() {
     repository.git(&["commit", "-q", "-m", "packet"]);
     repository.git(&["add", feedback]);
     repository.assert(&[], 0, &[], "1 file");
-    // Ignored: git never knows it, and the daemon reads it all the same.
+    // Ignored: git does not know it, and the daemon reads it all the same.
+    repository.git(&["reset", "-q", "--", feedback]);
     repository.git(&["rm", "-q", "--cached", packet]);
+    repository.git(&["commit", "-q", "-m", "ignored"]);
+    repository.git(&["add", feedback]);
     repository.write(".gitignore", "packets/\n");
     repository.assert(
         &[],
@@ -263,6 +267,74 @@ fn a_packet_is_looked_for_in_the_index_and_only_then_where_git_knows_nothing() {
         &["room/agents/codex/outbox/f.yaml:11:19: blocking_count_mismatch"],
         "1 file",
     );
+}
+
+#[test]
+fn a_packet_that_changed_alone_is_checked_with_the_messages_that_name_it() {
+    let repository = Repository::new();
+    let packet = "room/packets/findings/r1.yaml";
+    let sent = "room/agents/codex/sent/f.yaml";
+    repository.write(sent, FEEDBACK);
+    repository.write("room/agents/claude/inbox/taken/f.yaml", FEEDBACK);
+    repository.write("room/agents/claude/outbox/n.yaml", &wrong());
+    repository.write("agents/codex/sent/f.yaml", FEEDBACK);
+    repository.write(packet, PACKET);
+    repository.git(&["add", "."]);
+    repository.git(&["commit", "-q", "-m", "a review"]);
+    repository.assert(&[], 0, &[], "0 files");
+    // Its count is that of its messages no more; another workspace has another packet of that name.
+    repository.write(packet, "findings: []\n");
+    repository.git(&["add", "."]);
+    let found = [
+        "room/agents/claude/inbox/taken/f.yaml:11:19: blocking_count_mismatch",
+        "room/agents/codex/sent/f.yaml:11:19: blocking_count_mismatch",
+    ];
+    repository.assert(&[], 1, &found, "2 files, 2 refused");
+    repository.assert(&["room/packets"], 1, &found, "2 files");
+    repository.assert(&["room/agents/codex"], 1, &found[1..], "1 file");
+    repository.assert(&["agents"], 0, &[], "0 files");
+    // Removed, here and for the commit alone.
+    let missing = [
+        "room/agents/claude/inbox/taken/f.yaml:9:20: packet_missing",
+        "room/agents/codex/sent/f.yaml:9:20: packet_missing",
+    ];
+    repository.git(&["rm", "-q", "-f", packet]);
+    repository.assert(&[], 1, &missing, "2 files, 2 refused");
+    repository.write(packet, PACKET);
+    repository.assert(&[], 1, &missing, "2 files, 2 refused");
+    // With the messages that name it, it may go.
+    repository.git(&[
+        "rm",
+        "-q",
+        "-r",
+        "room/agents/codex",
+        "room/agents/claude/inbox",
+    ]);
+    repository.assert(&[], 0, &[], "0 files");
+}
+
+#[test]
+fn a_packet_that_no_message_names_is_checked_by_itself() {
+    let repository = Repository::new();
+    repository.write("room/packets/findings/r1.yaml", PACKET);
+    repository.write("room/packets/findings/r2.yaml", "findings: [\n");
+    repository.write("room/packets/r3.yaml", "findings: [{id: F-1}]\n");
+    repository.write("net/packets/login.yaml", "user: me\n");
+    repository.write(
+        "room/packets/handoff/task.yaml",
+        "task_id: t\nfindings: []\n",
+    );
+    repository.git(&["add", "."]);
+    let found = [
+        "room/packets/findings/r2.yaml:1:11: packet_syntax",
+        "room/packets/r3.yaml:1:12: finding_invalid",
+        "room/packets/r3.yaml:1:12: finding_invalid",
+    ];
+    repository.assert(&[], 1, &found, "3 files, 2 refused");
+    repository.assert(&["room/packets/findings"], 1, &found[..1], "2 files");
+    repository.git(&["commit", "-q", "-m", "a"]);
+    repository.git(&["rm", "-q", "-r", "room/packets"]);
+    repository.assert(&[], 0, &[], "0 files");
 }
 
 #[cfg(unix)]

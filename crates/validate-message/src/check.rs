@@ -7,7 +7,7 @@ use crate::found::Found;
 use crate::input::{Origin, PacketInput};
 use crate::rules;
 use crate::valid::Valid;
-use crate::violation::Violations;
+use crate::violation::{Source, Violations};
 
 /// Judges a message with its packet. The error holds *all* violations, warnings among them.
 pub fn check(message: &Message, packet: PacketInput<'_>) -> Result<Valid, Violations> {
@@ -18,6 +18,19 @@ pub fn check(message: &Message, packet: PacketInput<'_>) -> Result<Valid, Violat
 /// `handoff` may be the daemon's own (`from: settled`). All other rules are those of [`check`].
 pub fn check_delivered(message: &Message, packet: PacketInput<'_>) -> Result<Valid, Violations> {
     judge(message, packet, Origin::Inbox)
+}
+
+/// Judges a findings packet by itself: all but what it must agree with in the message that names it. Places are
+/// those of the packet, which stands in the message's place as the file of each violation.
+pub fn check_packet(bytes: &[u8]) -> Violations {
+    let mut found = Found::default();
+    rules::packet::read_alone(bytes, Source::Message, &mut found);
+    Violations::sorted(found)
+}
+
+/// Tells a findings packet from a message: it has findings, and nothing that an envelope or a task has.
+pub fn is_packet(message: &Message) -> bool {
+    rules::envelope::is_packet(message.root())
 }
 
 fn judge(message: &Message, packet: PacketInput<'_>, origin: Origin) -> Result<Valid, Violations> {

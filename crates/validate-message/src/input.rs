@@ -3,7 +3,7 @@
 /// What became of the findings packet a message names. Who opens it is the caller's business.
 #[derive(Clone, Debug)]
 pub enum PacketInput<'a> {
-    /// Nobody looked, for want of a workspace: the rules about the packet are left out.
+    /// Nobody looked, for want of a workspace: the rules about the packet are left out, with a warning.
     NotLooked,
     /// The message names none.
     NotNamed,

@@ -19,7 +19,7 @@ mod suggest;
 mod valid;
 mod violation;
 
-pub use check::{check, check_delivered};
+pub use check::{check, check_delivered, check_packet, is_packet};
 pub use input::PacketInput;
 pub use message_schema::Level;
 pub use signed::is_signed;

@@ -84,6 +84,8 @@ pub struct GateSection {
     pub require_validation: bool,
     /// Whether silence resolves no thread.
     pub require_actions: bool,
+    /// Whether an approval that names no commit is refused.
+    pub require_head: bool,
     /// Commands that must be recorded as passing.
     #[serde(deserialize_with = "field::commands")]
     pub validation_commands: Vec<String>,
@@ -221,6 +223,7 @@ impl Config {
             gate: GatePolicy {
                 require_validation: self.gate.require_validation,
                 require_actions: self.gate.require_actions,
+                require_head: self.gate.require_head,
                 validation_commands: self.gate.validation_commands.clone(),
             },
             messages_per_hour: self.limits.messages_per_hour,

@@ -165,6 +165,40 @@ fn a_file_made_consistent_again_needs_decisions_that_follow() {
 }
 
 #[test]
+fn a_record_that_other_rules_judged_proves_only_what_these_rules_judge_as_well() {
+    let paper = Paper::of(&approved(HEAD), &[]);
+    let (header, records) = parts(&paper);
+    let (header, records) = (
+        header.replace("\"records\":2", "\"records\":20"),
+        further(&records),
+    );
+    let with = |changes: &[(&str, &str)]| {
+        let change = |record: &String| {
+            changes.iter().fold(record.clone(), |record, (from, to)| {
+                record.replace(from, to)
+            })
+        };
+        let records: Vec<String> = records.iter().map(change).collect();
+        let path = paper.directory.path().join("rules.txt");
+        settled_tests::write(&path, &sealed(&header, &records));
+        let output = verify(&path, HEAD, &[]);
+        (output.status.code(), said(&output))
+    };
+    let record: serde_json::Value = serde_json::from_str(&records[0]).expect("JSON");
+    let ours = format!("\"rules\":{}", record["rules"]);
+    assert_eq!(with(&[(&ours, "\"rules\":1")]).0, Some(0));
+    let (code, says) = with(&[(&ours, "\"rules\":99")]);
+    assert_eq!(code, Some(8), "{says}");
+    assert!(says.contains("judged by version 99 of the rules"), "{says}");
+    let (code, says) = with(&[(&ours, "\"rules\":1"), ("\"approved\"", "\"escalated\"")]);
+    assert_eq!(code, Some(8), "{says}");
+    assert!(
+        says.contains("it was judged by version 1 of the rules"),
+        "{says}"
+    );
+}
+
+#[test]
 fn a_review_in_which_something_blocks_cannot_be_made_an_approval_by_leaving_records_out() {
     let paper = Paper::of(&eventful(), &[]);
     let (header, records) = parts(&paper);

@@ -65,6 +65,8 @@ invariants! {
     CountersStay => "no counter is ever reset",
     /// No approval over a blocker that is open or with a person.
     NoBlockedApproval => "no approval over an open or held blocker",
+    /// An approval is of the commit its round was about, or of a newer one that an event told of.
+    RightCommit => "an approval is of its round's head or a newer one",
     /// A finding is handed off at most once, and only when its pull request was merged.
     HandedOffOnce => "handed off at most once, never before the merge",
     /// A generation accepts no more messages than was said before.

@@ -27,7 +27,7 @@ const ENDS: [&str; 14] = [
 ];
 
 /// What is refused on the way, so that no rule is out of the walk's reach unnoticed.
-const CODES: [Code; 20] = [
+const CODES: [Code; 21] = [
     Code::SenderMismatch,
     Code::WrongDirection,
     Code::NoOpenRequest,
@@ -43,6 +43,7 @@ const CODES: [Code; 20] = [
     Code::ReviewClosed,
     Code::TurnBudgetExceeded,
     Code::QualityGateViolation,
+    Code::HeadMismatch,
     Code::ActionMissing,
     Code::ThreadUnknown,
     Code::ThreadNotOpen,

@@ -109,6 +109,7 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
         ]),
         "daemon" => Some(&["test", "--offline", "--package", "daemon", "--tests"]),
         "runner" => Some(&["test", "--offline", "--package", "runner", "--lib"]),
+        "inspect" => Some(&["test", "--offline", "--package", "inspect", "--lib"]),
         "judgement" => Some(&["test", "--offline", "--package", "judgement", "--lib"]),
         "scenarios" => Some(&SCENARIOS),
         "power" => Some(&[

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::room::Room;
-use daemon::mailroom::Mailroom;
+use daemon::mailroom::{Mailroom, accept_ledger};
 use serde_json::Value;
 use spool::Fold as _;
 use workspace::index::LedgerIndex;
@@ -16,7 +16,11 @@ use workspace::index::LedgerIndex;
 type Story = fn() -> String;
 
 /// Every sample, and what writes it.
-const SAMPLES: [(&str, Story); 2] = [("v1", story), ("v1.pairs", story_of_pairs)];
+const SAMPLES: [(&str, Story); 3] = [
+    ("v1", story),
+    ("v1.pairs", story_of_pairs),
+    ("v1.accepted", story_of_an_acceptance),
+];
 
 const SEGMENT: &str = ".settled/ledger/00000000000000000001.jsonl";
 
@@ -256,6 +260,24 @@ fn story_of_pairs() -> String {
     std::fs::read_to_string(room.path(SEGMENT)).expect("a segment")
 }
 
+/// A ledger that was rewritten and accepted by a person.
+fn story_of_an_acceptance() -> String {
+    let room = Room::new();
+    let config = "[ledger]\nsnapshot_records = 1\n";
+    std::fs::write(room.path("settled.toml"), config).expect("a config");
+    room.ask("claude", "codex", "q-1");
+    room.visit(60);
+    let other = Room::new();
+    other.ask("claude", "codex", "q-2");
+    other.visit(60);
+    std::fs::copy(other.path(SEGMENT), room.path(SEGMENT)).expect("a ledger");
+    let head = spool::verify(room.root()).expect("a whole ledger").last;
+    let [by, reason] = ["ann", "restored from a backup"].map(str::to_owned);
+    let record = accept_ledger::accept(room.root(), head, by, reason);
+    assert_eq!(record.expect("an acceptance"), 2);
+    std::fs::read_to_string(room.path(SEGMENT)).expect("a segment")
+}
+
 /// The lines a snapshot of this workspace's ledger would have.
 fn added_up(root: &Path) -> String {
     let (index, _) = LedgerIndex::read(root).expect("a ledger this version reads");
@@ -291,6 +313,18 @@ fn the_sample_has_every_kind_of_record() {
 }
 
 #[test]
+fn the_ledger_of_version_0_1_names_no_rules_and_a_new_one_names_them_in_every_record() {
+    let of = |ledger: &str| -> BTreeSet<Option<u64>> {
+        let read = |line| serde_json::from_str::<Value>(line).expect("a line of JSON");
+        let records = ledger.lines().map(read);
+        records.map(|record| record["rules"].as_u64()).collect()
+    };
+    let old = kept(&samples().join("v1.jsonl"), story);
+    assert_eq!(of(&old), BTreeSet::from([None]));
+    assert_eq!(of(&story()), BTreeSet::from([Some(review::RULES.into())]));
+}
+
+#[test]
 fn what_is_written_today_has_no_kind_that_no_sample_has() {
     for (name, make) in SAMPLES {
         let ledger = kept(&samples().join(format!("{name}.jsonl")), make);
@@ -322,7 +356,8 @@ fn an_old_ledger_adds_up_to_what_it_did() {
             "{name} adds up otherwise, or is written otherwise, under the same form: raise FORM in index.rs, so that no \
              start takes up a snapshot of before\n--- then\n{then}\n--- now\n{now}"
         );
-        let (verified, _) = spool::verify_with::<LedgerIndex>(room.root()).expect("a whole ledger");
+        let (verified, _) = spool::verify_with::<LedgerIndex>(room.root(), &mut |_| Ok(()))
+            .expect("a whole ledger");
         assert_eq!(verified.records as usize, ledger.lines().count());
         Mailroom::open(room.root()).expect("a start");
     }
@@ -379,7 +414,7 @@ fn a_snapshot_of_another_version_is_passed_over() {
     for (ours, other) in [
         ("\"v\":1", "\"v\":0"),
         ("\"v\":1", "\"v\":2"),
-        ("settled 0.1.0 2", "settled 9.9.9 7"),
+        ("settled 0.1.0 3", "settled 9.9.9 7"),
     ] {
         assert!(text.contains(ours), "{text}");
         std::fs::write(&path, text.replacen(ours, other, 1)).expect("a snapshot");

@@ -51,6 +51,12 @@ pub(super) fn snapshot(case: &CheckContext<'_>) -> Checked {
                 "snapshots are the daemon's to read",
             )]);
         }
+        Err(error @ SpoolError::Contradicted { .. }) => {
+            return Ok(vec![CheckOutcome::wrong(
+                chain(&error),
+                (case.spell)("ledger verify"),
+            )]);
+        }
         Err(error) => return Err(chain(&error)),
     };
     // A start reads the records instead, so none of this stands in the way.

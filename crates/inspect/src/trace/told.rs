@@ -202,7 +202,8 @@ fn is_take(event: &Event) -> bool {
         | Event::Failed { .. }
         | Event::Pull(_)
         | Event::Person(_)
-        | Event::Pair(_) => false,
+        | Event::Pair(_)
+        | Event::LedgerAccepted(_) => false,
     }
 }
 

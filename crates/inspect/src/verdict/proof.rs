@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use message_schema::line::escaped;
-use review::State;
+use review::{RULES, State};
 use simulate::{Divergence, Rejudge};
 use workspace::config::{Config, ConfigError};
 
@@ -24,11 +24,25 @@ pub enum Unfounded {
     /// Its policy cannot be used.
     #[error("the policy in the file cannot be used")]
     Policy(#[source] ConfigError),
+    /// Newer rules decided a record than this program has.
+    #[error(
+        "record {seq} was judged by version {rules} of the rules, and this program has up to {RULES}: use a newer settled"
+    )]
+    NewerRules {
+        /// The record's number in the ledger.
+        seq: u64,
+        /// The version that decided it.
+        rules: u32,
+    },
     /// A recorded decision does not follow from those before it.
-    #[error("record {seq} does not follow: it says `{recorded}`, and the rules say `{judged}`")]
+    #[error(
+        "record {seq} does not follow: it says `{recorded}`, and the rules say `{judged}`{}", other_rules(*.rules)
+    )]
     Unlike {
         /// The record's number in the ledger.
         seq: u64,
+        /// The version of the rules that decided it.
+        rules: u32,
         /// What it says.
         recorded: String,
         /// What the rules say.
@@ -36,7 +50,25 @@ pub enum Unfounded {
     },
 }
 
-/// Judges the records of a file again.
+impl Unfounded {
+    /// Whether another version of the rules may explain it.
+    pub fn is_of_other_rules(&self) -> bool {
+        match self {
+            Self::Policy(_) => false,
+            Self::NewerRules { .. } => true,
+            Self::Unlike { rules, .. } => *rules != RULES,
+        }
+    }
+}
+
+fn other_rules(rules: u32) -> String {
+    if rules == RULES {
+        return String::new();
+    }
+    format!("; it was judged by version {rules} of the rules, and this program has {RULES}")
+}
+
+/// Judges the records of a file again, by the rules of this program: what older ones decided otherwise is not proven.
 pub fn prove(file: &VerdictFile) -> Result<Proof, Unfounded> {
     let toml = file.header.policy.toml.as_deref().unwrap_or_default();
     let config = Config::parse(toml, Path::new("settled.toml")).map_err(Unfounded::Policy)?;
@@ -47,13 +79,18 @@ pub fn prove(file: &VerdictFile) -> Result<Proof, Unfounded> {
         given: 0,
     };
     for (role, entry) in &file.records {
+        let (seq, rules) = (entry.seq, simulate::rules(entry));
+        if rules > RULES {
+            return Err(Unfounded::NewerRules { seq, rules });
+        }
         let (taken, count) = match role {
             RecordUse::Judged => (proof.again.judge(entry), &mut proof.judged),
             RecordUse::Given => (proof.again.take_tasks(entry), &mut proof.given),
         };
         *count += 1;
         taken.map_err(|Divergence { recorded, judged }| Unfounded::Unlike {
-            seq: entry.seq,
+            seq,
+            rules,
             recorded: escaped(&recorded),
             judged: escaped(&judged),
         })?;

@@ -57,7 +57,8 @@ fn decided(record: &EventRecord) -> Option<&ReviewStep> {
         | Event::Started(_)
         | Event::Failed { .. }
         | Event::Pull(_)
-        | Event::Pair(_) => None,
+        | Event::Pair(_)
+        | Event::LedgerAccepted(_) => None,
     }
 }
 

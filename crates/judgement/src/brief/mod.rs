@@ -12,7 +12,7 @@ mod wire;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::envelope::{Priority, Timestamp};
-use message_schema::id::{AgentName, FindingId, MessageId, PrNumber, Repo, RepoPath};
+use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber, Repo, RepoPath};
 use message_schema::packet::{LineRange, Severity, Stance};
 use serde::Serialize;
 
@@ -55,6 +55,9 @@ pub struct Brief {
     pub rounds_of_generation: u32,
     /// Whether no round follows: nothing is left to reply to, and feedback goes to a person.
     pub last_round: bool,
+    /// The commit the round is about, where its author named one. An approval of another commit is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<CommitSha>,
     /// What is left of the round's means.
     pub budget: Budget,
     /// Whether an lgtm can pass as far as threads go; if not, `held_threads` says why.
@@ -169,6 +172,7 @@ pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>
         round_of_generation: review.round_of_generation(),
         rounds_of_generation: review.last_round() + 1 - review.first_round,
         last_round: assignment.last_round,
+        head: open.head.clone(),
         budget: budget(open, now),
         lgtm_possible: assignment.may_approve(),
         held_threads: held.collect(),

@@ -129,7 +129,8 @@ fn verdict(spent: &Spent<'_>) -> String {
             | Event::Failed { .. }
             | Event::Pull(_)
             | Event::Person(_)
-            | Event::Pair(_),
+            | Event::Pair(_)
+            | Event::LedgerAccepted(_),
         ) => format!(
             "{reviewer} gave no response within {} turns",
             open.turns.get()

@@ -66,7 +66,8 @@ pub(crate) fn closed(
             | Event::Started(_)
             | Event::Failed { .. }
             | Event::Person(_)
-            | Event::Pair(_),
+            | Event::Pair(_)
+            | Event::LedgerAccepted(_),
         )
         | None => String::new(),
     };
@@ -114,7 +115,8 @@ impl ReviewChange<'_> {
                 | Event::Started(_)
                 | Event::Failed { .. }
                 | Event::Pull(_)
-                | Event::Pair(_),
+                | Event::Pair(_)
+                | Event::LedgerAccepted(_),
             )
             | None => None,
         }
@@ -137,7 +139,8 @@ impl ReviewChange<'_> {
                 | Event::Started(_)
                 | Event::Pull(_)
                 | Event::Person(_)
-                | Event::Pair(_),
+                | Event::Pair(_)
+                | Event::LedgerAccepted(_),
             )
             | None => String::new(),
         };

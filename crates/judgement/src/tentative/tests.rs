@@ -320,6 +320,7 @@ fn entry(draft: EntryDraft, seq: u64) -> Entry {
         batch: seq,
         at: draft.at,
         kind: draft.kind,
+        rules: Some(draft.rules),
         review: draft.review,
         id: draft.id,
         original: draft.original,

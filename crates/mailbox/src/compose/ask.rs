@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use message_schema::id::{AgentName, FindingId, MessageId, PrNumber, Repo, RepoPath};
+use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber, Repo, RepoPath};
 use message_schema::limit::Rounds;
 use message_schema::packet::{Action, LineRange, Severity, Stance};
 use message_schema::schema::Schema;
@@ -42,6 +42,9 @@ pub struct Ask {
     pub rounds_of_generation: u32,
     /// Whether no round follows.
     pub last_round: bool,
+    /// The commit the round is about, where its author named one.
+    #[serde(default)]
+    pub head: Option<CommitSha>,
     /// Whether an lgtm can pass as far as threads go.
     pub lgtm_possible: bool,
     /// What is left of the round's means.
@@ -364,7 +367,6 @@ impl Ask {
                 .map(|open| (open.id.clone(), open.thread()))
                 .collect(),
             commit: None,
-            declared_head: None,
             priority: message_schema::envelope::Priority::P2,
             asked: 1,
             given_back: Vec::new(),

@@ -150,11 +150,7 @@ impl Review {
                 // What a person gives back is the same work; what a request opens is new work.
                 if !step.given_back {
                     self.commit = None;
-                    self.declared_head = None;
                 }
-            }
-            if step.declared_head.is_some() {
-                self.commit = None;
             }
             self.rounds = generation.rounds;
         }
@@ -168,6 +164,10 @@ impl Review {
         if let Phase::Reviewing(open) = &step.phase {
             self.priority = open.priority;
             self.closed_by = None;
+            // A declared head is newer than any commit reported before it.
+            if open.head != self.commit {
+                self.commit = None;
+            }
             // What replaces an open request, or is counted of it, asks for no further review.
             self.asked += u32::from(self.phase.invocation().is_none());
         } else if self.phase.invocation().is_some() {
@@ -186,9 +186,6 @@ impl Review {
         if step.commit.is_some() {
             self.commit.clone_from(&step.commit);
         }
-        if step.declared_head.is_some() {
-            self.declared_head.clone_from(&step.declared_head);
-        }
     }
 }
 
@@ -205,7 +202,6 @@ fn first_review(generation: Generation, step: &ReviewStep, at: DateTime<Utc>) ->
         closed_by: None,
         threads: BTreeMap::new(),
         commit: None,
-        declared_head: None,
         priority: Priority::P2,
         asked: u32::from(step.phase.invocation().is_some()),
         given_back: Vec::new(),

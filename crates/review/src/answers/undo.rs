@@ -142,7 +142,8 @@ impl Undo {
             | Event::Turns { .. }
             | Event::Started(_)
             | Event::Failed { .. }
-            | Event::Person(_) => {}
+            | Event::Person(_)
+            | Event::LedgerAccepted(_) => {}
         }
         self.letters(state, &happened.letters);
         for step in &happened.steps {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use message_schema::Code;
 use message_schema::body::{GateResult, Nit, NitTier, ReviewLgtm};
-use message_schema::id::FindingId;
+use message_schema::id::{CommitSha, FindingId};
 use message_schema::packet::{CommandResult, FindingsPacket, Severity};
 
 use crate::words::phase::Invocation;
@@ -20,6 +20,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) required: BTreeSet<&'a str>,
     /// Whether an approval without any recorded command is refused.
     pub(crate) require_validation: bool,
+    /// Whether an approval that names no commit is refused.
+    pub(crate) require_head: bool,
 }
 
 /// The commands that must be recorded as passing: those of the project and of the request.
@@ -80,6 +82,10 @@ impl Evidence<'_> {
         if self.lgtm.quality_gate_result == GateResult::Fail {
             faults.push(contradiction());
         }
+        faults.extend(unnamed_head(
+            self.require_head,
+            self.lgtm.validated_head.as_ref(),
+        ));
         faults
     }
 }
@@ -156,6 +162,20 @@ fn validation(
         );
     }
     faults
+}
+
+/// What is wrong with an approval that names no commit, where the project wants one named.
+pub(crate) fn unnamed_head(required: bool, validated: Option<&CommitSha>) -> Option<Fault> {
+    (required && validated.is_none()).then(|| {
+        broken(
+            Clause::Head,
+            "this project asks for the commit that was reviewed, and the approval names none",
+        )
+        .field("body.validated_head")
+        .found("nothing")
+        .expected("the commit that was reviewed")
+        .fix("name it in validated_head")
+    })
 }
 
 fn broken(clause: Clause, message: impl Into<String>) -> Fault {

@@ -72,6 +72,7 @@ pub fn gate(
         packet,
         required,
         require_validation: policy.require_validation,
+        require_head: policy.require_head,
     };
     let judged = gate::judge(threads, threads, &evidence);
     if judged.faults.is_empty() {

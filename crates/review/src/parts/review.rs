@@ -48,12 +48,9 @@ pub struct Review {
     /// Every finding ever raised here, by its id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub threads: BTreeMap<FindingId, Thread>,
-    /// The last commit the author reported fixes in, since it last declared a head to begin with.
+    /// The last commit the author reported, within this generation and since it last declared a head.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub commit: Option<CommitSha>,
-    /// The head the author last asked to have reviewed, within this generation.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub declared_head: Option<CommitSha>,
     /// How soon the round's request wants its answer; the author's time goes by it too.
     pub priority: Priority,
     /// How many rounds were asked for by a request, over the pull request's life.
@@ -70,15 +67,6 @@ impl Review {
     /// The last round of this generation.
     pub fn last_round(&self) -> u32 {
         self.first_round + u32::from(self.rounds.get()) + u32::from(self.granted) - 1
-    }
-
-    /// The commit an approval given now is bound to: the one the reviewer names, else the last the
-    /// author reported, else the head it declared.
-    pub(crate) fn approved_commit(&self, validated_head: Option<&CommitSha>) -> Option<CommitSha> {
-        validated_head
-            .or(self.commit.as_ref())
-            .or(self.declared_head.as_ref())
-            .cloned()
     }
 
     /// Whether the open round takes no reply and is followed by none: the last of its generation, or

@@ -45,6 +45,8 @@ pub enum Event {
     Person(PersonsDecision),
     /// A pair of commands went on.
     Pair(PairReport),
+    /// A person accepted a ledger that a snapshot contradicts.
+    LedgerAccepted(LedgerAccepted),
 }
 
 impl Event {
@@ -59,6 +61,7 @@ impl Event {
             Self::Pull(_) => "pull",
             Self::Person(_) => "decided",
             Self::Pair(_) => "pair",
+            Self::LedgerAccepted(_) => "ledger_accepted",
         }
     }
 
@@ -91,6 +94,9 @@ impl Event {
                     which.pr
                 )
             }
+            Self::LedgerAccepted(LedgerAccepted { by, reason, head }) => {
+                format!("{by}: accepted the rewritten ledger up to {head} ({reason})")
+            }
             Self::Pair(PairReport { pair, what }) => match what {
                 PairStep::Began(start) => format!("run {start} of the pair {pair} began"),
                 PairStep::Ended { signal, run } => {
@@ -111,6 +117,17 @@ impl Event {
             },
         }
     }
+}
+
+/// A person's decision to go on from a ledger that holds other records than a snapshot was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct LedgerAccepted {
+    /// Who decides.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// The digest of the last record that is accepted.
+    pub head: String,
 }
 
 /// A review as people name it.

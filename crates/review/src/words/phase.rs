@@ -76,6 +76,12 @@ pub struct Invocation {
     /// replacement of the request.
     #[serde(skip_serializing_if = "is_never", default)]
     pub starts: u8,
+    /// The commit the round is about: the request's `declared_head`, else the last commit its author reported.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub head: Option<CommitSha>,
+    /// The heads that events told after the round's head was named, the newest last.
+    #[serde(skip_serializing_if = "Heads::is_empty", default)]
+    pub newer_heads: Heads,
     /// Commands the request wants recorded as passing.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub validation_commands: Vec<String>,
@@ -111,6 +117,15 @@ impl Invocation {
         (STARTS_MAX + replaced).saturating_sub(self.starts)
     }
 
+    /// Whether a response about this commit is about the round: its head, or a newer one. A round without a head
+    /// takes any.
+    pub(crate) fn admits(&self, commit: &CommitSha) -> bool {
+        self.head
+            .as_ref()
+            .is_none_or(|head| head.same_commit(commit))
+            || self.newer_heads.contains(commit)
+    }
+
     /// The turns left of the round's budget.
     pub fn turns_left(&self) -> u16 {
         self.turns.get().saturating_sub(self.turns_taken)
@@ -126,6 +141,40 @@ pub struct Addressed {
     /// The files it touched; empty means that it did not say.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub touched_files: Vec<RepoPath>,
+    /// The heads that events told after the report, the newest last.
+    #[serde(skip_serializing_if = "Heads::is_empty", default)]
+    pub newer_heads: Heads,
+}
+
+/// Heads of a pull request as its events told them, the newest last: at most the last 16.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Heads(Vec<CommitSha>);
+
+impl Heads {
+    const MAX: usize = 16;
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The heads, the newest last.
+    pub fn iter(&self) -> impl Iterator<Item = &CommitSha> {
+        self.0.iter()
+    }
+
+    /// Whether the commit is one of them.
+    pub(crate) fn contains(&self, commit: &CommitSha) -> bool {
+        self.iter().any(|head| head.same_commit(commit))
+    }
+
+    /// These and a newer one.
+    pub(crate) fn with(&self, head: &CommitSha) -> Self {
+        let surplus = (self.0.len() + 1).saturating_sub(Self::MAX);
+        let kept = self.iter().skip(surplus).chain([head]);
+        Self(kept.cloned().collect())
+    }
 }
 
 /// An approval and the commit it is bound to.
@@ -316,6 +365,20 @@ impl Phase {
             Self::Awaiting { .. }
             | Self::Fixing { .. }
             | Self::Addressed { .. }
+            | Self::Approved(_)
+            | Self::Escalated(_)
+            | Self::Closed(_) => None,
+        }
+    }
+
+    /// The heads that events told after the author named the commit that this phase is about; nothing where no such
+    /// commit waits for an answer.
+    pub(crate) fn newer_heads(&self) -> Option<&Heads> {
+        match self {
+            Self::Reviewing(open) => Some(&open.newer_heads),
+            Self::Addressed { report, .. } => Some(&report.newer_heads),
+            Self::Awaiting { .. }
+            | Self::Fixing { .. }
             | Self::Approved(_)
             | Self::Escalated(_)
             | Self::Closed(_) => None,

@@ -139,6 +139,8 @@ pub struct GatePolicy {
     pub require_validation: bool,
     /// Whether silence resolves nothing: each thread needs an action or a status.
     pub require_actions: bool,
+    /// Whether an approval that names no commit is refused.
+    pub require_head: bool,
     /// Commands that must be recorded as passing, besides those the request names.
     pub validation_commands: Vec<String>,
 }

@@ -16,6 +16,13 @@ use crate::words::phase::{CloseReason, EscalationReason, Phase};
 use crate::words::task::Handoff;
 use crate::words::thread::Thread;
 
+/// The version of the rules, which every record names. Raise it with every change by which the same message or event is
+/// decided otherwise on the same state.
+pub const RULES: u32 = 2;
+
+/// The version of the rules that decided a record that names none: those of settled 0.1.
+pub const RULES_BEFORE_VERSIONS: u32 = 1;
+
 /// One decision, as the ledger keeps it. There it is flat, one word for each of the five it can be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, from = "FlatRecord")]
@@ -361,9 +368,6 @@ pub struct ReviewStep {
     /// The commit the author says it fixed the findings in, when the step names one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub commit: Option<CommitSha>,
-    /// The head the author asks to have reviewed, when the step names one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub declared_head: Option<CommitSha>,
     /// Rounds a person adds to the generation.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub granted: u8,
@@ -389,7 +393,6 @@ impl ReviewStep {
             round,
             threads: BTreeMap::new(),
             commit: None,
-            declared_head: None,
             granted: 0,
             given_back: false,
             fixes: None,

@@ -180,6 +180,8 @@ pub enum Clause {
     Validation,
     /// The lgtm itself says pass.
     Contradiction,
+    /// The approval names the commit that was reviewed.
+    Head,
 }
 
 impl Clause {
@@ -191,6 +193,7 @@ impl Clause {
             Self::Nits => "nits",
             Self::Validation => "validation",
             Self::Contradiction => "contradiction",
+            Self::Head => "head",
         }
     }
 }

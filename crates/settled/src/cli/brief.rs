@@ -144,6 +144,7 @@ fn text(ask: &Ask) -> String {
         if ask.last_round { ", the last" } else { "" }
     )];
     lines.push(format!("  request {}", ask.request));
+    lines.extend(ask.head.iter().map(|head| format!("  head {head}")));
     let budget = &ask.budget;
     lines.push(format!(
         "  {} turns, {} s and {} attempts are left",

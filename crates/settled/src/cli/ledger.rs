@@ -1,13 +1,18 @@
 //! `settled ledger`: work with the ledger itself.
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
+use daemon::mailroom::accept_ledger;
+use inspect::ledger::{self, KeptHead, LedgerCheck, WrongRecord};
 use serde::Serialize;
-use spool::Agreement;
-use workspace::index::LedgerIndex;
+use spool::{Agreement, Digest};
 
 use super::answer::{CommandOutput, print};
 use super::context::{Context, Root, quoted};
 use super::failure::Failure;
+use super::person::Signed;
+use super::{input, serve};
 use crate::exit::Exit;
 
 /// Works with the ledger.
@@ -21,13 +26,42 @@ pub(super) struct Args {
 enum Command {
     /// Check that every record is whole and chained to the one before, and every snapshot right
     #[command(after_help = "Examples:
-  settled ledger verify ./mailroom")]
-    Verify(Root),
+  settled ledger verify ./mailroom
+  settled ledger verify --from heads.txt ./mailroom    heads.txt: what it printed earlier")]
+    Verify(Verify),
+    /// Go on from a ledger that a snapshot contradicts
+    #[command(after_help = "Examples:
+  settled ledger accept --head \"$LAST\" --reason 'restored from a backup' ./mailroom")]
+    Accept(Accept),
+}
+
+#[derive(Debug, clap::Args)]
+struct Verify {
+    /// The digest of a record that the ledger has to hold: the last one, as it was printed earlier
+    #[arg(long, value_name = "DIGEST")]
+    expect: Vec<Digest>,
+    /// A file with what this command printed earlier, once or several times; - for standard input
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    #[command(flatten)]
+    root: Root,
+}
+
+#[derive(Debug, clap::Args)]
+struct Accept {
+    /// The digest of the last record, as `ledger verify` prints it
+    #[arg(long, value_name = "DIGEST")]
+    head: Digest,
+    #[command(flatten)]
+    signed: Signed,
+    #[command(flatten)]
+    root: Root,
 }
 
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     match &args.command {
-        Command::Verify(root) => verify(&context.at(root)),
+        Command::Verify(args) => verify(args, &context.at(&args.root)),
+        Command::Accept(args) => accept(args, &context.at(&args.root)),
     }
 }
 
@@ -40,6 +74,8 @@ struct LedgerView {
     /// The digest of the last record's line: kept elsewhere, it proves later that nothing before it was changed.
     last: String,
     snapshots: Vec<Snapshot>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wrong: Option<WrongRecord>,
 }
 
 #[derive(Debug, Serialize)]
@@ -55,6 +91,7 @@ impl Snapshot {
         let summary = match agreement {
             Agreement::Agrees => "agrees with the records".to_owned(),
             Agreement::Differs => "says something else than the records".to_owned(),
+            Agreement::Contradicts(what) => format!("was made from other records: {what}"),
             Agreement::PassedOver(why) => format!("is passed over: {why}"),
         };
         Self {
@@ -66,15 +103,37 @@ impl Snapshot {
 }
 
 impl LedgerView {
+    fn of(check: &LedgerCheck) -> Self {
+        let LedgerCheck {
+            verified,
+            snapshots,
+            wrong,
+        } = check;
+        Self {
+            records: verified.records,
+            segments: verified.segments,
+            bytes: verified.bytes,
+            last: verified.last.to_string(),
+            snapshots: snapshots
+                .iter()
+                .map(|(seq, agreement)| Snapshot::of(*seq, agreement))
+                .collect(),
+            wrong: wrong.clone(),
+        }
+    }
+
     fn text(&self) -> String {
         let Self {
             records,
             segments,
             last,
             snapshots,
+            wrong,
             ..
         } = self;
-        let text = format!("ok: {records} records in {segments} segments, the last is {last}\n");
+        let begin = if wrong.is_none() { "ok" } else { "chained" };
+        let text =
+            format!("{begin}: {records} records in {segments} segments, the last is {last}\n");
         snapshots
             .iter()
             .fold(text, |text, Snapshot { at, summary, .. }| {
@@ -83,15 +142,26 @@ impl LedgerView {
     }
 }
 
-fn verify(context: &Context) -> Result<Exit, Failure> {
+fn verify(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
-    let (verified, snapshots) = spool::verify_with::<LedgerIndex>(root)
-        .map_err(|error| Failure::new(Exit::Failed, &error))?;
-    if let Some(torn) = &verified.torn {
+    let heads = kept(args)?;
+    let check = ledger::check(root, &heads).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let found = LedgerView::of(&check);
+    if let Some((message, next)) = wrong(&check, context) {
+        if !context.json {
+            print(&found.text())?;
+        }
+        let failure = Failure::plain(Exit::Failed, message).data(&found);
+        return Err(match next {
+            Some(next) => failure.next(next),
+            None => failure,
+        });
+    }
+    if let Some(torn) = &check.verified.torn {
         // A daemon that is writing right now looks the same; with none, the next start cuts it off.
         let message = format!(
             "{} whole records, then {} bytes at {}:{} that are no whole record",
-            verified.records,
+            check.verified.records,
             torn.bytes,
             torn.segment.display(),
             torn.offset
@@ -103,34 +173,80 @@ fn verify(context: &Context) -> Result<Exit, Failure> {
             Failure::plain(Exit::Failed, message).next(context.command("serve"))
         });
     }
-    let found = LedgerView {
-        records: verified.records,
-        segments: verified.segments,
-        bytes: verified.bytes,
-        last: verified.last.to_string(),
-        snapshots: snapshots
-            .iter()
-            .map(|(seq, agreement)| Snapshot::of(*seq, agreement))
-            .collect(),
-    };
-    let wrong = snapshots
+    context.say(&CommandOutput::new(found), LedgerView::text)?;
+    Ok(Exit::Ok)
+}
+
+/// The heads that the ledger has to hold.
+fn kept(args: &Verify) -> Result<Vec<KeptHead>, Failure> {
+    let mut heads: Vec<KeptHead> = args
+        .expect
         .iter()
-        .find(|(_, agreement)| *agreement == Agreement::Differs);
-    match wrong {
-        None => {
-            context.say(&CommandOutput::new(found), LedgerView::text)?;
-            Ok(Exit::Ok)
-        }
-        Some((seq, _)) => {
-            let message = format!("the ledger is whole, but its snapshot at {seq} is wrong");
-            let place = spool::Layout::new(root).snapshots();
-            if !context.json {
-                print(&found.text())?;
-            }
-            let next = format!("rm -r {}", quoted(place.as_os_str()));
-            Err(Failure::plain(Exit::Failed, message)
-                .data(&found)
-                .next(next))
-        }
+        .map(|digest| KeptHead {
+            record: None,
+            digest: *digest,
+        })
+        .collect();
+    if let Some(path) = &args.from {
+        let read = ledger::kept_heads(&input::text(path)?);
+        heads.extend(
+            read.map_err(|why| Failure::plain(Exit::Usage, format!("{}: {why}", path.display())))?,
+        );
     }
+    Ok(heads)
+}
+
+/// What is wrong with a ledger whose records are chained, and the next command if one helps.
+fn wrong(check: &LedgerCheck, context: &Context) -> Option<(String, Option<String>)> {
+    let LedgerCheck {
+        verified,
+        snapshots,
+        wrong,
+    } = check;
+    if let Some(WrongRecord { first, last, what }) = wrong {
+        let which = if first == last {
+            format!("record {first} is not what it was")
+        } else {
+            format!("the first wrong record is one of {first} to {last}; record {last} is wrong")
+        };
+        let is_contradicted = snapshots
+            .iter()
+            .any(|(_, agreement)| matches!(agreement, Agreement::Contradicts(_)));
+        let how = if is_contradicted {
+            format!(
+                "; put the ledger back from a backup, or let a person go on from it with `settled ledger accept --head {}`",
+                verified.last
+            )
+        } else {
+            String::new()
+        };
+        return Some((format!("{which}: {what}{how}"), None));
+    }
+    let differs = |(_, agreement): &&(u64, Agreement)| *agreement == Agreement::Differs;
+    let (seq, _) = snapshots.iter().find(differs)?;
+    let place = spool::Layout::new(context.root().ok()?).snapshots();
+    Some((
+        format!("the ledger is whole, but its snapshot at {seq} is wrong"),
+        Some(format!("rm -r {}", quoted(place.as_os_str()))),
+    ))
+}
+
+#[derive(Serialize)]
+struct AcceptedView {
+    /// The record that says so.
+    record: u64,
+    head: String,
+}
+
+fn accept(args: &Accept, context: &Context) -> Result<Exit, Failure> {
+    let root = context.workspace()?;
+    let (by, reason) = args.signed.decided(root)?;
+    let record = accept_ledger::accept(root, args.head, by, reason)
+        .map_err(|error| serve::failure(&error.into(), root))?;
+    let head = args.head.to_string();
+    let answer = CommandOutput::new(AcceptedView { record, head });
+    context.say(&answer, |AcceptedView { record, head }| {
+        format!("record {record}: the ledger is accepted up to {head}; its snapshots are in .settled/torn\n")
+    })?;
+    Ok(Exit::Ok)
 }

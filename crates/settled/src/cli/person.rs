@@ -52,7 +52,7 @@ pub(super) struct OfThread {
 
 /// Who decides, and why.
 #[derive(Debug, clap::Args)]
-struct Signed {
+pub(super) struct Signed {
     /// Who decides; your login name unless told
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
@@ -94,21 +94,7 @@ pub(super) fn of_thread(
 }
 
 fn decide(target: &Target, signed: &Signed, act: Act, context: &Context) -> Result<Exit, Failure> {
-    let root = context.workspace()?;
-    let by = fit(
-        "the name of who decides",
-        &signed.by.clone().unwrap_or_else(login),
-    )?;
-    let agent = agent_of_this_user(root)?;
-    let reason = match source(
-        signed.reason.as_deref(),
-        agent.as_ref(),
-        std::io::stdin().is_terminal(),
-    )? {
-        Source::Given(reason) => reason.to_owned(),
-        Source::Typed => ask(&by)?,
-    };
-    let reason = fit("the reason", &reason)?;
+    let (by, reason) = signed.decided(context.workspace()?)?;
     let decision = PersonsDecision {
         which: target.which(),
         by,
@@ -116,6 +102,26 @@ fn decide(target: &Target, signed: &Signed, act: Act, context: &Context) -> Resu
         act,
     };
     order::give(Event::Person(decision), context)
+}
+
+impl Signed {
+    /// The name and the reason as they are recorded; asks for a reason that was not given.
+    pub(super) fn decided(&self, root: &Path) -> Result<(String, String), Failure> {
+        let by = fit(
+            "the name of who decides",
+            &self.by.clone().unwrap_or_else(login),
+        )?;
+        let agent = agent_of_this_user(root)?;
+        let reason = match source(
+            self.reason.as_deref(),
+            agent.as_ref(),
+            std::io::stdin().is_terminal(),
+        )? {
+            Source::Given(reason) => reason.to_owned(),
+            Source::Typed => ask(&by)?,
+        };
+        Ok((by, fit("the reason", &reason)?))
+    }
 }
 
 /// Where the reason comes from.

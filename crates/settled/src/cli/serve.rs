@@ -195,6 +195,17 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
             "; nothing was changed, put the ledger back from a backup",
             "settled ledger verify",
         ),
+        SpoolError::Contradicted { .. } => (
+            Exit::ActionRequired,
+            "; nothing was changed, put the ledger back from a backup or let a person accept it",
+            "settled ledger verify",
+        ),
+        SpoolError::OtherHead { .. } => (
+            Exit::ActionRequired,
+            "; nothing was changed",
+            "settled ledger verify",
+        ),
+        SpoolError::NotContradicted => (Exit::Failed, "", "settled status"),
         SpoolError::TooNew { .. } => (
             Exit::ActionRequired,
             "; a newer settled has to serve it",

@@ -150,18 +150,15 @@ fn export(args: &Export, context: &Context) -> Result<Exit, Failure> {
     });
     // Under a config that was changed since, a record may not follow any more; whoever verifies should not be the
     // first to find out.
-    let proof = VerdictFile::read(&exported.bytes)
-        .map_err(|error| error.to_string())
-        .and_then(|file| {
-            verdict::prove(&file)
-                .map(|_| ())
-                .map_err(|error| error.to_string())
-        });
-    if let Err(why) = proof {
-        let message = format!(
-            "settled.toml as it is now does not explain the records, so nothing is proven: {why}"
-        );
-        answer.alert("policy_changed", message);
+    let file = VerdictFile::read(&exported.bytes).expect("what was just written is read back");
+    if let Err(why) = verdict::prove(&file) {
+        let (code, what) = if why.is_of_other_rules() {
+            ("rules_changed", "the rules of this program do")
+        } else {
+            ("policy_changed", "settled.toml as it is now does")
+        };
+        let message = format!("{what} not explain the records, so nothing is proven: {why}");
+        answer.alert(code, message);
     }
     context.say(
         &answer,

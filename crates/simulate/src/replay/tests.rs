@@ -82,6 +82,7 @@ impl Book {
             batch: 1,
             at: at(seconds).to_rfc3339_opts(SecondsFormat::Millis, true),
             kind: "any".to_owned(),
+            rules: Some(review::RULES),
             review: None,
             id: None,
             original,

@@ -16,6 +16,8 @@ struct LineWritten<'a> {
     prev: Digest,
     batch: u64,
     kind: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules: Option<u32>,
     review: Option<&'a str>,
     id: Option<&'a str>,
     original: Option<&'a Original>,
@@ -30,6 +32,8 @@ struct LineRead {
     prev: Digest,
     batch: u64,
     kind: String,
+    #[serde(default)]
+    rules: Option<u32>,
     review: Option<String>,
     id: Option<String>,
     original: Option<Original>,
@@ -85,6 +89,7 @@ pub(crate) fn entry(draft: EntryDraft, seq: u64, prev: Digest, batch: u64) -> En
     let EntryDraft {
         at,
         kind,
+        rules,
         review,
         id,
         original,
@@ -97,6 +102,7 @@ pub(crate) fn entry(draft: EntryDraft, seq: u64, prev: Digest, batch: u64) -> En
         batch,
         at,
         kind,
+        rules: Some(rules),
         review,
         id,
         original,
@@ -115,6 +121,7 @@ pub(crate) fn write(entry: &Entry, to: &mut Vec<u8>) -> Digest {
         prev: entry.prev,
         batch: entry.batch,
         kind: &entry.kind,
+        rules: entry.rules,
         review: entry.review.as_deref(),
         id: entry.id.as_deref(),
         original: entry.original.as_ref(),
@@ -146,6 +153,7 @@ pub(crate) fn read(line: &[u8]) -> Result<Entry, NotARecord> {
                 prev,
                 batch,
                 kind,
+                rules,
                 review,
                 id,
                 original,
@@ -158,6 +166,7 @@ pub(crate) fn read(line: &[u8]) -> Result<Entry, NotARecord> {
                 batch,
                 at,
                 kind,
+                rules,
                 review,
                 id,
                 original,
@@ -190,6 +199,7 @@ mod tests {
         EntryDraft {
             at: "2026-02-13T10:00:00.000Z".to_owned(),
             kind: "accepted".to_owned(),
+            rules: 2,
             review: Some("86/claude/codex".to_owned()),
             id: None,
             original: Some(Original {
@@ -228,7 +238,7 @@ mod tests {
         let zeros = "0".repeat(64);
         let x = Digest::of(b"x");
         let expected = format!(
-            r#"{{"v":1,"seq":7,"at":"2026-02-13T10:00:00.000Z","prev":"sha256:{zeros}","batch":5,"kind":"accepted","review":"86/claude/codex","id":null,"original":{{"outbox":"claude","file":"a%0A.yaml","digest":"{x}","stamp":{{"ino":1,"size":2,"mtime_ns":3}},"away":"sent/a%0A.yaml","text":"a: \"b\"\n"}},"deliveries":[{{"mailbox":"codex/inbox","file":"a%0A.yaml","content":"original"}},{{"mailbox":"packets/briefs","file":"a%0A.yaml","content":{{"text":"t"}}}}],"decision":{{"a": [1.50]}}}}"#
+            r#"{{"v":1,"seq":7,"at":"2026-02-13T10:00:00.000Z","prev":"sha256:{zeros}","batch":5,"kind":"accepted","rules":2,"review":"86/claude/codex","id":null,"original":{{"outbox":"claude","file":"a%0A.yaml","digest":"{x}","stamp":{{"ino":1,"size":2,"mtime_ns":3}},"away":"sent/a%0A.yaml","text":"a: \"b\"\n"}},"deliveries":[{{"mailbox":"codex/inbox","file":"a%0A.yaml","content":"original"}},{{"mailbox":"packets/briefs","file":"a%0A.yaml","content":{{"text":"t"}}}}],"decision":{{"a": [1.50]}}}}"#
         );
         assert_eq!(String::from_utf8_lossy(&line), format!("{expected}\n"));
         assert_eq!(digest, Digest::of(expected.as_bytes()));

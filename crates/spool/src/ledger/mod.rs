@@ -121,6 +121,11 @@ impl Ledger {
         self.head + 1
     }
 
+    /// The digest of the last record.
+    pub(crate) fn digest(&self) -> Digest {
+        self.digest
+    }
+
     /// Lets segments be followed by a new one after `bytes`.
     pub(crate) fn limit_segments(&mut self, bytes: u64) {
         self.segment_max = bytes;

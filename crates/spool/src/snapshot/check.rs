@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::load::load;
+use super::load::{NotTaken, load};
 use super::{Fold, list};
 use crate::delivery::{Cursors, Heads};
 use crate::disk::os::Os;
 use crate::ledger::Verified;
 use crate::ledger::read::{self, Stretch};
 use crate::root::OpenRoot;
-use crate::{FileName, SpoolError, dirs};
+use crate::{Entry, FileName, SpoolError, VisitError, dirs};
 
 /// What became of holding a snapshot against the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,20 +20,32 @@ pub enum Agreement {
     Agrees,
     /// They do not, though every start takes it up: remove it and tell us.
     Differs,
+    /// It is intact, and was made from other records than the ledger holds.
+    Contradicts(String),
     /// No start takes it up, for this reason.
     PassedOver(String),
 }
 
+impl From<NotTaken> for Agreement {
+    fn from(why: NotTaken) -> Agreement {
+        match why {
+            NotTaken::Contradicts(what) => Agreement::Contradicts(what),
+            NotTaken::OfNoUse(why) => Agreement::PassedOver(why),
+        }
+    }
+}
+
 /// Reads the whole ledger of the workspace at `root` without the lock, checks the chain, and that it holds every record
-/// the cursors speak of, as a start does; damage is an error that names the line. Each snapshot is then held against
-/// what the records up to it add up to; the oldest first, by its last record.
+/// the cursors speak of, as a start does; damage is an error that names the line. Hands every record to `visit`. Each
+/// snapshot is then held against what the records up to it add up to; the oldest first, by its last record.
 pub fn verify_with<F: Fold + Default + PartialEq>(
     root: &Path,
+    visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
 ) -> Result<(Verified, Vec<(u64, Agreement)>), SpoolError> {
     let root = OpenRoot::look_at(root, Arc::new(Os))?;
     // Before the ledger: a daemon that is at work moves both on, the ledger first.
     let cursors = Cursors::read(&root)?;
-    let snapshots: BTreeMap<u64, FileName> = list(&root)?.into_iter().collect();
+    let mut snapshots: BTreeMap<u64, FileName> = list(&root)?.into_iter().collect();
     let (mut fold, mut heads) = (F::default(), Heads::default());
     let mut found: BTreeMap<u64, Agreement> = BTreeMap::new();
     let dir = root.dir(dirs::LEDGER.as_ref())?;
@@ -46,7 +58,8 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
         &mut |entry| {
             let entry = Arc::new(entry);
             heads.note(&entry);
-            fold.add(&entry).map_err(|source| SpoolError::Visit {
+            let visited = fold.add(&entry).and_then(|()| visit(&entry));
+            visited.map_err(|source| SpoolError::Visit {
                 seq: entry.seq,
                 source,
             })?;
@@ -59,7 +72,7 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
                     Err(_) if list(&root)?.iter().all(|(seq, _)| *seq != entry.seq) => {
                         return Ok(());
                     }
-                    Err(why) => Agreement::PassedOver(why),
+                    Err(why) => Agreement::from(why),
                 };
                 found.insert(entry.seq, agreement);
             }
@@ -67,10 +80,12 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
         },
     )?;
     cursors.check(&root, end.place.seq)?;
-    for seq in snapshots.into_keys().filter(|seq| *seq > end.place.seq) {
-        let beyond =
-            || Agreement::PassedOver(format!("the ledger ends with record {}", end.place.seq));
-        found.entry(seq).or_insert_with(beyond);
+    for (seq, name) in snapshots.split_off(&(end.place.seq + 1)) {
+        let agreement = match load(&root, None, seq, &name, &mut F::default()) {
+            Ok(_) => Agreement::Differs,
+            Err(why) => Agreement::from(why),
+        };
+        found.insert(seq, agreement);
     }
     Ok((end.verified(), found.into_iter().collect()))
 }

@@ -1,4 +1,5 @@
-//! Takes up the newest snapshot that fits the ledger and the lanes, and says why each newer one does not.
+//! Takes up the newest snapshot that fits the ledger and the lanes, and says why each newer one does not. An intact one
+//! that was made from other records stops the reading: the ledger was rewritten.
 
 use std::sync::mpsc::sync_channel;
 
@@ -6,7 +7,7 @@ use super::file::{SnapshotReader, Title};
 use super::{Fold, PassedOver, list};
 use crate::delivery::{Cursors, Heads};
 use crate::disk::{FileKind, Handle, OpenMode, if_there};
-use crate::ledger::read::LedgerPosition;
+use crate::ledger::read::{self, LedgerPosition, Stretch};
 use crate::root::OpenRoot;
 use crate::{Digest, FileName, SpoolError, dirs, layout};
 
@@ -24,8 +25,23 @@ pub(crate) struct LoadedSnapshot {
     pub(crate) heads: Heads,
 }
 
+/// Why a snapshot is not taken up.
+pub(super) enum NotTaken {
+    /// It is of no use; the records are read instead.
+    OfNoUse(String),
+    /// It is intact, and the ledger does not hold the records it was made from.
+    Contradicts(String),
+}
+
+impl From<String> for NotTaken {
+    fn from(why: String) -> NotTaken {
+        NotTaken::OfNoUse(why)
+    }
+}
+
 /// Takes up the newest snapshot of at most record `seq_max` that can be used, or clears the fold. Where cursors are
-/// given, one is of no use from before which a lane still needs a record.
+/// given, one is of no use from before which a lane still needs a record. An intact snapshot that contradicts the ledger
+/// is an error.
 pub(crate) fn load_newest(
     root: &OpenRoot,
     cursors: Option<&Cursors>,
@@ -40,7 +56,17 @@ pub(crate) fn load_newest(
             Err(why) => {
                 fold.clear();
                 let path = root.path(dirs::SNAPSHOTS.as_ref()).join(&name);
-                passed_over.push(PassedOver { path, why });
+                match why {
+                    NotTaken::OfNoUse(why) => passed_over.push(PassedOver { path, why }),
+                    NotTaken::Contradicts(what) => {
+                        // Damage goes first: its error names the line.
+                        let (dir, whole) = (root.dir(dirs::LEDGER.as_ref())?, Stretch::default());
+                        let chained = &mut |_| Ok(());
+                        read::read(&*root.disk, &root.layout, &dir.handle, &whole, chained)?;
+                        let snapshot = path;
+                        return Err(SpoolError::Contradicted { snapshot, what });
+                    }
+                }
             }
         }
     }
@@ -54,7 +80,7 @@ pub(super) fn load(
     seq: u64,
     name: &FileName,
     fold: &mut dyn Fold,
-) -> Result<LoadedSnapshot, String> {
+) -> Result<LoadedSnapshot, NotTaken> {
     let dir = root
         .dir(dirs::SNAPSHOTS.as_ref())
         .map_err(|error| error.chain())?;
@@ -64,26 +90,33 @@ pub(super) fn load(
         .open(&dir.handle, name.as_ref(), OpenMode::Read)
         .map_err(cannot_be_read)?;
     if root.disk.stat(&file).map_err(cannot_be_read)?.kind != FileKind::File {
-        return Err("it is no file".to_owned());
+        return Err("it is no file".to_owned().into());
     }
     let (mut reader, title) = SnapshotReader::new(&*root.disk, &file)?;
     if title.seq != seq {
-        return Err(format!(
+        let why = format!(
             "it was taken after record {}, as its name does not say",
             title.seq
-        ));
+        );
+        return Err(why.into());
     }
+    let place = match place_of(root, &title) {
+        Ok(place) => place,
+        // Only a whole snapshot can be held against the ledger.
+        Err(NotTaken::Contradicts(what)) => {
+            reader.lanes()?;
+            while reader.content()?.is_some() {}
+            return Err(NotTaken::Contradicts(what));
+        }
+        Err(of_no_use) => return Err(of_no_use),
+    };
     let form = fold.form();
     if title.form != form {
-        return Err(format!(
-            "its form is {}, this program's is {form}",
-            title.form
-        ));
+        return Err(format!("its form is {}, this program's is {form}", title.form).into());
     }
-    let place = place_of(root, &title)?;
     let heads = reader.lanes()?;
     if let Some(lane) = cursors.and_then(|cursors| cursors.behind(&root.boot, &heads)) {
-        return Err(format!("{lane} still needs records from before it"));
+        return Err(format!("{lane} still needs records from before it").into());
     }
     fill(reader, fold)?;
     let bytes = title.segments.iter().map(|(_, len)| len).sum();
@@ -96,7 +129,7 @@ pub(super) fn load(
 
 /// Holds the snapshot against the ledger: every segment up to its record is there in its length, and the record is the
 /// one it was taken after.
-fn place_of(root: &OpenRoot, title: &Title) -> Result<LedgerPosition, String> {
+fn place_of(root: &OpenRoot, title: &Title) -> Result<LedgerPosition, NotTaken> {
     let dir = root
         .dir(dirs::LEDGER.as_ref())
         .map_err(|error| error.chain())?;
@@ -111,7 +144,8 @@ fn place_of(root: &OpenRoot, title: &Title) -> Result<LedgerPosition, String> {
         .collect();
     there.sort_unstable();
     if there.is_empty() || !title.segments.iter().map(|(first, _)| *first).eq(there) {
-        return Err("the ledger has other segments up to there".to_owned());
+        let what = "the ledger has other segments up to there".to_owned();
+        return Err(NotTaken::Contradicts(what));
     }
     let (last, earlier) = title
         .segments
@@ -119,9 +153,8 @@ fn place_of(root: &OpenRoot, title: &Title) -> Result<LedgerPosition, String> {
         .expect("there is one, as in the ledger");
     for (first, len) in earlier {
         if len_of(root, &dir.handle, *first)? != Some(*len) {
-            return Err(format!(
-                "the segment of record {first} has not the length it had"
-            ));
+            let what = format!("the segment of record {first} has another length");
+            return Err(NotTaken::Contradicts(what));
         }
     }
     let (segment, offset) = *last;
@@ -139,10 +172,8 @@ fn place_of(root: &OpenRoot, title: &Title) -> Result<LedgerPosition, String> {
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
     let is_there = len_of(root, &dir.handle, segment)?.is_some_and(|len| len >= offset);
     let Some(bytes) = bytes.filter(|_| is_there) else {
-        return Err(format!(
-            "the ledger does not have record {} where it was",
-            title.seq
-        ));
+        let what = format!("record {} is not where it was", title.seq);
+        return Err(NotTaken::Contradicts(what));
     };
     let mut line = vec![0; bytes];
     let read = root
@@ -165,7 +196,10 @@ fn place_of(root: &OpenRoot, title: &Title) -> Result<LedgerPosition, String> {
     read.map_err(|error| format!("the ledger cannot be read: {error}"))?;
     match line.split_last() {
         Some((b'\n', text)) if Digest::of(text) == title.digest => Ok(place),
-        Some(_) | None => Err(format!("record {} of the ledger is another one", title.seq)),
+        Some(_) | None => Err(NotTaken::Contradicts(format!(
+            "record {} is another one, expected {}",
+            title.seq, title.digest
+        ))),
     }
 }
 

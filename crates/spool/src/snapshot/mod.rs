@@ -1,9 +1,9 @@
 //! Snapshots: what the ledger adds up to at some record, so that a start reads only what follows it.
 //!
-//! A snapshot shortens the reading and nothing else. One that is missing, torn, of another form, or that does not fit the
-//! ledger is passed over with a reason, and an older one or the whole ledger is read instead. Whoever removes them all
-//! loses time. What is in one is the caller's business, who is a [`Fold`]; here is where it lies and whether it may be
-//! used.
+//! A snapshot shortens the reading. One that is missing, torn or of another form is passed over with a reason, and an older
+//! one or the whole ledger is read instead. Whoever removes them all loses time. An intact one that was made from other
+//! records than the ledger holds shows that the ledger was rewritten: nobody goes on from it unless a person accepts it.
+//! What is in one is the caller's business, who is a [`Fold`]; here is where it lies and whether it may be used.
 
 pub(crate) mod check;
 mod file;
@@ -14,7 +14,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::root::OpenRoot;
-use crate::{Entry, FileName, SpoolError, VisitError, dirs, layout};
+use crate::{Entry, FileName, Spool, SpoolError, VisitError, dirs, layout};
 
 /// What adds the ledger up, and can be written down and taken up again.
 pub trait Fold {
@@ -54,4 +54,28 @@ fn list(root: &OpenRoot) -> Result<Vec<(u64, FileName)>, SpoolError> {
         .collect();
     found.sort_unstable_by(|a, b| b.cmp(a));
     Ok(found)
+}
+
+impl Spool {
+    /// Moves every snapshot to the evidence in `.settled/torn/`, for a ledger that a person accepted as it is. After a
+    /// kill before this the ledger has to be accepted again.
+    pub fn set_snapshots_aside(&self) -> Result<(), SpoolError> {
+        let (root, accepted) = (&self.root, self.next_seq() - 1);
+        let Some(dir) = root.dir_if_there(dirs::SNAPSHOTS.as_ref())? else {
+            return Ok(());
+        };
+        let torn = root.dir(dirs::TORN.as_ref())?;
+        for (seq, name) in list(root)? {
+            let aside = layout::snapshot_aside(seq, accepted);
+            let (from, to) = (name.as_ref(), aside.as_ref());
+            root.disk
+                .rename_new(&dir.handle, from, &torn.handle, to)
+                .map_err(|source| root.error_at("set aside", &dir, &name, source))?;
+        }
+        let synced = [&torn, &dir].map(|dir| root.disk.sync_dir(&dir.handle));
+        synced
+            .into_iter()
+            .collect::<io::Result<()>>()
+            .map_err(|source| root.error("sync", &dir.path, source))
+    }
 }

@@ -97,6 +97,7 @@ pub(crate) fn notice(mailbox: Mailbox, file: &str, text: &str) -> EntryDraft {
     EntryDraft {
         at: "2026-02-13T10:00:00.000Z".to_owned(),
         kind: "notice".to_owned(),
+        rules: 1,
         review: None,
         id: None,
         original: None,
@@ -219,6 +220,7 @@ impl State {
         EntryDraft {
             at: "2026-02-13T10:00:00.000Z".to_owned(),
             kind: kind.to_owned(),
+            rules: 1,
             review: None,
             id: None,
             original: Some(Original {

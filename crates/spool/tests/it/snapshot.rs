@@ -6,8 +6,8 @@ use std::io;
 use std::sync::Arc;
 
 use spool::{
-    Agreement, Entry, FaultyDisk, Fold, Spool, SpoolError, VisitError, fold_ledger, read_ledger,
-    verify_with,
+    Agreement, Digest, Entry, FaultyDisk, Fold, Spool, SpoolError, VisitError, fold_ledger,
+    read_ledger, verify, verify_with,
 };
 
 use crate::daemon::{BOOT, Daemon, LATER, OTHER_BOOT, State, Workspace, inbox, notice};
@@ -118,7 +118,8 @@ fn onlookers_and_the_whole_ledger_say_the_same() {
     let folded = fold_ledger(workspace.root(), &mut state).expect("a ledger");
     assert_eq!((folded.snapshot, folded.verified.records), (Some(8), 12));
     assert_eq!(state, whole(&workspace));
-    let (verified, snapshots) = verify_with::<State>(workspace.root()).expect("a whole ledger");
+    let (verified, snapshots) =
+        verify_with::<State>(workspace.root(), &mut |_| Ok(())).expect("a whole ledger");
     assert_eq!(
         (verified.records, verified.last),
         (12, folded.verified.last)
@@ -298,20 +299,37 @@ fn a_power_cut_behind_it_is_mended_from_it_and_one_before_it_needs_all_records()
     assert_eq!(resumed(&workspace, OTHER_BOOT).recovery.snapshot, None);
 }
 
-#[test]
-fn one_that_does_not_fit_the_ledger_is_passed_over() {
-    // A ledger that ends before it, as one from a backup does: the cursors are gone with it.
+const SEGMENT: &str = ".settled/ledger/00000000000000000001.jsonl";
+
+/// What a start and an onlooker say of a ledger that an intact snapshot contradicts.
+fn contradiction(workspace: &Workspace) -> String {
+    let error = Spool::resume(workspace.root(), disk(), &mut State::default())
+        .err()
+        .expect("no start");
+    assert!(matches!(error, SpoolError::Contradicted { .. }), "{error}");
+    let seen = fold_ledger(workspace.root(), &mut State::default()).expect_err("no fold");
+    assert_eq!(seen.to_string(), error.to_string());
+    error.to_string()
+}
+
+/// A ledger that ends before its newest snapshot, as one from a backup does: the cursors are gone with it.
+fn cut_short() -> Workspace {
     let workspace = written();
-    let segment = ".settled/ledger/00000000000000000001.jsonl";
-    let text = workspace.read(segment).expect("a segment");
+    let text = workspace.read(SEGMENT).expect("a segment");
     let five: String = text.split_inclusive('\n').take(5).collect();
-    workspace.write(segment, &five);
+    workspace.write(SEGMENT, &five);
     std::fs::remove_dir_all(workspace.path(".settled/cursors")).expect("cursors");
-    let mut state = State::default();
-    let folded = fold_ledger(workspace.root(), &mut state).expect("a ledger");
-    assert_eq!((folded.snapshot, folded.verified.records), (Some(4), 5));
-    let (_, snapshots) = verify_with::<State>(workspace.root()).expect("a ledger");
-    let beyond = Agreement::PassedOver("the ledger ends with record 5".to_owned());
+    workspace
+}
+
+#[test]
+fn one_that_was_made_from_other_records_stops_the_reading() {
+    let workspace = cut_short();
+    let why = contradiction(&workspace);
+    assert!(why.ends_with("record 8 is not where it was"), "{why}");
+    let (_, snapshots) =
+        verify_with::<State>(workspace.root(), &mut |_| Ok(())).expect("a whole ledger");
+    let beyond = Agreement::Contradicts("record 8 is not where it was".to_owned());
     assert_eq!(snapshots, [(4, Agreement::Agrees), (8, beyond)]);
 
     // Another ledger altogether.
@@ -321,11 +339,61 @@ fn one_that_does_not_fit_the_ledger_is_passed_over() {
     write_some(&other, "and another");
     write_some(&other, "and a third");
     resumed(&other, BOOT).run().expect("a run");
-    std::fs::copy(other.path(segment), workspace.path(segment)).expect("a ledger");
+    std::fs::copy(other.path(SEGMENT), workspace.path(SEGMENT)).expect("a ledger");
+    contradiction(&workspace);
+    let (_, snapshots) =
+        verify_with::<State>(workspace.root(), &mut |_| Ok(())).expect("a whole ledger");
+    let is_contradiction =
+        |(_, agreement): &(u64, Agreement)| matches!(agreement, Agreement::Contradicts(_));
+    assert!(snapshots.iter().all(is_contradiction), "{snapshots:?}");
+}
+
+#[test]
+fn one_that_contradicts_the_ledger_and_fails_its_own_checksum_is_passed_over() {
+    let workspace = cut_short();
+    let newest = ".settled/snapshots/00000000000000000008.snapshot";
+    let text = workspace.read(newest).expect("a snapshot");
+    workspace.write(newest, &text.replacen("lane ", "lanE ", 1));
     let mut state = State::default();
     let folded = fold_ledger(workspace.root(), &mut state).expect("a ledger");
-    assert_eq!((folded.snapshot, folded.passed_over.len()), (None, 2));
-    assert_eq!(state, whole(&workspace));
+    assert_eq!((folded.snapshot, folded.passed_over.len()), (Some(4), 1));
+}
+
+#[test]
+fn a_contradicted_ledger_is_accepted_by_its_head_alone() {
+    let workspace = cut_short();
+    let head = verify(workspace.root()).expect("a whole ledger").last;
+    let accept = |head| Spool::accept(workspace.root(), disk(), head, &mut State::default());
+    let before = workspace.read(SEGMENT).expect("a segment");
+    let other = accept(Digest::of(b"another")).err().expect("no start");
+    assert!(
+        matches!(other, SpoolError::OtherHead { found, .. } if found == head),
+        "{other}"
+    );
+    let mut spool = accept(head).expect("a start").spool;
+    spool
+        .commit(6, vec![notice(inbox("codex"), "x.yaml", "x")])
+        .expect("a commit");
+    drop(spool);
+    // A kill before the snapshots are set aside: the ledger has to be accepted again.
+    contradiction(&workspace);
+    let head = verify(workspace.root()).expect("a whole ledger").last;
+    let spool = accept(head).expect("a start").spool;
+    spool.set_snapshots_aside().expect("a place for them");
+    drop(spool);
+    assert!(
+        workspace
+            .read(SEGMENT)
+            .expect("a segment")
+            .starts_with(&before)
+    );
+    let again = accept(head).err().expect("nothing to accept");
+    assert!(matches!(again, SpoolError::NotContradicted), "{again}");
+    assert_eq!(resumed(&workspace, BOOT).recovery.records, 6);
+    for seq in [4, 8] {
+        let aside = format!(".settled/torn/{seq:020}.snapshot.accepted-6");
+        assert!(workspace.read(&aside).is_some(), "{aside}");
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ use self::verdict::Totals;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The messages: files, directories, `-` for standard input
+    /// The messages, or findings packets by themselves: files, directories, `-` for standard input
     #[arg(required_unless_present_any = ["staged", "stdin_filename"], value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -56,8 +56,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "root")]
     packet: Option<PathBuf>,
 
-    /// Check what the next commit adds or changes, as it stands in git's index: what lies in
-    /// mailboxes; paths narrow it, and a file named there is checked wherever it lies
+    /// Check what the next commit adds, changes or leaves without its packet, as it stands in git's index: messages in
+    /// mailboxes and findings packets; paths narrow it, and a file named there is checked wherever it lies
     #[arg(long, conflicts_with_all = ["packet", "stdin_filename", "fix"])]
     staged: bool,
 
@@ -184,7 +184,7 @@ fn looked_up(args: Args) -> Result<(Lookup, Vec<Subject>), Failure> {
         |error: io::Error| Failure::Unreadable(format!("what is staged cannot be read: {error}"));
     let (staged, subjects) = if args.staged {
         let staged = Staged::open().map_err(lost)?;
-        let blobs = staged.messages(&files).map_err(lost)?;
+        let blobs = staged.subjects(&files).map_err(lost)?;
         (
             Some(staged),
             blobs.into_iter().map(Subject::Staged).collect(),

@@ -17,6 +17,18 @@ pub(crate) fn is_named_as_message(path: &Path) -> bool {
     !is_hidden && extension.is_some_and(|extension| matches!(extension, "yaml" | "yml" | "json"))
 }
 
+/// Says whether the file lies where reviewers keep their findings packets, below `packets/findings`.
+pub(crate) fn is_among_findings(path: &Path) -> bool {
+    path.ancestors()
+        .skip(1)
+        .any(|directory| directory.ends_with("packets/findings"))
+}
+
+/// Says whether it is a directory in which the daemon keeps packets of its own: briefs and tasks.
+pub(crate) fn is_the_daemons(directory: &Path) -> bool {
+    directory.ends_with("packets/briefs") || directory.ends_with("packets/handoff")
+}
+
 /// Gives the workspace around a file or directory that lies in an agent's mailbox,
 /// `agents/<agent>/outbox` and its like.
 pub(crate) fn workspace_around_mailbox(path: &Path) -> Option<&Path> {
@@ -55,6 +67,14 @@ mod tests {
         assert_eq!(around("agents/a/dead_letter/x.yaml"), None);
         assert_eq!(around("agents/outbox/x.yaml"), None);
         assert_eq!(around("packets/valid/inbox/x.yaml"), None);
+    }
+
+    #[test]
+    fn findings_lie_below_their_directory() {
+        let is = |path| is_among_findings(Path::new(path));
+        assert!(is("packets/findings/r1.yaml") && is("/r/packets/findings/a/r1.yaml"));
+        assert!(!is("packets/r1.yaml") && !is("packets/findings") && !is("findings/r1.yaml"));
+        assert!(!is("my_packets/findings/r1.yaml"));
     }
 
     #[test]

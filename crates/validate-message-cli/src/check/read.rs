@@ -1,11 +1,14 @@
-//! Judges one message: reads its bytes and those of its packet once, and hands both to the rules.
+//! Judges one message: reads its bytes and those of its packet once, and hands both to the rules. A findings packet
+//! that is named in a message's place is judged by itself.
 
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
 use message_schema::{Message, line, parse};
-use validate_message::{PacketInput, Violation, Violations, check, check_delivered};
+use validate_message::{
+    PacketInput, Violation, Violations, check, check_delivered, check_packet, is_packet,
+};
 
 use super::packet::{self, FoundPacket};
 use super::place;
@@ -40,6 +43,8 @@ pub(crate) fn judge(subject: &Subject, lookup: &Lookup) -> Verdict {
 fn outcome(subject: &Subject, lookup: &Lookup, texts: &mut Texts) -> io::Result<Outcome> {
     texts.message = bytes(subject, lookup)?;
     let (mut violations, is_cut) = match parse(&texts.message) {
+        Ok(message) if is_packet_alone(subject, &message) => alone(&texts.message),
+        Err(_) if subject.place().is_some_and(place::is_among_findings) => alone(&texts.message),
         Ok(message) => {
             let packet = packet(subject, &message, lookup)?;
             let found = violations(subject, &message, packet.as_ref());
@@ -52,6 +57,31 @@ fn outcome(subject: &Subject, lookup: &Lookup, texts: &mut Texts) -> io::Result<
     };
     lookup.severities.weigh(subject, &mut violations);
     Ok(Outcome::Judged { violations, is_cut })
+}
+
+/// Whether the file is a findings packet, and not a message: by what it says, or, where it says neither, by its
+/// place. A packet in a mailbox is somebody's mistake.
+fn is_packet_alone(subject: &Subject, message: &Message) -> bool {
+    let place = subject
+        .place()
+        .and_then(|place| std::path::absolute(place).ok());
+    let is_mail = place
+        .as_deref()
+        .is_some_and(|place| place::workspace_around_mailbox(place).is_some());
+    let says_nothing = || {
+        ["id", "from", "to", "type"]
+            .iter()
+            .all(|name| message.root().field(name).is_none())
+    };
+    !is_mail
+        && (is_packet(message)
+            || place.as_deref().is_some_and(place::is_among_findings) && says_nothing())
+}
+
+fn alone(packet: &[u8]) -> (Vec<Violation>, bool) {
+    let violations = check_packet(packet);
+    let is_cut = violations.is_cut();
+    (violations.into_vec(), is_cut)
 }
 
 fn bytes(subject: &Subject, lookup: &Lookup) -> io::Result<Vec<u8>> {

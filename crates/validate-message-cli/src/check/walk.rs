@@ -90,13 +90,16 @@ impl Met {
     }
 }
 
+fn is_the_daemons(directory: &Path) -> bool {
+    std::path::absolute(directory).is_ok_and(|directory| place::is_the_daemons(&directory))
+}
+
 /// Says whether a directory holds no messages by its name, unless it was named itself.
 fn is_set_apart(entry: &DirEntry, root: &Path) -> bool {
     let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
     let name = entry.file_name();
-    is_directory
-        && entry.path() != root
-        && ["packets", "events", "dead_letter"]
-            .iter()
-            .any(|apart| name == *apart)
+    let is_apart = ["packets", "events", "dead_letter"]
+        .iter()
+        .any(|apart| name == *apart);
+    is_directory && entry.path() != root && (is_apart || is_the_daemons(entry.path()))
 }

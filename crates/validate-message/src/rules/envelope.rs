@@ -10,6 +10,7 @@ use message_schema::{Code, Message, Schema};
 use super::Document;
 use super::document::BreachKind;
 use super::misplaced::MisplacedFields;
+use super::nulls;
 use crate::found::Found;
 use crate::input::Origin;
 use crate::violation::{Source, Violation};
@@ -27,11 +28,14 @@ pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Opt
     if is_packet(message.root()) {
         let text = "this is a findings packet, and no message";
         found.push(
-            Violation::new(Code::EnvelopeFieldMissing, Source::Message, Some(message.root().place), text)
-                .expected("the fields of an envelope: id, from, to, type and the others")
-                .fix(
-                    "check it with a message that names it, as in `validate-message --packet PACKET MESSAGE`",
-                ),
+            Violation::new(
+                Code::EnvelopeFieldMissing,
+                Source::Message,
+                Some(message.root().place),
+                text,
+            )
+            .expected("the fields of an envelope: id, from, to, type and the others")
+            .fix("keep it below `packets/`, and send a message that names it in `findings_packet`"),
         );
         return None;
     }
@@ -56,17 +60,18 @@ pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Opt
     );
     misplaced.tell(&document, message.meant(), found);
     recipients(&document, message.kind(), found);
+    nulls::check(&document, message.kind(), found);
     if let Some(kind) = message.kind().filter(|kind| !kind.may_carry_telemetry()) {
         telemetry(&document, kind, found);
     }
     envelope
 }
 
-/// Whether it is a packet that was taken for a message: it has findings, and nothing that an envelope has.
-fn is_packet(root: &Node) -> bool {
+/// Whether it is a findings packet: it has findings, and nothing that an envelope or the packet of a task has.
+pub(crate) fn is_packet(root: &Node) -> bool {
     let has = |name: &str| root.field(name).is_some();
     has("findings")
-        && !["id", "from", "to", "type", "subject", "body"]
+        && !["id", "from", "to", "type", "subject", "body", "task_id"]
             .into_iter()
             .any(has)
 }

@@ -6,6 +6,7 @@ mod document;
 pub(crate) mod envelope;
 pub(crate) mod gate;
 mod misplaced;
+mod nulls;
 pub(crate) mod packet;
 mod suggestions;
 mod suspicious;

@@ -38,7 +38,13 @@ pub(crate) fn check(
             .expected(expected)
     };
     found.push(match input {
-        PacketInput::NotLooked => return None,
+        PacketInput::NotLooked => lost(
+            Code::PacketUnchecked,
+            format!("the packet `{shown}` is not checked: there is no workspace to look for it in"),
+            "a message in its workspace, the directory that holds `agents/` and `packets/`",
+        )
+        .fix("name the workspace with `--root DIR`, or the packet with `--packet FILE`")
+        .warning(),
         PacketInput::Bytes(bytes) => return read(path, bytes, found),
         PacketInput::Missing | PacketInput::NotNamed => lost(
             Code::PacketMissing,
@@ -77,7 +83,24 @@ fn place_of_name(message: &Message) -> Option<Place> {
 }
 
 fn read(path: PacketPath, bytes: &[u8], found: &mut Found) -> Option<ReadPacket> {
-    let file = Source::Packet(path.as_str().to_owned());
+    let (findings, root) = read_alone(bytes, Source::Packet(path.as_str().to_owned()), found)?;
+    let text = String::from_utf8(bytes.to_vec()).ok()?;
+    Some(ReadPacket {
+        packet: Packet {
+            path,
+            text,
+            findings,
+        },
+        root,
+    })
+}
+
+/// Judges a packet without the message that names it; `file` is what its violations are in.
+pub(crate) fn read_alone(
+    bytes: &[u8],
+    file: Source,
+    found: &mut Found,
+) -> Option<(FindingsPacket, Node)> {
     let root = match parse_packet(bytes) {
         Ok(root) => root,
         Err(malformed) => {
@@ -96,16 +119,8 @@ fn read(path: PacketPath, bytes: &[u8], found: &mut Found) -> Option<ReadPacket>
     };
     let findings = document.read::<FindingsPacket>(found);
     rules(&document, found);
-    let text = String::from_utf8(bytes.to_vec()).ok()?;
     let findings = findings.filter(|_| found.errors() == errors_before)?;
-    Some(ReadPacket {
-        packet: Packet {
-            path,
-            text,
-            findings,
-        },
-        root,
-    })
+    Some((findings, root))
 }
 
 fn code(path: &[Step], kind: BreachKind) -> Code {

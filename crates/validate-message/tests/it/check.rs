@@ -46,7 +46,14 @@ fn a_packet_is_judged_by_what_became_of_it() {
             .map(|valid| valid.packet().is_some())
             .map_err(|v| codes(&v))
     };
-    assert_eq!(code(PacketInput::NotLooked), Ok(false));
+    let unchecked = judge(FEEDBACK, PacketInput::NotLooked).expect("only warned about");
+    let warned: Vec<(Code, Level)> = unchecked
+        .warnings()
+        .iter()
+        .map(|warning| (warning.code, warning.level))
+        .collect();
+    assert_eq!(warned, [(Code::PacketUnchecked, Level::Warning)]);
+    assert!(unchecked.packet().is_none());
     assert_eq!(code(PacketInput::NotNamed), Err(vec![Code::PacketMissing]));
     assert_eq!(code(PacketInput::Missing), Err(vec![Code::PacketMissing]));
     assert_eq!(
@@ -64,6 +71,49 @@ fn a_packet_is_judged_by_what_became_of_it() {
             .ok(),
         Some(false)
     );
+}
+
+#[test]
+fn a_packet_is_judged_by_itself_as_with_its_message() {
+    let alone = |text: &str| codes(&validate_message::check_packet(text.as_bytes()));
+    assert_eq!(alone(PACKET), []);
+    assert_eq!(alone("findings: [\n"), [Code::PacketSyntax]);
+    assert_eq!(
+        alone("finding: []\n"),
+        [Code::PacketFieldInvalid, Code::PacketFieldUnknown]
+    );
+    let wrong = PACKET.replacen("severity: P", "severity: Q", 1);
+    assert_eq!(alone(&wrong), [Code::FindingInvalid]);
+    let is_packet =
+        |text: &str| validate_message::is_packet(&parse(text.as_bytes()).expect("readable"));
+    assert!(is_packet(PACKET) && is_packet("findings: []\n"));
+    assert!(!is_packet(FEEDBACK) && !is_packet("a: b\n"));
+    let task = include_str!("../../../../packets/handoff/handoff-pr86-2.yaml");
+    assert!(!is_packet(task), "the packet of a task is the daemon's");
+}
+
+#[test]
+fn an_optional_field_that_oacp_refuses_for_being_null_is_warned_of() {
+    let warned = |line: &str| {
+        let text = REQUEST.replacen("subject:", &format!("{line}\nsubject:"), 1);
+        let valid = judge(&text, PacketInput::NotNamed).expect("it is only warned about");
+        valid
+            .warnings()
+            .iter()
+            .map(|w| w.message.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        warned("expires_at: null"),
+        ["`expires_at` is null: it is read as absent here, and `oacp` refuses it"]
+    );
+    assert_eq!(
+        warned("turns:"),
+        ["`turns` is empty: it is read as absent here, and `oacp` refuses it"]
+    );
+    for silent in ["expires_at:", "channel: null", "context_keys: ~"] {
+        assert_eq!(warned(silent), [""; 0], "{silent}");
+    }
 }
 
 #[test]
@@ -168,8 +218,11 @@ fn a_packet_with_thousands_of_mistakes_gets_a_report_a_person_can_read() {
     let violations = judge(FEEDBACK, PacketInput::Bytes(packet.as_bytes())).expect_err("refused");
     assert_eq!((violations.iter().len(), violations.is_cut()), (200, true));
     let strange: String = (0..4_000).map(|i| format!("x{i}: y\n")).collect();
-    let violations =
-        judge(&format!("{strange}{FEEDBACK}"), PacketInput::NotLooked).expect_err("refused");
+    let violations = judge(
+        &format!("{strange}{FEEDBACK}"),
+        PacketInput::Bytes(PACKET.as_bytes()),
+    )
+    .expect_err("refused");
     assert_eq!((violations.iter().len(), violations.is_cut()), (200, true));
     let packet = format!("findings:\n- {{id: F-1}}\n{strange}");
     let violations = judge(FEEDBACK, PacketInput::Bytes(packet.as_bytes())).expect_err("refused");

@@ -19,6 +19,9 @@ pub fn check(event: &Event) -> Result<(), String> {
         Event::Started(_) | Event::Failed { .. } => {
             Err("what becomes of a command is the daemon's own to see".to_owned())
         }
+        Event::LedgerAccepted(_) => {
+            Err("a ledger is accepted with `settled ledger accept`".to_owned())
+        }
         Event::Taken(_) | Event::Turns { .. } => Ok(()),
         Event::Pair(news) => check_pair(&news.what),
     }

@@ -1,8 +1,9 @@
 //! The invariants about a step: what may change from the state before to the state after, by what moved.
 
 use review::{
-    Deadline, Event, FIX_REVIEWS_MAX, GENERATIONS_MAX, HandoffMode, Happened, Origin, Phase,
-    PullAction, Rank, Review, ReviewKey, SUPERSESSIONS, Task, ThreadState, messages_max,
+    Approval, Deadline, Event, FIX_REVIEWS_MAX, GENERATIONS_MAX, HandoffMode, Happened, Heads,
+    Invocation, Origin, Phase, PullAction, Rank, Review, ReviewKey, SUPERSESSIONS, Task,
+    ThreadState, messages_max,
 };
 
 use super::{Broken, Invariant, blockers, holds, is_advised, response};
@@ -103,6 +104,15 @@ fn accepted(
         holds(!goes_on || asks || advised, Invariant::RoundsAsk, || {
             format!("{key}: round {}", now.review.round)
         })?;
+        if let (Phase::Reviewing(open), Phase::Approved(approval)) =
+            (&was.review.phase, &now.review.phase)
+        {
+            holds(
+                is_of_the_round(open, approval),
+                Invariant::RightCommit,
+                || format!("{approval:?} of {open:?}"),
+            )?;
+        }
     }
     if let Phase::Approved(approval) = &now.review.phase {
         let advised = is_advised(&bounds.policy, before, key, &now.review);
@@ -136,6 +146,15 @@ fn accepted(
         Invariant::RankFalls,
         || format!("{reviews} reviews of a fix"),
     )
+}
+
+fn is_of_the_round(open: &Invocation, approval: &Approval) -> bool {
+    let Some(head) = &open.head else { return true };
+    let mut heads = open.newer_heads.iter().chain([head]);
+    approval
+        .commit
+        .as_ref()
+        .is_some_and(|commit| heads.any(|head| head.same_commit(commit)))
 }
 
 /// What one generation may hold, however it came about.
@@ -224,7 +243,8 @@ fn happen(
         | Event::Turns { .. }
         | Event::Started(_)
         | Event::Failed { .. }
-        | Event::Pair(_) => {
+        | Event::Pair(_)
+        | Event::LedgerAccepted(_) => {
             falls(Some(&was.review), &now.review)?;
             let (before, after) = (was.review.deadline(), now.review.deadline());
             let is_renewed = matches!(
@@ -241,7 +261,8 @@ fn happen(
     }
 }
 
-/// An event of the pull request closes what is open, or takes an approval's validity away.
+/// An event of the pull request closes what is open, takes an approval's validity away, or tells an open round of a
+/// newer head.
 fn pulled(action: PullAction, was: &Review, now: &Review) -> Result<(), Broken> {
     let closes = matches!(action, PullAction::Closed | PullAction::Merged);
     if !was.phase.is_final() && closes {
@@ -254,12 +275,27 @@ fn pulled(action: PullAction, was: &Review, now: &Review) -> Result<(), Broken> 
     }
     let is_stale =
         |review: &Review| matches!(&review.phase, Phase::Approved(approval) if approval.stale);
-    let keeps = was.phase == now.phase || (!is_stale(was) && is_stale(now));
+    let keeps = untold(&was.phase) == untold(&now.phase) || (!is_stale(was) && is_stale(now));
     holds(
         keeps && was.rank() == now.rank(),
         Invariant::RankFalls,
         || format!("{:?} after {action:?}", now.phase),
     )
+}
+
+/// The phase without the heads that events told it of.
+fn untold(phase: &Phase) -> Phase {
+    let mut phase = phase.clone();
+    match &mut phase {
+        Phase::Reviewing(open) => open.newer_heads = Heads::default(),
+        Phase::Addressed { report, .. } => report.newer_heads = Heads::default(),
+        Phase::Awaiting { .. }
+        | Phase::Fixing { .. }
+        | Phase::Approved(_)
+        | Phase::Escalated(_)
+        | Phase::Closed(_) => {}
+    }
+    phase
 }
 
 /// Whatever happens, what was counted of a thread stays counted.

@@ -42,7 +42,6 @@ fn review(phase: Phase) -> Review {
         closed_by: None,
         threads: Default::default(),
         commit: None,
-        declared_head: None,
         priority: Priority::P1,
         asked: 1,
         given_back: Vec::new(),

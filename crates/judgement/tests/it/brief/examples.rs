@@ -56,7 +56,7 @@ fn a_brief_says_what_is_asked_what_is_open_and_what_is_left() {
     let expected = json!({
         "schema_version": 1,
         "pr": "86", "author": "claude", "reviewer": "codex", "request": "msg-4", "priority": "P1",
-        "round": 2, "round_of_generation": 2, "rounds_of_generation": 3, "last_round": false,
+        "round": 2, "round_of_generation": 2, "rounds_of_generation": 3, "last_round": false, "head": "abc1234",
         "budget": {
             "turns_left": 8, "runtime_s_left": 600, "take_by": "2026-02-14T10:00:04Z", "attempts_left": 3,
         },

@@ -7,7 +7,7 @@ use message_schema::id::FindingId;
 use super::context::{MessageContext, Ruling};
 use super::lookup;
 use crate::parts::review::Review;
-use crate::words::phase::{Addressed, Phase};
+use crate::words::phase::{Addressed, Heads, Phase};
 use crate::words::record::ReviewStep;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 
@@ -46,6 +46,7 @@ pub(super) fn decide(
     let report = Addressed {
         findings,
         touched_files: body.touched_files.clone(),
+        newer_heads: Heads::default(),
     };
     let step = ReviewStep {
         commit: Some(

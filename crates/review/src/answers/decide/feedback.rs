@@ -7,10 +7,10 @@ use message_schema::body::{Escalation, ReviewFeedback};
 use message_schema::id::FindingId;
 
 use super::context::{MessageContext, Ruling};
-use super::{budget, lookup};
-use crate::parts::response;
+use super::{budget, head, lookup};
 use crate::parts::response::{NewBlockers, Response, Silence, ThreadChanges};
 use crate::parts::review::Review;
+use crate::parts::{gate, response};
 use crate::words::deadline::patience;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{Approval, CloseReason, Closer, EscalationReason, Invocation, Phase};
@@ -84,7 +84,32 @@ pub(super) fn decide(
             warnings.push(over.warning());
             Phase::Escalated(EscalationReason::ReviewerBudgetExceeded)
         }
-        None => next_phase(context, key, review, body, &changed),
+        None => next_phase(context, key, review, invocation, body, &changed),
+    };
+    let validated = body.validated_head.as_ref();
+    let other = head::another(invocation, validated);
+    let phase = match phase {
+        Phase::Approved(approval) => {
+            let unnamed = gate::unnamed_head(context.policy.gate.require_head, validated);
+            let faults: Vec<Fault> = other
+                .map(|other| other.fault())
+                .into_iter()
+                .chain(unnamed)
+                .collect();
+            if !faults.is_empty() {
+                return Err(in_review(
+                    faults,
+                    key,
+                    review.legal_next(key),
+                    Costs::Attempt,
+                ));
+            }
+            Phase::Approved(approval)
+        }
+        phase => {
+            warnings.extend(other.map(|other| other.warning()));
+            phase
+        }
     };
     let step = ReviewStep {
         threads: changed,
@@ -110,6 +135,7 @@ fn next_phase(
     context: &MessageContext<'_>,
     key: &ReviewKey,
     review: &Review,
+    invocation: &Invocation,
     body: &ReviewFeedback,
     changed: &BTreeMap<FindingId, Thread>,
 ) -> Phase {
@@ -123,7 +149,7 @@ fn next_phase(
         return Phase::Escalated(reason);
     }
     if review.fixes.is_some() && !open && !held {
-        let commit = review.approved_commit(body.validated_head.as_ref());
+        let commit = head::approved(invocation, body.validated_head.as_ref());
         return Phase::Approved(Approval {
             by_rule: true,
             ..context.approval(key, commit)

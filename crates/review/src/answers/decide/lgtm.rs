@@ -6,7 +6,7 @@ use message_schema::body::ReviewLgtm;
 
 use super::context::{MessageContext, Ruling};
 use super::feedback::{open_invocation, round_fault};
-use super::{budget, lookup};
+use super::{budget, head, lookup};
 use crate::parts::gate::Evidence;
 use crate::parts::response::{NewBlockers, Response, Silence};
 use crate::parts::review::Review;
@@ -38,6 +38,7 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         packet,
         required: gate::required_commands(context.policy, invocation),
         require_validation: context.policy.gate.require_validation,
+        require_head: context.policy.gate.require_head,
     };
     let response = Response {
         threads: &review.threads,
@@ -53,7 +54,9 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
     // All that is wrong is told at once, since each refusal costs an attempt. Where the threads
     // cannot be told, the clauses about them are left out: they would say the same thing twice.
     let mut threads = review.threads.clone();
-    let mut faults: Vec<Fault> = wrong_round.into_iter().collect();
+    let validated = body.validated_head.as_ref();
+    let wrong_head = head::another(invocation, validated).map(|other| other.fault());
+    let mut faults: Vec<Fault> = wrong_round.into_iter().chain(wrong_head).collect();
     let mut warnings = Vec::new();
     let mut broken = BTreeSet::new();
     let judged = match response::judge(&response) {
@@ -86,7 +89,7 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
     threads.extend(judged.deferred);
     threads.retain(|id, thread| review.threads.get(id) != Some(thread));
 
-    let commit = review.approved_commit(body.validated_head.as_ref());
+    let commit = head::approved(invocation, validated);
     let approval = Approval {
         merge_ready: body.merge_ready,
         broken,

@@ -7,6 +7,7 @@ mod addressed;
 mod budget;
 mod context;
 mod feedback;
+mod head;
 mod lgtm;
 mod limits;
 mod lookup;

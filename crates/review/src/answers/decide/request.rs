@@ -2,7 +2,7 @@
 
 use message_schema::Code;
 use message_schema::body::{ReviewRequest, RunTrigger};
-use message_schema::id::FindingId;
+use message_schema::id::{CommitSha, FindingId};
 use message_schema::limit::Rounds;
 
 use super::context::{MessageContext, Ruling};
@@ -12,7 +12,8 @@ use crate::parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, Review};
 use crate::words::deadline::patience;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{
-    ATTEMPTS, Addressed, Approval, CloseReason, EscalationReason, Invocation, Phase, SUPERSESSIONS,
+    ATTEMPTS, Addressed, Approval, CloseReason, EscalationReason, Heads, Invocation, Phase,
+    SUPERSESSIONS,
 };
 use crate::words::policy::RuntimeClock;
 use crate::words::record::{Generation, ReviewStep};
@@ -66,6 +67,29 @@ pub(super) fn decide(
     Ok(ruling)
 }
 
+/// The commit the author last reported, and where the heads stand that events told since.
+#[derive(Clone, Copy, Default)]
+struct Reported<'a> {
+    commit: Option<&'a CommitSha>,
+    phase: Option<&'a Phase>,
+}
+
+impl<'a> Reported<'a> {
+    fn in_review(review: &'a Review) -> Self {
+        Self {
+            commit: review.commit.as_ref(),
+            phase: Some(&review.phase),
+        }
+    }
+
+    fn newer_heads(self) -> Heads {
+        self.phase
+            .and_then(Phase::newer_heads)
+            .cloned()
+            .unwrap_or_default()
+    }
+}
+
 /// A request and the review it is about.
 struct Request<'a> {
     context: &'a MessageContext<'a>,
@@ -99,7 +123,7 @@ impl Request<'_> {
         self.check_round(round, before)?;
         self.check_reviews_left(before)?;
         let number = before.map_or(1, |review| review.generation + 1);
-        let mut ruling = self.first_of_generation(number, round);
+        let mut ruling = self.first_of_generation(number, round, Reported::default());
         if before.is_none()
             && let Some(named) = &self.body.handoff_ref
         {
@@ -108,7 +132,7 @@ impl Request<'_> {
         Ok(ruling)
     }
 
-    fn first_of_generation(&self, number: u8, round: u32) -> Ruling {
+    fn first_of_generation(&self, number: u8, round: u32, reported: Reported<'_>) -> Ruling {
         let allowed = self.context.policy.rounds;
         let (rounds, warnings) = match self.body.max_rounds {
             Some(asked) if asked > allowed => (allowed, vec![clamped(asked, allowed)]),
@@ -117,7 +141,7 @@ impl Request<'_> {
         };
         let step = ReviewStep {
             opens: Some(Generation { number, rounds }),
-            ..self.open_round(round, None)
+            ..self.open_round(round, reported, None)
         };
         Ruling { step, warnings }
     }
@@ -194,7 +218,8 @@ impl Request<'_> {
             Phase::Awaiting { .. } => {
                 self.check_round(review.round, Some(review))?;
                 self.check_reviews_left(Some(review))?;
-                return Ok(self.first_of_generation(review.generation, review.round));
+                let reported = Reported::in_review(review);
+                return Ok(self.first_of_generation(review.generation, review.round, reported));
             }
             Phase::Reviewing(open) => {
                 if self.body.supersedes_message_id.is_some() {
@@ -220,7 +245,7 @@ impl Request<'_> {
         self.check_round(round, Some(review))?;
         self.check_reviews_left(Some(review))?;
         Ok(Ruling {
-            step: self.open_round(round, addressed),
+            step: self.open_round(round, Reported::in_review(review), addressed),
             warnings: Vec::new(),
         })
     }
@@ -238,7 +263,7 @@ impl Request<'_> {
         if open.supersessions_left == 0 {
             return Err(Box::new(replaced_too_often(open)));
         }
-        let asked = self.invocation(open.addressed.clone());
+        let asked = self.invocation(Reported::in_review(review), open.addressed.clone());
         let new = Invocation {
             attempts_left: open.attempts_left,
             supersessions_left: open.supersessions_left - 1,
@@ -253,30 +278,29 @@ impl Request<'_> {
             last_review: open.last_review,
             ..asked
         };
-        let step = ReviewStep {
-            declared_head: self.body.declared_head.clone(),
-            ..ReviewStep::to(self.key, review.round, Phase::Reviewing(new))
-        };
         Ok(Ruling {
-            step,
+            step: ReviewStep::to(self.key, review.round, Phase::Reviewing(new)),
             warnings: Vec::new(),
         })
     }
 
-    fn open_round(&self, round: u32, addressed: Option<Addressed>) -> ReviewStep {
-        ReviewStep {
-            declared_head: self.body.declared_head.clone(),
-            ..ReviewStep::to(
-                self.key,
-                round,
-                Phase::Reviewing(self.invocation(addressed)),
-            )
-        }
+    fn open_round(
+        &self,
+        round: u32,
+        reported: Reported<'_>,
+        addressed: Option<Addressed>,
+    ) -> ReviewStep {
+        let open = self.invocation(reported, addressed);
+        ReviewStep::to(self.key, round, Phase::Reviewing(open))
     }
 
-    fn invocation(&self, addressed: Option<Addressed>) -> Invocation {
+    fn invocation(&self, reported: Reported<'_>, addressed: Option<Addressed>) -> Invocation {
         let Self { context, body, .. } = self;
         let envelope = context.envelope();
+        let (head, newer_heads) = match &body.declared_head {
+            Some(declared) => (Some(declared.clone()), Heads::default()),
+            None => (reported.commit.cloned(), reported.newer_heads()),
+        };
         Invocation {
             request: envelope.id.clone(),
             priority: envelope.priority,
@@ -291,6 +315,8 @@ impl Request<'_> {
             attempts_left: ATTEMPTS,
             supersessions_left: SUPERSESSIONS,
             starts: 0,
+            head,
+            newer_heads,
             validation_commands: body.validation_commands.clone(),
             addressed,
             verify_run: self.is_verify_run(),

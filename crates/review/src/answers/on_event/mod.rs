@@ -50,6 +50,7 @@ pub fn on_event(
         Event::Pull(pull) => pull::on_event(&mut context, pull),
         Event::Person(decision) => person::on_event(&mut context, decision),
         Event::Pair(news) => pair::on_event(&mut context, news),
+        Event::LedgerAccepted(_) => Ok(Consequences::default()),
     };
     let (event, order) = (reported.event.clone(), reported.order.cloned());
     match answer {

@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use message_schema::Code;
-use message_schema::id::Repo;
+use message_schema::id::{CommitSha, Repo};
 
 use super::context::{Consequences, Declined, EventContext};
 use crate::parts::handoff;
 use crate::parts::review::Review;
 use crate::words::event::{PullAction, PullEvent};
 use crate::words::key::ReviewKey;
-use crate::words::phase::{Approval, CloseReason, Phase};
+use crate::words::phase::{Addressed, Approval, CloseReason, Invocation, Phase};
 use crate::words::record::{ReviewStep, Says};
 
 pub(super) fn on_event(
@@ -102,9 +102,39 @@ fn phase_after(review: &Review, event: &PullEvent) -> Option<Phase> {
         | Phase::Reviewing(_)
         | Phase::Fixing { .. }
         | Phase::Addressed { .. } => match event.action {
-            PullAction::Opened | PullAction::Synchronize | PullAction::Reopened => None,
+            PullAction::Opened | PullAction::Synchronize | PullAction::Reopened => {
+                told_of(review, event.head.as_ref()?)
+            }
             PullAction::Closed => Some(Phase::Closed(CloseReason::NotMerged)),
             PullAction::Merged => Some(Phase::Closed(CloseReason::Merged)),
         },
+    }
+}
+
+/// The phase of an open round, or of a report, that a newer head was told of; nothing if it is known there.
+fn told_of(review: &Review, head: &CommitSha) -> Option<Phase> {
+    match &review.phase {
+        Phase::Reviewing(open) if !open.admits(head) => Some(Phase::Reviewing(Invocation {
+            newer_heads: open.newer_heads.with(head),
+            ..open.clone()
+        })),
+        Phase::Addressed { report, due } => {
+            let is_known = report.newer_heads.contains(head)
+                || review
+                    .commit
+                    .as_ref()
+                    .is_some_and(|commit| commit.same_commit(head));
+            let report = Addressed {
+                newer_heads: report.newer_heads.with(head),
+                ..report.clone()
+            };
+            (!is_known).then_some(Phase::Addressed { report, due: *due })
+        }
+        Phase::Reviewing(_)
+        | Phase::Awaiting { .. }
+        | Phase::Fixing { .. }
+        | Phase::Approved(_)
+        | Phase::Escalated(_)
+        | Phase::Closed(_) => None,
     }
 }

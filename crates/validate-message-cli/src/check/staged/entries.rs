@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 pub(crate) struct IndexEntry {
     pub(crate) is_file: bool,
     pub(crate) is_symlink: bool,
+    /// The next commit removes it.
+    pub(crate) is_removed: bool,
     /// The name of the blob.
     pub(crate) id: String,
 }
@@ -17,12 +19,13 @@ impl IndexEntry {
         Self {
             is_file: mode.starts_with("100"),
             is_symlink: mode == "120000",
+            is_removed: mode == "000000",
             id: id.to_owned(),
         }
     }
 }
 
-/// Lists what the next commit adds or changes, in git's order.
+/// Lists what the next commit adds, changes or removes, in git's order.
 pub(super) fn changed() -> io::Result<Vec<(String, IndexEntry)>> {
     // Raw, for the ids: asked for by id, no name of a file can be mistaken for anything else.
     let listed = git(&[
@@ -33,7 +36,7 @@ pub(super) fn changed() -> io::Result<Vec<(String, IndexEntry)>> {
         "--no-abbrev",
         "--no-renames",
         "--no-ext-diff",
-        "--diff-filter=ACMRT",
+        "--diff-filter=ACDMRT",
     ])?;
     // `:<old mode> <mode> <old id> <id> <status>`, then the path, each ended by a NUL.
     let words: Vec<&[u8]> = listed.split(|byte| *byte == 0).collect();
@@ -52,15 +55,18 @@ pub(super) fn changed() -> io::Result<Vec<(String, IndexEntry)>> {
 
 /// Lists everything of the index that lies in a directory called `packets`.
 pub(super) fn packets() -> io::Result<BTreeMap<String, IndexEntry>> {
-    let listed = git(&[
-        "ls-files",
-        "--stage",
-        "-z",
-        "--full-name",
-        "--",
-        ":(top,glob)**/packets/**",
-        ":(top)packets",
-    ])?;
+    listed(&[":(top,glob)**/packets/**", ":(top)packets"])
+}
+
+/// Lists everything of the index that lies in a directory of an agent.
+pub(super) fn of_agents() -> io::Result<BTreeMap<String, IndexEntry>> {
+    listed(&[":(top,glob)**/agents/*/*/**"])
+}
+
+/// Lists what of the index the patterns match.
+fn listed(patterns: &[&str]) -> io::Result<BTreeMap<String, IndexEntry>> {
+    let ask = ["ls-files", "--stage", "-z", "--full-name", "--"];
+    let listed = git(&[&ask, patterns].concat())?;
     // `<mode> <id> <stage>`, a tab, the path, ended by a NUL.
     let entry = |line: &[u8]| {
         let line = String::from_utf8_lossy(line);

@@ -26,12 +26,14 @@ pub(crate) struct Staged {
     prefix: String,
     /// The way from the current directory up to there: empty, or `../` some times.
     up: String,
+    /// What the next commit adds, changes or removes.
+    changed: Vec<(String, IndexEntry)>,
     batch: Mutex<Batch>,
     /// What lies in a `packets` directory, by its path. Listed when a message first asks.
     packets: OnceLock<Result<BTreeMap<String, IndexEntry>, String>>,
 }
 
-/// A message in the index.
+/// A message or packet in the index.
 pub(crate) struct Blob {
     /// Its path as one would type it in the current directory.
     pub(crate) shown: String,
@@ -57,33 +59,94 @@ impl Staged {
             top: PathBuf::from(top),
             prefix: prefix.to_owned(),
             up: up.to_owned(),
+            changed: entries::changed()?,
             batch: Mutex::new(Batch::start()?),
             packets: OnceLock::new(),
         })
     }
 
-    /// Lists the messages that the next commit adds or changes: what lies in a mailbox, or, when
-    /// paths are given, what of it lies in them and the files among them wherever they lie.
-    pub(crate) fn messages(&self, paths: &[PathBuf]) -> io::Result<Vec<Blob>> {
+    /// Lists what the next commit makes worth checking: the messages it adds or changes, those whose packet it
+    /// changes or removes, and the packets it adds or changes that no message names. Where paths are given, what of it
+    /// lies in them, and the files among them wherever they lie.
+    pub(crate) fn subjects(&self, paths: &[PathBuf]) -> io::Result<Vec<Blob>> {
         let wanted: Vec<String> = paths.iter().map(|path| self.inside(path)).collect();
         let is_wanted = |path: &str| {
-            let is_message = place::is_named_as_message(Path::new(path))
-                && place::workspace_around_mailbox(Path::new(path)).is_some();
-            let is_in = |directory: &String| directory.is_empty() || is_beneath(path, directory);
-            wanted.iter().any(|file| file == path)
-                || is_message && (wanted.is_empty() || wanted.iter().any(is_in))
+            let is_in =
+                |place: &String| place.is_empty() || place == path || is_beneath(path, place);
+            wanted.is_empty() || wanted.iter().any(is_in)
         };
-        let entries = entries::changed()?;
-        let files = entries
-            .into_iter()
-            .filter(|(path, entry)| entry.is_file && is_wanted(path));
-        Ok(files
-            .map(|(path, entry)| Blob {
-                shown: self.shown(&path),
-                path,
-                id: entry.id,
-            })
-            .collect())
+        let is_checked = |path: &str| {
+            wanted.iter().any(|file| file == path) || is_message(path) && is_wanted(path)
+        };
+        let mut subjects: BTreeMap<&str, &str> = self
+            .changed
+            .iter()
+            .filter(|(path, entry)| entry.is_file && is_checked(path))
+            .map(|(path, entry)| (path.as_str(), entry.id.as_str()))
+            .collect();
+        let packets: BTreeMap<&str, &IndexEntry> = self
+            .changed
+            .iter()
+            .filter(|(path, _)| !is_message(path) && is_beneath_packets(path))
+            .map(|(path, entry)| (path.as_str(), entry))
+            .collect();
+        let namers = self.namers(&packets)?;
+        for (message, id, packet) in &namers {
+            if is_wanted(message) || is_wanted(packet) {
+                subjects.insert(message, id);
+            }
+        }
+        for (path, entry) in packets {
+            let is_named = namers.iter().any(|(_, _, packet)| packet == path);
+            if is_wanted(path) && !is_named && self.is_packet(path, entry)? {
+                subjects.insert(path, &entry.id);
+            }
+        }
+        let blob = |(path, id): (&str, &str)| Blob {
+            shown: self.shown(path),
+            path: path.to_owned(),
+            id: id.to_owned(),
+        };
+        Ok(subjects.into_iter().map(blob).collect())
+    }
+
+    /// Lists the messages of the index that name one of these packets: path, blob, packet.
+    fn namers(
+        &self,
+        packets: &BTreeMap<&str, &IndexEntry>,
+    ) -> io::Result<Vec<(String, String, String)>> {
+        let mut namers = Vec::new();
+        if packets.is_empty() {
+            return Ok(namers);
+        }
+        for (path, entry) in entries::of_agents()? {
+            let root = place::workspace_around_mailbox(Path::new(&path)).map(Path::to_owned);
+            let Some(root) = root.filter(|_| entry.is_file && is_message(&path)) else {
+                continue;
+            };
+            // What cannot be read is told when it is staged itself.
+            let message = message_schema::parse(&self.read_id(&entry.id)?).ok();
+            let named = message.and_then(|message| message.packet_path());
+            let Some(named) = named.map(|named| beneath(&root.to_string_lossy(), &named)) else {
+                continue;
+            };
+            if packets.contains_key(named.as_str()) {
+                namers.push((path, entry.id, named));
+            }
+        }
+        Ok(namers)
+    }
+
+    /// Whether a changed file is a findings packet: by its place, else by what it says.
+    fn is_packet(&self, path: &str, entry: &IndexEntry) -> io::Result<bool> {
+        if !entry.is_file || !place::is_named_as_message(Path::new(path)) {
+            return Ok(false);
+        }
+        if place::is_among_findings(Path::new(path)) {
+            return Ok(true);
+        }
+        let message = message_schema::parse(&self.read_id(&entry.id)?);
+        Ok(message.is_ok_and(|message| validate_message::is_packet(&message)))
     }
 
     /// Reads a message: at most one byte more than one may have.
@@ -99,7 +162,7 @@ impl Staged {
     }
 
     /// Finds the packet that a message names: in the index, else, as only a file git does not
-    /// know is missing there, in the working tree.
+    /// know is missing there, in the working tree. One that the next commit removes is missing.
     pub(crate) fn packet(
         &self,
         blob: &Blob,
@@ -139,6 +202,14 @@ impl Staged {
                 }
                 Some(_) | None => at.push('/'),
             }
+        }
+        let named = beneath(&root, path);
+        if self
+            .changed
+            .iter()
+            .any(|(path, entry)| entry.is_removed && *path == named)
+        {
+            return Ok(FoundPacket::Missing);
         }
         packet::open_beneath(&self.top.join(&root), path)
     }
@@ -189,6 +260,30 @@ impl Staged {
             None => format!("{}{path}", self.up),
         }
     }
+}
+
+/// Whether a file of the index is a message: called like one, in a mailbox.
+fn is_message(path: &str) -> bool {
+    let path = Path::new(path);
+    place::is_named_as_message(path) && place::workspace_around_mailbox(path).is_some()
+}
+
+fn is_beneath_packets(path: &str) -> bool {
+    Path::new(path).parent().is_some_and(|directory| {
+        directory
+            .components()
+            .any(|part| part.as_os_str() == "packets")
+    })
+}
+
+/// What a path of that workspace is called from the top.
+fn beneath(root: &str, path: &PacketPath) -> String {
+    let parts = path
+        .as_str()
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".");
+    let root = Some(root).filter(|root| !root.is_empty());
+    root.into_iter().chain(parts).collect::<Vec<_>>().join("/")
 }
 
 fn is_beneath(path: &str, directory: &str) -> bool {

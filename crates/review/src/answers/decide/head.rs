@@ -1,0 +1,65 @@
+//! The commit a response is about: an approval holds for the round's head, or for a newer one that an event told of.
+
+use message_schema::Code;
+use message_schema::id::CommitSha;
+
+use crate::words::phase::Invocation;
+use crate::words::refusal::Fault;
+
+/// The commit an approval is bound to: the one the reviewer names, else the round's head. Never an event's.
+pub(super) fn approved(open: &Invocation, validated: Option<&CommitSha>) -> Option<CommitSha> {
+    validated.or(open.head.as_ref()).cloned()
+}
+
+/// The commit a response is about, where the round is about another one.
+pub(super) fn another<'a>(
+    open: &'a Invocation,
+    validated: Option<&'a CommitSha>,
+) -> Option<OtherCommit<'a>> {
+    let validated = validated.filter(|commit| !open.admits(commit))?;
+    let head = open.head.as_ref()?;
+    Some(OtherCommit {
+        open,
+        validated,
+        head,
+    })
+}
+
+/// A response about another commit than the round's.
+pub(super) struct OtherCommit<'a> {
+    open: &'a Invocation,
+    validated: &'a CommitSha,
+    head: &'a CommitSha,
+}
+
+impl OtherCommit<'_> {
+    pub(super) fn fault(&self) -> Fault {
+        let Self {
+            open,
+            validated,
+            head,
+        } = self;
+        let newer = open
+            .newer_heads
+            .iter()
+            .map(|newer| format!(" or {newer}"))
+            .collect::<String>();
+        Fault::new(
+            Code::HeadMismatch,
+            format!("the approval is of `{validated}`, but the head of this round is `{head}`"),
+        )
+        .field("body.validated_head")
+        .found(validated)
+        .expected(format!("{head}{newer}"))
+        .fix(format!(
+            "review `{head}` and name it; if `{validated}` is newer, the author replaces the request with `declared_head: {validated}`"
+        ))
+    }
+
+    pub(super) fn warning(&self) -> String {
+        let Self {
+            validated, head, ..
+        } = self;
+        format!("the feedback is about `{validated}`, but the head of this round is `{head}`")
+    }
+}

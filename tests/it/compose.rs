@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use settled_tests::mailroom::{Mailroom, said, settled, yaml};
-use settled_tests::{golden, list, names, peer, read, wait, write};
+use settled_tests::{golden, ledger, list, names, peer, read, wait, write};
 
 const AGENTS: [&str; 2] = ["claude", "codex"];
 
@@ -504,6 +504,78 @@ fn two_sends_at_the_same_time_both_arrive_and_one_id_arrives_once() {
         .expect("an outbox")
         .count();
     assert_eq!(outbox, 0, "no temporary file is left");
+}
+
+#[test]
+fn a_dry_run_says_what_the_daemon_would_say_and_costs_nothing() {
+    let mailroom = Mailroom::new(&AGENTS);
+    let ask = [
+        "send",
+        "review_request",
+        "--to",
+        "codex",
+        "--pr",
+        "86",
+        "--branch",
+        "b",
+        "--head",
+        "abc1234",
+        "--body",
+        "A parser.",
+        "--dry-run",
+    ];
+    let dry = |agent: &str, args: &[&str], exit: i32| {
+        let output = run(&mailroom, agent, &[args, &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(exit), "{}", said(&output));
+        json(&output)["data"]["forecast"].clone()
+    };
+    let opened = dry("claude", &ask, 0);
+    assert_eq!(opened["verdict"], "accepted", "{opened}");
+    assert_eq!(
+        (
+            &opened["review"]["phase"],
+            &opened["review"]["round"],
+            &opened["head"]
+        ),
+        (&"reviewing".into(), &1.into(), &"abc1234".into())
+    );
+
+    let _daemon = mailroom.serve();
+    ended(&run(&mailroom, "claude", &ask[..ask.len() - 1]), 0);
+    let records = ledger::records(mailroom.root()).len();
+    let twice = dry("claude", &ask, 7);
+    assert_eq!(
+        twice["report"]["refused"], "request_already_open",
+        "{twice}"
+    );
+    // What the command itself does not foresee: three of these would end the review.
+    let failed = [
+        "send",
+        "review_lgtm",
+        "--pr",
+        "86",
+        "--quality-gate-result",
+        "fail",
+        "--dry-run",
+    ];
+    for _ in 0..4 {
+        let failed = dry("codex", &failed, 8);
+        assert_eq!(failed["verdict"], "refused");
+        assert_eq!(
+            failed["gate"],
+            serde_json::json!(["contradiction"]),
+            "{failed}"
+        );
+        assert_eq!(failed["report"]["attempts_left"], 2);
+    }
+    let approved = dry("codex", &["lgtm", "86", "--dry-run"], 0);
+    assert_eq!(
+        (&approved["head"], &approved["gate"]),
+        (&"abc1234".into(), &serde_json::json!([])),
+        "{approved}"
+    );
+    assert_eq!(ledger::records(mailroom.root()).len(), records);
+    ended(&run(&mailroom, "codex", &["lgtm", "86"]), 0);
 }
 
 #[test]

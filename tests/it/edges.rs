@@ -12,8 +12,9 @@ use settled_tests::rust_source::sources;
 use settled_tests::{list, read, repository, write};
 
 /// The rooms, each with those it is built on. It may also use what lies below these.
-const EDGES: [(&str, &[&str]); 14] = [
+const EDGES: [(&str, &[&str]); 15] = [
     ("message-schema", &[]),
+    ("git", &["message-schema"]),
     ("validate-message", &["message-schema"]),
     ("validate-message-cli", &["validate-message"]),
     ("review", &["validate-message"]),
@@ -21,10 +22,10 @@ const EDGES: [(&str, &[&str]); 14] = [
     ("judgement", &["review", "spool"]),
     // The config names the form of a command's output, which the runner reads.
     ("workspace", &["judgement", "spool", "runner"]),
-    ("mailbox", &["workspace"]),
+    ("mailbox", &["workspace", "git"]),
     ("simulate", &["workspace"]),
     // A verdict is judged again from its records.
-    ("inspect", &["workspace", "simulate"]),
+    ("inspect", &["workspace", "simulate", "git"]),
     ("runner", &["message-schema", "spool"]),
     ("daemon", &["mailbox", "runner"]),
     ("pair", &["daemon"]),

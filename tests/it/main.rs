@@ -15,6 +15,7 @@ mod docs;
 mod doctor;
 mod edges;
 mod events;
+mod evidence;
 mod examples;
 mod fair;
 mod first_review;

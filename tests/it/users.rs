@@ -238,6 +238,11 @@ fn users_of_their_own_hold_a_review_with_the_commands_that_write() {
         "lgtm 86 --action F-1-001=resolve --head abc1234 --id ok-1",
     );
     assert_eq!(room.mailroom.status()["reviews"][0]["phase"], "approved");
+    let dry = act("claude", 0, &format!("{request} --dry-run"));
+    assert!(
+        dry.contains("# unknown what the daemon would say: "),
+        "{dry}"
+    );
     let again = act("codex", 3, "lgtm 86");
     assert!(again.contains("nothing is asked of codex"), "{again}");
 }

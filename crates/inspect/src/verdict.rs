@@ -13,5 +13,6 @@ mod proof;
 pub use approval::{ApprovalQuestion, ApprovalVerdict, CheckedReview, NoAnswer, Reason, Remap};
 pub use export::{ExportError, Exported, export};
 pub use file::{Anchor, Damaged, Header, PolicyThen, RecordUse, VerdictFile};
-pub use patch::{Comparison, GitError, Patches};
+pub use git::GitError;
+pub use patch::{Comparison, Patches};
 pub use proof::{Proof, Unfounded, prove};

@@ -93,21 +93,21 @@ impl NoticeFiles<'_> {
                 let after = self.after(review, occasion);
                 (
                     "escalated",
-                    news::escalated(&head, &about(review, &after, occasion), reason),
+                    news::escalated(&head, &self.about(review, &after, occasion), reason),
                 )
             }
             Says::Closed { review, reason } => {
                 let after = self.after(review, occasion);
                 (
                     "closed",
-                    news::closed(&head, &about(review, &after, occasion), *reason),
+                    news::closed(&head, &self.about(review, &after, occasion), *reason),
                 )
             }
             Says::Decided { review } => {
                 let after = self.after(review, occasion);
                 (
                     "decided",
-                    news::decided(&head, &about(review, &after, occasion)),
+                    news::decided(&head, &self.about(review, &after, occasion)),
                 )
             }
             Says::BudgetSpent { review, round } => {
@@ -158,6 +158,21 @@ impl NoticeFiles<'_> {
             .map_or_else(|| before.clone(), |step| before.after(step, self.now))
     }
 
+    fn about<'a>(
+        &'a self,
+        key: &'a ReviewKey,
+        review: &'a Review,
+        occasion: Occasion<'a>,
+    ) -> news::ReviewChange<'a> {
+        news::ReviewChange {
+            state: self.state,
+            key,
+            review,
+            event: occasion.event(),
+            handoff: occasion.handoff(),
+        }
+    }
+
     /// The envelope fields of a notice of this record.
     pub(crate) fn head<'l>(&self, id: &'l MessageId, to: &'l AgentName) -> notices::NoticeHead<'l> {
         notices::NoticeHead {
@@ -198,19 +213,6 @@ impl NoticeFiles<'_> {
 
     fn stamp(&self) -> impl std::fmt::Display {
         self.now.format("%Y%m%d%H%M%S")
-    }
-}
-
-fn about<'a>(
-    key: &'a ReviewKey,
-    review: &'a Review,
-    occasion: Occasion<'a>,
-) -> news::ReviewChange<'a> {
-    news::ReviewChange {
-        key,
-        review,
-        event: occasion.event(),
-        handoff: occasion.handoff(),
     }
 }
 

@@ -61,7 +61,7 @@ pub fn of(state: &State, agent: &AgentName) -> Vec<MyReview> {
         .reviews()
         .filter(|(key, _)| [&key.author, &key.reviewer].contains(&agent))
         .filter(|(_, review)| !review.phase.is_final() || review.mover() == Side::Person)
-        .map(|(key, review)| one(key, review, agent))
+        .map(|(key, review)| one(state, key, review, agent))
         .collect();
     mine.sort_by(|a, b| {
         // Where no deadline runs nothing presses.
@@ -71,7 +71,7 @@ pub fn of(state: &State, agent: &AgentName) -> Vec<MyReview> {
     mine
 }
 
-fn one(key: &ReviewKey, review: &Review, agent: &AgentName) -> MyReview {
+fn one(state: &State, key: &ReviewKey, review: &Review, agent: &AgentName) -> MyReview {
     let (role, other) = if *agent == key.author {
         ("author", &key.reviewer)
     } else {
@@ -98,8 +98,8 @@ fn one(key: &ReviewKey, review: &Review, agent: &AgentName) -> MyReview {
         since: review.since,
         waits_for: deadline.map(|(_, which)| which.word()),
         due_at: deadline.map(|(at, _)| at),
-        legal_next: review
-            .legal_next(key)
+        legal_next: state
+            .legal_next(key, review)
             .iter()
             .filter_map(|said| said.strip_prefix(&own).map(str::to_owned))
             .collect(),

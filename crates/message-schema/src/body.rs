@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::envelope::{Timestamp, words};
-use crate::id::{CommitSha, FindingId, MessageId, NotAnId, PacketPath, PrNumber, Repo, RepoPath};
+use crate::id::{
+    CommitSha, DiffDigest, FindingId, MessageId, NotAnId, PacketPath, PrNumber, Repo, RepoPath,
+};
 use crate::limit::{Rounds, RuntimeBudget, TurnBudget};
 use crate::line;
 
@@ -56,6 +58,15 @@ pub struct ReviewRequest {
     /// The commit the author asks to have reviewed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub declared_head: Option<CommitSha>,
+    /// The digest of the diff from `base_sha` to `declared_head`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub diff_digest: Option<DiffDigest>,
+    /// The files that diff changes: at most [`CHANGED_FILES_MAX`], more go into a packet.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub changed_files: Vec<RepoPath>,
+    /// The packet with the files that diff changes, where they are too many for the body.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub changed_files_packet: Option<PacketPath>,
     /// Commands whose results the gate wants recorded.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub validation_commands: Vec<String>,
@@ -86,6 +97,37 @@ words!(
     }
 );
 
+/// The most files that a request lists in its body.
+pub const CHANGED_FILES_MAX: usize = 200;
+
+/// What a reviewer has read of a change, as its message or its packet says. A message proves nothing of what is said in it:
+/// `docs/protocol.md`, section 11, has what each list is worth.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Examined {
+    /// The digest of the diff that was read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub diff_digest: Option<DiffDigest>,
+    /// Files the reviewer says it has read.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub declared: Vec<RepoPath>,
+    /// Files whose diff `settled diff` has printed for the reviewer.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub served: Vec<RepoPath>,
+    /// Files the runner has seen the reviewer read. The daemon knows these itself; one it does not know counts as declared.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub observed: Vec<RepoPath>,
+}
+
+impl Examined {
+    /// Every file it names, whatever its basis.
+    pub fn files(&self) -> impl Iterator<Item = &RepoPath> {
+        self.declared
+            .iter()
+            .chain(&self.served)
+            .chain(&self.observed)
+    }
+}
+
 /// Gives findings; ends the reviewer's invocation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReviewFeedback {
@@ -101,6 +143,9 @@ pub struct ReviewFeedback {
     /// The commit that was reviewed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub validated_head: Option<CommitSha>,
+    /// What the reviewer has read of the change.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub examined: Option<Examined>,
     /// Outward actions the reviewer left undone; carried untouched.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub withheld_side_effects: Option<Value>,
@@ -202,6 +247,9 @@ pub struct ReviewLgtm {
     /// The commit the approval is bound to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub validated_head: Option<CommitSha>,
+    /// What the reviewer has read of the change.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub examined: Option<Examined>,
     /// OACP's older list; carried untouched.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub follow_ups: Option<Value>,

@@ -134,6 +134,13 @@ text_type!(
     is_inner_path
 );
 
+text_type!(
+    /// The digest of a diff (`docs/protocol.md`, section 11).
+    DiffDigest,
+    "a diff digest: `sha256:` and 64 lower-case hexadecimal digits",
+    is_diff_digest
+);
+
 impl AgentName {
     /// Whether this is the name the daemon signs with, which no agent may bear.
     pub fn is_daemon(&self) -> bool {
@@ -213,6 +220,15 @@ fn is_repo(text: &str) -> bool {
 
 fn is_commit_sha(text: &str) -> bool {
     (7..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+fn is_diff_digest(text: &str) -> bool {
+    text.strip_prefix("sha256:").is_some_and(|digits| {
+        digits.len() == 64
+            && digits
+                .bytes()
+                .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    })
 }
 
 fn is_finding_id(text: &str) -> bool {

@@ -160,16 +160,24 @@ impl Message {
             .filter(|line| !line.is_empty())
     }
 
-    /// The findings packet a feedback or lgtm names, when it is a packet path. Best effort: the
-    /// message may be wrong in any other way.
+    /// The packet the message names, when it is a packet path. Best effort: the message may be wrong in any other way.
     pub fn packet_path(&self) -> Option<PacketPath> {
-        let kind = self.kind.filter(|kind| kind.is_terminal_response())?;
-        let named = &self.body_field("findings_packet")?.value;
-        // An approval may name none; a feedback that names `null` has still to have one of that name.
-        if kind == MessageType::Review(ReviewKind::Lgtm) && named.is_absent() {
+        let named = &self.body_field(self.packet_field()?)?.value;
+        // Only a feedback has to name one; of its packet `null` is the name.
+        if self.kind != Some(MessageType::Review(ReviewKind::Feedback)) && named.is_absent() {
             return None;
         }
         PacketPath::new(named.text()?.trim()).ok()
+    }
+
+    /// The field of the body that names the packet of a message of this type: findings, or of a request the files that
+    /// are changed.
+    pub fn packet_field(&self) -> Option<&'static str> {
+        match self.kind?.review()? {
+            ReviewKind::Feedback | ReviewKind::Lgtm => Some("findings_packet"),
+            ReviewKind::Request => Some("changed_files_packet"),
+            ReviewKind::Addressed => None,
+        }
     }
 
     fn body_field(&self, key: &str) -> Option<&Field> {
@@ -245,12 +253,12 @@ mod tests {
     }
 
     #[test]
-    fn only_responses_name_a_packet() {
+    fn a_request_names_a_packet_by_another_field() {
         let text = FEEDBACK.replace("review_feedback", "review_request");
-        assert_eq!(
-            parse(text.as_bytes()).expect("readable").packet_path(),
-            None
-        );
+        let named = |text: &str| parse(text.as_bytes()).expect("readable").packet_path();
+        assert_eq!(named(&text), None);
+        let text = text.replace("findings_packet", "changed_files_packet");
+        assert_eq!(named(&text), PacketPath::new("packets/f.yaml").ok());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::body::Examined;
 use crate::envelope::{Timestamp, words};
 use crate::id::{CommitSha, FindingId, RepoPath};
 
@@ -34,6 +35,16 @@ pub struct FindingsPacket {
     /// What was run to check the change.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub qa_validation: Option<QaValidation>,
+    /// What the reviewer has read of the change; counts together with what the message says.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub examined: Option<Examined>,
+}
+
+/// The files a change touches, where they are too many for the body of a request. Unknown fields pass unread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangesPacket {
+    /// The files, each once.
+    pub changed_files: Vec<RepoPath>,
 }
 
 /// The reviewer's own counts.

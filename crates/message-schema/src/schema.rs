@@ -33,6 +33,8 @@ pub enum Schema {
     ReviewLgtm,
     /// A findings packet.
     FindingsPacket,
+    /// A packet with the files a change touches.
+    ChangesPacket,
     /// A refusal's report.
     Report,
 }
@@ -46,6 +48,7 @@ impl Schema {
         Self::ReviewAddressed,
         Self::ReviewLgtm,
         Self::FindingsPacket,
+        Self::ChangesPacket,
         Self::Report,
     ];
 
@@ -73,6 +76,7 @@ impl Schema {
             Self::ReviewAddressed => "review_addressed",
             Self::ReviewLgtm => "review_lgtm",
             Self::FindingsPacket => "findings_packet",
+            Self::ChangesPacket => "changes_packet",
             Self::Report => "report",
         }
     }
@@ -86,13 +90,14 @@ impl Schema {
             Self::ReviewAddressed => include_str!("../../../schemas/review_addressed.schema.json"),
             Self::ReviewLgtm => include_str!("../../../schemas/review_lgtm.schema.json"),
             Self::FindingsPacket => include_str!("../../../schemas/findings_packet.schema.json"),
+            Self::ChangesPacket => include_str!("../../../schemas/changes_packet.schema.json"),
             Self::Report => include_str!("../../../schemas/report.schema.json"),
         }
     }
 
     /// The shape of its documents, worked out once per process.
     pub fn shape(self) -> &'static Shape {
-        static SHAPES: [OnceLock<Shape>; 7] = [const { OnceLock::new() }; 7];
+        static SHAPES: [OnceLock<Shape>; 8] = [const { OnceLock::new() }; 8];
         SHAPES[self as usize].get_or_init(|| {
             let document: Value =
                 serde_json::from_str(self.source()).expect("a schema of ours is JSON");

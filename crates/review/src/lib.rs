@@ -60,8 +60,8 @@ pub use words::phase::{
     STARTS_MAX, SUPERSESSIONS, Side,
 };
 pub use words::policy::{
-    FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, MessagesPerHour, OpenReviews, Policy,
-    Profile, Role, RuntimeClock, ThreadMode,
+    FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, LateFindings, MessagesPerHour,
+    OpenReviews, Policy, Profile, Role, RuntimeClock, ThreadMode,
 };
 pub use words::record::{
     Accepted, ContentDigest, DaemonMessage, DeclinedEvent, Duplicate, EventRecord, Generation,

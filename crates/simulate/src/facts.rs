@@ -271,6 +271,7 @@ pub(super) fn thread(id: &str, thread: &Thread) -> String {
         (thread.was_reopened(), " reopened"),
         (thread.was_resolved_by_person(), " by_person"),
         (thread.is_queued(), " queued"),
+        (thread.is_left_to_person(), " left_to_person"),
         (*origin == Origin::VerifyRun, " verify_run"),
         (*origin == Origin::CarriedOver, " carried"),
     ];

@@ -83,9 +83,9 @@ pub(super) fn check(packet: &str) -> Result<FindingsPacket, Vec<Fact>> {
     let body = format!("findings_packet: {PATH}\nround: 1\nblocking_count: {count}\n");
     let valid = check_message("review_feedback", &body, Some(packet))?;
     let packet = valid
-        .packet()
+        .findings()
         .expect("a feedback was checked with its packet");
-    Ok(packet.findings.clone())
+    Ok(packet.clone())
 }
 
 /// Checks a body as its message would bring it.

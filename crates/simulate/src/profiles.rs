@@ -148,7 +148,7 @@ impl ThreadsProfile {
         let Body::Lgtm(lgtm) = valid.body() else {
             unreachable!("the message was written as a review_lgtm")
         };
-        let packet = valid.packet().map(|packet| &packet.findings);
+        let packet = valid.findings();
         Ok(match review::gate(&self.all, lgtm, packet, &policy.gate) {
             Ok(deferred) => {
                 let before = self.all.clone();

@@ -24,7 +24,7 @@ pub fn check_delivered(message: &Message, packet: PacketInput<'_>) -> Result<Val
 /// those of the packet, which stands in the message's place as the file of each violation.
 pub fn check_packet(bytes: &[u8]) -> Violations {
     let mut found = Found::default();
-    rules::packet::read_alone(bytes, Source::Message, &mut found);
+    rules::packet::check_alone(bytes, Source::Message, &mut found);
     Violations::sorted(found)
 }
 

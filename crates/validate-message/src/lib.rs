@@ -24,5 +24,5 @@ pub use input::PacketInput;
 pub use message_schema::Level;
 pub use signed::is_signed;
 pub use suggest::nearest;
-pub use valid::{Packet, Valid};
+pub use valid::{Packet, PacketContent, Valid};
 pub use violation::{Source, Violation, Violations};

@@ -1,9 +1,11 @@
 //! The proof that a message is correct: only `check` makes one.
 
-use message_schema::body::Body;
+use std::collections::BTreeSet;
+
+use message_schema::body::{Body, Examined};
 use message_schema::envelope::Envelope;
-use message_schema::id::PacketPath;
-use message_schema::packet::FindingsPacket;
+use message_schema::id::{PacketPath, RepoPath};
+use message_schema::packet::{ChangesPacket, FindingsPacket};
 
 use crate::violation::Violation;
 
@@ -16,7 +18,7 @@ pub struct Valid {
     warnings: Vec<Violation>,
 }
 
-/// A findings packet as it was read: once, and these are its bytes from now on.
+/// A packet as it was read: once, and these are its bytes from now on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packet {
     /// Where it lay in the workspace.
@@ -24,7 +26,26 @@ pub struct Packet {
     /// Its exact text.
     pub text: String,
     /// What it says.
-    pub findings: FindingsPacket,
+    pub content: PacketContent,
+}
+
+/// What a packet says, by the type of the message that names it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PacketContent {
+    /// The findings of a response.
+    Findings(FindingsPacket),
+    /// The files that the change of a request touches.
+    Changes(ChangesPacket),
+}
+
+impl Packet {
+    /// The findings, if it is a packet of findings.
+    pub fn findings(&self) -> Option<&FindingsPacket> {
+        match &self.content {
+            PacketContent::Findings(findings) => Some(findings),
+            PacketContent::Changes(_) => None,
+        }
+    }
 }
 
 impl Valid {
@@ -52,9 +73,39 @@ impl Valid {
         &self.body
     }
 
-    /// The findings packet, when the message names one and it was handed in.
+    /// The packet, when the message names one and it was handed in.
     pub fn packet(&self) -> Option<&Packet> {
         self.packet.as_ref()
+    }
+
+    /// The findings of its packet.
+    pub fn findings(&self) -> Option<&FindingsPacket> {
+        self.packet.as_ref()?.findings()
+    }
+
+    /// The files that a request says its change touches, out of its body and its packet.
+    pub fn changed_files(&self) -> Vec<RepoPath> {
+        let listed = match &self.body {
+            Body::Request(request) => request.changed_files.as_slice(),
+            Body::Feedback(_) | Body::Addressed(_) | Body::Lgtm(_) | Body::Text(_) => &[],
+        };
+        let in_packet = match self.packet.as_ref().map(|packet| &packet.content) {
+            Some(PacketContent::Changes(changes)) => changes.changed_files.as_slice(),
+            Some(PacketContent::Findings(_)) | None => &[],
+        };
+        let all: BTreeSet<&RepoPath> = listed.iter().chain(in_packet).collect();
+        all.into_iter().cloned().collect()
+    }
+
+    /// What a response says its reviewer has read, in its body and in its packet.
+    pub fn examined(&self) -> impl Iterator<Item = &Examined> {
+        let in_body = match &self.body {
+            Body::Feedback(feedback) => feedback.examined.as_ref(),
+            Body::Lgtm(lgtm) => lgtm.examined.as_ref(),
+            Body::Request(_) | Body::Addressed(_) | Body::Text(_) => None,
+        };
+        let in_packet = self.findings().and_then(|packet| packet.examined.as_ref());
+        in_body.into_iter().chain(in_packet)
     }
 
     /// What the sender may want to know, although nothing is refused.

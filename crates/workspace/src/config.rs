@@ -15,8 +15,8 @@ use ::runner::stream::OutputFormat;
 use message_schema::id::AgentName;
 use message_schema::limit::Rounds;
 use review::{
-    FilesPerHour, GatePolicy, MessagesPerHour, OpenReviews, Policy, Profile, Role, RuntimeClock,
-    ThreadMode,
+    FilesPerHour, GatePolicy, LateFindings, MessagesPerHour, OpenReviews, Policy, Profile, Role,
+    RuntimeClock, ThreadMode,
 };
 use serde::Deserialize;
 
@@ -45,6 +45,9 @@ pub struct Config {
     /// The meaning of a response's silence about an open thread.
     #[serde(deserialize_with = "field::threads")]
     pub threads: ThreadMode,
+    /// Whether a blocker found late, outside the files the author touched, still blocks.
+    #[serde(deserialize_with = "field::late_findings")]
+    pub late_findings: LateFindings,
     /// Round limits.
     pub rounds: RoundsSection,
     /// The quality gate.
@@ -220,6 +223,7 @@ impl Config {
                 .collect(),
             rounds: self.rounds.max,
             threads: self.threads,
+            late_findings: self.late_findings,
             gate: GatePolicy {
                 require_validation: self.gate.require_validation,
                 require_actions: self.gate.require_actions,

@@ -152,7 +152,7 @@ impl Status {
         });
         let reviews: Vec<ReviewRow> = state
             .reviews()
-            .map(|(key, review)| ReviewRow::of(key, review))
+            .map(|(key, review)| ReviewRow::of(state, key, review))
             .collect();
         Self {
             serving: standing.serving,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use review::{Approval, Deadline, Invocation, Phase, Review, ReviewKey, Side};
+use review::{Approval, Deadline, Invocation, Phase, Review, ReviewKey, Side, State};
 use serde::Serialize;
 
 /// Where a review stands. Fields are added, never changed.
@@ -84,7 +84,7 @@ pub struct ReviewRow {
 
 impl ReviewRow {
     /// Where a review stands.
-    pub fn of(key: &ReviewKey, review: &Review) -> Self {
+    pub fn of(state: &State, key: &ReviewKey, review: &Review) -> Self {
         let approval = approval(&review.phase);
         let (open, deadline) = (review.phase.invocation(), review.deadline());
         let mover = match review.mover() {
@@ -131,7 +131,7 @@ impl ReviewRow {
                 .map(|(id, thread)| (id.to_string(), thread.state.word().to_owned()))
                 .collect(),
             blockers: blockers.map(|(id, _)| id.to_string()).collect(),
-            legal_next: review.legal_next(key),
+            legal_next: state.legal_next(key, review),
         }
     }
 }

@@ -2,10 +2,9 @@
 //! cannot be shown to be the same is not: every doubt has its sentence.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
 
+use git::{GitError, MergeBase, Repository};
 use message_schema::id::CommitSha;
 use message_schema::line::escaped;
 use spool::Digest;
@@ -33,25 +32,6 @@ pub enum Comparison {
         why: String,
         /// What to tell git so that it brings what was missing.
         fetch: Option<String>,
-    },
-}
-
-/// Git could not be asked.
-#[derive(Debug, thiserror::Error)]
-pub enum GitError {
-    /// It could not be run.
-    #[error("cannot run git in {}", .directory.display())]
-    NotRun {
-        /// The clone.
-        directory: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The directory or the branch is not what it should be.
-    #[error("{what}")]
-    Unusable {
-        /// What was found and what was expected.
-        what: String,
     },
 }
 
@@ -86,9 +66,13 @@ struct Missing {
 }
 
 impl Patches {
+    fn repository(&self) -> Repository {
+        Repository::at(&self.directory)
+    }
+
     /// Compares the change of an approved commit with that of another.
     pub fn compare(&self, approved: &CommitSha, head: &CommitSha) -> Result<Comparison, GitError> {
-        let Some(base) = self.resolve(&self.base)? else {
+        let Some(base) = self.repository().resolve(&self.base)? else {
             let what = format!(
                 "{} is no commit of the repository in {}",
                 escaped(&self.base),
@@ -120,10 +104,11 @@ impl Patches {
         commit: &CommitSha,
         base: &str,
     ) -> Result<Result<CommitChange, Missing>, GitError> {
+        let repository = self.repository();
         let fetch = |what: &str| Some(format!("fetch {what}"));
         let named = commit.as_str().to_ascii_lowercase();
         // A branch may bear a name that looks like a commit's beginning.
-        let Some(full) = self
+        let Some(full) = repository
             .resolve(&named)?
             .filter(|full| full.starts_with(&named))
         else {
@@ -133,11 +118,9 @@ impl Patches {
                 fetch: fetch(&format!("origin {commit}")),
             }));
         };
-        let bases = self.git(&["merge-base", "--all", base, &full], None)?;
-        let bases = String::from_utf8_lossy(&bases.stdout).into_owned();
-        let before = match bases.lines().collect::<Vec<_>>()[..] {
-            [one] => one.to_owned(),
-            [] => {
+        let before = match repository.merge_base(base, &full)? {
+            MergeBase::One(before) => before,
+            MergeBase::None => {
                 let why = format!(
                     "{commit} and {} have no common commit in the clone",
                     escaped(&self.base)
@@ -147,12 +130,12 @@ impl Patches {
                     fetch: fetch("--unshallow origin"),
                 }));
             }
-            [_, _, ..] => {
+            MergeBase::Several => {
                 let why = format!("{commit} left {} at several commits", escaped(&self.base));
                 return Ok(Err(Missing { why, fetch: None }));
             }
         };
-        let patch = self.git(&[DIFF, &[&before, &full, "--"]].concat(), None)?;
+        let patch = repository.run(&[DIFF, &[&before, &full, "--"]].concat(), None)?;
         if !patch.status.success() {
             let why = format!("what {commit} changes cannot be read from the clone");
             return Ok(Err(Missing {
@@ -160,7 +143,7 @@ impl Patches {
                 fetch: fetch("--unshallow origin"),
             }));
         }
-        let id = self.git(&["patch-id", "--stable"], Some(&patch.stdout))?;
+        let id = repository.run(&["patch-id", "--stable"], Some(&patch.stdout))?;
         let id = String::from_utf8_lossy(&id.stdout).into_owned();
         match id.split_whitespace().next() {
             Some(patch_id) => Ok(Ok(CommitChange {
@@ -173,72 +156,7 @@ impl Patches {
             }
         }
     }
-
-    /// The whole name of a commit; nothing if the clone has none of that name.
-    fn resolve(&self, name: &str) -> Result<Option<String>, GitError> {
-        if name.starts_with('-') {
-            return Ok(None);
-        }
-        let peeled = format!("{name}^{{commit}}");
-        let output = self.git(&["rev-parse", "--verify", "--quiet", &peeled], None)?;
-        let full = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        Ok((output.status.success() && !full.is_empty()).then_some(full))
-    }
-
-    /// Runs git in the clone, whatever repository the environment is about.
-    fn git(&self, args: &[&str], input: Option<&[u8]>) -> Result<Output, GitError> {
-        let not_run = |source| GitError::NotRun {
-            directory: self.directory.clone(),
-            source,
-        };
-        let mut git = Command::new("git");
-        git.arg("-C").arg(&self.directory).args([
-            "--no-pager",
-            "--no-replace-objects",
-            "--literal-pathspecs",
-        ]);
-        git.args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        git.env("LC_ALL", "C");
-        for name in GIT_OF_OTHERS {
-            git.env_remove(name);
-        }
-        let mut child = git.spawn().map_err(not_run)?;
-        let mut stdin = child.stdin.take().expect("it was piped");
-        let written = std::thread::scope(|scope| {
-            let writing = scope.spawn(move || stdin.write_all(input.unwrap_or_default()));
-            let output = child.wait_with_output();
-            (
-                writing
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                output,
-            )
-        });
-        match written {
-            (Err(error), _) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(not_run(error))
-            }
-            (Ok(()) | Err(_), output) => output.map_err(not_run),
-        }
-    }
 }
-
-/// What would have git look into another repository, or see another history or another diff in this one.
-const GIT_OF_OTHERS: [&str; 10] = [
-    "GIT_DIR",
-    "GIT_COMMON_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_NAMESPACE",
-    "GIT_GRAFT_FILE",
-    "GIT_SHALLOW_FILE",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_DIFF_OPTS",
-];
 
 /// The whole change, whatever the settings of whoever asks.
 const DIFF: &[&str] = &[

@@ -99,6 +99,7 @@ impl<'a> Scribe<'a> {
                 |text| Escalation::try_from(text.to_owned()).ok(),
             )?,
             validated_head: validated_head.clone(),
+            examined: None,
             withheld_side_effects: None,
             telemetry: None,
         };
@@ -140,6 +141,7 @@ impl<'a> Scribe<'a> {
             findings_packet: packet.as_ref().map(|_| self.path.clone()),
             round: Some(self.review.round),
             validated_head,
+            examined: None,
             follow_ups: None,
             withheld_side_effects: None,
             telemetry: None,
@@ -256,6 +258,7 @@ impl<'a> Scribe<'a> {
             summary: None,
             findings,
             qa_validation: (!commands_run.is_empty()).then_some(QaValidation { commands_run }),
+            examined: None,
         }
     }
 }

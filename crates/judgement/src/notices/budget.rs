@@ -55,6 +55,7 @@ pub(crate) fn packet(spent: &Spent<'_>, name: &str, at: Timestamp) -> Carried {
         }),
         findings,
         qa_validation: None,
+        examined: None,
     };
     let text = render_packet(&packet(whole));
     if text.len() as u64 <= PACKET_BYTES_MAX {
@@ -87,6 +88,7 @@ pub(crate) fn feedback(
         blocking_count: u32::try_from(carried.blocking).expect("a packet has few findings"),
         escalation: Some(Escalation::ReviewerBudgetExceeded),
         validated_head: None,
+        examined: None,
         withheld_side_effects: None,
         telemetry: None,
     };

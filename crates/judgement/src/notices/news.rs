@@ -8,7 +8,7 @@ use message_schema::id::{AgentName, FindingId};
 use message_schema::line::escaped;
 use review::{
     Act, CloseReason, EscalationReason, Event, Handoff, PairReport, PairStep, PersonsDecision,
-    Phase, PullEvent, Review, ReviewKey,
+    Phase, PullEvent, Review, ReviewKey, State,
 };
 
 use super::{NoticeContent, NoticeHead, fitted, notification, one_line, write};
@@ -19,6 +19,8 @@ const WORDS_CHARS_MAX: usize = 1_000;
 /// A review as the record leaves it, and the record's cause.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReviewChange<'a> {
+    /// The state before the record.
+    pub state: &'a State,
     /// Its key.
     pub key: &'a ReviewKey,
     /// Its state after the record.
@@ -159,14 +161,21 @@ impl ReviewChange<'_> {
     /// Lists what may come next and the deadline.
     fn next(&self, reader: &AgentName) -> String {
         let mut text = "\nWhat comes next:\n".to_owned();
-        for next in self.review.legal_next(self.key) {
+        for next in self.state.legal_next(self.key, self.review) {
             text += &format!("- {next}\n");
         }
         if let Phase::Escalated(_) = self.review.phase {
-            text += &format!(
-                "Nothing is asked of {reader} until then. A person can reopen the review, grant a round after the \
-                 last one, or settle its threads.\n"
-            );
+            let can = match self.state.no_generation(self.key) {
+                None => {
+                    "reopen the review, grant a round after the last one, or settle its threads"
+                        .to_owned()
+                }
+                Some(fault) => format!(
+                    "settle its threads or close the pull request: {}",
+                    fault.message
+                ),
+            };
+            text += &format!("Nothing is asked of {reader} until then. A person can {can}.\n");
         }
         if let Some((at, _)) = self.review.deadline() {
             let at = Timestamp::from_utc(at);

@@ -15,6 +15,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::ask;
+use super::change::{self, Described};
 use super::message::{BodyContent, EnvelopeHead, Fields, UncheckedMessage};
 use super::packet::{self, MessagePacket, Named, NewPacket};
 use super::review_status::{self, ReviewStatuses};
@@ -42,6 +43,8 @@ pub struct MessageDraft {
     pub packet: PacketGiven,
     /// The trailer of a signature.
     pub auth: Option<String>,
+    /// Where git is asked about the change of a request; nowhere means that only what was said is said.
+    pub repository: Option<PathBuf>,
 }
 
 /// The findings packet as it was given.
@@ -94,6 +97,7 @@ impl MessageDraft {
             body: Fields::default(),
             packet: PacketGiven::None,
             auth: None,
+            repository: None,
         }
     }
 
@@ -136,7 +140,13 @@ impl MessageDraft {
         if let Some((_, Some(round))) = other {
             body.fill("round", round);
         }
-        let packet = self.placed(root, me, pr.as_ref(), &mut body)?;
+        let described = match &self.repository {
+            Some(directory) if self.kind == MessageType::Review(ReviewKind::Request) => {
+                change::describe(&mut body, directory)
+            }
+            Some(_) | None => Described::default(),
+        };
+        let packet = self.placed(root, me, pr.as_ref(), described.packet, &mut body)?;
         self.complete(&mut body, pr.as_ref(), &packet);
 
         let priority = self.priority.unwrap_or(Priority::P2);
@@ -171,6 +181,7 @@ impl MessageDraft {
                 envelope,
                 body,
                 auth: self.auth.clone(),
+                no_diff: described.missing,
             },
             packet,
         ))
@@ -259,28 +270,33 @@ impl MessageDraft {
         root: &Path,
         me: &AgentName,
         pr: Option<&PrNumber>,
+        changes: Option<String>,
         body: &mut Fields,
     ) -> Result<MessagePacket, DraftError> {
-        let in_body = body
-            .get("findings_packet")
-            .and_then(Value::as_str)
-            .map(PathBuf::from);
+        let (field, stem) = match self.kind {
+            MessageType::Review(ReviewKind::Request) => ("changed_files_packet", "_changes"),
+            MessageType::Review(_) | MessageType::Text(_) => ("findings_packet", ""),
+        };
+        let in_body = body.get(field).and_then(Value::as_str).map(PathBuf::from);
         let new = |text: String, body: &mut Fields| {
             let round = body
                 .get("round")
                 .map_or_else(String::new, |round| format!("_r{round}"));
             let stem = pr.map_or_else(
                 || me.to_string(),
-                |pr| format!("{pr}_{me}{}", round.replace('"', "")),
+                |pr| format!("{pr}_{me}{}{stem}", round.replace('"', "")),
             );
             let planned = NewPacket::plan(root, &stem, text);
             let planned = planned.map_err(|source| DraftError::Packet {
                 path: root.join("packets/findings"),
                 source,
             })?;
-            body.put("findings_packet", planned.path.as_str());
+            body.put(field, planned.path.as_str());
             Ok(MessagePacket::New(planned))
         };
+        if let Some(changes) = changes {
+            return new(changes, body);
+        }
         let path = match (&self.packet, &in_body) {
             (PacketGiven::Text(text), _) => return new(text.clone(), body),
             (PacketGiven::Path(path), _) | (PacketGiven::None, Some(path)) => path.clone(),
@@ -291,12 +307,12 @@ impl MessageDraft {
             source,
         })? {
             Named::Inside(inside, bytes) => {
-                body.put("findings_packet", inside.as_str());
+                body.put(field, inside.as_str());
                 Ok(MessagePacket::InPlace(bytes))
             }
             Named::Outside(text) => new(text, body),
             Named::Missing => {
-                body.put("findings_packet", path.to_string_lossy().into_owned());
+                body.put(field, path.to_string_lossy().into_owned());
                 Ok(MessagePacket::Missing)
             }
         }

@@ -28,6 +28,8 @@ pub struct UncheckedMessage {
     pub body: BodyContent,
     /// The trailer of a signature, carried untouched.
     pub auth: Option<String>,
+    /// Why it does not say what differs, where git could not tell.
+    pub no_diff: Option<String>,
 }
 
 /// What stands in a body.
@@ -46,6 +48,7 @@ pub struct CheckedMessage {
     pub(super) text: String,
     pub(super) packet: MessagePacket,
     warnings: Vec<Violation>,
+    no_diff: Option<String>,
 }
 
 /// What every message begins with.
@@ -164,6 +167,7 @@ impl UncheckedMessage {
             text,
             packet,
             warnings,
+            no_diff: self.no_diff.clone(),
         })
     }
 }
@@ -172,6 +176,11 @@ impl CheckedMessage {
     /// What the sender may want to know, although nothing is refused.
     pub fn warnings(&self) -> &[Violation] {
         &self.warnings
+    }
+
+    /// Why it does not say what differs, where git could not tell.
+    pub fn no_diff(&self) -> Option<&str> {
+        self.no_diff.as_deref()
     }
 
     /// The packet that goes before it.
@@ -210,6 +219,7 @@ mod tests {
             envelope: head.fields(),
             body: BodyContent::Text("why?".to_owned()),
             auth: None,
+            no_diff: None,
         };
         let violations = draft
             .check(MessagePacket::None)

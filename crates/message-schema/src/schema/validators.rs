@@ -76,6 +76,7 @@ validators! {
     ReviewAddressed = "../../schemas/review_addressed.schema.json",
     ReviewLgtm = "../../schemas/review_lgtm.schema.json",
     FindingsPacket = "../../schemas/findings_packet.schema.json",
+    ChangesPacket = "../../schemas/changes_packet.schema.json",
     Report = "../../schemas/report.schema.json",
 }
 

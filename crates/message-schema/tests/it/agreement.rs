@@ -13,7 +13,7 @@ use message_schema::id::{
 };
 use message_schema::limit::{BODY_CHARS_MAX, SUBJECT_CHARS_MAX};
 use message_schema::packet::{
-    Action, CommandResult, FindingsPacket, LineRange, Severity, Stance, Status,
+    Action, ChangesPacket, CommandResult, FindingsPacket, LineRange, Severity, Stance, Status,
 };
 use message_schema::{Level, Report};
 use proptest::prelude::*;
@@ -85,6 +85,7 @@ fn through_types(schema: Schema, value: &Value) -> Result<Value, String> {
         Schema::ReviewAddressed => through::<ReviewAddressed>(value),
         Schema::ReviewLgtm => through::<ReviewLgtm>(value),
         Schema::FindingsPacket => through::<FindingsPacket>(value),
+        Schema::ChangesPacket => through::<ChangesPacket>(value),
         Schema::Report => through::<Report>(value),
     }
 }

@@ -1,8 +1,8 @@
 //! What is rendered is read back equal, by our reader and by the reference one.
 
 use message_schema::body::{
-    Body, Escalation, GateResult, Nit, NitTier, ReviewAddressed, ReviewFeedback, ReviewLgtm,
-    ReviewRequest, Telemetry,
+    Body, Escalation, Examined, GateResult, Nit, NitTier, ReviewAddressed, ReviewFeedback,
+    ReviewLgtm, ReviewRequest, Telemetry,
 };
 use message_schema::envelope::{
     Envelope, MessageType, Priority, Recipients, ReviewKind, TextKind, Timestamp,
@@ -177,6 +177,7 @@ fn body() -> impl Strategy<Value = (MessageType, Body)> {
                 blocking_count,
                 escalation,
                 validated_head: None,
+                examined: None,
                 withheld_side_effects: None,
                 telemetry,
             };
@@ -233,6 +234,7 @@ fn body() -> impl Strategy<Value = (MessageType, Body)> {
                 findings_packet: None,
                 round: None,
                 validated_head: None,
+                examined: Some(Examined::default()),
                 follow_ups: None,
                 withheld_side_effects: None,
                 telemetry: None,
@@ -261,7 +263,9 @@ fn read_body(message: &Message) -> Body {
         Some(Schema::ReviewFeedback) => Body::Feedback(typed(message, Schema::ReviewFeedback)),
         Some(Schema::ReviewAddressed) => Body::Addressed(typed(message, Schema::ReviewAddressed)),
         Some(Schema::ReviewLgtm) => Body::Lgtm(typed(message, Schema::ReviewLgtm)),
-        Some(Schema::Envelope | Schema::FindingsPacket | Schema::Report) => {
+        Some(
+            Schema::Envelope | Schema::FindingsPacket | Schema::ChangesPacket | Schema::Report,
+        ) => {
             unreachable!("no schema of a body")
         }
         None => Body::Text(read_envelope(message).body),
@@ -315,6 +319,7 @@ proptest! {
             summary: None,
             findings: vec![finding.clone(), Finding { severity: Severity::P0, status: Status::Fixed, ..finding }],
             qa_validation: Some(QaValidation { commands_run: vec![CommandRun { command: "make".into(), result: CommandResult::Warn, notes: Some(note) }] }),
+            examined: None,
         };
         let rendered = render_packet(&packet);
         let node = parse_packet(rendered.as_bytes()).unwrap_or_else(|error| panic!("{error:?} in\n{rendered}"));

@@ -161,6 +161,9 @@ impl Review {
         if step.fixes.is_some() {
             self.fixes.clone_from(&step.fixes);
         }
+        if step.gives_up_task {
+            self.fixes = None;
+        }
         if let Phase::Reviewing(open) = &step.phase {
             self.priority = open.priority;
             self.closed_by = None;

@@ -12,6 +12,16 @@ use crate::words::policy::{HandoffMode, Policy};
 use crate::words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
 use crate::words::thread::{HandoffState, Origin, Thread, ThreadState};
 
+/// What is known of the pull request an event is about.
+pub(crate) struct Opener<'a> {
+    /// Who opened it, by its name at the forge, else the author of its review.
+    pub(crate) name: Option<&'a str>,
+    /// Whether it claims a task.
+    pub(crate) claims_task: bool,
+    /// Whether its author has a task of its own to finish.
+    pub(crate) holds_task: bool,
+}
+
 /// What an event hands off, and what becomes of the threads by it.
 #[derive(Default)]
 pub(crate) struct HandoffPlan<'a> {
@@ -21,11 +31,11 @@ pub(crate) struct HandoffPlan<'a> {
 }
 
 /// Judges every finding of the pull request's reviews that is open, held or deferred; the first
-/// reason that matches wins, so that its record names the same one at every replay. `author` is who opened the pull request; `tasks` is how
-/// many tasks the ledger holds.
+/// reason that matches wins, so that its record names the same one at every replay. `tasks` is how many
+/// tasks the ledger holds.
 pub(crate) fn plan<'a>(
     event: &PullEvent,
-    author: Option<&str>,
+    opener: &Opener<'_>,
     reviews: &[(&'a ReviewKey, &'a Review)],
     policy: &Policy,
     tasks: usize,
@@ -44,7 +54,7 @@ pub(crate) fn plan<'a>(
         PullAction::Merged => {
             let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
             for (alone, finding) in unsettled.enumerate() {
-                match target(finding.2, author, policy) {
+                match target(finding.2, opener, policy) {
                     Ok(target) => {
                         let file = finding.2.file.as_ref();
                         // A finding without a file goes alone.
@@ -54,7 +64,13 @@ pub(crate) fn plan<'a>(
                             .or_default()
                             .push(finding);
                     }
-                    Err(why) => plan.leave(finding, why),
+                    Err(why) => {
+                        if why.is_left_to_person() {
+                            let left = finding.2.with_handoff(HandoffState::LeftToPerson);
+                            plan.change(finding.0, finding.1, left);
+                        }
+                        plan.leave(finding, why);
+                    }
                 }
             }
             for (number, ((target, file, _), findings)) in (tasks as u64 + 1..).zip(groups) {
@@ -74,7 +90,7 @@ pub(crate) fn plan<'a>(
 /// Whom a finding goes to, or why it stays.
 fn target<'p>(
     thread: &Thread,
-    author: Option<&str>,
+    opener: &Opener<'_>,
     policy: &'p Policy,
 ) -> Result<&'p AgentName, NoHandoff> {
     let (routing, handoff) = (&thread.routing, &policy.handoff);
@@ -85,7 +101,10 @@ fn target<'p>(
         return Err(NoHandoff::AlreadyHandedOff);
     }
     if !thread.is_queued() {
-        if author.is_some_and(|author| handoff.bots.contains(author)) {
+        if opener.claims_task {
+            return Err(NoHandoff::ClaimsTask);
+        }
+        if opener.name.is_some_and(|name| handoff.bots.contains(name)) {
             return Err(NoHandoff::BotAuthor);
         }
         let is_listed = |category: &String| handoff.categories.contains(category);
@@ -98,6 +117,10 @@ fn target<'p>(
             HandoffMode::Threshold if routing.category.as_ref().is_some_and(is_listed) => {}
             HandoffMode::Threshold => return Err(NoHandoff::CategoryExcluded),
             HandoffMode::Off => return Err(NoHandoff::ModeOff),
+        }
+        // Left once, it is a person's, whatever its author has finished since.
+        if opener.holds_task || thread.is_left_to_person() {
+            return Err(NoHandoff::HoldsTask);
         }
     }
     let route = routing

@@ -2,10 +2,12 @@
 //! threads of a response, the gate, a handoff) without knowing which message or event asks.
 
 pub(crate) mod admission;
+pub(crate) mod claims;
 pub(crate) mod duplicate;
 pub(crate) mod gate;
 pub(crate) mod handoff;
 pub(crate) mod isolated;
+pub(crate) mod next;
 pub(crate) mod open_pair;
 pub(crate) mod pulls;
 pub(crate) mod rank;

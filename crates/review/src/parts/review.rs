@@ -10,9 +10,9 @@ use message_schema::limit::Rounds;
 use serde::{Deserialize, Serialize};
 
 use crate::words::deadline::Deadline;
-use crate::words::key::{ReviewKey, TaskId};
+use crate::words::key::TaskId;
 use crate::words::pair::state::RunState;
-use crate::words::phase::{CloseReason, Closer, Phase, Side};
+use crate::words::phase::{Closer, Phase, Side};
 use crate::words::thread::Thread;
 
 /// Reviews of a fix pull request over its life, over all its reviewers: a fix
@@ -58,7 +58,8 @@ pub struct Review {
     /// When people gave the review back to the agents.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub given_back: Vec<DateTime<Utc>>,
-    /// The task this pull request is to fix, if it is a fix pull request.
+    /// The task this pull request claims, if it is a fix pull request. Until it is closed without a merge
+    /// no other pull request can claim the task.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fixes: Option<TaskId>,
 }
@@ -113,48 +114,6 @@ impl Review {
         self.open_threads()
             .filter(|(_, thread)| thread.blocking)
             .count()
-    }
-
-    /// What can be sent next and by whom, for reports and for the screen.
-    pub fn legal_next(&self, key: &ReviewKey) -> Vec<String> {
-        let ReviewKey {
-            author, reviewer, ..
-        } = key;
-        match &self.phase {
-            Phase::Reviewing(_) => vec![
-                format!("{reviewer}: review_feedback with round: {}", self.round),
-                format!("{reviewer}: review_lgtm, if the quality gate passes"),
-            ],
-            Phase::Awaiting { .. } => {
-                vec![format!("{author}: review_request for round {}", self.round)]
-            }
-            Phase::Fixing { .. } if self.open_blockers() == 0 => vec![
-                format!("{author}: review_request for round {}", self.round + 1),
-                format!("{author}: review_addressed with round: {}", self.round),
-            ],
-            Phase::Fixing { .. } => vec![format!(
-                "{author}: review_addressed with round: {}",
-                self.round
-            )],
-            Phase::Addressed { .. } => vec![format!(
-                "{author}: review_request for round {}",
-                self.round + 1
-            )],
-            Phase::Approved(_) => {
-                vec![format!(
-                    "{author}: review_request with a declared_head that was not approved"
-                )]
-            }
-            Phase::Escalated(_) => vec!["a person decides".to_owned()],
-            Phase::Closed(CloseReason::Commented) => {
-                vec!["a person can reopen the review".to_owned()]
-            }
-            Phase::Closed(CloseReason::Merged | CloseReason::NotMerged) => {
-                vec![format!(
-                    "{author}: review_request, once the pull request is open again"
-                )]
-            }
-        }
     }
 
     /// Whose move it is.

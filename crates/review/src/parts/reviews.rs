@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
 
 use crate::parts::review::Review;
-use crate::words::key::ReviewKey;
+use crate::words::key::{ReviewKey, TaskId};
 
 /// Every review, and the indexes that follow from them. A key is kept once and shared.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,6 +19,8 @@ pub(crate) struct Reviews {
     open: BTreeMap<(AgentName, AgentName), BTreeSet<Arc<ReviewKey>>>,
     /// When the daemon ends the wait of each review that is not final.
     deadlines: BTreeSet<(DateTime<Utc>, Arc<ReviewKey>)>,
+    /// The reviews of the pull request that claims each task.
+    claims: BTreeMap<TaskId, BTreeSet<Arc<ReviewKey>>>,
 }
 
 impl Reviews {
@@ -65,6 +67,11 @@ impl Reviews {
         self.deadlines.first().map(|(at, key)| (*at, &**key))
     }
 
+    /// A review of the pull request that claims the task.
+    pub(crate) fn claim(&self, task: &TaskId) -> Option<&ReviewKey> {
+        self.claims.get(task)?.first().map(|key| &**key)
+    }
+
     /// Changes a review, making it first if `make` gives one, and keeps the indexes true.
     pub(crate) fn change(
         &mut self,
@@ -81,9 +88,13 @@ impl Reviews {
             return;
         };
         let before = review.deadline();
-        let was_open = !review.phase.is_final();
+        let (was_open, claimed) = (!review.phase.is_final(), review.fixes.clone());
         change(review);
         let (after, is_open) = (review.deadline(), !review.phase.is_final());
+        let claims = review.fixes.clone();
+        if claimed != claims {
+            self.keep_claim(&known, claimed, claims);
+        }
         if before != after {
             self.keep_deadline(&known, before.map(|(at, _)| at), after.map(|(at, _)| at));
         }
@@ -102,6 +113,7 @@ impl Reviews {
         if !review.phase.is_final() {
             self.keep_open(Arc::clone(&key), true);
         }
+        self.keep_claim(&key, None, review.fixes.clone());
         self.by_key.insert(Arc::clone(&key), review);
         key
     }
@@ -118,6 +130,7 @@ impl Reviews {
         if !review.phase.is_final() {
             self.keep_open(Arc::clone(&key), false);
         }
+        self.keep_claim(&key, review.fixes, None);
         if let Some(of_pr) = self.by_pr.get_mut(&key.pr) {
             of_pr.retain(|known| *known != key);
             if of_pr.is_empty() {
@@ -136,6 +149,20 @@ impl Reviews {
             self.deadlines.remove(&(at, Arc::clone(key)));
         }
         self.deadlines.extend(after.map(|at| (at, Arc::clone(key))));
+    }
+
+    fn keep_claim(&mut self, key: &Arc<ReviewKey>, before: Option<TaskId>, after: Option<TaskId>) {
+        if let Some(task) = before
+            && let Some(of_task) = self.claims.get_mut(&task)
+        {
+            of_task.remove(key);
+            if of_task.is_empty() {
+                self.claims.remove(&task);
+            }
+        }
+        if let Some(task) = after {
+            self.claims.entry(task).or_default().insert(Arc::clone(key));
+        }
     }
 
     fn keep_open(&mut self, key: Arc<ReviewKey>, is_open: bool) {

@@ -65,6 +65,15 @@ impl TaskId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Whether a request means this task: by its name, or by the path of its packet.
+    pub(crate) fn is_named_by(&self, handoff_ref: &str) -> bool {
+        let name = handoff_ref.trim();
+        let of_packet = name
+            .strip_prefix("packets/handoff/")
+            .and_then(|file| file.strip_suffix(".yaml"));
+        of_packet.unwrap_or(name) == self.0
+    }
 }
 
 impl fmt::Display for TaskId {

@@ -17,6 +17,8 @@ pub struct Policy {
     pub rounds: Rounds,
     /// How silence about an open thread is read.
     pub threads: ThreadMode,
+    /// Whether a blocker found late, outside the files the author touched, still blocks.
+    pub late_findings: LateFindings,
     /// What the quality gate asks beyond the findings.
     pub gate: GatePolicy,
     /// How many messages outside the review loop one agent may send another within an hour.
@@ -130,6 +132,18 @@ pub enum ThreadMode {
     Inferred,
     /// Every open thread needs an `action`.
     Explicit,
+}
+
+/// What becomes of a new blocker below P0 that is raised from the second round of a generation on, in
+/// no file the author touched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LateFindings {
+    /// It blocks like any other.
+    #[default]
+    Block,
+    /// It is deferred, unless it says what introduced it.
+    Defer,
 }
 
 /// What the quality gate asks beyond the findings.

@@ -374,9 +374,12 @@ pub struct ReviewStep {
     /// Whether a person gives the review back to the agents with this step.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub given_back: bool,
-    /// The task whose findings this pull request is to fix, when the step opens its first review.
+    /// The task the pull request claims with this step.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fixes: Option<TaskId>,
+    /// Whether the pull request gives its task up, because it was closed without a merge.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub gives_up_task: bool,
 }
 
 fn is_zero(number: &u8) -> bool {
@@ -396,6 +399,7 @@ impl ReviewStep {
             granted: 0,
             given_back: false,
             fixes: None,
+            gives_up_task: false,
         }
     }
 }

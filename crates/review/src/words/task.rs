@@ -47,6 +47,8 @@ pub enum NoHandoff {
     VerifyRun,
     /// It was handed off before; that happens once.
     AlreadyHandedOff,
+    /// The pull request fixes a task itself: what it leaves is for a person.
+    ClaimsTask,
     /// A bot opened the pull request.
     BotAuthor,
     /// Its severity is below the threshold.
@@ -55,6 +57,8 @@ pub enum NoHandoff {
     CategoryExcluded,
     /// Handoff is off.
     ModeOff,
+    /// The author has a task of its own to finish first: what is left is for a person.
+    HoldsTask,
     /// No agent is named for it, or none that exists.
     NoTarget,
 }
@@ -66,11 +70,29 @@ impl NoHandoff {
             Self::NotMerged => "not_merged",
             Self::VerifyRun => "verify_run",
             Self::AlreadyHandedOff => "already_handed_off",
+            Self::ClaimsTask => "claims_task",
             Self::BotAuthor => "bot_author",
             Self::BelowThreshold => "below_threshold",
             Self::CategoryExcluded => "category_excluded",
             Self::ModeOff => "mode_off",
+            Self::HoldsTask => "holds_task",
             Self::NoTarget => "no_target",
+        }
+    }
+
+    /// Whether a person has to decide about the finding, because only the guard against chains of fixes
+    /// kept it.
+    pub(crate) fn is_left_to_person(self) -> bool {
+        match self {
+            Self::ClaimsTask | Self::HoldsTask => true,
+            Self::NotMerged
+            | Self::VerifyRun
+            | Self::AlreadyHandedOff
+            | Self::BotAuthor
+            | Self::BelowThreshold
+            | Self::CategoryExcluded
+            | Self::ModeOff
+            | Self::NoTarget => false,
         }
     }
 }

@@ -144,6 +144,8 @@ pub enum HandoffState {
     ByPolicy,
     /// A person wants it handed off whatever the policy says.
     Queued,
+    /// The merge left it to a person, because an automatic task could begin an endless chain of fixes.
+    LeftToPerson,
     /// It was handed off in this task; that happens once.
     HandedOff(TaskId),
 }
@@ -332,8 +334,13 @@ impl Thread {
     pub fn task(&self) -> Option<&TaskId> {
         match &self.handoff {
             HandoffState::HandedOff(task) => Some(task),
-            HandoffState::ByPolicy | HandoffState::Queued => None,
+            HandoffState::ByPolicy | HandoffState::Queued | HandoffState::LeftToPerson => None,
         }
+    }
+
+    /// Whether the merge left it to a person, who has not decided since.
+    pub fn is_left_to_person(&self) -> bool {
+        self.handoff == HandoffState::LeftToPerson && self.state != ThreadState::Resolved
     }
 
     /// Whether it stands in the way of approval: it blocks and is open or with a person.
@@ -522,6 +529,8 @@ struct HandoffLine {
     verify_run: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     queued: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    left: bool,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     task: Option<TaskId>,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
@@ -537,6 +546,7 @@ impl HandoffLine {
 impl From<Thread> for ThreadLine {
     fn from(thread: Thread) -> Self {
         let queued = thread.is_queued();
+        let left = thread.handoff == HandoffState::LeftToPerson;
         let (reopened, by_person) = (thread.was_reopened(), thread.was_resolved_by_person());
         let Routing {
             category,
@@ -564,9 +574,12 @@ impl From<Thread> for ThreadLine {
                 recommendation,
                 verify_run: thread.origin == Origin::VerifyRun,
                 queued,
+                left,
                 task: match thread.handoff {
                     HandoffState::HandedOff(task) => Some(task),
-                    HandoffState::ByPolicy | HandoffState::Queued => None,
+                    HandoffState::ByPolicy | HandoffState::Queued | HandoffState::LeftToPerson => {
+                        None
+                    }
                 },
                 carried: thread.origin == Origin::CarriedOver,
             },
@@ -582,6 +595,7 @@ impl From<ThreadLine> for Thread {
             recommendation,
             verify_run,
             queued,
+            left,
             task,
             carried,
         } = line.fate;
@@ -620,6 +634,7 @@ impl From<ThreadLine> for Thread {
             handoff: match task {
                 Some(task) => HandoffState::HandedOff(task),
                 None if queued => HandoffState::Queued,
+                None if left => HandoffState::LeftToPerson,
                 None => HandoffState::ByPolicy,
             },
         }
@@ -718,6 +733,7 @@ mod tests {
             r#"{"held":"escalate"},"reopened":true,"by_person":true}"#,
             r#""open","fate":{"category":"bug","target":"gemini","recommendation":"close it","queued":true}}"#,
             r#""deferred","fate":{"verify_run":true}}"#,
+            r#""deferred","fate":{"left":true}}"#,
             r#""open","fate":{"task":"handoff-pr86-1","carried":true}}"#,
             r#"{"held":"veto"},"fate":{"task":"handoff-pr86-1"}}"#,
         ] {

@@ -94,12 +94,15 @@ pub(super) struct Request {
     /// What changed; --body-file takes a long one
     #[arg(long, value_name = "TEXT")]
     diff_summary: Option<String>,
-    /// The commit to be reviewed
+    /// The commit to be reviewed [default: the branch's, in a git repository]
     #[arg(long, value_name = "SHA", alias = "head")]
     declared_head: Option<String>,
-    /// The commit it is based on
+    /// The commit it is based on, or in a git repository the branch it is to be merged into [default: origin's, main or master]
     #[arg(long, value_name = "SHA", alias = "base")]
     base_sha: Option<String>,
+    /// The git repository that is asked what differs
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    repo_dir: PathBuf,
     /// The repository, where a workspace serves several
     #[arg(long, value_name = "OWNER/NAME")]
     repo: Option<String>,
@@ -238,6 +241,7 @@ impl Request {
         } else {
             "validated_head"
         };
+        letter.repository = Some(self.repo_dir.clone());
         let body = &mut letter.body;
         body.put_given("branch", self.branch.clone());
         body.put_given("diff_summary", self.diff_summary.clone());

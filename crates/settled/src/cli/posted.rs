@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use mailbox::compose::forecast::Forecast;
 use mailbox::compose::outbox::file_name;
 use mailbox::compose::review_status::ReviewStatus;
 use message_schema::id::MessageId;
@@ -40,6 +41,9 @@ pub(super) struct Posted {
     /// Whether a daemon serves, while it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) serving: Option<bool>,
+    /// Of a dry run: what the daemon would say now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) forecast: Option<Forecast>,
     /// Of a dry run: the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) message_text: Option<String>,
@@ -60,6 +64,7 @@ impl Posted {
             report: None,
             violations: Vec::new(),
             serving: None,
+            forecast: None,
             message_text: None,
             packet_text: None,
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use mailbox::answers;
 use mailbox::compose::draft::{DraftError, MessageDraft};
+use mailbox::compose::forecast::Forecast;
 use mailbox::compose::lookout::{Lookout, MessageFate};
 use mailbox::compose::message::CheckedMessage;
 use mailbox::compose::outbox::file_name;
@@ -130,7 +131,11 @@ impl Outgoing<'_> {
         };
         if way.dry_run {
             return match posting.compose().map_err(|error| self.failed(id, &error))? {
-                Composed::Ready(checked) => self.dry(id, &checked),
+                Composed::Ready(checked) => {
+                    self.warn(checked.warnings());
+                    self.notes.extend(checked.no_diff().map(no_diff));
+                    self.dry(id, &checked, at)
+                }
                 Composed::SentBefore(before) => self.before(id, &before),
             };
         }
@@ -141,6 +146,7 @@ impl Outgoing<'_> {
             PostedMessage::SentBefore(before) => return self.before(id, &before),
         };
         self.warn(checked.warnings());
+        self.notes.extend(checked.no_diff().map(no_diff));
         let mut posted = Posted::new(id, "written", Some(&path));
         if let MessagePacket::New(new) = checked.packet() {
             posted.packet = Some(new.path.to_string());
@@ -303,14 +309,7 @@ impl Outgoing<'_> {
             });
         }
         let code = report.refused;
-        let exit = if code == Code::QualityGateViolation {
-            Exit::GateRefused
-        } else if code == Code::IdCollision {
-            Exit::Failed
-        } else {
-            Exit::InvalidMessage
-        };
-        let failure = Failure::plain(exit, told(&report)).code(code.as_str());
+        let failure = Failure::plain(exit_of(code), told(&report)).code(code.as_str());
         let data = Posted {
             report: Some(report),
             ..posted
@@ -340,12 +339,34 @@ impl Outgoing<'_> {
         })
     }
 
-    fn dry(&self, id: &MessageId, checked: &CheckedMessage) -> Result<Exit, Failure> {
+    /// Prints what would be written and what the daemon would say; ends as the sending would.
+    fn dry(
+        &self,
+        id: &MessageId,
+        checked: &CheckedMessage,
+        at: DateTime<Utc>,
+    ) -> Result<Exit, Failure> {
         let mut posted = Posted::new(id, "dry_run", None);
+        let forecast = Forecast::of(&self.me.root, &self.me.agent, checked, at);
+        let said = forecast.told();
+        let refused = forecast.report.as_ref().map(|report| {
+            let message = format!(
+                "a dry run: nothing was written, and no attempt is used. The daemon would say now:\n{}",
+                told(report)
+            );
+            (exit_of(report.refused), report.refused, message)
+        });
+        posted.forecast = Some(forecast);
         posted.message_text = Some(checked.text().to_owned());
         if let MessagePacket::New(new) = checked.packet() {
             posted.packet = Some(new.path.to_string());
             posted.packet_text = Some(new.text.clone());
+        }
+        if let Some((exit, code, message)) = refused {
+            let failure = Failure::plain(exit, message)
+                .code(code.as_str())
+                .data(&posted);
+            return Err(failure.next(self.context.command(&format!("explain {code}"))));
         }
         let outbox = spool::dirs::of_agent(self.me.agent.as_str(), spool::dirs::OUTBOX);
         let outbox = format!("{outbox}/{}", file_name(id));
@@ -359,6 +380,10 @@ impl Outgoing<'_> {
                 posted.message_text.as_deref().unwrap_or_default()
             );
             files
+                + &said
+                    .iter()
+                    .map(|line| format!("# {line}\n"))
+                    .collect::<String>()
         })
     }
 
@@ -441,6 +466,23 @@ impl Outgoing<'_> {
             DraftError::Packet { .. } => Failure::new(Exit::Failed, error),
         }
     }
+}
+
+/// How a command ends whose message was refused.
+fn exit_of(code: Code) -> Exit {
+    match code {
+        Code::QualityGateViolation => Exit::GateRefused,
+        Code::IdCollision => Exit::Failed,
+        _ => Exit::InvalidMessage,
+    }
+}
+
+/// What an author is told whose request does not say what differs.
+fn no_diff(why: &str) -> (&'static str, String) {
+    (
+        "no_diff_digest",
+        format!("the request does not say what differs: {}", escaped(why)),
+    )
 }
 
 fn cannot_read(error: &std::io::Error) -> Failure {

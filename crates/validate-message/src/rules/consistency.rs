@@ -60,7 +60,8 @@ fn round(body: &Body, read: &ReadPacket, found: &mut Found) {
         Body::Lgtm(lgtm) => lgtm.round,
         Body::Request(_) | Body::Addressed(_) | Body::Text(_) => None,
     };
-    let (Some(said), Some(packet)) = (said, read.packet.findings.round) else {
+    let packet = read.packet.findings().and_then(|packet| packet.round);
+    let (Some(said), Some(packet)) = (said, packet) else {
         return;
     };
     if said != packet {
@@ -82,12 +83,10 @@ fn round(body: &Body, read: &ReadPacket, found: &mut Found) {
 }
 
 fn blocking_count(message: &Message, body: &Body, read: &ReadPacket, found: &mut Found) {
-    let Body::Feedback(feedback) = body else {
+    let (Body::Feedback(feedback), Some(packet)) = (body, read.packet.findings()) else {
         return;
     };
-    let blocking: Vec<&Finding> = read
-        .packet
-        .findings
+    let blocking: Vec<&Finding> = packet
         .findings
         .iter()
         .filter(|finding| finding.counts_as_blocking())

@@ -67,10 +67,11 @@ pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Opt
     envelope
 }
 
-/// Whether it is a findings packet: it has findings, and nothing that an envelope or the packet of a task has.
+/// Whether it is a packet that a message names: it has findings or changed files, and nothing that an envelope or the packet
+/// of a task has.
 pub(crate) fn is_packet(root: &Node) -> bool {
     let has = |name: &str| root.field(name).is_some();
-    has("findings")
+    (has("findings") || has("changed_files"))
         && !["id", "from", "to", "type", "subject", "body", "task_id"]
             .into_iter()
             .any(has)

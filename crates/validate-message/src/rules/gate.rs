@@ -41,6 +41,13 @@ pub(crate) fn foresee(
     }
 }
 
+fn findings(packet: &ReadPacket) -> &[Finding] {
+    packet
+        .packet
+        .findings()
+        .map_or(&[], |packet| &packet.findings)
+}
+
 fn warning(file: Source, place: Option<Place>, text: String) -> Violation {
     Violation::new(Code::QualityGateViolation, file, place, text).warning()
 }
@@ -58,10 +65,7 @@ fn of_findings(packet: &ReadPacket, text: String, fix: &str) -> Violation {
 }
 
 fn blocking(packet: &ReadPacket, found: &mut Found) {
-    let blocking: Vec<&Finding> = packet
-        .packet
-        .findings
-        .findings
+    let blocking: Vec<&Finding> = findings(packet)
         .iter()
         .filter(|finding| finding.counts_as_blocking())
         .collect();
@@ -92,10 +96,7 @@ fn uncovered(nits: &[Nit], packet: &ReadPacket, found: &mut Found) {
         named_by_nits.contains(finding.same_as.as_ref().unwrap_or(&finding.id))
             || spare.next().is_some()
     };
-    let left: Vec<&Finding> = packet
-        .packet
-        .findings
-        .findings
+    let left: Vec<&Finding> = findings(packet)
         .iter()
         .filter(is_left)
         .filter(|finding| !is_covered(finding))
@@ -115,7 +116,8 @@ fn uncovered(nits: &[Nit], packet: &ReadPacket, found: &mut Found) {
 
 /// Commands whose last recorded result is a failure.
 fn validation(packet: &ReadPacket, found: &mut Found) {
-    let Some(validation) = &packet.packet.findings.qa_validation else {
+    let packet_of = packet.packet.findings();
+    let Some(validation) = packet_of.and_then(|packet| packet.qa_validation.as_ref()) else {
         return;
     };
     let runs = &validation.commands_run;

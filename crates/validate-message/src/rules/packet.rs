@@ -1,20 +1,20 @@
-//! The findings packet: that it could be read at all, its schema, and what its findings say
-//! together.
+//! The packet a message names: that it could be read at all, its schema, and what its findings say together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use message_schema::envelope::MessageType;
 use message_schema::id::PacketPath;
 use message_schema::line::escaped;
-use message_schema::packet::FindingsPacket;
 use message_schema::schema::Step;
 use message_schema::yaml::Node;
-use message_schema::{Code, Message, Place, ReadBody, Schema, parse_packet};
+use message_schema::{Code, Message, Schema, parse_packet};
 
 use super::Document;
+use super::consistency::body_place;
 use super::document::BreachKind;
 use crate::found::Found;
 use crate::input::PacketInput;
-use crate::valid::Packet;
+use crate::valid::{Packet, PacketContent};
 use crate::violation::{Source, Violation, shown};
 
 /// A packet without errors of its own, with its tree for the rules across files.
@@ -29,11 +29,11 @@ pub(crate) fn check(
     found: &mut Found,
 ) -> Option<ReadPacket> {
     // A packet that is not named, or not by a packet path, is the body's violation, not ours.
-    let path = message.packet_path()?;
+    let (path, field) = (message.packet_path()?, message.packet_field()?);
     let shown = escaped(path.as_str());
     let lost = |code, text: String, expected: &str| {
-        Violation::new(code, Source::Message, place_of_name(message), text)
-            .field("body.findings_packet")
+        Violation::new(code, Source::Message, body_place(message, field), text)
+            .field(format!("body.{field}"))
             .found(path.as_str())
             .expected(expected)
     };
@@ -45,11 +45,11 @@ pub(crate) fn check(
         )
         .fix("name the workspace with `--root DIR`, or the packet with `--packet FILE`")
         .warning(),
-        PacketInput::Bytes(bytes) => return read(path, bytes, found),
+        PacketInput::Bytes(bytes) => return read(message, path, bytes, found),
         PacketInput::Missing | PacketInput::NotNamed => lost(
             Code::PacketMissing,
             format!("there is no packet `{shown}`"),
-            "a findings packet in the workspace",
+            "a packet in the workspace",
         )
         .fix("write the packet before the message that names it"),
         PacketInput::Unsafe(why) => lost(
@@ -60,47 +60,62 @@ pub(crate) fn check(
         .fix(if path.as_str().contains('\\') {
             format!("write `{}`", escaped(&path.as_str().replace('\\', "/")))
         } else {
-            "name a file below `packets/`, as in `findings_packet: packets/findings/pr86_r1.yaml`"
-                .to_owned()
+            format!("name a file below `packets/`, as in `{field}: packets/findings/pr86_r1.yaml`")
         }),
         PacketInput::TooLarge => lost(
             Code::PacketSyntax,
             format!("the packet `{shown}` is too large"),
             "at most 256 KiB",
         )
-        .fix("name the findings packet itself, or say less in it"),
+        .fix("name the packet itself, or say less in it"),
     });
     None
 }
 
-fn place_of_name(message: &Message) -> Option<Place> {
-    match message.read_body() {
-        ReadBody::Mapping(mapping) => mapping
-            .field("findings_packet")
-            .map(|field| field.value.place),
-        ReadBody::Unread | ReadBody::Malformed(_) => None,
-    }
-}
-
-fn read(path: PacketPath, bytes: &[u8], found: &mut Found) -> Option<ReadPacket> {
-    let (findings, root) = read_alone(bytes, Source::Packet(path.as_str().to_owned()), found)?;
+fn read(
+    message: &Message,
+    path: PacketPath,
+    bytes: &[u8],
+    found: &mut Found,
+) -> Option<ReadPacket> {
+    let is_of_response = message
+        .kind()
+        .is_some_and(MessageType::is_terminal_response);
+    let schema = match is_of_response {
+        true => Schema::FindingsPacket,
+        false => Schema::ChangesPacket,
+    };
+    let file = Source::Packet(path.as_str().to_owned());
+    let (content, root) = read_as(|_| schema, bytes, file, found)?;
     let text = String::from_utf8(bytes.to_vec()).ok()?;
     Some(ReadPacket {
         packet: Packet {
             path,
             text,
-            findings,
+            content,
         },
         root,
     })
 }
 
 /// Judges a packet without the message that names it; `file` is what its violations are in.
-pub(crate) fn read_alone(
+pub(crate) fn check_alone(bytes: &[u8], file: Source, found: &mut Found) {
+    let schema = |root: &Node| {
+        let is_of_changes = root.field("changed_files").is_some();
+        match is_of_changes && root.field("findings").is_none() {
+            true => Schema::ChangesPacket,
+            false => Schema::FindingsPacket,
+        }
+    };
+    read_as(schema, bytes, file, found);
+}
+
+fn read_as(
+    schema: impl Fn(&Node) -> Schema,
     bytes: &[u8],
     file: Source,
     found: &mut Found,
-) -> Option<(FindingsPacket, Node)> {
+) -> Option<(PacketContent, Node)> {
     let root = match parse_packet(bytes) {
         Ok(root) => root,
         Err(malformed) => {
@@ -111,16 +126,21 @@ pub(crate) fn read_alone(
     let errors_before = found.errors();
     let document = Document {
         root: &root,
-        schema: Schema::FindingsPacket,
+        schema: schema(&root),
         file,
         prefix: "",
         code,
         explained: BTreeSet::new(),
     };
-    let findings = document.read::<FindingsPacket>(found);
-    rules(&document, found);
-    let findings = findings.filter(|_| found.errors() == errors_before)?;
-    Some((findings, root))
+    let content = if document.schema == Schema::ChangesPacket {
+        document.read(found).map(PacketContent::Changes)
+    } else {
+        let findings = document.read(found).map(PacketContent::Findings);
+        rules(&document, found);
+        findings
+    };
+    let content = content.filter(|_| found.errors() == errors_before)?;
+    Some((content, root))
 }
 
 fn code(path: &[Step], kind: BreachKind) -> Code {

@@ -65,6 +65,7 @@ impl Document<'_> {
             | Schema::ReviewAddressed
             | Schema::ReviewLgtm
             | Schema::FindingsPacket
+            | Schema::ChangesPacket
             | Schema::Report => Level::Warning,
         }
     }
@@ -73,6 +74,7 @@ impl Document<'_> {
         match self.schema {
             Schema::Envelope => "the envelope".to_owned(),
             Schema::FindingsPacket => "a findings packet".to_owned(),
+            Schema::ChangesPacket => "a packet of changed files".to_owned(),
             Schema::ReviewRequest
             | Schema::ReviewFeedback
             | Schema::ReviewAddressed

@@ -29,7 +29,10 @@ fn a_valid_message_carries_what_was_read() {
     assert!(matches!(valid.body(), Body::Feedback(body) if body.blocking_count == 2));
     let packet = valid.packet().expect("handed in");
     assert_eq!(
-        (packet.text.as_str(), packet.findings.findings.len()),
+        (
+            packet.text.as_str(),
+            valid.findings().map_or(0, |packet| packet.findings.len())
+        ),
         (PACKET, 3)
     );
     assert_eq!(

@@ -2,14 +2,14 @@
 //! message without a violation.
 
 use message_schema::body::{
-    Body, Escalation, GateResult, Nit, NitTier, ReviewAddressed, ReviewFeedback, ReviewLgtm,
-    ReviewRequest, RunTrigger, Telemetry,
+    Body, Escalation, Examined, GateResult, Nit, NitTier, ReviewAddressed, ReviewFeedback,
+    ReviewLgtm, ReviewRequest, RunTrigger, Telemetry,
 };
 use message_schema::envelope::{
     Envelope, MessageType, Priority, Recipients, ReviewKind, TextKind, Timestamp,
 };
 use message_schema::id::{
-    AgentName, CommitSha, FindingId, MessageId, PacketPath, PrNumber, Repo, RepoPath,
+    AgentName, CommitSha, DiffDigest, FindingId, MessageId, PacketPath, PrNumber, Repo, RepoPath,
 };
 use message_schema::limit::{Rounds, RuntimeBudget, TurnBudget};
 use message_schema::packet::{
@@ -93,6 +93,10 @@ fn request() -> impl Strategy<Value = Body> {
         prop::collection::vec(text(), 0..3),
         of(text()),
         any::<bool>(),
+        prop::collection::vec(
+            "[a-z #:]{0,8}[a-z]".prop_map(|file| file.trim().to_owned()),
+            0..3,
+        ),
     )
         .prop_map(
             |(
@@ -103,6 +107,7 @@ fn request() -> impl Strategy<Value = Body> {
                 commands,
                 reason,
                 verify,
+                changed,
             )| {
                 Body::Request(ReviewRequest {
                     pr: PrNumber::new(pr).expect("a number"),
@@ -117,6 +122,12 @@ fn request() -> impl Strategy<Value = Body> {
                     repo: verify.then(|| Repo::new("owner/name").expect("a repository")),
                     base_sha,
                     declared_head,
+                    diff_digest: verify.then(digest),
+                    changed_files: changed
+                        .into_iter()
+                        .map(|file| RepoPath::new(file).expect("a path"))
+                        .collect(),
+                    changed_files_packet: None,
                     validation_commands: commands.clone(),
                     run_trigger: verify.then_some(RunTrigger::Verify),
                     side_effects: commands,
@@ -126,6 +137,20 @@ fn request() -> impl Strategy<Value = Body> {
                 })
             },
         )
+}
+
+fn digest() -> DiffDigest {
+    DiffDigest::new(format!("sha256:{}", "0a".repeat(32))).expect("a digest")
+}
+
+fn examined(number: u32) -> Option<Examined> {
+    let path = |text: &str| vec![RepoPath::new(text).expect("a path")];
+    number.is_multiple_of(2).then(|| Examined {
+        diff_digest: number.is_multiple_of(4).then(digest),
+        declared: path("src/a b.rs"),
+        served: path("no"),
+        observed: Vec::new(),
+    })
 }
 
 fn feedback() -> impl Strategy<Value = Body> {
@@ -145,6 +170,7 @@ fn feedback() -> impl Strategy<Value = Body> {
                     escalation: escalation
                         .map(|text| Escalation::try_from(text).expect("an escalation")),
                     validated_head,
+                    examined: examined(round),
                     withheld_side_effects: None,
                     telemetry,
                 })
@@ -217,6 +243,7 @@ fn lgtm() -> impl Strategy<Value = Body> {
                 findings_packet: None,
                 round,
                 validated_head,
+                examined: examined(round.unwrap_or(0)),
                 follow_ups: None,
                 withheld_side_effects: None,
                 telemetry,
@@ -316,6 +343,7 @@ fn packet() -> impl Strategy<Value = FindingsPacket> {
                 summary: None,
                 findings: findings.into_iter().enumerate().map(number).collect(),
                 qa_validation: None,
+                examined: examined(round.unwrap_or(1)),
             }
         })
 }

@@ -6,7 +6,8 @@ use message_schema::id::AgentName;
 use message_schema::limit::Rounds;
 use message_schema::packet::Severity;
 use review::{
-    FilesPerHour, HandoffMode, MessagesPerHour, OpenReviews, Profile, RuntimeClock, ThreadMode,
+    FilesPerHour, HandoffMode, LateFindings, MessagesPerHour, OpenReviews, Profile, RuntimeClock,
+    ThreadMode,
 };
 use runner::stream::OutputFormat;
 use serde::de::value::StringDeserializer;
@@ -134,6 +135,12 @@ pub(super) fn runtime_clock<'de, D: Deserializer<'de>>(
 
 pub(super) fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ThreadMode, D::Error> {
     word(deserializer, "threads", "\"inferred\" or \"explicit\"")
+}
+
+pub(super) fn late_findings<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<LateFindings, D::Error> {
+    word(deserializer, "late_findings", "\"block\" or \"defer\"")
 }
 
 pub(super) fn input<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Input, D::Error> {

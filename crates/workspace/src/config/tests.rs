@@ -38,6 +38,7 @@ fn the_template_shows_every_key_with_its_default() {
         "profile",
         "runtime_clock",
         "threads",
+        "late_findings",
         "[rounds]",
         "max",
         "[gate]",
@@ -235,6 +236,10 @@ fn a_wrong_word_is_told_with_its_key_and_what_would_have_been_accepted() {
         (
             "threads = \"x\"\n",
             "1:11: config_invalid: threads is \"x\", expected \"inferred\" or \"explicit\"",
+        ),
+        (
+            "late_findings = \"x\"\n",
+            "1:17: config_invalid: late_findings is \"x\", expected \"block\" or \"defer\"",
         ),
         (
             "[handoff]\nmode = \"on\"\n",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use message_schema::limit::Rounds;
 use message_schema::packet::Severity;
-use review::{Act, HandoffMode, HandoffPolicy, Policy, Profile, Role, ThreadMode};
+use review::{Act, HandoffMode, HandoffPolicy, LateFindings, Policy, Profile, Role, ThreadMode};
 
 use super::Bounds;
 use crate::describe::{Say, Slot};
@@ -48,6 +48,16 @@ fn explicit(bounds: Bounds) -> Bounds {
     Bounds {
         policy: Policy {
             threads: ThreadMode::Explicit,
+            ..bounds.policy
+        },
+        ..bounds
+    }
+}
+
+fn late(bounds: Bounds) -> Bounds {
+    Bounds {
+        policy: Policy {
+            late_findings: LateFindings::Defer,
             ..bounds.policy
         },
         ..bounds
@@ -107,12 +117,12 @@ fn limits(rounds: u64) -> Bounds {
         "addressed_finding_ids: [F-1]",
         "touched_files: [beta.rs]",
     ];
-    Bounds {
+    late(Bounds {
         requests,
         reports,
         says: Say::FEW,
         ..base("limits", rounds)
-    }
+    })
 }
 
 /// The reviewer's means: attempts, replacements, turns, takes.
@@ -220,13 +230,13 @@ pub fn all() -> Vec<Bounds> {
             requests: ONE_HEAD,
             ..base("", 3)
         },
-        Bounds {
+        late(Bounds {
             name: "judged",
             slots: judged,
             says: Say::SOME,
             reports: touched,
             ..base("", 2)
-        },
+        }),
         Bounds {
             name: "all generations",
             generations: 5,

@@ -20,7 +20,7 @@ pub(super) fn decide(
         Err(in_review(
             faults,
             key,
-            review.legal_next(key),
+            context.state.legal_next(key, review),
             Costs::Nothing,
         ))
     };

@@ -14,6 +14,7 @@ use crate::parts::{gate, response};
 use crate::words::deadline::patience;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{Approval, CloseReason, Closer, EscalationReason, Invocation, Phase};
+use crate::words::policy::{LateFindings, Policy};
 use crate::words::record::ReviewStep;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 use crate::words::thread::{Thread, ThreadState};
@@ -23,7 +24,7 @@ pub(super) fn decide(
     body: &ReviewFeedback,
 ) -> Result<Ruling, Refusal> {
     let (key, review) = lookup::find(context)?;
-    let invocation = open_invocation(key, review)?;
+    let invocation = open_invocation(context, key, review)?;
     let over = budget::overdrawn(context, body.telemetry.as_ref(), invocation);
 
     // A reviewer whose budget is spent cannot be asked for an action on each thread.
@@ -39,11 +40,11 @@ pub(super) fn decide(
     let response = Response {
         threads: &review.threads,
         round: review.round,
-        packet: context.posted.valid.packet().map(|packet| &packet.findings),
+        packet: context.posted.valid.findings(),
         mode: context.policy.threads,
         silence,
         nits: &[],
-        new_blockers: new_blockers(review, invocation),
+        new_blockers: new_blockers(context.policy, review, invocation),
         last_round: review.is_last_round(),
         verify_run: invocation.verify_run,
     };
@@ -62,7 +63,7 @@ pub(super) fn decide(
             return Err(in_review(
                 faults.collect(),
                 key,
-                review.legal_next(key),
+                context.state.legal_next(key, review),
                 Costs::Attempt,
             ));
         }
@@ -100,7 +101,7 @@ pub(super) fn decide(
                 return Err(in_review(
                     faults,
                     key,
-                    review.legal_next(key),
+                    context.state.legal_next(key, review),
                     Costs::Attempt,
                 ));
             }
@@ -119,15 +120,21 @@ pub(super) fn decide(
 }
 
 /// Which new findings may still block in this round.
-fn new_blockers<'a>(review: &Review, invocation: &'a Invocation) -> NewBlockers<'a> {
+fn new_blockers<'a>(
+    policy: &Policy,
+    review: &Review,
+    invocation: &'a Invocation,
+) -> NewBlockers<'a> {
     if review.fixes.is_some() {
-        return NewBlockers::OnlyP0;
+        return NewBlockers::OutsideTask;
     }
-    match &invocation.addressed {
-        Some(report) if review.round_of_generation() > 1 && !report.touched_files.is_empty() => {
+    match (policy.late_findings, &invocation.addressed) {
+        (LateFindings::Defer, Some(report))
+            if review.round_of_generation() > 1 && !report.touched_files.is_empty() =>
+        {
             NewBlockers::InTouched(&report.touched_files)
         }
-        Some(_) | None => NewBlockers::Any,
+        (LateFindings::Block | LateFindings::Defer, _) => NewBlockers::Any,
     }
 }
 
@@ -209,6 +216,7 @@ fn blockers(review: &Review, changed: &BTreeMap<FindingId, Thread>) -> (bool, bo
 
 /// The invocation a response answers, or why there is none.
 pub(super) fn open_invocation<'a>(
+    context: &MessageContext<'_>,
     key: &ReviewKey,
     review: &'a Review,
 ) -> Result<&'a Invocation, Refusal> {
@@ -231,7 +239,7 @@ pub(super) fn open_invocation<'a>(
     Err(in_review(
         vec![fault],
         key,
-        review.legal_next(key),
+        context.state.legal_next(key, review),
         Costs::Nothing,
     ))
 }

@@ -20,7 +20,7 @@ const STALE: &str = "the approval is stale: the pull request is known to stand a
 
 pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<Ruling, Refusal> {
     let (key, review) = lookup::find(context)?;
-    let invocation = open_invocation(key, review)?;
+    let invocation = open_invocation(context, key, review)?;
     let wrong_round = round_fault(review, body.round);
     if wrong_round.is_none()
         && let Some(over) = budget::overdrawn(context, body.telemetry.as_ref(), invocation)
@@ -28,11 +28,11 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         return Err(in_review(
             vec![over.fault()],
             key,
-            review.legal_next(key),
+            context.state.legal_next(key, review),
             Costs::Invocation,
         ));
     }
-    let packet = context.posted.valid.packet().map(|packet| &packet.findings);
+    let packet = context.posted.valid.findings();
     let evidence = Evidence {
         lgtm: body,
         packet,
@@ -82,7 +82,7 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         return Err(in_review(
             faults,
             key,
-            review.legal_next(key),
+            context.state.legal_next(key, review),
             Costs::Attempt,
         ));
     }
@@ -120,7 +120,7 @@ fn attached(faults: &[Fault], mut warnings: Vec<String>) -> (BTreeSet<Clause>, V
 /// blocker contradicts itself. Only a fix pull request is judged by its task alone.
 fn new_blockers(review: &Review) -> NewBlockers<'static> {
     if review.fixes.is_some() {
-        NewBlockers::OnlyP0
+        NewBlockers::OutsideTask
     } else {
         NewBlockers::Any
     }

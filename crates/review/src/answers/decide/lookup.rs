@@ -181,7 +181,7 @@ fn check_part(
     }
     let refusal = wrong_direction(context, key);
     Err(Refusal {
-        legal_next: review.legal_next(key),
+        legal_next: context.state.legal_next(key, review),
         ..refusal
     })
 }
@@ -267,7 +267,7 @@ fn wrong_direction(context: &MessageContext<'_>, key: &ReviewKey) -> Refusal {
         .state
         .reviews
         .get(key)
-        .map_or_else(Vec::new, |review| review.legal_next(key));
+        .map_or_else(Vec::new, |review| context.state.legal_next(key, review));
     in_review(vec![fault], key, legal, Costs::Nothing)
 }
 

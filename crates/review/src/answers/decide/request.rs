@@ -1,14 +1,17 @@
 //! `review_request`: opens a review, its next round, or its next generation.
 
+mod claim;
+
 use message_schema::Code;
 use message_schema::body::{ReviewRequest, RunTrigger};
-use message_schema::id::{CommitSha, FindingId};
+use message_schema::id::CommitSha;
 use message_schema::limit::Rounds;
 
 use super::context::{MessageContext, Ruling};
 use super::{limits, lookup};
+use crate::parts::next::left_to_a_person;
 use crate::parts::pulls::Pull;
-use crate::parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, Review};
+use crate::parts::review::{FIX_REVIEWS_MAX, Review};
 use crate::words::deadline::patience;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{
@@ -30,27 +33,20 @@ pub(super) fn decide(
         body,
         key: &key,
     };
-    let mut ruling = match context.state.review(&key) {
+    let before = context.state.review(&key);
+    let mut ruling = match before {
         None => request.open_generation(None),
         Some(review) if review.phase.is_final() => request.reopen(review),
         Some(review) => request.next_round(review),
     }?;
-    let opens_round = context
-        .state
-        .review(&key)
-        .is_none_or(|review| review.phase.invocation().is_none());
-    if opens_round {
-        request.mark_last_review(&mut ruling.step);
-    }
-    let was_open = context
-        .state
-        .review(&key)
-        .is_some_and(|review| !review.phase.is_final());
+    claim::decide(&request, before, &mut ruling)?;
+    request.mark_last_review(before, &mut ruling.step);
+    let was_open = before.is_some_and(|review| !review.phase.is_final());
     if !was_open && let Some(fault) = limits::opening_fault(context, &key) {
-        return Err(request.refuse(fault, context.state.review(&key)));
+        return Err(request.refuse(fault, before));
     }
     if let Some(named) = &body.supersedes_message_id
-        && opens_round
+        && request.opens_round(before)
     {
         let round = ruling.step.round;
         let warning = format!(
@@ -99,37 +95,44 @@ struct Request<'a> {
 
 impl Request<'_> {
     fn refuse(&self, fault: Fault, review: Option<&Review>) -> Refusal {
-        let legal = review.map_or_else(Vec::new, |review| review.legal_next(self.key));
+        let state = self.context.state;
+        let legal = review.map_or_else(Vec::new, |review| state.legal_next(self.key, review));
         in_review(vec![fault], self.key, legal, Costs::Nothing)
+    }
+
+    /// Whether it asks for one more review, or only replaces the open request.
+    fn opens_round(&self, before: Option<&Review>) -> bool {
+        before.is_none_or(|review| review.phase.invocation().is_none())
+    }
+
+    /// The reviews its pull request has had with this one, over all its reviewers.
+    fn reviews_with_this(&self, before: Option<&Review>) -> u32 {
+        let used = self
+            .context
+            .state
+            .reviews_used(self.key.repo.as_ref(), &self.key.pr);
+        used + u32::from(self.opens_round(before))
     }
 
     /// Says so to whoever gives the last review a fix pull request may have, however many others are
     /// asked for meanwhile.
-    fn mark_last_review(&self, step: &mut ReviewStep) {
+    fn mark_last_review(&self, before: Option<&Review>, step: &mut ReviewStep) {
         let (key, state) = (self.key, self.context.state);
         let is_fix = step.fixes.is_some() || state.is_fix(key.repo.as_ref(), &key.pr);
-        let used = state.reviews_used(key.repo.as_ref(), &key.pr);
+        let is_last = is_fix && self.reviews_with_this(before) >= FIX_REVIEWS_MAX;
         if let Phase::Reviewing(open) = &mut step.phase {
-            open.last_review = is_fix && used + 1 >= FIX_REVIEWS_MAX;
+            open.last_review |= is_last && (self.opens_round(before) || step.fixes.is_some());
         }
     }
 
-    /// The first request of a generation fixes its rounds; the first of a pull request also says
-    /// what it is to fix.
+    /// The first request of a generation fixes its rounds.
     fn open_generation(&self, before: Option<&Review>) -> Result<Ruling, Refusal> {
         self.check_generations_left(before)?;
         self.check_can_be_approved(before)?;
         let round = before.map_or(1, |review| review.round + 1);
         self.check_round(round, before)?;
-        self.check_reviews_left(before)?;
         let number = before.map_or(1, |review| review.generation + 1);
-        let mut ruling = self.first_of_generation(number, round, Reported::default());
-        if before.is_none()
-            && let Some(named) = &self.body.handoff_ref
-        {
-            self.carry_over(named, &mut ruling);
-        }
-        Ok(ruling)
+        Ok(self.first_of_generation(number, round, Reported::default()))
     }
 
     fn first_of_generation(&self, number: u8, round: u32, reported: Reported<'_>) -> Ruling {
@@ -144,33 +147,6 @@ impl Request<'_> {
             ..self.open_round(round, reported, None)
         };
         Ruling { step, warnings }
-    }
-
-    /// Opens the threads a fix pull request is to fix. Below P1 and without blocking they are
-    /// deferred at once: only what the task is for can hold it up.
-    fn carry_over(&self, named: &str, ruling: &mut Ruling) {
-        let task = self
-            .context
-            .state
-            .tasks()
-            .find(|task| task.id.as_str() == named.trim());
-        let Some(task) = task.filter(|task| task.target == self.key.author) else {
-            let author = &self.key.author;
-            let warning = format!("handoff_ref: no task `{named}` was handed off to `{author}`");
-            return ruling.warnings.push(warning);
-        };
-        ruling.step.fixes = Some(task.id.clone());
-        for finding in &task.findings {
-            // Two reviewers may have used the same id for two findings.
-            let ids = (2..).map(|n| FindingId::new(format!("{}-{n}", finding.review.reviewer)));
-            let id = std::iter::once(finding.id.clone())
-                .chain(ids.filter_map(Result::ok))
-                .find(|id| !ruling.step.threads.contains_key(id));
-            ruling
-                .step
-                .threads
-                .extend(id.map(|id| (id, finding.thread.carried_over(&task.id))));
-        }
     }
 
     /// After approval a new head opens the next generation, and so does any request once a closed
@@ -334,71 +310,24 @@ impl Request<'_> {
                 .contains(&self.key.author)
     }
 
+    /// Refuses for what keeps every request away, if there is such a thing.
+    fn check(&self, fault: Option<Fault>, before: Option<&Review>) -> Result<(), Refusal> {
+        fault.map_or(Ok(()), |fault| Err(self.refuse(fault, before)))
+    }
+
     /// Refuses a generation that could end in nothing: the pull request is over, or all that blocks is
     /// with a person.
     fn check_can_be_approved(&self, before: Option<&Review>) -> Result<(), Refusal> {
-        let key = self.key;
-        let pull = self
-            .context
-            .state
-            .pull(key.repo.as_ref(), &key.pr)
-            .filter(|pull| !pull.is_open());
-        let why = if let Some(pull) = pull {
-            format!("pull request {} is {}", key.pr, pull.last.word())
-        } else if before.is_some_and(Review::is_left_to_a_person) {
-            "all that blocks is with a person, who decides first".to_owned()
-        } else {
-            return Ok(());
-        };
-        Err(self.refuse(Fault::new(Code::ReviewClosed, why), before))
+        let fault = self.context.state.pull_over(self.key);
+        self.check(fault.or_else(|| before.and_then(left_to_a_person)), before)
     }
 
     fn check_generations_left(&self, before: Option<&Review>) -> Result<(), Refusal> {
-        let key = self.key;
-        if self
-            .context
-            .state
-            .generations_used(key.repo.as_ref(), &key.pr)
-            < GENERATIONS_MAX
-        {
-            return Ok(());
-        }
-        let fault = Fault::new(
-            Code::IterationLimitExceeded,
-            format!(
-                "pull request {} has used its {GENERATIONS_MAX} generations",
-                key.pr
-            ),
-        )
-        .expected(format!(
-            "at most {GENERATIONS_MAX} generations over the life of a pull request"
-        ))
-        .fix("a person decides what happens with this pull request");
-        Err(self.refuse(fault, before))
+        self.check(self.context.state.no_generation(self.key), before)
     }
 
-    /// A fix pull request has so many reviews and no more, whoever gives them.
     fn check_reviews_left(&self, before: Option<&Review>) -> Result<(), Refusal> {
-        let key = self.key;
-        if !self
-            .context
-            .state
-            .has_no_review_left(key.repo.as_ref(), &key.pr)
-        {
-            return Ok(());
-        }
-        let fault = Fault::new(
-            Code::IterationLimitExceeded,
-            format!(
-                "fix pull request {} has had its {FIX_REVIEWS_MAX} reviews",
-                key.pr
-            ),
-        )
-        .expected(format!(
-            "at most {FIX_REVIEWS_MAX} reviews over the life of a fix pull request"
-        ))
-        .fix("a person decides what happens with this pull request");
-        Err(self.refuse(fault, before))
+        self.check(self.context.state.reviews_used_up(self.key), before)
     }
 
     fn check_round(&self, round: u32, review: Option<&Review>) -> Result<(), Refusal> {

@@ -8,7 +8,7 @@ use message_schema::Code;
 use message_schema::id::FindingId;
 
 use super::context::{Consequences, Declined, EventContext};
-use crate::parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review};
+use crate::parts::review::{GIVEN_BACK_PER_DAY, Review};
 use crate::words::deadline::patience;
 use crate::words::event::{Act, PersonsDecision};
 use crate::words::key::ReviewKey;
@@ -78,14 +78,10 @@ fn reopen(
         );
         return Err(Declined::new(Code::DecisionInvalid, why));
     }
-    if context.state.generations_used(key.repo.as_ref(), &key.pr) >= GENERATIONS_MAX {
-        let why = format!(
-            "pull request {} has used its {GENERATIONS_MAX} generations",
-            key.pr
-        );
-        return Err(Declined::new(Code::IterationLimitExceeded, why));
+    if let Some(fault) = context.state.no_generation(key) {
+        return Err(Declined::new(fault.code, fault.message));
     }
-    check_may_go_on(context, key)?;
+    check_given_back(context, key)?;
     Ok(ReviewStep {
         opens: Some(Generation {
             number: review.generation + 1,
@@ -152,7 +148,10 @@ fn grant(
         | Phase::Fixing { .. }
         | Phase::Addressed { .. }) => (open.clone(), BTreeMap::new()),
     };
-    check_may_go_on(context, key)?;
+    if let Some(fault) = context.state.reviews_used_up(key) {
+        return Err(Declined::new(fault.code, fault.message));
+    }
+    check_given_back(context, key)?;
     Ok(ReviewStep {
         granted: rounds,
         given_back: true,
@@ -168,18 +167,7 @@ fn released(review: &Review) -> BTreeMap<FindingId, Thread> {
         .collect()
 }
 
-/// Refuses to give back what agents could not go on with, or was given back too often.
-fn check_may_go_on(context: &EventContext<'_>, key: &ReviewKey) -> Result<(), Declined> {
-    if context.state.has_no_review_left(key.repo.as_ref(), &key.pr) {
-        let why = format!(
-            "fix pull request {} has had its {FIX_REVIEWS_MAX} reviews",
-            key.pr
-        );
-        return Err(Declined::new(Code::IterationLimitExceeded, why));
-    }
-    check_given_back(context, key)
-}
-
+/// Refuses to give back what was given back too often.
 fn check_given_back(context: &EventContext<'_>, key: &ReviewKey) -> Result<(), Declined> {
     let since = context.now - TimeDelta::hours(24);
     let reviews = context.state.of_pr(key.repo.as_ref(), &key.pr);
@@ -230,7 +218,7 @@ fn queued(id: &FindingId, thread: &Thread) -> Result<Thread, Declined> {
             Code::DecisionInvalid,
             format!("`{id}` was handed off before, as {task}"),
         )),
-        HandoffState::ByPolicy | HandoffState::Queued => {
+        HandoffState::ByPolicy | HandoffState::Queued | HandoffState::LeftToPerson => {
             Ok(thread.with_handoff(HandoffState::Queued))
         }
     }
@@ -245,7 +233,7 @@ fn dropped(review: &Review, id: &FindingId) -> Result<Thread, Declined> {
             let why = format!("`{id}` was handed off as {task}, which cannot be taken back");
             Err(Declined::new(Code::DecisionInvalid, why))
         }
-        HandoffState::ByPolicy => Err(Declined::new(
+        HandoffState::ByPolicy | HandoffState::LeftToPerson => Err(Declined::new(
             Code::DecisionInvalid,
             format!("`{id}` is not queued"),
         )),

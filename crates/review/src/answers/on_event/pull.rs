@@ -4,11 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use message_schema::Code;
-use message_schema::id::{CommitSha, Repo};
+use message_schema::id::{AgentName, CommitSha, Repo};
 
 use super::context::{Consequences, Declined, EventContext};
-use crate::parts::handoff;
+use crate::parts::handoff::{self, Opener};
+use crate::parts::pulls::Pull;
 use crate::parts::review::Review;
+use crate::parts::state::State;
 use crate::words::event::{PullAction, PullEvent};
 use crate::words::key::ReviewKey;
 use crate::words::phase::{Addressed, Approval, CloseReason, Invocation, Phase};
@@ -50,21 +52,23 @@ pub(super) fn on_event(
         steps.insert(key, ReviewStep::to(key, review.round, phase));
     }
 
-    let author = event.author.as_deref().or_else(|| {
-        let pull = state.pull(event.repo.as_ref(), &event.pr)?;
-        pull.author.as_deref()
-    });
-    let plan = handoff::plan(event, author, &reviews, context.policy, state.tasks.len());
-    for (key, threads) in plan.threads {
-        let review = reviews
-            .iter()
-            .find(|(known, _)| *known == key)
-            .map(|(_, review)| *review);
-        let Some(review) = review else { continue };
+    let known = state.pull(event.repo.as_ref(), &event.pr);
+    let opener = opener(state, event, known, &reviews);
+    let mut plan = handoff::plan(event, &opener, &reviews, context.policy, state.tasks.len());
+    // What was merged keeps its task, whatever is reported of the pull request afterwards.
+    let gives_up = event.action == PullAction::Closed
+        && known.is_none_or(|pull| pull.last != PullAction::Merged);
+    for (key, review) in &reviews {
+        let gives_up_task = gives_up && review.fixes.is_some();
+        let threads = plan.threads.remove(key).unwrap_or_default();
+        if threads.is_empty() && !gives_up_task {
+            continue;
+        }
         let step = steps
             .entry(key)
             .or_insert_with(|| ReviewStep::to(key, review.round, review.phase.clone()));
         step.threads = threads;
+        step.gives_up_task = gives_up_task;
     }
     for task in &plan.handoff.tasks {
         letters.push(context.message(
@@ -80,6 +84,26 @@ pub(super) fn on_event(
         handoff: Some(plan.handoff),
         pair: None,
     })
+}
+
+/// Who opened the pull request, as the event tells, or an earlier one, or else its review.
+fn opener<'a>(
+    state: &State,
+    event: &'a PullEvent,
+    known: Option<&'a Pull>,
+    reviews: &[(&'a ReviewKey, &Review)],
+) -> Opener<'a> {
+    let author = reviews.first().map(|(key, _)| &key.author);
+    let name = event
+        .author
+        .as_deref()
+        .or(known.and_then(|pull| pull.author.as_deref()))
+        .or(author.map(AgentName::as_str));
+    Opener {
+        name,
+        claims_task: reviews.iter().any(|(_, review)| review.fixes.is_some()),
+        holds_task: author.is_some_and(|author| state.holds_task(author)),
+    }
 }
 
 /// The phase the event leads a review to, if to another one.

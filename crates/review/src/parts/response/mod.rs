@@ -47,8 +47,9 @@ pub(crate) enum NewBlockers<'a> {
     /// Below P0, those in files the author touched and those that say what introduced them: what
     /// else blocks had to be found in the first round.
     InTouched(&'a [RepoPath]),
-    /// P0 alone: a fix pull request is judged by whether it fixes what it is for.
-    OnlyP0,
+    /// P0, and what blocks outside the files of the claimed task: in those a fix pull request is judged by
+    /// whether it fixes what it is for.
+    OutsideTask,
 }
 
 /// So many faults are told of one response: a packet has room for thousands, and nobody reads them.
@@ -298,8 +299,8 @@ impl<'a> Sheet<'a> {
     fn comes_too_late(&self, thread: &Thread, finding: &Finding) -> Option<&'static str> {
         match self.response.new_blockers {
             NewBlockers::Any => None,
-            NewBlockers::OnlyP0 => (thread.severity != Severity::P0).then_some(
-                "and in a fix pull request only a P0 can still block; it is left to the maintainer",
+            NewBlockers::OutsideTask => (!self.blocks_a_fix(thread)).then_some(
+                "and in the files of a fix pull request's task only a P0 can still block; it is left to the maintainer",
             ),
             NewBlockers::InTouched(touched) => {
                 let lies_in_touched = finding
@@ -407,15 +408,25 @@ impl<'a> Sheet<'a> {
     }
 
     /// Whether a thread may be open again, rather than deferred; in a fix pull request only what
-    /// blocks of what it is to fix, and a P0.
+    /// blocks of what it is to fix, a P0, and what blocks outside the files of the task.
     fn may_block_again(&self, thread: &Thread) -> bool {
         match self.response.new_blockers {
             NewBlockers::Any | NewBlockers::InTouched(_) => true,
-            NewBlockers::OnlyP0 => {
+            NewBlockers::OutsideTask => {
                 let is_of_the_task = thread.origin == Origin::CarriedOver;
-                thread.severity == Severity::P0 || (is_of_the_task && thread.blocking)
+                self.blocks_a_fix(thread) || (is_of_the_task && thread.blocking)
             }
         }
+    }
+
+    /// Whether a finding that is not of the task blocks a fix pull request all the same: a P0 does, and what
+    /// blocks in a file that is none of the task's. Of one that names no file nobody can say so.
+    fn blocks_a_fix(&self, thread: &Thread) -> bool {
+        let is_outside = thread.file.as_ref().is_some_and(|file| {
+            let mut known = self.response.threads.values();
+            !known.any(|of| of.origin == Origin::CarriedOver && of.file.as_ref() == Some(file))
+        });
+        thread.severity == Severity::P0 || (thread.blocking && is_outside)
     }
 
     fn fault(&mut self, fault: Fault) {

@@ -3,6 +3,7 @@
 use super::{ok, refused};
 use crate::table::{Note, Table, claude};
 use message_schema::limit::Rounds;
+use review::LateFindings::{self, Block, Defer};
 use review::ThreadState;
 
 const EMPTY_DIFF: &str =
@@ -159,9 +160,10 @@ fn a_response_raises_at_most_25_new_findings() {
 }
 
 #[test]
-fn a_late_blocker_outside_the_touched_files_is_deferred() {
-    let late = |finding: &str| {
+fn a_late_blocker_outside_the_touched_files_is_deferred_where_the_config_says_so() {
+    let late = |late_findings: LateFindings, finding: &str| {
         let mut table = Table::default();
+        table.policy.late_findings = late_findings;
         table.policy.rounds = Rounds::MAX;
         table.request().expect("opens");
         table.feedback(1, "F-001 P1 open").expect("feedback");
@@ -188,25 +190,33 @@ fn a_late_blocker_outside_the_touched_files_is_deferred() {
         (thread.state, accepted.warnings.len())
     };
     assert_eq!(
-        late("F-002 P1 open file: src/b.rs"),
+        late(Defer, "F-002 P1 open file: src/b.rs"),
         (ThreadState::Deferred, 1)
     );
     assert_eq!(
-        late("F-002 P1 open file: src/a.rs"),
+        late(Block, "F-002 P1 open file: src/b.rs"),
+        (ThreadState::Open, 0),
+        "it blocks unless the config says otherwise"
+    );
+    assert_eq!(
+        late(Defer, "F-002 P1 open file: src/a.rs"),
         (ThreadState::Open, 0),
         "it lies in a touched file"
     );
     assert_eq!(
-        late("F-002 P1 open file: src/b.rs; introduced_by: abc1234"),
+        late(
+            Defer,
+            "F-002 P1 open file: src/b.rs; introduced_by: abc1234"
+        ),
         (ThreadState::Open, 0)
     );
     assert_eq!(
-        late("F-002 P0 open file: src/b.rs"),
+        late(Defer, "F-002 P0 open file: src/b.rs"),
         (ThreadState::Open, 0),
         "a P0 always blocks"
     );
     assert_eq!(
-        late("F-002 P3 open file: src/b.rs"),
+        late(Defer, "F-002 P3 open file: src/b.rs"),
         (ThreadState::Open, 0),
         "it does not block anyway"
     );
@@ -215,6 +225,7 @@ fn a_late_blocker_outside_the_touched_files_is_deferred() {
 #[test]
 fn a_late_blocker_stays_deferred_unless_it_gets_worse() {
     let mut table = Table::default();
+    table.policy.late_findings = Defer;
     table.policy.rounds = Rounds::MAX;
     table.request().expect("opens");
     table.feedback(1, "F-001 P1 open").expect("feedback");

@@ -156,7 +156,7 @@ fn feedback_in_which_nothing_blocks_approves_by_rule() {
         "codex",
         1,
         1,
-        "F-1 P1 fixed\nF-2 P2 fixed blocking: true\nN-1 P1 open title: style of the fix; file: c.rs",
+        "F-1 P1 fixed\nF-2 P2 fixed blocking: true\nN-1 P1 open title: style of the fix; file: a.rs",
     );
     assert_eq!(said, ok("approved"));
     let Phase::Approved(approval) = &fix_review(&table).phase else {
@@ -192,6 +192,156 @@ fn what_a_fix_leaves_undone_is_not_handed_off_again() {
             "F-3 already_handed_off"
         ]
     );
+}
+
+#[test]
+fn a_new_blocker_outside_the_files_of_the_task_holds_it_up_too() {
+    let mut table = handed_off();
+    fix_request(&mut table, "codex", "").expect("opens");
+    let fixed = "F-1 P1 fixed\nF-2 P2 fixed blocking: true";
+    let new = "N-1 P1 open title: crash; file: c.rs\nN-2 P3 open title: style; file: c.rs";
+    let said = feedback(&mut table, "codex", 1, 1, &format!("{fixed}\n{new}"));
+    assert_eq!(said, ok("fixing"));
+    let state = |id: &str| fix_review(&table).threads[&id.parse().expect("an id")].state;
+    assert_eq!(
+        (state("N-1"), state("N-2")),
+        (ThreadState::Open, ThreadState::Deferred)
+    );
+}
+
+#[test]
+fn one_pull_request_claims_a_task_until_it_is_closed_without_a_merge() {
+    let mut table = handed_off();
+    let pull = |pr: &str, action| {
+        let pr = pr.parse().expect("a number");
+        Event::Pull(PullEvent {
+            repo: None,
+            pr,
+            action,
+            author: None,
+            head: None,
+        })
+    };
+    let request = |table: &mut Table, pr: u32| {
+        let body = format!(
+            "pr: {pr}\nbranch: fix\ndiff_summary: s\nhandoff_ref: packets/handoff/handoff-pr86-1.yaml"
+        );
+        let sent = table.send(&Note {
+            from: "gemini",
+            to: "codex",
+            envelope: "",
+            body: &body,
+            ..claude("review_request")
+        });
+        assert_eq!(sent, ok("reviewing"));
+        table
+            .last_record()
+            .accepted()
+            .map(|accepted| accepted.warnings.clone())
+            .unwrap_or_default()
+    };
+    let claims = |table: &Table| {
+        let fixes = |(key, review): (&review::ReviewKey, &review::Review)| {
+            review.fixes.is_some().then(|| key.pr.to_string())
+        };
+        table.state.reviews().filter_map(fixes).collect::<Vec<_>>()
+    };
+    assert_eq!(request(&mut table, 90), Vec::<String>::new());
+    assert!(request(&mut table, 91)[0].contains("pull request 90 claims `handoff-pr86-1`"));
+    assert_eq!(claims(&table), ["90"]);
+
+    table
+        .on_event(&pull("90", PullAction::Closed))
+        .expect("closed");
+    assert_eq!(claims(&table), Vec::<String>::new());
+    assert_eq!(request(&mut table, 92), Vec::<String>::new());
+    assert_eq!(claims(&table), ["92"]);
+
+    table
+        .on_event(&pull("90", PullAction::Reopened))
+        .expect("open again");
+    assert!(request(&mut table, 90)[0].contains("pull request 92 claims"));
+    table
+        .on_event(&pull("92", PullAction::Merged))
+        .expect("merged");
+    table
+        .on_event(&pull("92", PullAction::Closed))
+        .expect("reported late");
+    assert_eq!(claims(&table), ["92"], "a fix that was merged stays one");
+}
+
+fn merged(table: &mut Table, pr: &str) -> (Vec<String>, Vec<String>) {
+    let pr = pr.parse().expect("a number");
+    let merged = Event::Pull(PullEvent {
+        repo: None,
+        pr,
+        action: PullAction::Merged,
+        author: None,
+        head: None,
+    });
+    table.on_event(&merged).expect("merged");
+    table.handoff()
+}
+
+fn left_to_person(table: &Table) -> Vec<String> {
+    let reviews = table.state.reviews();
+    reviews
+        .flat_map(|(key, review)| table.state.left_to_person(key, review))
+        .map(ToString::to_string)
+        .collect()
+}
+
+#[test]
+fn what_a_fix_leaves_is_a_person_s() {
+    let mut table = handed_off();
+    fix_request(&mut table, "codex", "").expect("opens");
+    let left =
+        "F-1 P1 not_fixed\nF-2 P2 fixed blocking: true\nN-1 P1 open title: crash; file: c.rs";
+    feedback(&mut table, "codex", 1, 2, left).expect("feedback");
+    let (tasks, left) = merged(&mut table, "90");
+    assert!(tasks.is_empty());
+    assert_eq!(
+        left,
+        [
+            "F-1 already_handed_off",
+            "F-3 already_handed_off",
+            "N-1 claims_task"
+        ]
+    );
+    assert_eq!(left_to_person(&table), ["F-1", "F-3", "N-1"]);
+}
+
+#[test]
+fn whoever_has_a_task_to_finish_hands_nothing_off() {
+    let mut table = handed_off();
+    let body = "pr: 90\nbranch: b\ndiff_summary: s";
+    table
+        .send(&Note {
+            from: "gemini",
+            envelope: "",
+            body,
+            ..claude("review_request")
+        })
+        .expect("opens");
+    feedback(
+        &mut table,
+        "codex",
+        1,
+        1,
+        "N-1 P1 open title: crash; file: c.rs",
+    )
+    .expect("feedback");
+    assert_eq!(
+        merged(&mut table, "90"),
+        (vec![], vec!["N-1 holds_task".to_owned()])
+    );
+    assert_eq!(left_to_person(&table), ["N-1"]);
+    // Once it is a person's it stays so, although a person has settled the task meanwhile.
+    for id in ["F-1", "F-2", "F-3"] {
+        let act = Act::WontFix(id.parse().expect("an id"));
+        table.person(act).expect("settled");
+    }
+    assert_eq!(merged(&mut table, "90").1, ["N-1 holds_task"]);
 }
 
 #[test]

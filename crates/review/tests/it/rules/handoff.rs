@@ -144,6 +144,23 @@ fn a_bot_s_pull_request_hands_nothing_off_by_itself() {
 }
 
 #[test]
+fn an_event_without_an_author_is_of_the_review_s() {
+    let mut table = raised(HandoffMode::Full, THREE);
+    table.policy.handoff.bots.insert("claude".to_owned());
+    let merged = review::PullEvent {
+        repo: None,
+        pr: "86".parse().expect("a number"),
+        action: PullAction::Merged,
+        author: None,
+        head: None,
+    };
+    table
+        .on_event(&review::Event::Pull(merged))
+        .expect("merged");
+    assert_eq!(table.handoff().0, Vec::<String>::new());
+}
+
+#[test]
 fn off_is_off_but_for_what_a_person_queued() {
     let mut table = raised(HandoffMode::Off, THREE);
     assert_eq!(

@@ -1,0 +1,252 @@
+//! What differs between two commits: the files, the digest over them (`docs/protocol.md`, section 11), and the diff.
+
+use std::collections::BTreeSet;
+
+use message_schema::id::{DiffDigest, RepoPath};
+use sha2::{Digest as _, Sha256};
+
+use crate::repository::{GitError, Repository};
+
+/// What differs between two commits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changes {
+    /// The digest over modes, object ids and paths.
+    pub digest: DiffDigest,
+    /// The files, sorted; one whose name is no text, or has control characters, stands as git quotes it.
+    pub files: Vec<RepoPath>,
+}
+
+/// One file's part of a diff.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileDiff {
+    /// The file.
+    pub path: RepoPath,
+    /// Its part of the diff, from `diff --git` on.
+    pub text: Vec<u8>,
+    /// Whether the content is in it. Of a binary file, or one that attributes call binary, git only says that it differs.
+    pub has_content: bool,
+}
+
+/// The raw form, whatever the settings of whoever asks.
+const RAW: [&str; 8] = [
+    "diff-tree",
+    "-r",
+    "-z",
+    "--no-renames",
+    "--full-index",
+    "--no-ext-diff",
+    "--no-relative",
+    // A `.gitmodules` of the commits themselves can have submodules left out.
+    "--ignore-submodules=none",
+];
+
+/// The diff that is shown, the same on every machine.
+const PATCH: [&str; 13] = [
+    "diff-tree",
+    "-p",
+    "-r",
+    "--no-renames",
+    "--full-index",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+    "--no-relative",
+    "--ignore-submodules=none",
+    "--submodule=short",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+];
+
+impl Repository {
+    /// What differs between two commits, by their whole names.
+    pub fn changes(&self, base: &str, head: &str) -> Result<Changes, GitError> {
+        let raw = self.raw(base, head)?;
+        let files = raw.iter().map(|entry| entry.path());
+        Ok(Changes {
+            digest: digest(&raw),
+            files: files
+                .collect::<Result<BTreeSet<_>, _>>()?
+                .into_iter()
+                .collect(),
+        })
+    }
+
+    /// The diff of each file that differs between two commits, in the order of the paths' bytes.
+    pub fn diff(&self, base: &str, head: &str) -> Result<Vec<FileDiff>, GitError> {
+        let raw = self.raw(base, head)?;
+        let patch = self.checked(&[&PATCH[..], &[base, head]].concat())?;
+        let mut parts = parts(&patch).into_iter();
+        let diffs = raw.iter().map(|entry| {
+            // A file that becomes a link, say, is printed as removed and as added.
+            let count = if entry.status == b'T' { 2 } else { 1 };
+            let of_file: Vec<&[u8]> = parts.by_ref().take(count).collect();
+            if of_file.len() < count {
+                return Err(unreadable(base, head));
+            }
+            Ok(FileDiff {
+                path: entry.path()?,
+                has_content: of_file.iter().all(|part| has_content(part)),
+                text: of_file.concat(),
+            })
+        });
+        let diffs = diffs.collect::<Result<_, _>>()?;
+        match parts.next() {
+            None => Ok(diffs),
+            Some(_) => Err(unreadable(base, head)),
+        }
+    }
+
+    fn raw(&self, base: &str, head: &str) -> Result<Vec<Entry>, GitError> {
+        let output = self.checked(&[&RAW[..], &[base, head]].concat())?;
+        entries(&output).ok_or_else(|| unreadable(base, head))
+    }
+
+    /// The output of a call that has to succeed.
+    fn checked(&self, args: &[&str]) -> Result<Vec<u8>, GitError> {
+        let output = self.run(args, None)?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let what = format!(
+            "git cannot tell what differs in {}: a commit or one of its files is missing",
+            self.directory().display()
+        );
+        Err(GitError::Unusable { what })
+    }
+}
+
+/// The parts of a patch, one from each heading. Within a hunk every line begins with a blank, `+`, `-` or `\`.
+fn parts(patch: &[u8]) -> Vec<&[u8]> {
+    let mut starts = Vec::new();
+    let mut at = 0;
+    for line in patch.split_inclusive(|byte| *byte == b'\n') {
+        if line.starts_with(b"diff --git ") {
+            starts.push(at);
+        }
+        at += line.len();
+    }
+    let ends = starts.iter().skip(1).copied().chain([patch.len()]);
+    starts
+        .iter()
+        .zip(ends)
+        .map(|(start, end)| &patch[*start..end])
+        .collect()
+}
+
+/// Whether the part shows what differs, and not only that something does.
+fn has_content(part: &[u8]) -> bool {
+    !part
+        .split(|byte| *byte == b'\n')
+        .take_while(|line| !line.starts_with(b"@@ "))
+        .any(|line| line.starts_with(b"Binary files "))
+}
+
+fn unreadable(base: &str, head: &str) -> GitError {
+    GitError::Unusable {
+        what: format!("what differs between {base} and {head} cannot be read"),
+    }
+}
+
+/// One file that differs: modes and object ids as git prints them, and the path.
+#[derive(Debug, PartialEq, Eq)]
+struct Entry {
+    /// `<mode> <mode> <id> <id>`: before and after.
+    before_and_after: Vec<u8>,
+    status: u8,
+    path: Vec<u8>,
+}
+
+/// Reads `:<mode> <mode> <id> <id> <status>`, NUL, path, NUL.
+fn entries(raw: &[u8]) -> Option<Vec<Entry>> {
+    let Some(raw) = raw.strip_suffix(b"\0") else {
+        return raw.is_empty().then(Vec::new);
+    };
+    let parts: Vec<&[u8]> = raw.split(|byte| *byte == 0).collect();
+    let pairs = parts.chunks(2).map(|pair| match pair {
+        [head, path] => {
+            let head = head.strip_prefix(b":")?;
+            let at = head.iter().rposition(|byte| *byte == b' ')?;
+            Some(Entry {
+                before_and_after: head[..at].to_vec(),
+                status: *head.get(at + 1)?,
+                path: path.to_vec(),
+            })
+        }
+        _ => None,
+    });
+    pairs.collect()
+}
+
+/// SHA-256 over `<mode> <mode> <id> <id> <path>`, NUL for each file, these sorted as bytes.
+fn digest(entries: &[Entry]) -> DiffDigest {
+    let mut lines: Vec<Vec<u8>> = entries
+        .iter()
+        .map(|entry| [&entry.before_and_after[..], b" ", &entry.path, b"\0"].concat())
+        .collect();
+    lines.sort_unstable();
+    let mut hasher = Sha256::new();
+    lines.iter().for_each(|line| hasher.update(line));
+    let hex: String = hasher
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    DiffDigest::new(format!("sha256:{hex}")).expect("64 digits")
+}
+
+impl Entry {
+    fn path(&self) -> Result<RepoPath, GitError> {
+        let plain = std::str::from_utf8(&self.path).map(RepoPath::new);
+        match plain {
+            Ok(Ok(path)) => Ok(path),
+            Ok(Err(_)) | Err(_) => RepoPath::new(quoted(&self.path)).map_err(|error| {
+                let what = format!("the path {} cannot be named: {error}", quoted(&self.path));
+                GitError::Unusable { what }
+            }),
+        }
+    }
+}
+
+/// The path as git prints it where it is not plain: in double quotes, odd bytes as `\ooo`.
+fn quoted(path: &[u8]) -> String {
+    let mut text = String::from("\"");
+    for byte in path {
+        match byte {
+            b'"' | b'\\' => text.extend(['\\', char::from(*byte)]),
+            0x07..=0x0d => text.extend(['\\', char::from(b"abtnvfr"[usize::from(byte - 7)])]),
+            0x20..=0x7e => text.push(char::from(*byte)),
+            _ => text.push_str(&format!("\\{byte:03o}")),
+        }
+    }
+    text.push('"');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_prints_is_read_whole_or_not_at_all() {
+        let one = b":100644 100755 aa bb M\0a b\0".as_slice();
+        let read = entries(one).expect("one entry");
+        assert_eq!(read[0].before_and_after, b"100644 100755 aa bb");
+        assert_eq!(read[0].path, b"a b");
+        assert_eq!(entries(b""), Some(Vec::new()));
+        for broken in [&one[..one.len() - 1], b"x\0".as_slice(), b"x\0y\0"] {
+            assert_eq!(entries(broken), None, "{}", String::from_utf8_lossy(broken));
+        }
+    }
+
+    #[test]
+    fn an_odd_path_is_named_as_git_quotes_it() {
+        let entry = |path: &[u8]| Entry {
+            before_and_after: Vec::new(),
+            status: b'M',
+            path: path.to_vec(),
+        };
+        let named = |path: &[u8]| entry(path).path().expect("a name").as_str().to_owned();
+        assert_eq!(named("grün.rs".as_bytes()), "grün.rs");
+        assert_eq!(named(b"a\tb\n\"\xff"), r#""a\tb\n\"\377""#);
+    }
+}

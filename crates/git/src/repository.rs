@@ -1,0 +1,154 @@
+//! A repository on this machine, asked through `git`.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A directory in a repository, or a bare one.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    directory: PathBuf,
+}
+
+/// Git could not be asked, or gave no answer that can be used.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// It could not be run.
+    #[error("cannot run git in {}", .directory.display())]
+    NotRun {
+        /// The directory.
+        directory: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The directory, a branch or a commit is not what it should be.
+    #[error("{what}")]
+    Unusable {
+        /// What was found and what was expected.
+        what: String,
+    },
+}
+
+/// Where two commits parted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MergeBase {
+    /// At this commit.
+    One(String),
+    /// They have no common commit in this repository.
+    None,
+    /// At several commits, none of which is before the others.
+    Several,
+}
+
+impl Repository {
+    /// The repository that holds the directory; nothing is asked yet.
+    pub fn at(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+        }
+    }
+
+    /// The directory that was named.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Whether the directory is in a repository. Without git it is in none.
+    pub fn exists(&self) -> bool {
+        self.run(&["rev-parse", "--git-dir"], None)
+            .is_ok_and(|output| output.status.success())
+    }
+
+    /// The whole name of a commit; nothing if the repository has none of that name.
+    pub fn resolve(&self, name: &str) -> Result<Option<String>, GitError> {
+        if name.starts_with('-') {
+            return Ok(None);
+        }
+        let peeled = format!("{name}^{{commit}}");
+        let output = self.run(&["rev-parse", "--verify", "--quiet", &peeled], None)?;
+        let full = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok((output.status.success() && !full.is_empty()).then_some(full))
+    }
+
+    /// Where two commits, by their whole names, parted.
+    pub fn merge_base(&self, one: &str, other: &str) -> Result<MergeBase, GitError> {
+        let bases = self.run(&["merge-base", "--all", one, other], None)?;
+        let bases = String::from_utf8_lossy(&bases.stdout).into_owned();
+        Ok(match bases.lines().collect::<Vec<_>>()[..] {
+            [one] => MergeBase::One(one.to_owned()),
+            [] => MergeBase::None,
+            [_, _, ..] => MergeBase::Several,
+        })
+    }
+
+    /// Runs git, whatever repository the environment is about: without hooks, a pager, a monitor of the file system, or
+    /// a fetch of what is missing. Programs that the repository's config names for diffs have to be switched off by `args`.
+    pub fn run(&self, args: &[&str], input: Option<&[u8]>) -> Result<Output, GitError> {
+        let not_run = |source| GitError::NotRun {
+            directory: self.directory.clone(),
+            source,
+        };
+        let mut git = Command::new("git");
+        git.arg("-C")
+            .arg(&self.directory)
+            .args(QUIET)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        for name in OF_OTHERS {
+            git.env_remove(name);
+        }
+        git.envs(ENVIRONMENT);
+        let mut child = git.spawn().map_err(not_run)?;
+        let mut stdin = child.stdin.take().expect("it was piped");
+        let written = std::thread::scope(|scope| {
+            let writing = scope.spawn(move || stdin.write_all(input.unwrap_or_default()));
+            let output = child.wait_with_output();
+            (
+                writing
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                output,
+            )
+        });
+        match written {
+            (Err(error), _) if error.kind() != io::ErrorKind::BrokenPipe => Err(not_run(error)),
+            (Ok(()) | Err(_), output) => output.map_err(not_run),
+        }
+    }
+}
+
+/// What keeps git from starting anything and from fetching.
+const QUIET: [&str; 10] = [
+    "--no-pager",
+    "--no-replace-objects",
+    "--literal-pathspecs",
+    "--no-optional-locks",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "protocol.allow=never",
+];
+
+const ENVIRONMENT: [(&str, &str); 3] = [
+    ("LC_ALL", "C"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+];
+
+/// What would have git look into another repository, or see another history or another diff in this one.
+const OF_OTHERS: [&str; 10] = [
+    "GIT_DIR",
+    "GIT_COMMON_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_NAMESPACE",
+    "GIT_GRAFT_FILE",
+    "GIT_SHALLOW_FILE",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_DIFF_OPTS",
+];

@@ -1,0 +1,204 @@
+//! Real repositories: the digest is what `git` and the shell make of the definition, and nothing in a repository runs.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use git::{MergeBase, Repository};
+use tempfile::TempDir;
+
+/// Runs a shell script in the directory, as nobody in particular; gives what it prints.
+fn sh(directory: &Path, script: &str) -> String {
+    let output = Command::new("sh")
+        .args(["-euc", script])
+        .current_dir(directory)
+        .env("HOME", directory)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .envs([("GIT_AUTHOR_NAME", "a"), ("GIT_COMMITTER_NAME", "a")])
+        .envs([("GIT_AUTHOR_EMAIL", "a@b"), ("GIT_COMMITTER_EMAIL", "a@b")])
+        .envs([
+            ("GIT_AUTHOR_DATE", "2026-02-13T10:00:00Z"),
+            ("GIT_COMMITTER_DATE", "2026-02-13T10:00:00Z"),
+        ])
+        .stdin(Stdio::null())
+        .output()
+        .expect("sh runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}\n{errors}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// The definition of the digest as one line of shell, as `docs/protocol.md` has it.
+const DEFINITION: &str = r"git diff-tree -r --no-renames -z --full-index BASE HEAD |
+  sed -z 'N; s/^:\([0-9a-f ]*\) [A-Z]\x00/\1 /' | LC_ALL=C sort -z | sha256sum";
+
+fn by_definition(directory: &Path, base: &str, head: &str) -> String {
+    let script = DEFINITION.replace("BASE", base).replace("HEAD", head);
+    let sum = sh(directory, &script);
+    format!("sha256:{}", sum.split(' ').next().expect("a sum"))
+}
+
+/// A repository with a branch that changes everything git can tell apart.
+fn repository() -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    sh(
+        directory.path(),
+        "git init -q -b main .
+         mkdir src; echo 1 > src/a.rs; echo x > src/gone; echo y > 'a b'; ln -s src link; echo t > type
+         printf 'a\\000b' > image; echo e > exec
+         git add -A; git commit -qm 1
+         git checkout -qb topic
+         echo 2 >> src/a.rs; rm src/gone; mv 'a b' 'grün'; ln -sfn src/a.rs link; rm type; ln -s src type
+         printf 'a\\000c' > image; chmod +x exec; printf z > \"$(printf 'tab\\there')\"
+         git add -A; git commit -qm 2
+         git checkout -q main; echo other > other; git add -A; git commit -qm 3",
+    );
+    directory
+}
+
+#[test]
+fn the_digest_is_what_git_and_the_shell_make_of_the_definition() {
+    let directory = repository();
+    let repository = Repository::at(directory.path());
+    let [main, topic] =
+        ["main", "topic"].map(|name| repository.resolve(name).expect("git").expect("a commit"));
+    let base = match repository.merge_base(&main, &topic).expect("git") {
+        MergeBase::One(base) => base,
+        other => panic!("{other:?}"),
+    };
+    let changes = repository.changes(&base, &topic).expect("changes");
+    assert_eq!(
+        changes.digest.as_str(),
+        by_definition(directory.path(), &base, &topic)
+    );
+    let files: Vec<&str> = changes.files.iter().map(|file| file.as_str()).collect();
+    let expected = [
+        r#""tab\there""#,
+        "a b",
+        "exec",
+        "grün",
+        "image",
+        "link",
+        "src/a.rs",
+        "src/gone",
+        "type",
+    ];
+    assert_eq!(files, expected);
+
+    let same = repository.changes(&topic, &topic).expect("nothing differs");
+    assert!(same.files.is_empty());
+    assert_eq!(
+        same.digest.as_str(),
+        by_definition(directory.path(), &topic, &topic)
+    );
+}
+
+/// The vectors of `docs/protocol.md`: two commits that everybody can make.
+#[test]
+fn the_vectors_of_the_protocol_hold() {
+    let directory = tempfile::tempdir().expect("a directory");
+    sh(
+        directory.path(),
+        "git init -q -b main .
+         mkdir src; printf 'one\\n' > src/a.rs; printf 'old\\n' > b.txt; git add -A; git commit -qm base; git tag base
+         printf 'one\\ntwo\\n' > src/a.rs; rm b.txt; printf 'new\\n' > 'c d.txt'; git add -A; git commit -qm head",
+    );
+    let repository = Repository::at(directory.path());
+    let changes = |base: &str| {
+        repository
+            .changes(base, "main")
+            .expect("changes")
+            .digest
+            .as_str()
+            .to_owned()
+    };
+    let page = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/protocol.md"
+    ))
+    .expect("the protocol");
+    for digest in [changes("base"), changes("main")] {
+        assert!(
+            page.contains(&digest),
+            "the protocol has no vector {digest}"
+        );
+        assert!(digest.starts_with("sha256:"));
+    }
+    assert_eq!(
+        changes("base"),
+        by_definition(directory.path(), "base", "main")
+    );
+}
+
+#[test]
+fn the_diff_has_a_part_for_each_file_and_says_which_shows_nothing() {
+    let directory = repository();
+    let repository = Repository::at(directory.path());
+    let base = sh(directory.path(), "git merge-base main topic");
+    let parts = repository.diff(&base, "topic").expect("a diff");
+    let changes = repository.changes(&base, "topic").expect("changes");
+    let mut named: Vec<_> = parts.iter().map(|part| part.path.clone()).collect();
+    named.sort();
+    assert_eq!(named, changes.files);
+    let hidden: Vec<&str> = parts
+        .iter()
+        .filter(|part| !part.has_content)
+        .map(|part| part.path.as_str())
+        .collect();
+    assert_eq!(hidden, ["image"]);
+    let text = |name: &str| {
+        let part = parts.iter().find(|part| part.path.as_str() == name);
+        String::from_utf8_lossy(&part.expect("a part").text).into_owned()
+    };
+    assert!(text("src/a.rs").ends_with("+2\n"), "{}", text("src/a.rs"));
+    assert_eq!(text("type").matches("diff --git").count(), 2);
+}
+
+#[test]
+fn nothing_that_a_repository_names_is_run_and_no_attribute_hides_a_file_unseen() {
+    let directory = repository();
+    let trap = directory.path().join("trap");
+    sh(
+        directory.path(),
+        "printf '#!/bin/sh\\necho ran >> \"%s\"\\ncat \"$1\"\\n' \"$PWD/trap\" > run; chmod +x run
+         git config core.fsmonitor \"$PWD/run\"; git config diff.external \"$PWD/run\"
+         git config diff.evil.textconv \"$PWD/run\"; git config diff.evil.command \"$PWD/run\"
+         git config core.pager \"$PWD/run\"; git config core.hooksPath \"$PWD/hooks\"
+         mkdir hooks; cp run hooks/post-index-change; cp run hooks/reference-transaction
+         printf '*.rs diff=evil\\nexec -diff\\nother -diff\\n' > .git/info/attributes
+         git config diff.renames copies; git config diff.noprefix true; git config diff.orderFile nowhere
+         git config core.quotePath false; git config diff.ignoreSubmodules all; rm -f trap",
+    );
+    let repository = Repository::at(directory.path());
+    let base = sh(
+        directory.path(),
+        "git -c core.fsmonitor= merge-base main topic",
+    );
+    let _ = std::fs::remove_file(&trap);
+    let parts = repository.diff(&base, "topic").expect("a diff");
+    let rust = parts
+        .iter()
+        .find(|part| part.path.as_str() == "src/a.rs")
+        .expect("a part");
+    assert!(String::from_utf8_lossy(&rust.text).contains("diff --git a/src/a.rs b/src/a.rs"));
+    assert!(!trap.exists(), "a program of the repository was run");
+
+    let main = repository.resolve("main").expect("git").expect("a commit");
+    let parts = repository.diff(&base, &main).expect("a diff");
+    assert!(
+        parts.iter().all(|part| !part.has_content),
+        "an attribute hides what is in `other`, and it counts as shown"
+    );
+}
+
+#[test]
+fn a_directory_without_a_repository_and_names_that_are_no_commit_are_told_apart() {
+    let directory = tempfile::tempdir().expect("a directory");
+    assert!(!Repository::at(directory.path()).exists());
+    let made = repository();
+    let repository = Repository::at(made.path());
+    assert!(repository.exists());
+    assert_eq!(repository.resolve("nowhere").expect("git"), None);
+    assert_eq!(repository.resolve("--help").expect("git"), None);
+    let zeros = "0".repeat(40);
+    assert!(repository.changes(&zeros, "main").is_err());
+}

@@ -1,0 +1,154 @@
+//! What a request says of its change where its author stands in a git repository: the commits by their whole names, the
+//! digest of the diff, the files. What the author said itself stays.
+
+use std::path::Path;
+
+use git::{Changes, GitError, MergeBase, Repository};
+use message_schema::body::CHANGED_FILES_MAX;
+use message_schema::id::RepoPath;
+use message_schema::line::escaped;
+use message_schema::render_document;
+use serde_json::{Value, json};
+
+use super::message::Fields;
+
+/// The branches a change is compared with where none is named: the first that there is.
+const BASES: [&str; 5] = [
+    "refs/remotes/origin/HEAD",
+    "refs/remotes/origin/main",
+    "refs/remotes/origin/master",
+    "refs/heads/main",
+    "refs/heads/master",
+];
+
+/// The most characters of names in a body; longer lists go into a packet, since a body has an end.
+const NAMES_MAX: usize = 8_000;
+
+/// What was found of a change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Described {
+    /// The text of the packet with the files, where they are too many for the body.
+    pub packet: Option<String>,
+    /// Why the request does not say what differs, if it does not.
+    pub missing: Option<String>,
+}
+
+/// Adds to the body of a request what git knows of the change in the repository of this directory. Outside of one nothing
+/// is added and nothing is missing.
+pub fn describe(body: &mut Fields, directory: &Path) -> Described {
+    let repository = Repository::at(directory);
+    let is_said = ["diff_digest", "changed_files", "changed_files_packet"]
+        .iter()
+        .any(|name| body.get(name).is_some());
+    if is_said || !repository.exists() {
+        return Described::default();
+    }
+    match change(body, &repository) {
+        Ok(Ok(change)) => add(body, &change),
+        Ok(Err(missing)) => Described {
+            missing: Some(missing),
+            ..Described::default()
+        },
+        Err(error) => Described {
+            missing: Some(error.to_string()),
+            ..Described::default()
+        },
+    }
+}
+
+/// A change, with its two commits by their whole names.
+struct Change {
+    base: String,
+    head: String,
+    changes: Changes,
+}
+
+fn add(body: &mut Fields, change: &Change) -> Described {
+    let Change {
+        base,
+        head,
+        changes,
+    } = change;
+    body.put("base_sha", base.as_str());
+    body.put("declared_head", head.as_str());
+    body.put("diff_digest", changes.digest.as_str());
+    let files = &changes.files;
+    let characters: usize = files.iter().map(|file| file.as_str().len() + 4).sum();
+    if files.len() <= CHANGED_FILES_MAX && characters <= NAMES_MAX {
+        body.put("changed_files", names(files));
+        return Described::default();
+    }
+    Described {
+        packet: Some(render_document(&json!({ "changed_files": names(files) }))),
+        missing: None,
+    }
+}
+
+fn names(files: &[RepoPath]) -> Value {
+    files.iter().map(RepoPath::as_str).collect()
+}
+
+/// The change, or why it cannot be told. Commits that are known stand in the body either way.
+fn change(body: &mut Fields, repository: &Repository) -> Result<Result<Change, String>, GitError> {
+    let said = |name: &str| body.get(name).and_then(Value::as_str);
+    let (head, named) = match (said("declared_head"), said("branch")) {
+        (Some(head), _) => (repository.resolve(head)?, format!("commit {head}")),
+        (None, Some(branch)) => {
+            let local = repository.resolve(&format!("refs/heads/{branch}"))?;
+            let head = match local {
+                Some(head) => Some(head),
+                None => repository.resolve(&format!("refs/remotes/origin/{branch}"))?,
+            };
+            (head, format!("branch {branch}"))
+        }
+        (None, None) => return Ok(Err("the request names no branch".to_owned())),
+    };
+    let place = escaped(&repository.directory().display().to_string());
+    let Some(head) = head else {
+        let named = escaped(&named);
+        return Ok(Err(format!("{named} is not in the repository of {place}")));
+    };
+    let (base, is_said) = match said("base_sha") {
+        Some(base) => (repository.resolve(base)?, true),
+        None => (first(repository, &BASES)?, false),
+    };
+    body.put("declared_head", head.as_str());
+    if is_said {
+        body.put_given("base_sha", base.as_deref());
+    }
+    let Some(base) = base else {
+        let why = "the branch it is to be merged into is not known; name it with --base";
+        return Ok(Err(why.to_owned()));
+    };
+    let base = match repository.merge_base(&base, &head)? {
+        MergeBase::One(base) => base,
+        MergeBase::None => {
+            return Ok(Err(format!("{head} and {base} have no common commit")));
+        }
+        MergeBase::Several => {
+            return Ok(Err(format!(
+                "{head} left {base} at several commits; name one with --base"
+            )));
+        }
+    };
+    if base == head {
+        return Ok(Err(format!(
+            "{head} has nothing that its base does not have; name another with --base"
+        )));
+    }
+    let changes = repository.changes(&base, &head)?;
+    Ok(Ok(Change {
+        base,
+        head,
+        changes,
+    }))
+}
+
+fn first(repository: &Repository, names: &[&str]) -> Result<Option<String>, GitError> {
+    for name in names {
+        if let Some(commit) = repository.resolve(name)? {
+            return Ok(Some(commit));
+        }
+    }
+    Ok(None)
+}

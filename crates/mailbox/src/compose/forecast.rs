@@ -1,0 +1,282 @@
+//! What the daemon would say about a message now: the same judgement, on the ledger as its sender can read it. Nothing
+//! is recorded, so a refusal costs no attempt. Messages that wait in other outboxes and are judged first are not seen.
+
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use judgement::rejection::RefusedFile;
+use judgement::{Judge, Submission};
+use message_schema::envelope::{MessageType, ReviewKind, Timestamp};
+use message_schema::id::{AgentName, CommitSha, MessageId};
+use message_schema::line::escaped;
+use message_schema::{Code, Report};
+use review::{Clause, Decision, Judgement, Phase, Record, Review};
+use serde::Serialize;
+use spool::{Body, Digest, FileName, OutboxFile, PacketRead, Stamp};
+use workspace::config::Config;
+use workspace::directory;
+use workspace::index::LedgerIndex;
+
+use super::message::CheckedMessage;
+use super::outbox::file_name;
+use super::packet::MessagePacket;
+use super::review_status::ReviewStatus;
+
+/// What the daemon would say about a message now.
+#[derive(Debug, Serialize)]
+pub struct Forecast {
+    /// Whether it would take the message.
+    pub verdict: ForecastVerdict,
+    /// Why that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Where the review would be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<ReviewStatus>,
+    /// The commit that the review would be about, or the approval bound to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<CommitSha>,
+    /// Of an lgtm that came as far as the gate: the clauses that it breaks; none if it passes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Vec<&'static str>>,
+    /// What the rules of the review would remark.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// The report it would come back with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<Report>,
+}
+
+/// Whether the daemon would take a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ForecastVerdict {
+    /// It would be accepted.
+    Accepted,
+    /// It would be put away as the same message again.
+    Duplicate,
+    /// It would be refused.
+    Refused,
+    /// Its sender may not read what the daemon would decide by.
+    Unknown,
+}
+
+impl Forecast {
+    /// Judges a message of that agent as the daemon would at this time.
+    pub fn of(
+        root: &Path,
+        agent: &AgentName,
+        checked: &CheckedMessage,
+        now: DateTime<Utc>,
+    ) -> Self {
+        match judged(root, agent, checked, now) {
+            Ok(forecast) => forecast,
+            Err(why) => Self {
+                why: Some(why),
+                ..Self::empty(ForecastVerdict::Unknown)
+            },
+        }
+    }
+
+    fn empty(verdict: ForecastVerdict) -> Self {
+        Self {
+            verdict,
+            why: None,
+            review: None,
+            head: None,
+            gate: None,
+            warnings: Vec::new(),
+            report: None,
+        }
+    }
+
+    /// In lines of words.
+    pub fn told(&self) -> Vec<String> {
+        let first = match (self.verdict, &self.review, &self.report) {
+            (ForecastVerdict::Accepted, Some(review), _) => {
+                format!(
+                    "the daemon would accept it now: {}",
+                    escaped(&review.told())
+                )
+            }
+            (ForecastVerdict::Accepted, None, _) => "the daemon would accept it now".to_owned(),
+            (ForecastVerdict::Duplicate, ..) => {
+                "the daemon would put it away as a duplicate".to_owned()
+            }
+            (ForecastVerdict::Refused, _, Some(report)) => format!(
+                "the daemon would refuse it now, {}: {}",
+                report.refused,
+                escaped(&report.summary)
+            ),
+            (ForecastVerdict::Refused | ForecastVerdict::Unknown, ..) => format!(
+                "unknown what the daemon would say: {}",
+                escaped(self.why.as_deref().unwrap_or_default())
+            ),
+        };
+        let head = self.head.iter().map(|head| format!("head: {head}"));
+        let gate = self.gate.iter().map(|broken| match broken.as_slice() {
+            [] => "gate: passes".to_owned(),
+            broken => format!("gate: breaks {}", broken.join(", ")),
+        });
+        let warnings = self.warnings.iter().map(|warning| escaped(warning));
+        std::iter::once(first)
+            .chain(head)
+            .chain(gate)
+            .chain(warnings)
+            .collect()
+    }
+}
+
+/// The judgement; the error says what keeps it from being made.
+fn judged(
+    root: &Path,
+    agent: &AgentName,
+    checked: &CheckedMessage,
+    now: DateTime<Utc>,
+) -> Result<Forecast, String> {
+    let (mut index, _) = LedgerIndex::read(root).map_err(|error| error.to_string())?;
+    let config = Config::load(root).map_err(|error| error.to_string())?;
+    let agents = directory::agents(root).map_err(|error| error.to_string())?;
+    let policy = config.policy(agents);
+    let mut ids = || MessageId::new("forecast").expect("letters are an id");
+    // The daemon acts on deadlines before it judges.
+    while let Some(record) = (Judge {
+        state: &index.state,
+        policy: &policy,
+        now,
+    })
+    .due(&mut ids)
+    {
+        review::apply(&mut index.state, &record.into(), now);
+    }
+    let judge = Judge {
+        state: &index.state,
+        policy: &policy,
+        now,
+    };
+    let found = file(agent, checked);
+    let submission = Submission {
+        found: &found,
+        outbox: agent,
+        user: None,
+    };
+    let read = judgement::read(submission).map_err(|stop| stop.rejection.summary())?;
+    match judge.message(&read, packet(checked).as_ref()) {
+        Ok(decided) => match decided.decision {
+            Decision::Duplicate(_) => Ok(Forecast::empty(ForecastVerdict::Duplicate)),
+            decision @ Decision::Accept(_) => {
+                let judgement = decision.into_judgement();
+                let mut forecast = accepted(&mut index, judgement, read.message.kind(), now);
+                // The validator's come last; the sender has them already.
+                let own = forecast
+                    .warnings
+                    .len()
+                    .saturating_sub(decided.warnings.len());
+                forecast.warnings.truncate(own);
+                Ok(forecast)
+            }
+        },
+        Err(stop) => {
+            let refused = judge.refuse(agent, Some(&read.message), *stop.rejection, &mut ids);
+            let clauses: Vec<Clause> = refused
+                .rejection
+                .faults
+                .iter()
+                .filter_map(|fault| fault.clause)
+                .collect();
+            let report = refused.rejection.report(&RefusedFile {
+                file: &found.file,
+                digest: None,
+                message: Some(&read.message),
+                outbox: agent,
+                received_at: Timestamp::from_utc(now),
+                attempts_left: refused
+                    .record
+                    .cost
+                    .as_ref()
+                    .map(|cost| cost.attempts_left.into()),
+            });
+            Ok(Forecast {
+                gate: (report.refused == Code::QualityGateViolation).then(|| words(clauses)),
+                report: Some(report),
+                ..Forecast::empty(ForecastVerdict::Refused)
+            })
+        }
+    }
+}
+
+fn accepted(
+    index: &mut LedgerIndex,
+    judgement: Judgement,
+    kind: Option<MessageType>,
+    now: DateTime<Utc>,
+) -> Forecast {
+    let mut forecast = Forecast::empty(ForecastVerdict::Accepted);
+    let Judgement::Accepted(accepted) = &judgement else {
+        return forecast;
+    };
+    forecast.warnings.clone_from(&accepted.warnings);
+    let key = accepted.step.as_ref().map(|step| step.review.clone());
+    review::apply(&mut index.state, &Record::Judged(judgement), now);
+    let moved = index
+        .state
+        .reviews()
+        .find(|(known, _)| Some(*known) == key.as_ref());
+    if let Some((key, review)) = moved {
+        forecast.review = Some(ReviewStatus::of(key, review));
+        forecast.head = head(review);
+        let is_lgtm = kind == Some(MessageType::Review(ReviewKind::Lgtm));
+        if let (true, Phase::Approved(approval)) = (is_lgtm, &review.phase) {
+            forecast.gate = Some(words(approval.broken.iter().copied()));
+        }
+    }
+    forecast
+}
+
+/// The commit that a review is about, or its approval bound to.
+fn head(review: &Review) -> Option<CommitSha> {
+    match &review.phase {
+        Phase::Approved(approval) => approval.commit.clone(),
+        Phase::Reviewing(open) => open.head.clone(),
+        Phase::Awaiting { .. }
+        | Phase::Fixing { .. }
+        | Phase::Addressed { .. }
+        | Phase::Escalated(_)
+        | Phase::Closed(_) => review.commit.clone(),
+    }
+}
+
+fn words(clauses: impl IntoIterator<Item = Clause>) -> Vec<&'static str> {
+    let mut words: Vec<&str> = clauses.into_iter().map(Clause::as_str).collect();
+    words.dedup();
+    words
+}
+
+/// The file that the daemon would find.
+fn file(agent: &AgentName, checked: &CheckedMessage) -> OutboxFile {
+    let bytes = checked.text.as_bytes().to_vec();
+    OutboxFile {
+        agent: agent.to_string(),
+        file: FileName::new(file_name(&checked.id)).expect("a message's name is a file's"),
+        stamp: Stamp {
+            ino: 0,
+            size: 0,
+            mtime_ns: 0,
+            fresh: false,
+        },
+        owner: 0,
+        body: Body::Message {
+            digest: Digest::of(&bytes),
+            bytes,
+        },
+    }
+}
+
+fn packet(checked: &CheckedMessage) -> Option<PacketRead> {
+    match &checked.packet {
+        MessagePacket::None => None,
+        MessagePacket::Missing => Some(PacketRead::Missing),
+        MessagePacket::InPlace(bytes) => Some(PacketRead::Bytes(bytes.clone())),
+        MessagePacket::New(new) => Some(PacketRead::Bytes(new.text.clone().into_bytes())),
+    }
+}

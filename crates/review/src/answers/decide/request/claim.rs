@@ -1,0 +1,95 @@
+//! The task a request names in `handoff_ref`: its pull request claims it, once, and carries its findings.
+
+use message_schema::id::FindingId;
+
+use super::Request;
+use crate::answers::decide::context::Ruling;
+use crate::parts::next::no_review_left;
+use crate::parts::review::{FIX_REVIEWS_MAX, Review};
+use crate::words::refusal::Refusal;
+use crate::words::task::Task;
+use crate::words::thread::Origin;
+
+/// Claims the task the request names, or warns why it does not.
+pub(super) fn decide(
+    request: &Request<'_>,
+    before: Option<&Review>,
+    ruling: &mut Ruling,
+) -> Result<(), Refusal> {
+    let Some(named) = &request.body.handoff_ref else {
+        return Ok(());
+    };
+    let task = match claimable(request, named, before) {
+        Ok(task) => task,
+        Err(why) => {
+            ruling.warnings.push(format!("handoff_ref: {why}"));
+            return Ok(());
+        }
+    };
+    if before.is_some_and(|review| review.fixes.as_ref() == Some(&task.id)) {
+        return Ok(());
+    }
+    // A pull request that was closed and claims its task again has the threads already.
+    let again = before.is_some_and(|review| has_carried(review, task));
+    // What a review found before it claims a task would be judged leniently from then on. So only its first
+    // request claims, or the one that replaces that.
+    let is_first = before.is_none_or(|of| of.asked == 1 && !request.opens_round(before));
+    if !(again || is_first) {
+        let why = "only the first request of a review claims a task";
+        ruling.warnings.push(format!("handoff_ref: {why}"));
+        return Ok(());
+    }
+    if request.reviews_with_this(before) > FIX_REVIEWS_MAX {
+        let fault = no_review_left(request.key).field("body.handoff_ref");
+        return Err(request.refuse(fault, before));
+    }
+    ruling.step.fixes = Some(task.id.clone());
+    if !again {
+        carry_over(task, ruling);
+    }
+    Ok(())
+}
+
+fn has_carried(review: &Review, task: &Task) -> bool {
+    let mut threads = review.threads.values();
+    threads.any(|thread| thread.origin == Origin::CarriedOver && thread.task() == Some(&task.id))
+}
+
+/// The task the request may claim, or why it claims none.
+fn claimable<'a>(
+    request: &Request<'a>,
+    named: &str,
+    before: Option<&Review>,
+) -> Result<&'a Task, String> {
+    let (key, state) = (request.key, request.context.state);
+    let task = state
+        .tasks()
+        .find(|task| task.id.is_named_by(named) && task.target == key.author)
+        .ok_or_else(|| format!("no task `{named}` was handed off to `{}`", key.author))?;
+    if let Some(claim) = state.claimed_elsewhere(&task.id, key) {
+        return Err(format!(
+            "pull request {} claims `{}`, until it is closed without a merge",
+            claim.pr, task.id
+        ));
+    }
+    match before.and_then(|review| review.fixes.as_ref()) {
+        Some(claimed) if *claimed != task.id => {
+            Err(format!("this review claims `{claimed}` already"))
+        }
+        Some(_) | None => Ok(task),
+    }
+}
+
+/// Opens the threads that are to be fixed. Below P1 and without blocking they are deferred at once: only
+/// what the task is for can hold the pull request up.
+fn carry_over(task: &Task, ruling: &mut Ruling) {
+    for finding in &task.findings {
+        // Two reviewers may have used the same id for two findings.
+        let ids = (2..).map(|n| FindingId::new(format!("{}-{n}", finding.review.reviewer)));
+        let id = std::iter::once(finding.id.clone())
+            .chain(ids.filter_map(Result::ok))
+            .find(|id| !ruling.step.threads.contains_key(id));
+        let carried = id.map(|id| (id, finding.thread.carried_over(&task.id)));
+        ruling.step.threads.extend(carried);
+    }
+}

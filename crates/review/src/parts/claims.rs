@@ -1,0 +1,70 @@
+//! Which pull request fixes which task, and which agents have a task to finish. A task is claimed by the
+//! first pull request of its target that names it, until that one is closed without a merge; it is finished
+//! when that one is merged, or when a person has resolved all its findings.
+
+use message_schema::id::{AgentName, FindingId};
+
+use crate::parts::pulls::Pull;
+use crate::parts::review::Review;
+use crate::parts::state::State;
+use crate::words::event::PullAction;
+use crate::words::key::{ReviewKey, TaskId};
+use crate::words::task::Task;
+use crate::words::thread::{Origin, ThreadState};
+
+impl State {
+    /// A review of the pull request that claims the task, if one does.
+    pub fn claim(&self, task: &TaskId) -> Option<&ReviewKey> {
+        self.reviews.claim(task)
+    }
+
+    /// The review by which another pull request than this one claims the task.
+    pub(crate) fn claimed_elsewhere(&self, task: &TaskId, key: &ReviewKey) -> Option<&ReviewKey> {
+        self.claim(task)
+            .filter(|claim| claim.pr != key.pr || !claim.may_be_of(key.repo.as_ref()))
+    }
+
+    /// Whether a task was handed off to the agent and is not finished.
+    pub(crate) fn holds_task(&self, agent: &AgentName) -> bool {
+        self.tasks
+            .values()
+            .any(|task| task.target == *agent && !self.is_finished(task))
+    }
+
+    /// Whether findings of the review wait for a person since its merge: what the guard against chains of
+    /// fixes kept, and what a fix left undone of its own task.
+    pub fn left_to_person<'r>(
+        &self,
+        key: &ReviewKey,
+        review: &'r Review,
+    ) -> impl Iterator<Item = &'r FindingId> {
+        let is_merged_fix = review.fixes.is_some() && self.is_merged(key);
+        review
+            .threads
+            .iter()
+            .filter(move |(_, thread)| {
+                let is_undone = is_merged_fix
+                    && thread.origin == Origin::CarriedOver
+                    && thread.state != ThreadState::Resolved;
+                thread.is_left_to_person() || is_undone
+            })
+            .map(|(id, _)| id)
+    }
+
+    fn is_finished(&self, task: &Task) -> bool {
+        let is_resolved = |review: &ReviewKey, id: &FindingId| {
+            let thread = self.review(review).and_then(|of| of.threads.get(id));
+            thread.is_some_and(|thread| thread.state == ThreadState::Resolved)
+        };
+        self.claim(&task.id).is_some_and(|key| self.is_merged(key))
+            || task
+                .findings
+                .iter()
+                .all(|finding| is_resolved(&finding.review, &finding.id))
+    }
+
+    fn is_merged(&self, key: &ReviewKey) -> bool {
+        self.pull(key.repo.as_ref(), &key.pr)
+            .is_some_and(|Pull { last, .. }| *last == PullAction::Merged)
+    }
+}

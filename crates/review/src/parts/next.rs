@@ -1,0 +1,130 @@
+//! What can come next in a review and from whom, and why nothing can. Reports, briefs and screens repeat it,
+//! so it never names what the rules would refuse.
+
+use message_schema::Code;
+
+use crate::parts::pulls::Pull;
+use crate::parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, Review};
+use crate::parts::state::State;
+use crate::words::key::ReviewKey;
+use crate::words::phase::{CloseReason, Phase};
+use crate::words::refusal::Fault;
+
+impl State {
+    /// What can be sent next and by whom, for reports and for the screen. `review` may be a step ahead of
+    /// the state.
+    pub fn legal_next(&self, key: &ReviewKey, review: &Review) -> Vec<String> {
+        let ReviewKey {
+            author, reviewer, ..
+        } = key;
+        let request = |more: String| match self.no_request(key, review) {
+            None => format!("{author}: review_request{more}"),
+            Some(fault) => format!("a person decides: {}", fault.message),
+        };
+        match &review.phase {
+            Phase::Reviewing(_) => vec![
+                format!("{reviewer}: review_feedback with round: {}", review.round),
+                format!("{reviewer}: review_lgtm, if the quality gate passes"),
+            ],
+            Phase::Awaiting { .. } => vec![request(format!(" for round {}", review.round))],
+            Phase::Fixing { .. } if review.open_blockers() == 0 => vec![
+                request(format!(" for round {}", review.round + 1)),
+                format!("{author}: review_addressed with round: {}", review.round),
+            ],
+            Phase::Fixing { .. } => {
+                vec![format!(
+                    "{author}: review_addressed with round: {}",
+                    review.round
+                )]
+            }
+            Phase::Addressed { .. } => vec![request(format!(" for round {}", review.round + 1))],
+            Phase::Approved(_) => {
+                vec![request(
+                    " with a declared_head that was not approved".to_owned(),
+                )]
+            }
+            Phase::Escalated(_) => vec!["a person decides".to_owned()],
+            Phase::Closed(CloseReason::Commented) => vec![match self.no_generation(key) {
+                None => "a person can reopen the review".to_owned(),
+                Some(fault) => format!("a person decides: {}", fault.message),
+            }],
+            Phase::Closed(CloseReason::Merged | CloseReason::NotMerged) => {
+                vec![request(", once the pull request is open again".to_owned())]
+            }
+        }
+    }
+
+    /// Why a request of the author would be refused whatever it says, where it is the author's move or the
+    /// review has ended.
+    pub fn no_request(&self, key: &ReviewKey, review: &Review) -> Option<Fault> {
+        match &review.phase {
+            Phase::Awaiting { .. }
+            | Phase::Reviewing(_)
+            | Phase::Fixing { .. }
+            | Phase::Addressed { .. } => self.reviews_used_up(key),
+            Phase::Approved(_) | Phase::Escalated(_) => self
+                .no_generation(key)
+                .or_else(|| self.pull_over(key))
+                .or_else(|| left_to_a_person(review)),
+            Phase::Closed(_) => self.no_generation(key).or_else(|| left_to_a_person(review)),
+        }
+    }
+
+    /// Why nobody can open one more generation.
+    pub fn no_generation(&self, key: &ReviewKey) -> Option<Fault> {
+        self.generations_used_up(key)
+            .or_else(|| self.reviews_used_up(key))
+    }
+
+    fn generations_used_up(&self, key: &ReviewKey) -> Option<Fault> {
+        let used = self.generations_used(key.repo.as_ref(), &key.pr);
+        (used >= GENERATIONS_MAX).then(|| {
+            over(format!(
+                "pull request {} has used its {GENERATIONS_MAX} generations",
+                key.pr
+            ))
+            .expected(format!(
+                "at most {GENERATIONS_MAX} generations over the life of a pull request"
+            ))
+        })
+    }
+
+    /// Why no reviewer can be asked any more: a fix pull request has so many reviews and no more, whoever
+    /// gives them.
+    pub(crate) fn reviews_used_up(&self, key: &ReviewKey) -> Option<Fault> {
+        self.has_no_review_left(key.repo.as_ref(), &key.pr)
+            .then(|| no_review_left(key))
+    }
+
+    /// Why a pull request that is over takes no new generation.
+    pub(crate) fn pull_over(&self, key: &ReviewKey) -> Option<Fault> {
+        let pull = self.pull(key.repo.as_ref(), &key.pr);
+        let Pull { last, .. } = pull.filter(|pull| !pull.is_open())?;
+        let why = format!("pull request {} is {}", key.pr, last.word());
+        Some(Fault::new(Code::ReviewClosed, why))
+    }
+}
+
+/// Why no generation can end in an approval: all that blocks is with a person.
+pub(crate) fn left_to_a_person(review: &Review) -> Option<Fault> {
+    review.is_left_to_a_person().then(|| {
+        let why = "all that blocks is with a person, who decides first";
+        Fault::new(Code::ReviewClosed, why)
+    })
+}
+
+/// What is wrong with a request for one more review of a fix pull request.
+pub(crate) fn no_review_left(key: &ReviewKey) -> Fault {
+    over(format!(
+        "fix pull request {} has had its {FIX_REVIEWS_MAX} reviews",
+        key.pr
+    ))
+    .expected(format!(
+        "at most {FIX_REVIEWS_MAX} reviews over the life of a fix pull request"
+    ))
+}
+
+fn over(why: String) -> Fault {
+    Fault::new(Code::IterationLimitExceeded, why)
+        .fix("a person decides what happens with this pull request")
+}

@@ -1,0 +1,171 @@
+//! Evidence of reading: what a request says of its change, what a reviewer is shown, and what an approval without either
+//! comes to. With real git in a real repository.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use settled_tests::mailroom::{Mailroom, said, settled, yaml};
+use settled_tests::{list, read};
+use tempfile::TempDir;
+
+/// A repository with a branch `main`, and `fix/login` that changes two files and a test.
+fn repository() -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    sh(
+        directory.path(),
+        "git init -q -b main .
+         mkdir src tests; echo 1 > src/a.rs; echo 1 > b.txt; git add -A; git commit -qm base
+         git checkout -qb fix/login; echo 2 >> src/a.rs; echo 2 >> b.txt; echo t > tests/a.rs
+         git add -A; git commit -qm login; git checkout -q main; echo 3 > c; git add -A; git commit -qm on",
+    );
+    directory
+}
+
+fn sh(directory: &Path, script: &str) -> String {
+    let output = Command::new("sh")
+        .args(["-euc", script])
+        .current_dir(directory)
+        .env("HOME", directory)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .envs([("GIT_AUTHOR_NAME", "a"), ("GIT_COMMITTER_NAME", "a")])
+        .envs([("GIT_AUTHOR_EMAIL", "a@b"), ("GIT_COMMITTER_EMAIL", "a@b")])
+        .stdin(Stdio::null())
+        .output()
+        .expect("there is a shell");
+    assert!(output.status.success(), "{script}: {}", said(&output));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+fn run(mailroom: &Mailroom, agent: &str, directory: &Path, args: &[&str]) -> Output {
+    settled()
+        .args(args)
+        .args(["--agent", agent, "--root"])
+        .arg(mailroom.root())
+        .current_dir(directory)
+        .output()
+        .expect("settled can be run")
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", said(output)))
+}
+
+/// Sends a request for `fix/login` out of this repository.
+fn request(mailroom: &Mailroom, directory: &Path, more: &[&str]) -> Output {
+    let args = [
+        "send",
+        "review_request",
+        "--to",
+        "codex",
+        "--pr",
+        "86",
+        "--diff-summary",
+        "It logs in.",
+        "--id",
+        "req-1",
+        "--branch",
+        "fix/login",
+        "--json",
+    ];
+    run(mailroom, "claude", directory, &[&args[..], more].concat())
+}
+
+/// The body of the request as it was sent.
+fn body(mailroom: &Mailroom) -> Value {
+    let sent = yaml(&mailroom.agent("claude", "sent").join("req-1.yaml"));
+    serde_yaml::from_str(sent["body"].as_str().expect("a text")).expect("a mapping")
+}
+
+/// The digest by the definition in `docs/protocol.md`, with nothing of ours.
+fn by_definition(directory: &Path, base: &str, head: &str) -> String {
+    let page = read(settled_tests::repository().join("docs/protocol.md"));
+    let start = page.find("git diff-tree -r --no-renames -z --full-index \"$BASE\"");
+    let line = &page[start.expect("the definition")..];
+    let line = &line[..line.find("```").expect("its end")];
+    let script = format!("BASE={base}; HEAD={head}; {line}");
+    let sum = sh(directory, &script);
+    format!("sha256:{}", sum.split(' ').next().expect("a sum"))
+}
+
+#[test]
+fn a_request_out_of_a_repository_says_what_differs() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let _daemon = mailroom.serve();
+    let repository = repository();
+    let output = request(&mailroom, repository.path(), &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let body = body(&mailroom);
+    let head = sh(repository.path(), "git rev-parse fix/login");
+    let base = sh(repository.path(), "git merge-base main fix/login");
+    assert_eq!(body["declared_head"], Value::from(head.as_str()));
+    assert_eq!(body["base_sha"], Value::from(base.as_str()));
+    assert_eq!(
+        body["changed_files"],
+        serde_json::json!(["b.txt", "src/a.rs", "tests/a.rs"])
+    );
+    assert_eq!(
+        body["diff_digest"],
+        Value::from(by_definition(repository.path(), &base, &head))
+    );
+}
+
+#[test]
+fn more_than_two_hundred_files_go_into_a_packet() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let _daemon = mailroom.serve();
+    let repository = repository();
+    sh(
+        repository.path(),
+        "git checkout -q fix/login; for n in $(seq 198); do echo $n > $n.txt; done; git add -A; git commit -qm many",
+    );
+    let output = request(&mailroom, repository.path(), &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let body = body(&mailroom);
+    assert_eq!(body.get("changed_files"), None);
+    let path = body["changed_files_packet"].as_str().expect("a path");
+    let packet = yaml(&mailroom.root().join(path));
+    let files = packet["changed_files"].as_array().expect("a list");
+    assert_eq!(files.len(), 201);
+    let ledger = list(mailroom.root().join(".settled/ledger"));
+    assert!(
+        ledger
+            .iter()
+            .any(|segment| read(segment).contains("197.txt")),
+        "the ledger has no text of the packet"
+    );
+
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let _daemon = mailroom.serve();
+    sh(repository.path(), "git rm -q 1.txt; git commit -qm less");
+    let output = request(&mailroom, repository.path(), &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let files = self::body(&mailroom)["changed_files"].take();
+    assert_eq!(files.as_array().map(Vec::len), Some(200));
+}
+
+#[test]
+fn what_git_cannot_tell_is_left_out_and_named() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let repository = repository();
+    let outside = tempfile::tempdir().expect("a directory");
+    let told = |directory: &Path, more: &[&str]| {
+        let output = request(&mailroom, directory, &[more, &["--dry-run"]].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        let answer = json(&output);
+        let text = answer["data"]["message_text"].as_str().expect("a text");
+        assert!(!text.contains("diff_digest"), "{text}");
+        answer["alerts"].to_string()
+    };
+    assert!(!told(outside.path(), &[]).contains("no_diff_digest"));
+    assert!(told(repository.path(), &["--head", "abcdef0"]).contains("abcdef0 is not in"));
+    let nothing = told(repository.path(), &["--head", "main", "--base", "main"]);
+    assert!(
+        nothing.contains("nothing that its base does not have"),
+        "{nothing}"
+    );
+    sh(repository.path(), "git branch -m main trunk");
+    let unknown = told(repository.path(), &[]);
+    assert!(unknown.contains("name it with --base"), "{unknown}");
+}

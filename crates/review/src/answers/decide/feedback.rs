@@ -76,7 +76,7 @@ pub(super) fn decide(
         return Err(in_review(
             vec![empty()],
             key,
-            review.legal_next(key),
+            context.state.legal_next(key, review),
             Costs::Attempt,
         ));
     }

@@ -161,7 +161,7 @@ fn letter(
 /// Whether the answer was understood, and leaves something open.
 fn is_incomplete(why: &Unwritten) -> bool {
     match why {
-        Unwritten::Gaps(_) | Unwritten::Gate(_) => true,
+        Unwritten::Gaps(_) | Unwritten::Gate(_) | Unwritten::Empty => true,
         Unwritten::Response(error) => match error {
             NotAResponse::Missing(_)
             | NotAResponse::NotOpen(_)

@@ -58,7 +58,7 @@ pub(super) fn decide(
     };
     Ok(Ruling {
         step,
-        warnings: Vec::new(),
+        alerts: Vec::new(),
     })
 }
 

@@ -211,7 +211,7 @@ fn of_ledger(
         .mine(None, None)
         .filter(|(key, _)| key.reviewer == *me)
     {
-        let Some(brief) = judgement::brief::brief(standings.books().state(), &policy, key, now)
+        let Some(brief) = judgement::brief::brief(standings.index().state(), &policy, key, now)
         else {
             continue;
         };

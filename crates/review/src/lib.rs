@@ -39,8 +39,9 @@ pub use answers::on_event::{ReportedEvent, due, on_event};
 pub use answers::persist::{Restore, RestoreError};
 pub use answers::refuse::{Refused, refuse};
 pub use answers::undo::Undo;
+pub use parts::evidence::{approval_barred, edited_tests};
 pub use parts::gate::required_commands;
-pub use parts::isolated::{Cycle, gate, threads};
+pub use parts::isolated::{Cycle, gate, resembles, threads};
 pub use parts::open_pair::OpenPair;
 pub use parts::pulls::Pull;
 pub use parts::rank::{Rank, messages_max};
@@ -61,9 +62,10 @@ pub use words::phase::{
     STARTS_MAX, SUPERSESSIONS, Side,
 };
 pub use words::policy::{
-    FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, LateFindings, MessagesPerHour,
-    OpenReviews, Policy, Profile, Role, RuntimeClock, ThreadMode,
+    EvidenceMode, FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, HumanPaths, LateFindings,
+    MessagesPerHour, OpenReviews, Policy, Profile, Role, RuntimeClock, ThreadMode,
 };
+pub use words::reading::{ApprovalEvidence, Change, ObservedRun, ReadingState, ReadingStep};
 pub use words::record::{
     Accepted, ContentDigest, DaemonMessage, DeclinedEvent, Duplicate, EventRecord, Generation,
     Happened, Judgement, Notice, RULES, RULES_BEFORE_VERSIONS, Record, RefusalCost, RefusedMessage,
@@ -72,6 +74,6 @@ pub use words::record::{
 pub use words::refusal::{Clause, Costs, Fault, Refusal};
 pub use words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
 pub use words::thread::{
-    Dialogue, HandoffState, Hold, NEW_FINDINGS_MAX, Origin, REPLIES_MAX, Reopening, Routing,
-    STANCE_HELD_MAX, Thread, ThreadState,
+    Dialogue, HandoffState, Hold, NEW_FINDINGS_MAX, Origin, REPLIES_MAX, Reopening, Resolution,
+    Routing, STANCE_HELD_MAX, Thread, ThreadState,
 };

@@ -6,12 +6,16 @@ use std::io;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber, Repo, RepoPath};
+use message_schema::id::{
+    AgentName, CommitSha, DiffDigest, FindingId, MessageId, PrNumber, Repo, RepoPath,
+};
 use message_schema::limit::Rounds;
 use message_schema::packet::{Action, LineRange, Severity, Stance};
 use message_schema::schema::Schema;
 use message_schema::{ReadBody, coerce, parse, read_document};
-use review::{Dialogue, Phase, Profile, Review, ReviewKey, Thread, ThreadMode, ToldAlert};
+use review::{
+    Dialogue, Phase, Profile, ReadingState, Review, ReviewKey, Thread, ThreadMode, ToldAlert,
+};
 use serde::Deserialize;
 use serde_json::Value;
 use spool::Layout;
@@ -19,6 +23,7 @@ use workspace::config::{Config, ConfigError};
 
 use super::packet::read;
 use super::review_status::ReviewStatuses;
+use crate::served::{self, Served};
 
 /// One open request, as its reviewer has to answer it.
 #[derive(Clone, Debug, Deserialize)]
@@ -54,6 +59,9 @@ pub struct Ask {
     pub held_threads: Vec<HeldThread>,
     /// The threads that need an action.
     pub open_threads: Vec<OpenThread>,
+    /// What differs, if the request says so.
+    #[serde(default)]
+    pub change: Option<AskedChange>,
     /// What the daemon changed or limited about the request.
     #[serde(default)]
     pub alerts: Vec<ToldAlert>,
@@ -65,6 +73,9 @@ pub struct Ask {
     pub validation_commands: Vec<String>,
     /// The JSON Schema of the response.
     pub response_schema: Value,
+    /// What `settled diff` has printed of it.
+    #[serde(skip)]
+    pub served: Option<Served>,
     /// The whole brief, as it stands in its file.
     #[serde(skip)]
     pub whole: Value,
@@ -80,6 +91,17 @@ pub struct Ask {
     /// The review itself, where the ledger can be read.
     #[serde(skip)]
     review: Option<Review>,
+}
+
+/// What is to be read.
+#[derive(Clone, Debug, Deserialize)]
+pub struct AskedChange {
+    /// The commit it is based on.
+    #[serde(default)]
+    pub base_sha: Option<CommitSha>,
+    /// The digest of the diff.
+    #[serde(default)]
+    pub diff_digest: Option<DiffDigest>,
 }
 
 /// What is left of a round's means.
@@ -151,8 +173,10 @@ pub enum Silence {
     /// Nothing, or it cannot be known what: each thread is to be named.
     #[default]
     Nothing,
-    /// That what the author reported is resolved: these threads, or all.
-    Resolves(Option<BTreeSet<FindingId>>),
+    /// These threads are resolved: the author named them.
+    ResolvesNamed(BTreeSet<FindingId>),
+    /// In an lgtm every thread but a P0 is resolved: the author reported fixes and named none.
+    ResolvesAllButP0,
 }
 
 /// Why it cannot be said what is asked.
@@ -186,6 +210,7 @@ pub fn open(root: &Path, me: &AgentName, now: DateTime<Utc>) -> Result<Vec<Ask>,
         None => of_files(root, me)?,
     };
     for ask in &mut asks {
+        ask.served = served::read(root, me, &ask.request);
         ask.explicit = config
             .as_ref()
             .is_some_and(|config| config.threads == ThreadMode::Explicit);
@@ -223,11 +248,12 @@ fn of_ledger(
             .invocation()
             .and_then(|open| open.addressed.as_ref());
         let silence = match (policy.threads, addressed) {
+            (ThreadMode::Inferred, Some(_)) if policy.gate.require_actions => Silence::Nothing,
             (ThreadMode::Inferred, Some(report)) if report.findings.is_empty() => {
-                Silence::Resolves(None)
+                Silence::ResolvesAllButP0
             }
             (ThreadMode::Inferred, Some(report)) => {
-                Silence::Resolves(Some(report.findings.iter().cloned().collect()))
+                Silence::ResolvesNamed(report.findings.iter().cloned().collect())
             }
             (ThreadMode::Inferred, None) | (ThreadMode::Explicit, _) => Silence::Nothing,
         };
@@ -317,12 +343,27 @@ impl Ask {
             .find(|thread| thread.id.as_str() == id)
     }
 
-    /// Whether a response that does not name the thread resolves it.
-    pub fn is_resolved_by_silence(&self, open: &OpenThread) -> bool {
+    /// Whether a feedback that does not name the thread resolves it.
+    pub fn feedback_resolves(&self, open: &OpenThread) -> bool {
         match &self.silence {
-            Silence::Resolves(ids) => ids.as_ref().is_none_or(|ids| ids.contains(&open.id)),
+            Silence::ResolvesNamed(ids) => ids.contains(&open.id),
+            Silence::ResolvesAllButP0 | Silence::Nothing => false,
+        }
+    }
+
+    /// Whether an lgtm that does not name the thread resolves it.
+    pub fn lgtm_resolves(&self, open: &OpenThread) -> bool {
+        match &self.silence {
+            Silence::ResolvesNamed(_) => self.feedback_resolves(open),
+            Silence::ResolvesAllButP0 => open.severity != Severity::P0,
             Silence::Nothing => false,
         }
+    }
+
+    /// Whether the pull request is known to fix a task.
+    pub fn is_fix(&self) -> bool {
+        let review = self.review.as_ref();
+        review.is_some_and(|review| review.fixes.is_some())
     }
 
     /// The review's key.
@@ -356,12 +397,14 @@ impl Ask {
             asked: 1,
             given_back: Vec::new(),
             fixes: None,
+            reading: ReadingState::default(),
         })
     }
 }
 
 impl OpenThread {
-    fn thread(&self) -> Thread {
+    /// The thread, as far as the brief tells it.
+    pub fn thread(&self) -> Thread {
         let Self {
             stance,
             round_count,

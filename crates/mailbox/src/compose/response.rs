@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 use judgement::brief::{Deal, NotAResponse, StructuredResponse, TerminalResponse, ThreadAnswer};
-use message_schema::body::Body;
+use message_schema::body::{Body, Examined};
 use message_schema::id::PacketPath;
 use message_schema::packet::{Action, Finding, FindingsPacket, Severity, Status};
 use message_schema::{render_document, render_packet};
@@ -17,8 +17,16 @@ use super::message::Fields;
 use super::omissions::{self, Dealt, Omission, ResponseKind};
 use super::response_file::{LooseResponse, ResponseFile, ThreadAction};
 
+/// What a finding may say of a thread that is deferred: what is known of it anyway.
+const OF_A_NIT: [&str; 9] = [
+    "id", "action", "severity", "blocking", "status", "title", "file", "line", "lines",
+];
+
 /// What a nit says of what comes next where the reviewer said nothing.
 const LATER: &str = "look at it after the merge";
+
+/// The most characters of names in a body; longer lists go into the packet.
+const EXAMINED_MAX: usize = 8_000;
 
 /// A response, but for where its packet lies.
 #[derive(Clone, Debug)]
@@ -42,6 +50,8 @@ pub enum Unwritten {
     Gate(Vec<String>),
     /// It cannot be written at all.
     Response(NotAResponse),
+    /// It is a feedback that asks nothing of anybody.
+    Empty,
     /// It is the other one of the two responses.
     Other(ResponseKind),
 }
@@ -61,7 +71,25 @@ pub fn write(
             verdict,
         }
         .write(),
+        ResponseFile::Word => Scribe {
+            ask: &for_a_word(ask),
+            loose: &LooseResponse::default(),
+            verdict,
+        }
+        .write(),
     }
+}
+
+/// What is asked of somebody who answers with a word: it is silent about all threads at once, so it resolves only what
+/// the author named.
+fn for_a_word(ask: &Ask) -> Ask {
+    let silence = match &ask.silence {
+        Silence::ResolvesAllButP0 | Silence::Nothing => Silence::Nothing,
+        named @ Silence::ResolvesNamed(_) => named.clone(),
+    };
+    let mut asked = ask.clone();
+    asked.silence = silence;
+    asked
 }
 
 fn structured(
@@ -114,10 +142,29 @@ fn structured(
             runs.as_array().map_or(&[], Vec::as_slice),
         ))?;
     }
+    let escalation = match &written.body {
+        Body::Feedback(body) => body
+            .escalation
+            .as_ref()
+            .map(|escalation| escalation.as_str()),
+        Body::Lgtm(_) | Body::Request(_) | Body::Addressed(_) | Body::Text(_) => None,
+    };
+    if verdict == ResponseKind::Feedback && omissions::says_nothing(ask, escalation, findings) {
+        return Err(Unwritten::Empty);
+    }
     let blocking = findings
         .iter()
         .filter(|finding| finding.counts_as_blocking())
         .count();
+    let mut written = written;
+    let examined = examined(ask, None);
+    if let (true, Some(packet)) = (is_long(examined.as_ref()), &mut written.packet) {
+        packet.examined.clone_from(&examined);
+    }
+    let is_in_packet = written
+        .packet
+        .as_ref()
+        .is_some_and(|packet| packet.examined.is_some());
     let mut body = match &written.body {
         Body::Feedback(body) => fields(body),
         Body::Lgtm(body) => fields(body),
@@ -126,6 +173,9 @@ fn structured(
         }
     };
     body.retain(|(name, _)| name != "findings_packet");
+    if let Some(examined) = examined.filter(|_| !is_in_packet) {
+        body.push(("examined".to_owned(), json!(examined)));
+    }
     let packet = written.packet.as_ref().map(render_packet);
     Ok(Response {
         body: body.into_iter().collect(),
@@ -133,6 +183,33 @@ fn structured(
         blocking,
         silent: Vec::new(),
     })
+}
+
+/// What the reviewer says it has read, and what `settled diff` has printed for it. Nothing comes from the request.
+fn examined(ask: &Ask, said: Option<&Examined>) -> Option<Examined> {
+    let mut examined = said.cloned();
+    if let Some(served) = &ask.served {
+        let examined = examined.get_or_insert_default();
+        examined
+            .diff_digest
+            .get_or_insert_with(|| served.diff_digest.clone());
+        // What was printed of another diff says nothing of the one that is named.
+        if examined.diff_digest.as_ref() == Some(&served.diff_digest) {
+            examined.served.extend(served.files.iter().cloned());
+            examined.served.sort();
+            examined.served.dedup();
+        }
+    }
+    examined
+}
+
+/// Whether the lists are too long for a body.
+fn is_long(examined: Option<&Examined>) -> bool {
+    let characters = |examined: &Examined| {
+        let files = examined.files().map(|file| file.as_str().len() + 6);
+        files.sum::<usize>()
+    };
+    examined.is_some_and(|examined| characters(examined) > EXAMINED_MAX)
 }
 
 fn fields(body: &impl Serialize) -> Vec<(String, Value)> {
@@ -179,12 +256,21 @@ struct Scribe<'a> {
 impl Scribe<'_> {
     fn write(&self) -> Result<Response, Unwritten> {
         self.strangers()?;
-        named(self.ask, self.verdict, |open| self.dealt(open))?;
         let findings = self.findings();
         let read: Vec<Finding> = findings
             .iter()
             .filter_map(|finding| Finding::deserialize(finding).ok())
             .collect();
+        named(self.ask, self.verdict, |open| {
+            self.dealt_beside(open, &read)
+        })?;
+        // What cannot be read as a finding is the validator's to name.
+        if self.verdict == ResponseKind::Feedback
+            && read.len() == findings.len()
+            && omissions::says_nothing(self.ask, self.loose.escalation.as_deref(), &read)
+        {
+            return Err(Unwritten::Empty);
+        }
         if self.verdict == ResponseKind::Lgtm {
             passes(omissions::gate(
                 self.ask,
@@ -200,7 +286,8 @@ impl Scribe<'_> {
         let nits = self.nits(&read);
         let is_needed = self.verdict == ResponseKind::Feedback
             || !findings.is_empty()
-            || !self.loose.commands_run.is_empty();
+            || !self.loose.commands_run.is_empty()
+            || is_long(self.examined().as_ref());
         let packet = is_needed.then(|| self.packet(&findings));
         let unnamed = self
             .ask
@@ -244,6 +331,22 @@ impl Scribe<'_> {
             .find(|finding| finding.get("id").and_then(Value::as_str) == Some(open.id.as_str()))
     }
 
+    /// What is done with an open thread, where the response says all this.
+    fn dealt_beside(&self, open: &OpenThread, findings: &[Finding]) -> Dealt {
+        let dealt = self.dealt(open);
+        let mut new = findings.iter().filter(|finding| {
+            !finding.status.is_settled() && self.ask.thread(finding.id.as_str()).is_none()
+        });
+        match dealt {
+            Dealt::Unnamed => new
+                .find(|finding| review::resembles(finding, &open.thread()))
+                .map_or(Dealt::Unnamed, |finding| {
+                    Dealt::Overlooked(finding.id.to_string())
+                }),
+            dealt => dealt,
+        }
+    }
+
     fn dealt(&self, open: &OpenThread) -> Dealt {
         let text = |finding: Option<&Map<String, Value>>, key: &str| {
             finding
@@ -259,12 +362,30 @@ impl Scribe<'_> {
             text(finding, "stance")
                 .and_then(|word| message_schema::packet::Stance::from_word(&word))
         });
-        let word = match (deed.map(|deed| deed.action.clone()), in_packet) {
-            (Some(said), Some(again)) if said != again => return Dealt::Twice,
-            (said, again) => said.or(again),
+        if self.loose.twice.contains(open.id.as_str()) {
+            return Dealt::Twice("action");
+        }
+        let both = |key, said: Option<&String>| {
+            (said.is_some() && finding.is_some_and(|finding| finding.contains_key(key)))
+                .then_some(key)
         };
+        let twice = deed.and_then(|deed| {
+            both("action", Some(&deed.action))
+                .or_else(|| both("stance", deed.stance.as_ref()))
+                .or_else(|| both("evidence", deed.evidence.as_ref()))
+        });
+        if let Some(what) = twice {
+            return Dealt::Twice(what);
+        }
+        if let Some(key) = deed.and_then(ThreadAction::meaningless) {
+            return Dealt::Meaningless(key.to_owned());
+        }
+        let word = deed.map(|deed| deed.action.clone()).or(in_packet);
         match word {
-            Some(word) if word == "defer" => Dealt::Deferred,
+            // Its nit tells only what the thread says already.
+            Some(word) if word == "defer" => finding
+                .and_then(|finding| finding.keys().find(|key| !OF_A_NIT.contains(&key.as_str())))
+                .map_or(Dealt::Deferred, |key| Dealt::Meaningless(key.clone())),
             Some(word) => Action::from_word(&word)
                 .map_or(Dealt::Unknown(word), |action| Dealt::Act(action, stance)),
             None => match text(finding, "status").and_then(|word| Status::from_word(&word)) {
@@ -456,6 +577,9 @@ impl Scribe<'_> {
             packet.insert("reviewed_sha".to_owned(), head.as_str().into());
         }
         packet.insert("findings".to_owned(), json!(findings));
+        if let Some(examined) = self.examined().filter(|examined| is_long(Some(examined))) {
+            packet.insert("examined".to_owned(), json!(examined));
+        }
         if !self.loose.commands_run.is_empty() {
             packet.insert(
                 "qa_validation".to_owned(),
@@ -489,6 +613,12 @@ impl Scribe<'_> {
             }
         }
         body.put_given("validated_head", self.loose.validated_head.clone());
+        let examined = self.examined().filter(|examined| !is_long(Some(examined)));
+        body.put_given("examined", examined.map(|examined| json!(examined)));
         body
+    }
+
+    fn examined(&self) -> Option<Examined> {
+        examined(self.ask, self.loose.examined.as_ref())
     }
 }

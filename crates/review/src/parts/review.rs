@@ -13,6 +13,7 @@ use crate::words::deadline::Deadline;
 use crate::words::key::TaskId;
 use crate::words::pair::state::RunState;
 use crate::words::phase::{Closer, Phase, Side};
+use crate::words::reading::ReadingState;
 use crate::words::thread::Thread;
 
 /// Reviews of a fix pull request over its life, over all its reviewers: a fix
@@ -62,6 +63,9 @@ pub struct Review {
     /// no other pull request can claim the task.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fixes: Option<TaskId>,
+    /// What the round's reviewer is to read, and what was seen of that.
+    #[serde(default)]
+    pub reading: ReadingState,
 }
 
 impl Review {
@@ -84,6 +88,15 @@ impl Review {
     /// The round within this generation, from 1, for `round n of m`.
     pub fn round_of_generation(&self) -> u32 {
         self.round + 1 - self.first_round
+    }
+
+    /// The thread that a packet has named by this id: its own, or one it was raised under again.
+    pub(crate) fn thread_named(&self, id: &FindingId) -> Option<&FindingId> {
+        let of = |known: &FindingId, thread: &Thread| known == id || thread.aliases.contains(id);
+        let mut threads = self.threads.iter();
+        threads
+            .find(|(known, thread)| of(known, thread))
+            .map(|(known, _)| known)
     }
 
     /// The threads that need an action.

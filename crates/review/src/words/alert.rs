@@ -1,8 +1,9 @@
 //! What the daemon changed, limited or saw when it accepted a message. Nothing of it refuses the message; both sides are
 //! told of it. Each alert has its code and its sentence here and nowhere else.
 
-use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber};
+use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber, RepoPath};
 use message_schema::limit::Rounds;
+use message_schema::packet::Severity;
 use serde::{Deserialize, Serialize};
 
 use crate::words::key::TaskId;
@@ -36,9 +37,23 @@ pub enum Alert {
         /// Why not.
         why: NoClaim,
     },
-    /// `addressed_finding_ids` names a finding that the review does not have.
-    FindingUnknown {
-        /// The id.
+    /// An open thread is resolved although the response does not name it.
+    ResolvedBySilence {
+        /// The thread.
+        thread: FindingId,
+    },
+    /// A packet states a lower severity than the thread's.
+    SeverityKept {
+        /// The thread.
+        thread: FindingId,
+        /// Its severity.
+        severity: Severity,
+        /// The severity that the packet states.
+        stated: Severity,
+    },
+    /// A packet says that a blocking thread does not block.
+    BlockingKept {
+        /// The thread.
         thread: FindingId,
     },
     /// A new finding came too late to block.
@@ -66,6 +81,28 @@ pub enum Alert {
     },
     /// The approval is bound to no commit: neither the request nor the reviewer named one.
     ApprovalUnbound,
+    /// The approval does not show that its change was read, which is not required here.
+    EvidenceMissing {
+        /// What is missing, in a sentence.
+        what: String,
+    },
+    /// The response calls files observed that the runner has not seen read.
+    NotObserved {
+        /// The files.
+        files: Vec<RepoPath>,
+    },
+    /// Only the reviewer says that these validation commands ran.
+    CommandsDeclared {
+        /// The commands.
+        commands: Vec<String>,
+    },
+    /// No approval of this reviewer passes the gate, whatever it says.
+    ApprovalBarred {
+        /// The clause.
+        clause: Clause,
+        /// Why, in a sentence.
+        how: String,
+    },
     /// The response took more turns than its request allows.
     TurnsOverdrawn {
         /// The turns it took.
@@ -143,11 +180,17 @@ impl Alert {
             Self::NothingSuperseded { .. } => "nothing_superseded",
             Self::RunTriggerIgnored { .. } => "run_trigger_ignored",
             Self::HandoffRefIgnored { .. } => "handoff_ref_ignored",
-            Self::FindingUnknown { .. } => "finding_unknown",
+            Self::ResolvedBySilence { .. } => "resolved_by_silence",
+            Self::SeverityKept { .. } => "severity_kept",
+            Self::BlockingKept { .. } => "blocking_kept",
             Self::FindingDeferred { .. } => "finding_deferred",
             Self::OtherCommit { .. } => "other_commit",
             Self::ApprovalStale { .. } => "approval_stale",
             Self::ApprovalUnbound => "approval_unbound",
+            Self::EvidenceMissing { .. } => "evidence_missing",
+            Self::NotObserved { .. } => "not_observed",
+            Self::CommandsDeclared { .. } => "commands_declared",
+            Self::ApprovalBarred { .. } => "approval_barred",
             Self::TurnsOverdrawn { .. } => "turns_overdrawn",
             Self::GateAdvises { .. } => "gate_advises",
         }
@@ -156,7 +199,10 @@ impl Alert {
     /// The thread it is about, if it is about one.
     pub fn thread(&self) -> Option<&FindingId> {
         match self {
-            Self::FindingUnknown { thread } | Self::FindingDeferred { thread, .. } => Some(thread),
+            Self::ResolvedBySilence { thread }
+            | Self::SeverityKept { thread, .. }
+            | Self::BlockingKept { thread }
+            | Self::FindingDeferred { thread, .. } => Some(thread),
             Self::RoundsLimited { .. }
             | Self::NothingSuperseded { .. }
             | Self::RunTriggerIgnored { .. }
@@ -164,6 +210,10 @@ impl Alert {
             | Self::OtherCommit { .. }
             | Self::ApprovalStale { .. }
             | Self::ApprovalUnbound
+            | Self::EvidenceMissing { .. }
+            | Self::NotObserved { .. }
+            | Self::CommandsDeclared { .. }
+            | Self::ApprovalBarred { .. }
             | Self::TurnsOverdrawn { .. }
             | Self::GateAdvises { .. } => None,
         }
@@ -187,9 +237,21 @@ impl std::fmt::Display for Alert {
                 "run_trigger: verify is ignored: settled.toml does not name `{author}` in handoff.verify_agents"
             ),
             Self::HandoffRefIgnored { why } => write!(f, "handoff_ref: {why}"),
-            Self::FindingUnknown { thread } => write!(
+            Self::ResolvedBySilence { thread } => write!(
                 f,
-                "addressed_finding_ids names `{thread}`, which is no finding of this review"
+                "`{thread}` is resolved by silence: the author reported it as addressed, and the response does not name it"
+            ),
+            Self::SeverityKept {
+                thread,
+                severity,
+                stated,
+            } => write!(
+                f,
+                "`{thread}` stays {severity}, not {stated}: a packet can raise a severity, never lower it"
+            ),
+            Self::BlockingKept { thread } => write!(
+                f,
+                "`{thread}` still blocks: a packet can make a finding block, never stop it"
             ),
             Self::FindingDeferred { thread, round, why } => {
                 let why = match why {
@@ -213,6 +275,22 @@ impl std::fmt::Display for Alert {
             Self::ApprovalUnbound => f.write_str(
                 "the approval is bound to no commit and passes no gate: neither the request nor the reviewer named one",
             ),
+            Self::EvidenceMissing { what } => {
+                write!(f, "the approval is without evidence: {what}")
+            }
+            Self::NotObserved { files } => write!(
+                f,
+                "the runner has not seen these files read, so they count as declared: {}",
+                named(files)
+            ),
+            Self::CommandsDeclared { commands } => write!(
+                f,
+                "only the reviewer says that these commands ran: {}",
+                commands.join(", ")
+            ),
+            Self::ApprovalBarred { how, .. } => {
+                write!(f, "no approval of this reviewer passes: {how}")
+            }
             Self::TurnsOverdrawn { declared, allowed } => write!(
                 f,
                 "the response took {declared} turns, the request allows {allowed}: the review goes to a person"
@@ -221,6 +299,22 @@ impl std::fmt::Display for Alert {
                 write!(f, "the quality gate advises against it: {how}")
             }
         }
+    }
+}
+
+/// So many files are named in a sentence.
+const NAMED_MAX: usize = 5;
+
+/// The first few of these files, and how many more.
+pub(crate) fn named(files: &[RepoPath]) -> String {
+    let names: Vec<String> = files
+        .iter()
+        .take(NAMED_MAX)
+        .map(|file| format!("`{file}`"))
+        .collect();
+    match files.len().saturating_sub(NAMED_MAX) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
     }
 }
 

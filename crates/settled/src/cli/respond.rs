@@ -9,6 +9,7 @@ use mailbox::compose::omissions::{Omission, ResponseKind};
 use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::response_file::{LooseResponse, ResponseFile, ThreadAction};
 use message_schema::envelope::{MessageType, Priority, ReviewKind};
+use message_schema::id::RepoPath;
 use message_schema::line::escaped;
 use serde_json::{Map, Value, json};
 use workspace::clock;
@@ -80,6 +81,9 @@ struct ResponseInput {
     /// The commit that was reviewed
     #[arg(long, value_name = "SHA", alias = "validated-head")]
     head: Option<String>,
+    /// A changed file that you have read other than by `settled diff`; may be given again
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    examined: Vec<RepoPath>,
     /// One line on what it is about [default: from the pull request]
     #[arg(long, value_name = "LINE")]
     subject: Option<String>,
@@ -133,7 +137,7 @@ impl ResponseInput {
         match &mut sheet {
             ResponseFile::Loose(loose) => {
                 for (id, action) in &self.action {
-                    loose.actions.insert(
+                    loose.act(
                         id.clone(),
                         ThreadAction {
                             action: action.clone(),
@@ -143,15 +147,22 @@ impl ResponseInput {
                 }
                 let run = |(command, result): &(String, String)| json!({ "command": command, "result": result });
                 loose.commands_run.extend(self.ran.iter().map(run));
+                if !self.examined.is_empty() {
+                    let examined = loose.examined.get_or_insert_default();
+                    examined.declared.extend(self.examined.iter().cloned());
+                }
                 if self.head.is_some() {
                     loose.validated_head.clone_from(&self.head);
                 }
                 add(loose);
             }
-            ResponseFile::Structured(_)
-                if self.action.is_empty() && self.ran.is_empty() && self.head.is_none() => {}
-            ResponseFile::Structured(_) => {
-                let message = "structured output says it all: --action, --ran and --head go with a file of findings";
+            ResponseFile::Structured(_) | ResponseFile::Word
+                if self.action.is_empty()
+                    && self.ran.is_empty()
+                    && self.head.is_none()
+                    && self.examined.is_empty() => {}
+            ResponseFile::Structured(_) | ResponseFile::Word => {
+                let message = "structured output says it all: --action, --ran, --head and --examined go with a file of findings";
                 return Err(Failure::plain(Exit::Usage, message.to_owned()));
             }
         }
@@ -197,7 +208,7 @@ fn respond(
         (
             "resolved_by_silence",
             format!(
-                "{} is resolved: its author reported it and the response does not name it",
+                "{} is resolved by silence: the author reported it as addressed, and the response does not name it",
                 escaped(id)
             ),
         )
@@ -248,6 +259,12 @@ fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
                 | NotAResponse::NotDeferrable(_)
                 | NotAResponse::Field { .. } => failure,
             }
+        }
+        Unwritten::Empty => {
+            let message = "nothing was written: the feedback raises no finding, keeps no thread open and hands none to a person";
+            Failure::plain(Exit::InvalidMessage, message.to_owned())
+                .code(message_schema::Code::FeedbackEmpty.as_str())
+                .next(context.command(&format!("lgtm {}", ask.pr)))
         }
         Unwritten::Other(given) => {
             let (word, command) = match given {

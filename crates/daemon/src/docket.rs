@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use judgement::rejection::Rejection;
 use judgement::{Patience, ReadMessage, Stop, Submission, Tentative, named_recipients};
 use message_schema::Message;
 use message_schema::id::AgentName;
@@ -20,6 +22,8 @@ use workspace::index::LedgerIndex;
 use workspace::known_deliveries::KnownDeliveries;
 use workspace::operator_alerts::Alerts;
 use workspace::untaken_requests::UntakenRequests;
+
+use crate::held::HeldMessages;
 
 /// The most messages that are judged and committed together.
 const BATCH_MAX: usize = 256;
@@ -47,18 +51,11 @@ pub(crate) struct Docket {
     /// Files that got more time, and since when they have not changed.
     waits: HashMap<(String, FileName), (Stamp, u64)>,
     /// Review messages that wait for a packet, or behind one that does.
-    held: HashMap<(String, FileName), Held>,
-    /// The number of messages held so far.
-    held_count: u64,
+    held: HeldMessages,
+    /// A batch ends after so much time.
+    pub(crate) batch_time_max: Duration,
     /// The bytes of messages and packets read for this batch.
     batch_bytes: usize,
-}
-
-/// A review message that later ones of its outbox to the same recipient must not overtake.
-#[derive(Debug)]
-struct Held {
-    place: u64,
-    to: Vec<String>,
 }
 
 /// Decisions to be committed together; drafts and records are in the same order.
@@ -103,8 +100,8 @@ impl Docket {
             alerts,
             users: config.users(),
             waits: HashMap::new(),
-            held: HashMap::new(),
-            held_count: 0,
+            held: HeldMessages::default(),
+            batch_time_max: Duration::MAX,
             batch_bytes: 0,
         }
     }
@@ -126,8 +123,12 @@ impl Docket {
     pub(crate) fn judge_batch(&mut self, view: &View<'_>, moment: Moment) -> Batch {
         let mut batch = Batch::default();
         self.batch_bytes = 0;
+        let began = Instant::now();
         let mut left = BATCH_MAX;
-        while left > 0 && self.batch_bytes < BATCH_BYTES_MAX {
+        while left > 0
+            && self.batch_bytes < BATCH_BYTES_MAX
+            && began.elapsed() < self.batch_time_max
+        {
             match self.judge_portion(&mut batch, left.min(PORTION), view, moment) {
                 0 => break,
                 looked => left -= looked,
@@ -148,26 +149,24 @@ impl Docket {
         let mut taken = self.intake.take(view, moment.spool(), limit);
         if !self.held.is_empty() {
             // A held file came first; the others keep their order.
-            let place = |found: &OutboxFile| {
-                self.held
-                    .get(&key(found))
-                    .map_or(u64::MAX, |held| held.place)
-            };
-            taken.found.sort_by_cached_key(place);
+            taken
+                .found
+                .sort_by_cached_key(|found| self.held.place(&found.agent, &found.file));
         }
         for error in &taken.troubles {
             if !self.alerts.raise_unreadable(error) {
                 tracing::warn!(error = %chain(error), "cannot read a file; will retry");
             }
         }
+        for (agent, file) in &taken.gone {
+            self.forget(agent, file);
+        }
         for found in &taken.found {
             let seq = batch.next_seq(view.next_seq());
             match self.judge(found, view, seq, moment) {
                 Ok(NextStep::Commit(decided)) => {
                     let (draft, record) = *decided;
-                    let key = key(found);
-                    self.waits.remove(&key);
-                    self.held.remove(&key);
+                    self.forget(&found.agent, &found.file);
                     batch.add(draft, record);
                 }
                 Ok(NextStep::LookAgain { at }) => self.intake.give_time(found, at),
@@ -219,8 +218,12 @@ impl Docket {
         let mut packet = None;
         if !is_repeated {
             if self.is_behind(found, &read.message) {
-                self.hold(found, &read.message);
-                let at = moment.mono.saturating_add(Patience::Packet.retry_ms());
+                if !self.hold(found, &read.message) {
+                    return Ok(self.refused_unheld(submission, &read.message, (seq, moment)));
+                }
+                // What it waits for is judged by then, and lets go of it before if it can.
+                let at = self.still_since(found, moment) + Patience::Packet.still_ms();
+                let at = at.max(moment.mono.saturating_add(RETRY_MS));
                 return Ok(NextStep::LookAgain { at });
             }
             packet = packet_of(view, &read, moment)?;
@@ -251,14 +254,37 @@ impl Docket {
         (seq, moment): (u64, Moment),
     ) -> NextStep {
         if let Some(at) = self.not_yet(submission.found, stop.patience, moment) {
-            if let (Patience::Packet, Some(message)) = (stop.patience, message) {
-                self.hold(submission.found, message);
+            if let (Patience::Packet, Some(message)) = (stop.patience, message)
+                && !self.hold(submission.found, message)
+            {
+                return self.refused_unheld(submission, message, (seq, moment));
             }
             return NextStep::LookAgain { at };
         }
+        self.refused(submission, message, *stop.rejection, (seq, moment))
+    }
+
+    /// Refuses a message for which its outbox has no room among the held ones.
+    fn refused_unheld(
+        &mut self,
+        submission: Submission<'_>,
+        message: &Message,
+        at: (u64, Moment),
+    ) -> NextStep {
+        let rejection = Rejection::too_many_waiting(&submission.found.file);
+        self.refused(submission, Some(message), rejection, at)
+    }
+
+    fn refused(
+        &mut self,
+        submission: Submission<'_>,
+        message: Option<&Message>,
+        rejection: Rejection,
+        (seq, moment): (u64, Moment),
+    ) -> NextStep {
         let judge = self.tentative.judge(moment.utc);
         let ids = &mut clock::new_message_id;
-        let refused = judge.refuse(submission.outbox, message, *stop.rejection, ids);
+        let refused = judge.refuse(submission.outbox, message, rejection, ids);
         let at = (seq, moment.utc);
         let (draft, record) = self.tentative.add_refused(submission, message, refused, at);
         NextStep::Commit(Box::new((draft, record)))
@@ -266,31 +292,39 @@ impl Docket {
 
     /// Whether an earlier review message of this outbox to the same recipient still waits. That ends: every wait for a
     /// packet is limited, and a file its writer removes stops waiting.
-    fn is_behind(&mut self, found: &OutboxFile, message: &Message) -> bool {
+    fn is_behind(&self, found: &OutboxFile, message: &Message) -> bool {
         if self.held.is_empty() || !is_review(message) {
             return false;
         }
-        let Self { held, intake, .. } = self;
-        let own = key(found);
-        held.retain(|held, _| *held == own || intake.is_waiting(&held.0, &held.1));
-        let place = held.get(&own).map_or(u64::MAX, |held| held.place);
         let to: Vec<&str> = named_recipients(message).collect();
-        let earlier = held
-            .iter()
-            .filter(|((agent, _), held)| *agent == own.0 && held.place < place);
-        earlier
-            .into_iter()
-            .any(|(_, held)| held.to.iter().any(|one| to.contains(&one.as_str())))
+        self.held.is_behind(&found.agent, &found.file, &to)
     }
 
-    fn hold(&mut self, found: &OutboxFile, message: &Message) {
-        if is_review(message) && !self.held.contains_key(&key(found)) {
-            self.held_count += 1;
-            let held = Held {
-                place: self.held_count,
-                to: named_recipients(message).map(str::to_owned).collect(),
-            };
-            self.held.insert(key(found), held);
+    /// Keeps later messages to the same recipient from overtaking a review message; `false` if its outbox holds too many.
+    fn hold(&mut self, found: &OutboxFile, message: &Message) -> bool {
+        let to: Vec<&str> = named_recipients(message).collect();
+        !is_review(message) || self.held.hold(&found.agent, &found.file, &to)
+    }
+
+    /// Forgets a file that was judged or is gone, and looks at those next that waited behind it.
+    fn forget(&mut self, agent: &str, file: &FileName) {
+        self.waits.remove(&(agent.to_owned(), file.clone()));
+        for freed in self.held.release(agent, file) {
+            self.intake.recall(agent, &freed);
+        }
+    }
+
+    /// Forgets files that left their outboxes unseen, or whose agents left the roll.
+    pub(crate) fn forget_gone(&mut self) {
+        let Self {
+            intake,
+            held,
+            waits,
+            ..
+        } = self;
+        waits.retain(|(agent, file), _| intake.is_waiting(agent, file));
+        for (agent, file) in held.all(|agent, file| !intake.is_waiting(agent, file)) {
+            self.forget(&agent, &file);
         }
     }
 
@@ -300,16 +334,24 @@ impl Docket {
         if u64::try_from(written_ago).is_ok_and(|ago| ago >= patience.still_ms()) {
             return None;
         }
+        let over = self
+            .still_since(found, moment)
+            .saturating_add(patience.still_ms());
+        let retry = moment.mono.saturating_add(patience.retry_ms());
+        (moment.mono < over).then_some(over.min(retry))
+    }
+
+    /// Since when a file that gets more time has not changed, on the monotonic clock. The time runs from the first look,
+    /// also for a message that waits behind another.
+    fn still_since(&mut self, found: &OutboxFile, moment: Moment) -> u64 {
         let (stamp, since) = self
             .waits
-            .entry(key(found))
+            .entry((found.agent.clone(), found.file.clone()))
             .or_insert((found.stamp, moment.mono));
         if *stamp != found.stamp {
             (*stamp, *since) = (found.stamp, moment.mono);
         }
-        let over = since.saturating_add(patience.still_ms());
-        let retry = moment.mono.saturating_add(patience.retry_ms());
-        (moment.mono < over).then_some(over.min(retry))
+        *since
     }
 }
 
@@ -318,10 +360,6 @@ fn on_the_roll<'a>(agents: &'a [AgentName], name: &str) -> Option<&'a AgentName>
         .binary_search_by(|agent| agent.as_str().cmp(name))
         .ok()
         .map(|place| &agents[place])
-}
-
-fn key(found: &OutboxFile) -> (String, FileName) {
-    (found.agent.clone(), found.file.clone())
 }
 
 fn is_review(message: &Message) -> bool {

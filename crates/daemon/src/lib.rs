@@ -3,6 +3,7 @@
 
 mod docket;
 pub mod gc;
+mod held;
 pub mod invocation;
 pub mod logs;
 pub mod mailroom;

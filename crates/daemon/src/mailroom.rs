@@ -12,6 +12,7 @@ mod runs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use message_schema::id::AgentName;
 use review::{EventRecord, Judgement, Record, State};
@@ -156,10 +157,10 @@ impl Mailroom {
             }
             tracing::warn!(error = %chain(&error), "an outbox cannot be listed; it is tried again");
         }
+        self.docket.forget_gone();
         self.check_alert_conditions();
         self.waits.any_orders = true;
-        // An earlier mark stands: newer files put the look for takes off no longer.
-        self.waits.takes.get_or_insert(self.docket.intake.mark());
+        self.expect_takes();
         self.meter.took(TimedTask::Sweep, began);
         Ok(())
     }
@@ -179,6 +180,11 @@ impl Mailroom {
         }
         self.docket.reconfigure(&self.config, agents.into());
         Ok(())
+    }
+
+    /// Ends each batch after so much time of judging; until this is called only the size of a batch is limited.
+    pub fn limit_batch_time(&mut self, limit: Duration) {
+        self.docket.batch_time_max = limit;
     }
 
     /// Notes what the watcher saw of a file.
@@ -216,7 +222,7 @@ impl Mailroom {
         self.delivered(&before, &mut pass);
 
         self.commit(batch, &mut pass)?;
-        if self.is_turn_of_takes() {
+        if self.is_turn_of_takes(moment) {
             self.hear_takes(moment, &mut pass)?;
         }
         if let Some(orders) = self.whose_turn(orders, moment) {

@@ -34,6 +34,10 @@ const IDLE_MS: u64 = 1_000;
 /// How long a full disk is left alone, in milliseconds.
 const RETRY_MS: u64 = 1_000;
 
+/// A batch ends after so much judging: whoever writes meanwhile waits for at most two of them, however long the files of
+/// others take. `serve --once` has nobody who waits.
+const BATCH_TIME: Duration = Duration::from_millis(4);
+
 /// How long `serve --once` waits for files that can be finished or read any moment, in milliseconds: a little longer
 /// than the longest patience with a file whose packet is missing.
 const ONCE_FILES_MS: u64 = 6_000;
@@ -209,6 +213,7 @@ impl<'r> Daemon<'r> {
 
     async fn run(mut self, mut signals: Signals) -> Result<(), DaemonError> {
         self.start_watching();
+        self.mailroom.limit_batch_time(BATCH_TIME);
         self.exporter = self.listen(self.mailroom.config())?;
         self.schedule.set(Duty::Sweep, Some(0));
         loop {

@@ -3,6 +3,7 @@
 use message_schema::REPORT_VERSION;
 use message_schema::envelope::Timestamp;
 use message_schema::id::AgentName;
+use message_schema::limit::HELD_MAX;
 use message_schema::yaml::Node;
 use message_schema::{Code, Level, Malformed, Message, Place, ReadBody, Report, ReportedViolation};
 use review::{Costs, Fault, Refusal, ReviewKey};
@@ -99,6 +100,18 @@ impl Rejection {
                 "write a packet of your own under a name that is free, and name that".to_owned(),
             ),
             ..without_message(Code::WrongOwner, file)
+        };
+        Self::of_file(vec![violation])
+    }
+
+    /// The outbox holds [`HELD_MAX`] messages already that wait for a packet, or behind one that does.
+    pub fn too_many_waiting(file: &FileName) -> Self {
+        let violation = ReportedViolation {
+            message: "too many messages of this outbox wait for a packet".to_owned(),
+            found: Some(format!("{HELD_MAX} that wait already")),
+            expected: Some(format!("at most {HELD_MAX}")),
+            fix: Some("write each packet before the message that names it".to_owned()),
+            ..without_message(Code::TooManyWaiting, file)
         };
         Self::of_file(vec![violation])
     }

@@ -82,6 +82,7 @@ codes! {
     Expired = "expired", Daemon, "The message's `expires_at` has passed.";
     WrongOwner = "wrong_owner", Daemon, "The file, or the packet it names, belongs to another user than `settled.toml` names for the agent.";
     TooManyMessages = "too_many_messages", Daemon, "Too many files have come out of this outbox within an hour; only open reviews go on.";
+    TooManyWaiting = "too_many_waiting", Daemon, "256 messages of this outbox wait for a packet already, or behind one that does.";
     BacklogFull = "backlog_full", Daemon, "Too many reviews of this author are open with this reviewer.";
     RateLimited = "rate_limited", Daemon, "Too many messages of this kind between these two agents within an hour.";
 

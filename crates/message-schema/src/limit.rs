@@ -15,6 +15,10 @@ pub const BODY_CHARS_MAX: usize = 20_000;
 /// The longest subject, in characters.
 pub const SUBJECT_CHARS_MAX: usize = 200;
 
+/// The most messages of one outbox that wait for a packet, or behind one that does. An honest writer has one, for
+/// milliseconds.
+pub const HELD_MAX: usize = 256;
+
 /// Says which numbers a limit admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found} is out of range, expected {min} to {max}")]

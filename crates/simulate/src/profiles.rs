@@ -255,7 +255,7 @@ impl PairProfile {
             PairAction::Crashed => (PairEvent::Crashed, None),
             PairAction::Interrupted => (PairEvent::Interrupted, None),
             PairAction::Output(output) => {
-                let signal = Signal::read(output, &self.setup.words);
+                let signal = Signal::of_turn(self.pair.run(), output, &self.setup.words);
                 (
                     PairEvent::Ended(signal),
                     Some(format!("signal {}", signal.word())),

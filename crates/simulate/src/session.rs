@@ -76,6 +76,12 @@ impl Session {
             RawContent::Bytes(bytes) => (0, None, submit::bytes(bytes)),
             RawContent::Foreign => (1002, Some(1001), submit::bytes(b"")),
             RawContent::Unfit(unfit) => (0, None, Body::Unfit(*unfit)),
+            RawContent::Unheld => {
+                let ids = &mut || self.written.next();
+                let (judgement, facts) = submit::unheld(self.judge(), &raw.outbox, ids);
+                self.apply(judgement);
+                return facts;
+            }
         };
         let found = submit::file(&raw.outbox, owner, body);
         self.submit(&raw.outbox, &found, user)

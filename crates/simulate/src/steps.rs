@@ -57,6 +57,8 @@ pub(super) enum RawContent {
     Unfit(spool::Unfit),
     /// A file that another user owns.
     Foreign,
+    /// A message for which its outbox has no room among those that wait for a packet.
+    Unheld,
 }
 
 /// An action of a pair of commands.
@@ -156,6 +158,7 @@ fn raw(node: &Node, setup: &Setup) -> Parsed<RawFile> {
         (Some(field), None, None) => RawContent::Bytes(text(&field.value)?.as_bytes().to_vec()),
         (None, Some(field), None) => RawContent::Bytes(hex(&field.value)?),
         (None, None, Some(field)) if text(&field.value)?.trim() == "foreign" => RawContent::Foreign,
+        (None, None, Some(field)) if text(&field.value)?.trim() == "unheld" => RawContent::Unheld,
         (None, None, Some(field)) => RawContent::Unfit(unfit(&field.value)?),
         _ => {
             return Err(ParseError::at(
@@ -176,7 +179,7 @@ fn unfit(node: &Node) -> Parsed<spool::Unfit> {
         "hard_link" => spool::Unfit::HardLink,
         "too_large" => spool::Unfit::TooLarge(MESSAGE_BYTES_MAX + 1),
         other => {
-            let expected = "symlink, directory, special, hard_link, foreign or too_large";
+            let expected = "symlink, directory, special, hard_link, foreign, unheld or too_large";
             return Err(ParseError::at(
                 node.place,
                 format!("`{other}`: expected {expected}"),

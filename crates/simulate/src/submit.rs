@@ -1,5 +1,6 @@
 //! Hands a file to the judge without a disk, along the daemon's own path, and lists the resulting facts.
 
+use judgement::rejection::Rejection;
 use judgement::{Ids, Judge, Refused, Stop, Submission};
 use message_schema::Message;
 use message_schema::id::AgentName;
@@ -58,9 +59,7 @@ pub(super) fn submit(
     ids: Ids<'_>,
 ) -> (Judgement, Vec<Fact>) {
     let refuse = |message: Option<&Message>, stop: Stop, ids| {
-        let refused = judge.refuse(submission.outbox, message, *stop.rejection, ids);
-        let facts = refusal_facts(&refused);
-        (Judgement::Refused(refused.record), facts)
+        refused(judge.refuse(submission.outbox, message, *stop.rejection, ids))
     };
     let read = match judgement::read(submission) {
         Ok(read) => read,
@@ -97,6 +96,18 @@ pub(super) fn by_itself(text: &[u8]) -> Vec<Fact> {
         .iter()
         .map(|violation| facts::violation(&violation.reported("message.yaml"), None));
     verdict.into_iter().chain(told).collect()
+}
+
+/// Refuses a message for which its outbox has no room among those that wait.
+pub(super) fn unheld(judge: Judge<'_>, outbox: &AgentName, ids: Ids<'_>) -> (Judgement, Vec<Fact>) {
+    let found = file(outbox, 0, bytes(b""));
+    let rejection = Rejection::too_many_waiting(&found.file);
+    refused(judge.refuse(outbox, None, rejection, ids))
+}
+
+fn refused(refused: Refused) -> (Judgement, Vec<Fact>) {
+    let facts = refusal_facts(&refused);
+    (Judgement::Refused(refused.record), facts)
 }
 
 fn refusal_facts(refused: &Refused) -> Vec<Fact> {

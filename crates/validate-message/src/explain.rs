@@ -57,6 +57,7 @@ pages! {
     Expired = "expired",
     WrongOwner = "wrong_owner",
     TooManyMessages = "too_many_messages",
+    TooManyWaiting = "too_many_waiting",
     BacklogFull = "backlog_full",
     RateLimited = "rate_limited",
     WrongDirection = "wrong_direction",

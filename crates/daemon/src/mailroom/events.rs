@@ -130,14 +130,24 @@ impl Mailroom {
     ) -> Result<Pass, SpoolError> {
         let mut pass = Pass::default();
         self.hear_takes(moment, &mut pass)?;
+        self.end_waits(until, moment, &mut pass)?;
+        Ok(pass)
+    }
+
+    /// The same, where takes were looked for already.
+    pub(super) fn end_waits(
+        &mut self,
+        until: DateTime<Utc>,
+        moment: Moment,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
         let mut batch = Batch::default();
         while self.next_deadline().is_some_and(|at| at <= until)
             && let Some(record) = self.due(moment)
         {
             self.add(&mut batch, record, moment);
         }
-        self.commit(batch, &mut pass)?;
-        Ok(pass)
+        self.commit(batch, pass)
     }
 
     /// The next deadline, by the time of day.

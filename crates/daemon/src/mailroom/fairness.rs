@@ -14,23 +14,38 @@ use workspace::error::chain;
 /// How long, in milliseconds, a file that may still be unfinished holds up an order.
 const ORDER_GRACE_MS: u64 = 1_000;
 
-/// How long a file that may still be unfinished holds up a deadline that has come.
-const DEADLINE_GRACE: TimeDelta = TimeDelta::seconds(5);
+/// How long, in milliseconds, a backlog holds up takes and orders. Outboxes take turns, so only one with
+/// thousands of files is not judged by then.
+const BACKLOG_MS: u64 = 2_000;
+
+/// How long, in milliseconds, a file that may still be unfinished, and then a backlog, each hold up a deadline that has
+/// come: in the outboxes of its review, and no other.
+const DEADLINE_GRACE_MS: u64 = 5_000;
 
 /// What waits for messages to be judged, and for which. A mark is set once the moment for files in
 /// doubt is over: what waits for its turn then is judged first, and nothing that comes later.
 #[derive(Debug)]
 pub(super) struct Fairness {
-    /// The first sweep that was not followed yet by a look which requests have left their inboxes.
-    pub(super) takes: Option<QueueMark>,
+    /// The first sweep that was not followed yet by a look which requests have left their inboxes, and since when that
+    /// look is due, on the monotonic clock.
+    takes: Option<(QueueMark, Option<u64>)>,
     /// Whether orders may lie there that no pass has listed: the watcher saw one, or nobody looked since the last sweep.
     pub(super) any_orders: bool,
     /// Since when orders have been waiting, on the monotonic clock.
     orders_since: Option<u64>,
     /// Orders whose moment is over.
     orders: Option<(QueueMark, Vec<OsString>)>,
-    /// Deadlines whose moment is over: all that came by then.
-    deadlines: Option<(QueueMark, DateTime<Utc>)>,
+    /// The first deadline whose moment is over.
+    deadline: Option<DueDeadline>,
+}
+
+/// A deadline that waits for what lay in the outboxes of its review when its moment was over.
+#[derive(Clone, Copy, Debug)]
+struct DueDeadline {
+    at: DateTime<Utc>,
+    mark: QueueMark,
+    /// When it was marked, on the monotonic clock.
+    since: u64,
 }
 
 impl Default for Fairness {
@@ -40,7 +55,7 @@ impl Default for Fairness {
             any_orders: true,
             orders_since: None,
             orders: None,
-            deadlines: None,
+            deadline: None,
         }
     }
 }
@@ -93,7 +108,10 @@ impl Mailroom {
             .orders
             .take()
             .unwrap_or_else(|| (docket.intake.mark(), found));
-        if docket.intake.has_waiting_since(mark) {
+        let is_late = waits
+            .orders_since
+            .is_none_or(|since| moment.mono >= since + ORDER_GRACE_MS + BACKLOG_MS);
+        if docket.intake.has_waiting_since(mark) && !is_late {
             waits.orders = Some((mark, orders));
             return None;
         }
@@ -108,42 +126,77 @@ impl Mailroom {
             .map(|since| since.saturating_add(ORDER_GRACE_MS))
     }
 
-    /// Whether what the last sweeps found is judged, so that an answer goes before the take of what it
-    /// answers.
-    pub(super) fn is_turn_of_takes(&mut self) -> bool {
-        let intake = &self.docket.intake;
+    /// Has requests that left their inboxes looked for once what the sweep found is judged. An earlier sweep counts:
+    /// newer files do not put that look off.
+    pub(super) fn expect_takes(&mut self) {
         self.waits
             .takes
-            .take_if(|mark| !intake.has_waiting_since(*mark))
-            .is_some()
+            .get_or_insert((self.docket.intake.mark(), None));
     }
 
-    /// Ends the waits whose deadline came before the last sweep, at `swept_at`, if it is their turn.
+    /// Whether what the last sweeps found is judged, so that an answer goes before the take of what it
+    /// answers.
+    pub(super) fn is_turn_of_takes(&mut self, moment: Moment) -> bool {
+        let intake = &self.docket.intake;
+        let is_turn = |(mark, since): &mut (QueueMark, Option<u64>)| {
+            let since = *since.get_or_insert(moment.mono);
+            !intake.has_waiting_since(*mark) || moment.mono >= since + BACKLOG_MS
+        };
+        self.waits.takes.take_if(is_turn).is_some()
+    }
+
+    /// Ends the waits whose deadline came before the last sweep, at `swept_at`, if it is their turn. What lies in other
+    /// outboxes than those of the review holds up none of them.
     pub fn keep_deadlines_in_turn(
         &mut self,
         swept_at: DateTime<Utc>,
         moment: Moment,
     ) -> Result<Pass, SpoolError> {
-        let Some(at) = self.next_deadline().filter(|at| *at <= swept_at) else {
-            self.waits.deadlines = None;
-            return Ok(Pass::default());
-        };
-        let Self { waits, docket, .. } = self;
-        let intake = &docket.intake;
-        if intake.next_wakeup().is_none() {
-            waits.deadlines = None;
+        if self.docket.intake.next_wakeup().is_none() {
+            self.waits.deadline = None;
             return self.keep_deadlines(swept_at, moment);
         }
-        let patient_until = swept_at.min(moment.utc - DEADLINE_GRACE);
-        if waits.deadlines.is_none() && at <= patient_until {
-            waits.deadlines = Some((intake.mark(), patient_until));
+        let mut pass = Pass::default();
+        if self.next_deadline().is_some_and(|at| at <= swept_at) {
+            self.hear_takes(moment, &mut pass)?;
         }
-        match waits
-            .deadlines
-            .take_if(|(mark, _)| !intake.has_waiting_since(*mark))
-        {
-            Some((_, until)) => self.keep_deadlines(until, moment),
-            None => Ok(Pass::default()),
+        while let Some(until) = self.deadline_in_turn(swept_at, moment) {
+            self.end_waits(until, moment, &mut pass)?;
         }
+        Ok(pass)
+    }
+
+    /// The next deadline, if it has come and it is its turn.
+    fn deadline_in_turn(
+        &mut self,
+        swept_at: DateTime<Utc>,
+        moment: Moment,
+    ) -> Option<DateTime<Utc>> {
+        let Self { waits, docket, .. } = self;
+        let next = docket.tentative.state().next_deadline();
+        let Some((at, review)) = next.filter(|(at, _)| *at <= swept_at) else {
+            waits.deadline = None;
+            return None;
+        };
+        let intake = &docket.intake;
+        let parties = [review.author.as_str(), review.reviewer.as_str()];
+        if parties.iter().all(|agent| intake.known(agent) == 0) {
+            return Some(at);
+        }
+        if waits.deadline.is_none_or(|marked| marked.at != at) {
+            let is_over =
+                at <= moment.utc - TimeDelta::milliseconds(DEADLINE_GRACE_MS.cast_signed());
+            waits.deadline = is_over.then(|| DueDeadline {
+                at,
+                mark: intake.mark(),
+                since: moment.mono,
+            });
+        }
+        let is_turn = |due: &mut DueDeadline| {
+            let mut parties = parties.iter();
+            moment.mono >= due.since + DEADLINE_GRACE_MS
+                || !parties.any(|agent| intake.has_waiting_in(agent, due.mark))
+        };
+        waits.deadline.take_if(is_turn).map(|due| due.at)
     }
 }

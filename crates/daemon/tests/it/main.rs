@@ -1,5 +1,6 @@
 //! A mailroom opened and passed by the test, at instants that the test sets.
 
+mod crowd;
 mod full_disk;
 mod gc;
 mod housekeeping;

@@ -19,6 +19,10 @@ const PAUSE_MS: (u64, u64) = (100, 30_000);
 /// From this pause on a file that could not be read is not waited for by whoever wants to come to an end, in milliseconds.
 const HOPELESS_MS: u64 = 800;
 
+/// The most looks of one taking: files that turn out unfinished, or were changed and touched again by the thousand, hold up
+/// nobody's turn for long.
+const LOOKS_MAX: usize = 256;
+
 /// So many files of one outbox are known at a time. The others are found when half of these are gone, so a flood in one
 /// outbox costs neither memory nor the time of the others.
 const WINDOW: usize = 16_384;
@@ -43,6 +47,8 @@ pub struct OutboxFile {
 pub struct Taken {
     /// Files to be judged.
     pub found: Vec<OutboxFile>,
+    /// Files that were given time and are not there any more.
+    pub gone: Vec<(String, FileName)>,
     /// Files and outboxes that could not be read; they are tried again, for an I/O error is nobody's refusal.
     pub troubles: Vec<SpoolError>,
 }
@@ -77,10 +83,22 @@ impl Outbox {
         self.files.len() >= WINDOW
     }
 
+    fn has(&self, mark: QueueMark) -> bool {
+        self.queue.iter().any(|(number, _)| *number <= mark.0)
+    }
+
     /// Says whether there is room to look for the files beyond the window.
     fn wants_more(&self) -> bool {
         self.has_more && self.files.len() <= WINDOW / 2
     }
+}
+
+/// What a look at the next file of an outbox brought.
+enum Next {
+    Found(Box<OutboxFile>),
+    /// It was given time, and is not there any more.
+    Gone(FileName),
+    Nothing,
 }
 
 #[derive(Default)]
@@ -219,8 +237,8 @@ impl Intake {
         }
     }
 
-    /// Takes up to `limit` finished files, one from each outbox in turn, the oldest of each first. What was taken is to
-    /// be committed or given time before the next call.
+    /// Takes up to `limit` finished files, one from each outbox in turn, the oldest of each first; fewer, though more wait,
+    /// after 256 looks. What was taken is to be committed or given time before the next call.
     pub fn take(&mut self, view: &View<'_>, now: Now, limit: usize) -> Taken {
         self.wake(now.mono);
         let mut taken = Taken {
@@ -229,15 +247,18 @@ impl Intake {
         };
         let mut dirs: BTreeMap<String, Dir> = BTreeMap::new();
         let mut round = self.waiting_after_last();
-        while taken.found.len() < limit && !round.is_empty() {
+        let mut looks = 0;
+        while taken.found.len() < limit && looks < LOOKS_MAX && !round.is_empty() {
             round.retain(|agent| {
-                if taken.found.len() >= limit {
+                if taken.found.len() >= limit || looks >= LOOKS_MAX {
                     return true;
                 }
+                looks += 1;
                 self.last.clone_from(agent);
                 match self.take_one(view, agent, &mut dirs, now) {
-                    Ok(Some(found)) => taken.found.push(found),
-                    Ok(None) => {}
+                    Ok(Next::Found(found)) => taken.found.push(*found),
+                    Ok(Next::Gone(file)) => taken.gone.push((agent.clone(), file)),
+                    Ok(Next::Nothing) => {}
                     Err(error) => taken.troubles.push(error),
                 }
                 self.outboxes
@@ -272,6 +293,25 @@ impl Intake {
         }
         self.sleeping
             .insert((until, found.agent.clone(), found.file.clone()));
+    }
+
+    /// Has a file that was given time looked at now, before those that came later.
+    pub fn recall(&mut self, agent: &str, name: &FileName) {
+        let Some(outbox) = self.outboxes.get_mut(agent) else {
+            return;
+        };
+        let Some(file) = outbox.files.get_mut(name) else {
+            return;
+        };
+        if let Some((_, until)) = &mut file.memory.given {
+            *until = 0;
+        }
+        if let Some(wake) = file.wake.take() {
+            self.sleeping
+                .remove(&(wake, agent.to_owned(), name.clone()));
+            self.queued += 1;
+            outbox.queue.push_front((self.queued, name.clone()));
+        }
     }
 
     /// Says when there is something to take: 0 for now, else the time of the next look on the monotonic clock.
@@ -320,9 +360,14 @@ impl Intake {
     /// Says whether a file still waits for its turn that did so at the mark. One that was looked at since and waits
     /// again does not count, so a flood of new files or of hints puts off nothing for ever.
     pub fn has_waiting_since(&self, mark: QueueMark) -> bool {
+        self.outboxes.values().any(|outbox| outbox.has(mark))
+    }
+
+    /// The same of one outbox.
+    pub fn has_waiting_in(&self, agent: &str, mark: QueueMark) -> bool {
         self.outboxes
-            .values()
-            .any(|outbox| outbox.queue.iter().any(|(number, _)| *number <= mark.0))
+            .get(agent)
+            .is_some_and(|outbox| outbox.has(mark))
     }
 
     /// Puts the files whose time has come before those that wait already: they came earlier.
@@ -369,17 +414,18 @@ impl Intake {
         agent: &str,
         dirs: &mut BTreeMap<String, Dir>,
         now: Now,
-    ) -> Result<Option<OutboxFile>, SpoolError> {
+    ) -> Result<Next, SpoolError> {
         let Some(outbox) = self.outboxes.get_mut(agent) else {
-            return Ok(None);
+            return Ok(Next::Nothing);
         };
         let Some((_, name)) = outbox.queue.pop_front() else {
-            return Ok(None);
+            return Ok(Next::Nothing);
         };
         let mut file = outbox.files.remove(&name).unwrap_or_default();
         if view.is_in_hand(agent, &name) {
-            return Ok(None);
+            return Ok(Next::Nothing);
         }
+        let was_given_time = file.memory.given.is_some();
         let looked = open(view, agent, dirs).and_then(|dir| match dir {
             Some(dir) => look::look(view.root, dir, &name, &mut file.memory, self.rules, now),
             None => Ok(Readiness::Gone),
@@ -387,18 +433,19 @@ impl Intake {
         let wait = |file: &mut File, until: u64| file.wake = Some(until);
         let result = match looked {
             Ok(Readiness::Take(stamp, owner, body)) => {
-                return Ok(Some(OutboxFile {
+                return Ok(Next::Found(Box::new(OutboxFile {
                     agent: agent.to_owned(),
                     file: name,
                     stamp,
                     owner,
                     body,
-                }));
+                })));
             }
-            Ok(Readiness::Gone) => return Ok(None),
+            Ok(Readiness::Gone) if was_given_time => return Ok(Next::Gone(name)),
+            Ok(Readiness::Gone) => return Ok(Next::Nothing),
             Ok(Readiness::Wait(until)) => {
                 wait(&mut file, until);
-                Ok(None)
+                Ok(Next::Nothing)
             }
             Err(error) => {
                 let (first, longest) = PAUSE_MS;

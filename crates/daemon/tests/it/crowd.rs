@@ -1,0 +1,114 @@
+//! One agent fills its outbox with messages that wait for packets nobody writes; the others notice nothing.
+
+use std::fs::File;
+use std::time::{Duration, UNIX_EPOCH};
+
+use daemon::mailroom::{Mailroom, Pass};
+
+use crate::room::{Room, at_ms};
+
+/// Within the hour after the tests begin.
+const IN_FUTURE_S: u64 = 1_771_003_000;
+
+/// A workspace with a third agent, from whose outbox so many messages name a packet that is not there.
+fn crowd(count: usize) -> Room {
+    let room = Room::new();
+    std::fs::create_dir_all(room.path("agents/mallory/outbox")).expect("an outbox");
+    for number in 0..count {
+        feedback(&room, number);
+    }
+    room
+}
+
+/// A feedback from the future, so that only two looks tell whether it is finished.
+fn feedback(room: &Room, number: usize) {
+    let path = format!("agents/mallory/outbox/f-{number:04}.yaml");
+    let text = format!(
+        "id: \"f-{number}\"\nfrom: mallory\nto: claude\ntype: review_feedback\npriority: P1\n\
+         created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"86\"\nsubject: \"Findings\"\nbody: |\n  \
+         findings_packet: packets/findings/none-{number}.yaml\n  round: 1\n  blocking_count: 0\n"
+    );
+    std::fs::write(room.path(&path), text).expect("a message");
+    let file = File::options().write(true).open(room.path(&path));
+    file.expect("the message")
+        .set_modified(UNIX_EPOCH + Duration::from_secs(IN_FUTURE_S))
+        .expect("a file's time can be set");
+}
+
+fn open(room: &Room) -> Mailroom {
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    mailroom.sweep().expect("a sweep");
+    mailroom
+}
+
+/// Every pass that has something to look at up to this instant, beginning at another.
+fn passes(mailroom: &mut Mailroom, mut ms: i64, until: i64) -> (Pass, usize) {
+    let (mut sum, mut count) = (Pass::default(), 0);
+    while ms < until {
+        let pass = mailroom.pass(at_ms(ms)).expect("a pass");
+        sum.accepted += pass.accepted;
+        sum.refused += pass.refused;
+        count += 1;
+        let next = mailroom.next_look().and_then(|at| i64::try_from(at).ok());
+        ms = next.map_or(until, |at| at.max(ms));
+    }
+    (sum, count)
+}
+
+#[test]
+fn an_outbox_may_have_256_that_wait_and_all_are_refused_five_seconds_after_they_were_seen() {
+    let room = crowd(300);
+    let mut mailroom = open(&room);
+    let (pass, _) = passes(&mut mailroom, 10_000, 14_900);
+    assert_eq!(pass.refused, 44, "those for which there is no room");
+    let (pass, _) = passes(&mut mailroom, 14_900, 15_400);
+    assert_eq!(pass.refused, 256, "each had its five seconds");
+    assert_eq!(mailroom.unread(), 0);
+}
+
+#[test]
+fn while_a_crowd_waits_only_its_head_is_looked_at() {
+    let room = crowd(200);
+    let mut mailroom = open(&room);
+    passes(&mut mailroom, 10_000, 11_000);
+    let (_, count) = passes(&mut mailroom, 11_000, 12_000);
+    assert!(count <= 21, "one look in 50 ms, found {count} in a second");
+}
+
+#[test]
+fn when_the_head_is_withdrawn_the_next_is_judged_at_once() {
+    let room = crowd(2);
+    let mut mailroom = open(&room);
+    passes(&mut mailroom, 10_000, 11_000);
+    // Its packet comes while it waits behind the other.
+    room.put("packets/findings/none-1.yaml", "findings: []\n");
+    assert_eq!(passes(&mut mailroom, 11_000, 11_500).0.refused, 0);
+    std::fs::remove_file(room.path("agents/mallory/outbox/f-0000.yaml")).expect("the head");
+    let (pass, _) = passes(&mut mailroom, 11_500, 11_700);
+    assert_eq!(pass.refused, 1, "no request of claude's waits for it");
+    assert_eq!(mailroom.unread(), 0);
+}
+
+#[test]
+fn a_deadline_of_others_comes_while_a_crowd_waits() {
+    let room = crowd(200);
+    room.put(
+        "agents/claude/outbox/r-1.yaml",
+        "id: \"r-1\"\nfrom: claude\nto: codex\ntype: review_request\npriority: P1\n\
+         created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"7\"\nsubject: \"Please\"\nbody: |\n  \
+         pr: 7\n  branch: x\n  diff_summary: y\n  max_runtime_s_reviewer: 3\n",
+    );
+    let mut mailroom = open(&room);
+    passes(&mut mailroom, 10_000, 10_500);
+    let [inbox, taken] = ["inbox", "archive"].map(|to| room.path(&format!("agents/codex/{to}")));
+    std::fs::create_dir_all(&taken).expect("a place to keep it");
+    std::fs::rename(inbox.join("r-1.yaml"), taken.join("r-1.yaml")).expect("the request");
+    mailroom.sweep().expect("a sweep");
+    passes(&mut mailroom, 10_500, 10_600);
+    let at = mailroom.next_deadline().expect("its seconds run");
+    let now = at_ms((at - at_ms(0).utc).num_milliseconds());
+    assert!(mailroom.next_look().is_some(), "the crowd still waits");
+    mailroom.sweep().expect("a sweep");
+    let kept = mailroom.keep_deadlines_in_turn(now.utc, now);
+    assert_eq!(kept.expect("a deadline").events, 1);
+}

@@ -207,6 +207,7 @@ pub(super) fn ended_with(setup: &Setup) -> Parsed<Option<Judgement>> {
         kind: MessageType::Review(ReviewKind::Request),
         conversation: None,
         step: Some(step),
+        alerts: Vec::new(),
         warnings: Vec::new(),
         packet: None,
     }))))

@@ -64,8 +64,8 @@ fn now() -> DateTime<Utc> {
 }
 
 fn status(place: &Place<'_>) -> WorkspaceStatus {
-    let mut books = LedgerIndex::default();
-    books.state = place.state.clone();
+    let mut index = LedgerIndex::default();
+    index.state = place.state.clone();
     let verified = Verified {
         records: 0,
         segments: 0,
@@ -74,7 +74,7 @@ fn status(place: &Place<'_>) -> WorkspaceStatus {
         torn: None,
     };
     WorkspaceStatus {
-        books,
+        index,
         folded: Folded {
             verified,
             snapshot: None,

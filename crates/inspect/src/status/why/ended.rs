@@ -52,7 +52,7 @@ impl Look<'_> {
     fn unbound(&self, approval: &Approval) -> Diagnosis {
         let pull = self
             .standing
-            .books
+            .index
             .state()
             .pull(self.key.repo.as_ref(), &self.key.pr);
         let head = pull
@@ -157,7 +157,7 @@ impl Look<'_> {
             order: None,
             event: &event,
         };
-        let state = self.standing.books.state();
+        let state = self.standing.index.state();
         let ids = &mut || MessageId::new("settled-why").expect("an id");
         match on_event(state, &Policy::default(), told, self.now, ids) {
             EventRecord::Happened(_) => None,
@@ -167,7 +167,7 @@ impl Look<'_> {
 
     /// What is missing where the author's next request would be refused whatever it says.
     pub(super) fn nobody_asks(&self, missing: &str) -> Option<Diagnosis> {
-        let state = self.standing.books.state();
+        let state = self.standing.index.state();
         let fault = state.no_request(self.key, self.review)?;
         let missing = format!("{missing}; {}, so no agent can go on", fault.message);
         Some(self.decision(missing, self.ends()))
@@ -203,7 +203,7 @@ impl Look<'_> {
     pub(super) fn closed(&self, why: CloseReason) -> Diagnosis {
         let pull = self
             .standing
-            .books
+            .index
             .state()
             .pull(self.key.repo.as_ref(), &self.key.pr);
         let is_open = pull.is_some_and(review::Pull::is_open);
@@ -244,7 +244,7 @@ impl Look<'_> {
                 && (key.repo.is_none() || self.key.repo.is_none() || key.repo == self.key.repo)
         };
         self.standing
-            .books
+            .index
             .state()
             .reviews()
             .filter(move |(key, _)| is_same(key))

@@ -240,6 +240,13 @@ fn happen(
         }
         Event::Deadline { .. } => unchanged(key, Some(was), now),
         Event::Taken(_) if is_same => Ok(()),
+        // What was seen moves nothing: the phase and every counter stay.
+        Event::Observed { .. } | Event::Ran { .. } => {
+            let is_moved = was.review.phase != now.review.phase;
+            holds(!is_moved, Invariant::RankFalls, || {
+                format!("{event:?} moved")
+            })
+        }
         Event::Taken(_)
         | Event::Turns { .. }
         | Event::Started(_)

@@ -46,6 +46,7 @@ fn review(phase: Phase) -> Review {
         asked: 1,
         given_back: Vec::new(),
         fixes: None,
+        reading: review::ReadingState::default(),
     }
 }
 
@@ -104,6 +105,8 @@ fn approval(commit: Option<&str>) -> Approval {
         stale: false,
         by_rule: false,
         broken: Default::default(),
+        evidence: None,
+        by_person: None,
     }
 }
 

@@ -1,7 +1,9 @@
 //! A record of the ledger as one line of `settled log`.
 
 use message_schema::line::escaped;
-use review::{DeclinedEvent, EventRecord, Happened, Judgement, Notice, Record, RefusedMessage};
+use review::{
+    DeclinedEvent, EventRecord, Happened, Judgement, Notice, Record, RefusedMessage, ToldAlert,
+};
 use serde::Serialize;
 use spool::{Content, Delivery, Entry};
 
@@ -17,11 +19,16 @@ pub struct LogLine {
     file: Option<String>,
     id: Option<String>,
     review: Option<String>,
+    /// The state of that review's run after it, by the stored name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<&'static str>,
     delivered: Vec<String>,
     /// Copies the sender had put into a mailbox itself, and which were taken out again.
     withdrawn: Vec<String>,
     what: String,
     warnings: Vec<String>,
+    /// What the daemon changed, limited or saw.
+    alerts: Vec<ToldAlert>,
 }
 
 impl LogLine {
@@ -41,9 +48,13 @@ impl LogLine {
             file: original.map(|original| original.file.to_string()),
             id: entry.id.clone(),
             review: entry.review.clone(),
+            run: record.steps().first().map(|step| step.phase.run().stored()),
             delivered: places(delivered),
             withdrawn: places(withdrawn),
             what: what(&record),
+            alerts: record.accepted().map_or_else(Vec::new, |accepted| {
+                accepted.alerts.iter().map(ToldAlert::from).collect()
+            }),
             warnings: match record {
                 Record::Judged(Judgement::Accepted(accepted)) => accepted.warnings,
                 Record::Judged(Judgement::Duplicate(_) | Judgement::Refused(_))
@@ -59,10 +70,13 @@ impl LogLine {
             (Some(name), None) | (None, Some(name)) => name.clone(),
             (None, None) => "-".to_owned(),
         };
+        let run = self
+            .run
+            .map_or_else(String::new, |run| format!(", run {run}"));
         let review = self
             .review
             .as_ref()
-            .map_or_else(String::new, |review| format!("  [{review}]"));
+            .map_or_else(String::new, |review| format!("  [{review}{run}]"));
         let mut text = format!(
             "{:>6}  {}  {:<9}  {from}  {}{review}",
             self.seq, self.at, self.verdict, self.what
@@ -71,6 +85,9 @@ impl LogLine {
         text = escaped(&text) + "\n";
         for warning in &self.warnings {
             text += &format!("        warning: {}\n", escaped(warning));
+        }
+        for alert in &self.alerts {
+            text += &format!("        note: {}\n", escaped(&alert.message));
         }
         text
     }
@@ -206,10 +223,12 @@ mod tests {
             file: Some("a\u{202e}\n.yaml".to_owned()),
             id: None,
             review: None,
+            run: None,
             delivered: Vec::new(),
             withdrawn: Vec::new(),
             what: "expired".to_owned(),
             warnings: vec!["\u{1b}[31m\r".to_owned()],
+            alerts: Vec::new(),
         };
         let said = "     1  2026-02-13T10:00:00.000Z  refused    claude/a\\u{202e}\\n.yaml  expired\n        \
                     warning: \\u{1b}[31m\\r\n";

@@ -98,6 +98,7 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
         "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
         "schema" => Some(&["test", "--offline", "--package", "message-schema", "--lib"]),
         "review" => Some(&["test", "--offline", "--package", "review", "--tests"]),
+        "pair" => Some(&["test", "--offline", "--package", "pair", "--tests"]),
         "pairs" => Some(&[
             "test",
             "--offline",
@@ -106,6 +107,15 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
             "--test",
             "it",
             "pair::edges",
+        ]),
+        "gate" => Some(&[
+            "test",
+            "--offline",
+            "--package",
+            "settled-tests",
+            "--test",
+            "it",
+            "gate_check",
         ]),
         "daemon" => Some(&["test", "--offline", "--package", "daemon", "--tests"]),
         "runner" => Some(&["test", "--offline", "--package", "runner", "--lib"]),

@@ -111,7 +111,9 @@ impl Settling {
                         (self.is_posted, self.since) = (true, now.mono);
                         Ok(Settlement::Wait)
                     }
-                    Err(why) => self.fail(mailroom, &why, now).map(Settlement::Done),
+                    Err(why) => self
+                        .fail(mailroom, &why.to_string(), now)
+                        .map(Settlement::Done),
                 }
             }
             AgentAnswer::GivenUp => self
@@ -184,6 +186,6 @@ impl Settling {
             which: Which::of(&self.run.review),
             why: why.to_owned(),
         };
-        mailroom.hear_run(&event, now).map(usize::from)
+        mailroom.record_run(&event, now).map(usize::from)
     }
 }

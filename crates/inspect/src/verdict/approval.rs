@@ -43,6 +43,8 @@ pub enum Reason {
     Unbound,
     /// Another commit was approved.
     OtherCommit,
+    /// One of both commits is abbreviated, and the other begins like it.
+    Abbreviated,
     /// The pull request has had another head since.
     Stale,
     /// The reviewer approves and says that it is not to be merged yet.
@@ -208,14 +210,14 @@ impl ApprovalVerdict {
         })
     }
 
-    /// Lets approvals of another commit hold where `compare` finds its change to be that of the head. What else
-    /// stands against them goes on to.
+    /// Lets approvals of another commit hold where `compare` finds its change to be that of the head, and of an
+    /// abbreviated one where it expands to the head. What else stands against them goes on to.
     pub fn remap<E>(
         &mut self,
         mut compare: impl FnMut(&CommitSha) -> Result<Comparison, E>,
     ) -> Result<(), E> {
         for review in &mut self.reviews {
-            let is_moved = [Reason::OtherCommit, Reason::Stale]
+            let is_moved = [Reason::OtherCommit, Reason::Abbreviated, Reason::Stale]
                 .iter()
                 .any(|why| review.reasons.contains(why));
             if let (true, Some(commit)) = (is_moved, review.approved_commit.clone()) {
@@ -292,19 +294,22 @@ impl CheckedReview {
 
     fn take(&mut self, found: Comparison, from: &CommitSha, to: &str) {
         let (from, to) = (from.to_string(), to.to_owned());
+        if !matches!(found, Comparison::Void { .. }) {
+            self.reasons.remove(&Reason::OtherCommit);
+            self.reasons.remove(&Reason::Abbreviated);
+            self.reasons.remove(&Reason::Stale);
+        }
+        let same = |patch_id| Remap {
+            remapped: true,
+            from: from.clone(),
+            to: to.clone(),
+            patch_id,
+            why: None,
+            fetch: None,
+        };
         self.remap = Some(match found {
-            Comparison::Same { patch_id } => {
-                self.reasons.remove(&Reason::OtherCommit);
-                self.reasons.remove(&Reason::Stale);
-                Remap {
-                    remapped: true,
-                    from,
-                    to,
-                    patch_id: Some(patch_id),
-                    why: None,
-                    fetch: None,
-                }
-            }
+            Comparison::Itself => same(None),
+            Comparison::Same { patch_id } => same(Some(patch_id)),
             Comparison::Void { why, fetch } => Remap {
                 remapped: false,
                 from,
@@ -334,6 +339,9 @@ impl CheckedReview {
                 Reason::GateBroken => format!("approved against the gate, advisory only ({end})"),
                 Reason::Unbound => "approved without naming a commit".to_owned(),
                 Reason::OtherCommit => format!("approved {commit}, which is not {head}"),
+                Reason::Abbreviated => format!(
+                    "approved {commit}, asked about {head}: an abbreviated commit passes only where --repo-dir and --base expand it"
+                ),
                 Reason::Stale => {
                     format!("the approval of {commit} is stale: the pull request has had another head since")
                 }
@@ -353,6 +361,9 @@ impl CheckedReview {
                 ));
             }
             Some(Remap { why: Some(why), .. }) => said.push(why.clone()),
+            Some(Remap { remapped: true, .. }) => {
+                said.push(format!("approved {commit}, which is {head}"))
+            }
             Some(_) => {}
             None if self.passes => said.push(format!("approved {commit}")),
             None => {}
@@ -370,6 +381,13 @@ fn against(approval: &Approval, asked: &ApprovalQuestion) -> impl Iterator<Item 
         (
             commit.is_some_and(|commit| !commit.same_commit(&asked.head)),
             Reason::OtherCommit,
+        ),
+        (
+            commit.is_some_and(|commit| {
+                let are_whole = commit.is_whole() && asked.head.is_whole();
+                !are_whole && commit.same_commit(&asked.head)
+            }),
+            Reason::Abbreviated,
         ),
         (approval.stale, Reason::Stale),
         (

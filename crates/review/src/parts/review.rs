@@ -136,16 +136,9 @@ impl Review {
         }
     }
 
-    /// The running generation as a run. Opening passes init and working within one record.
+    /// The running generation as a run.
     pub fn run(&self) -> RunState {
-        match &self.phase {
-            Phase::Awaiting { .. } | Phase::Fixing { .. } | Phase::Addressed { .. } => {
-                RunState::Working
-            }
-            Phase::Reviewing(_) => RunState::Reviewing,
-            Phase::Approved(_) => RunState::Complete,
-            Phase::Escalated(_) | Phase::Closed(_) => RunState::Failed,
-        }
+        self.phase.run()
     }
 
     /// Why the run failed, if it did.

@@ -9,7 +9,9 @@ use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, RepoPath};
 use message_schema::limit::{RuntimeBudget, TurnBudget};
 use serde::{Deserialize, Serialize};
 
+use crate::words::alert::Alert;
 use crate::words::key::ReviewKey;
+use crate::words::pair::state::RunState;
 use crate::words::refusal::Clause;
 
 /// Responses that may be refused for what they say, per round.
@@ -82,6 +84,9 @@ pub struct Invocation {
     /// The heads that events told after the round's head was named, the newest last.
     #[serde(skip_serializing_if = "Heads::is_empty", default)]
     pub newer_heads: Heads,
+    /// What the daemon changed or limited about the request.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub alerts: Vec<Alert>,
     /// Commands the request wants recorded as passing.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub validation_commands: Vec<String>,
@@ -324,6 +329,18 @@ pub enum Side {
 }
 
 impl Phase {
+    /// The running generation as a run, which passes init and working within the record that opens it.
+    pub fn run(&self) -> RunState {
+        match self {
+            Self::Awaiting { .. } | Self::Fixing { .. } | Self::Addressed { .. } => {
+                RunState::Working
+            }
+            Self::Reviewing(_) => RunState::Reviewing,
+            Self::Approved(_) => RunState::Complete,
+            Self::Escalated(_) | Self::Closed(_) => RunState::Failed,
+        }
+    }
+
     /// The word for the phase on the screen and in JSON.
     pub fn word(&self) -> &'static str {
         match self {

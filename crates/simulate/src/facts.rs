@@ -350,6 +350,7 @@ pub(super) fn thread(id: &str, thread: &Thread) -> String {
         ..
     } = thread;
     let flags = [
+        (thread.is_resolved_by_silence(), " resolved_by=silence"),
         (thread.was_reopened(), " reopened"),
         (thread.was_resolved_by_person(), " by_person"),
         (thread.is_queued(), " queued"),

@@ -1,11 +1,11 @@
 //! Whether the reviews of a pull request approve a commit, and every reason why one does not. Knows the state and
 //! nothing of where it came from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use message_schema::Code;
-use message_schema::id::{AgentName, CommitSha, PrNumber, Repo};
+use message_schema::id::{AgentName, CommitSha, FindingId, PrNumber, Repo};
 use message_schema::line::escaped;
 use review::{Approval, CloseReason, Phase, Review, ReviewKey, State};
 use serde::Serialize;
@@ -90,6 +90,9 @@ pub struct CheckedReview {
     /// When it was approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_at: Option<DateTime<Utc>>,
+    /// What resolved the findings that no response resolved in words: under `silence` their ids.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub resolved_by: BTreeMap<&'static str, Vec<FindingId>>,
     /// What was found when the changes of both commits were compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remap: Option<Remap>,
@@ -282,6 +285,7 @@ impl CheckedReview {
             summary: String::new(),
             approved_commit: approval.and_then(|approval| approval.commit.clone()),
             approved_at: approval.map(|approval| approval.at),
+            resolved_by: by_silence(review),
             remap: None,
             told: SentenceParts {
                 head: asked.head.to_string(),
@@ -368,6 +372,10 @@ impl CheckedReview {
             None if self.passes => said.push(format!("approved {commit}")),
             None => {}
         }
+        said.extend(self.resolved_by.iter().map(|(by, ids)| {
+            let ids: Vec<&str> = ids.iter().map(FindingId::as_str).collect();
+            format!("resolved by {by}: {}", escaped(&ids.join(", ")))
+        }));
         self.summary = said.join("; ");
     }
 }
@@ -397,6 +405,17 @@ fn against(approval: &Approval, asked: &ApprovalQuestion) -> impl Iterator<Item 
     ]
     .into_iter()
     .filter_map(|(is_so, reason)| is_so.then_some(reason))
+}
+
+fn by_silence(review: &Review) -> BTreeMap<&'static str, Vec<FindingId>> {
+    let resolved = review.threads.iter();
+    let ids: Vec<FindingId> = resolved
+        .filter(|(_, thread)| thread.is_resolved_by_silence())
+        .map(|(id, _)| id.clone())
+        .collect();
+    (!ids.is_empty())
+        .then(|| BTreeMap::from([("silence", ids)]))
+        .unwrap_or_default()
 }
 
 fn closed(reason: CloseReason) -> &'static str {

@@ -108,7 +108,12 @@ pub(super) fn decide(
             alerts.extend(context.approval_alert(key, &approval));
             Phase::Approved(approval)
         }
-        phase => {
+        phase @ (Phase::Awaiting { .. }
+        | Phase::Reviewing(_)
+        | Phase::Fixing { .. }
+        | Phase::Addressed { .. }
+        | Phase::Escalated(_)
+        | Phase::Closed(_)) => {
             alerts.extend(other.map(|other| other.alert()));
             phase
         }

@@ -269,6 +269,7 @@ fn file(agent: &AgentName, checked: &CheckedMessage) -> OutboxFile {
             digest: Digest::of(&bytes),
             bytes,
         },
+        may_grow: false,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod agents;
 mod agree;
+mod alerts;
 mod backlog;
 mod briefs;
 mod ci;

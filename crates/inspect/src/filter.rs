@@ -6,7 +6,7 @@ use review::{Event, Judgement, Record, Which};
 use spool::{Content, Entry, Mailbox};
 
 /// Every verdict a record may have, as the ledger files it.
-pub const VERDICTS: [&str; 11] = [
+pub const VERDICTS: [&str; 13] = [
     "accepted",
     "refused",
     "duplicate",
@@ -18,6 +18,8 @@ pub const VERDICTS: [&str; 11] = [
     "failed",
     "pull",
     "decided",
+    "pair",
+    "ledger_accepted",
 ];
 
 /// What is asked for; what is not said lets everything through.
@@ -134,4 +136,68 @@ pub fn reports(entry: &Entry) -> impl Iterator<Item = Report> {
             (Mailbox::DeadLetter(_), Content::Original | Content::Withdrawn(_))
             | (Mailbox::Inbox(_) | Mailbox::Packets(_) | Mailbox::PullRequest(_), _) => None,
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+
+    /// A record of pull request 86 that was taken by codex, or one of no review.
+    fn entry(kind: &str, delivered_to: &str, decision: &str) -> (Entry, Record) {
+        let line = format!(
+            r#"{{"v":1,"seq":1,"at":"2026-02-13T10:00:00.000Z","prev":"{DIGEST}","batch":1,"kind":"{kind}","review":null,"id":null,"original":null,"deliveries":[{{"mailbox":"{delivered_to}/inbox","file":"a.yaml","content":{{"text":"x"}}}}],"decision":{decision}}}"#
+        );
+        let entry = Entry::from_line(line.as_bytes()).expect("a line of the ledger");
+        let record = serde_json::from_str(entry.decision.get()).expect("a record");
+        (entry, record)
+    }
+
+    fn taken() -> (Entry, Record) {
+        entry(
+            "taken",
+            "claude",
+            r#"{"happened":{"event":{"taken":{"pr":"086"}}}}"#,
+        )
+    }
+
+    #[test]
+    fn a_record_is_let_through_by_everything_that_is_asked_and_by_nothing_else() {
+        let (entry, record) = taken();
+        let filter = |pr: Option<&str>, of: Option<&str>, verdict: Option<&str>| RecordFilter {
+            pr: pr.map(|pr| pr.parse().expect("a number")),
+            of: of.map(|of| of.parse().expect("a name")),
+            verdict: verdict.map(str::to_owned),
+        };
+        for (pr, of, verdict) in [
+            (None, None, None),
+            (Some("86"), None, None),
+            (Some("0086"), Some("claude"), Some("taken")),
+        ] {
+            let filter = filter(pr, of, verdict);
+            assert!(filter.lets(&entry, &record), "{filter:?}");
+            assert_eq!(filter.is_open(), pr.is_none());
+        }
+        for (pr, of, verdict) in [
+            (Some("87"), Some("claude"), Some("taken")),
+            (Some("86"), Some("codex"), Some("taken")),
+            (Some("86"), Some("claude"), Some("pull")),
+        ] {
+            let filter = filter(pr, of, verdict);
+            assert!(!filter.lets(&entry, &record), "{filter:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_of_no_pull_request_is_shown_by_its_verdict_alone() {
+        let accepted = r#"{"happened":{"event":{"ledger_accepted":{"by":"ann","reason":"restored","head":"x"}}}}"#;
+        let (entry, record) = entry("ledger_accepted", "claude", accepted);
+        let of_pr = RecordFilter {
+            pr: Some("86".parse().expect("a number")),
+            ..RecordFilter::default()
+        };
+        assert!(!of_pr.lets(&entry, &record));
+        assert!(VERDICTS.contains(&record.word()));
+    }
 }

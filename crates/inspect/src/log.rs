@@ -1,7 +1,9 @@
 //! A record of the ledger as one line of `settled log`.
 
 use message_schema::line::escaped;
-use review::{DeclinedEvent, EventRecord, Happened, Judgement, Notice, Record, RefusedMessage};
+use review::{
+    DeclinedEvent, EventRecord, Happened, Judgement, Notice, Record, RefusedMessage, ToldAlert,
+};
 use serde::Serialize;
 use spool::{Content, Delivery, Entry};
 
@@ -22,6 +24,8 @@ pub struct LogLine {
     withdrawn: Vec<String>,
     what: String,
     warnings: Vec<String>,
+    /// What the daemon changed, limited or saw.
+    alerts: Vec<ToldAlert>,
 }
 
 impl LogLine {
@@ -44,6 +48,9 @@ impl LogLine {
             delivered: places(delivered),
             withdrawn: places(withdrawn),
             what: what(&record),
+            alerts: record.accepted().map_or_else(Vec::new, |accepted| {
+                accepted.alerts.iter().map(ToldAlert::from).collect()
+            }),
             warnings: match record {
                 Record::Judged(Judgement::Accepted(accepted)) => accepted.warnings,
                 Record::Judged(Judgement::Duplicate(_) | Judgement::Refused(_))
@@ -71,6 +78,9 @@ impl LogLine {
         text = escaped(&text) + "\n";
         for warning in &self.warnings {
             text += &format!("        warning: {}\n", escaped(warning));
+        }
+        for alert in &self.alerts {
+            text += &format!("        note: {}\n", escaped(&alert.message));
         }
         text
     }
@@ -210,6 +220,7 @@ mod tests {
             withdrawn: Vec::new(),
             what: "expired".to_owned(),
             warnings: vec!["\u{1b}[31m\r".to_owned()],
+            alerts: Vec::new(),
         };
         let said = "     1  2026-02-13T10:00:00.000Z  refused    claude/a\\u{202e}\\n.yaml  expired\n        \
                     warning: \\u{1b}[31m\\r\n";

@@ -9,6 +9,7 @@ use spool::{
     Away, Body, Content, Delivery, Digest, EntryDraft, FileName, Mailbox, Original, OutboxFile,
 };
 
+use crate::alerts_file;
 use crate::judge::{Refused, Submission, named_recipients};
 use crate::notice_files::{NoticeFiles, Occasion};
 use crate::notices;
@@ -72,7 +73,7 @@ impl<'a> Drafting<'a> {
             Decision::Accept(accepted) => (accepted.to.as_slice(), text(found)),
             Decision::Duplicate(_) => (&[][..], None),
         };
-        let deliveries = to.iter().map(|to| {
+        let letters = to.iter().map(|to| {
             let mailbox = Mailbox::Inbox(to.to_string());
             let file = self.choose(NameScope::Mailbox(&mailbox), &found.file);
             Delivery {
@@ -81,7 +82,10 @@ impl<'a> Drafting<'a> {
                 content: Content::Original,
             }
         });
-        let deliveries = deliveries.collect();
+        let mut deliveries: Vec<Delivery> = letters.collect();
+        if let Decision::Accept(accepted) = decision {
+            deliveries.extend(alerts_file::of(accepted, self.seq, self.names));
+        }
         let sent = self.choose(NameScope::Sent(outbox.as_str()), &found.file);
         EntryFiles {
             id: message.id().map(String::from),

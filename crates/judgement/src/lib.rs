@@ -7,6 +7,7 @@
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod alerts_file;
 pub mod brief;
 mod draft;
 mod judge;

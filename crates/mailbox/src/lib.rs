@@ -1,6 +1,7 @@
 //! What an agent may do with its own mail: read it, take it, answer it, wait for more, and have its
 //! own program told. Never takes the lock and never decides anything.
 
+pub mod alerts;
 pub mod answers;
 pub mod compose;
 pub mod hooks;

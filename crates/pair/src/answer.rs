@@ -1,14 +1,17 @@
 //! What a run came to: a word, by its last line, by the message its agent wrote or by structured output; or a crash. No
 //! word approves a review by itself: an approval is sent as a message for it, and the gate judges that.
 
-use daemon::invocation::answer;
-use mailbox::compose::ask;
+use daemon::invocation::answer::{self, NotPosted};
+use mailbox::compose::ask::Ask;
+use mailbox::compose::omissions::ResponseKind;
+use mailbox::compose::response_file::ResponseFile;
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::MessageId;
-use review::Signal;
+use review::{ReviewKey, Signal, SignalWords};
 use runner::folder::{ExitReason, RunEnd};
 use spool::{Since, Tail};
 use workspace::clock;
+use workspace::index::LedgerIndex;
 
 use super::mail::{self, Sent};
 use super::turn::{Given, run_name};
@@ -35,10 +38,7 @@ pub(super) fn read(
     given: &Given,
     ran: &FinishedRun,
 ) -> Result<Word, PairError> {
-    let written = ran
-        .messages
-        .iter()
-        .find_map(|sent| by_message(driver, role, sent));
+    let written = written(driver, role, ran)?;
     let said = match ended_well(ran) {
         Ok(said) => said,
         // What it wrote counts, whatever became of it afterwards.
@@ -46,20 +46,54 @@ pub(super) fn read(
     };
     note(driver, role, "")?;
     let words = &driver.setup.words;
+    let of_turn = Signal::of_turn(driver.standing.pair.run(), &said.text, words);
     let signal = match role {
-        Role::Author => Signal::read(&said.text, words),
+        Role::Author => of_turn,
         Role::Reviewer => match answer::read(said, words) {
             answer::AgentAnswer::GivenUp => Signal::Fail,
             answer::AgentAnswer::Response(verdict, sheet) if written.is_none() => {
                 return respond(driver, given, (verdict, &sheet)).map(Word::Signal);
             }
+            answer::AgentAnswer::Nothing(_) if of_turn == Signal::NearMiss => of_turn,
             answer::AgentAnswer::Response(..) | answer::AgentAnswer::Nothing(_) => Signal::None,
         },
     };
-    Ok(Word::Signal(match (signal, written) {
-        (Signal::None, Some(written)) => written,
-        (signal, _) => signal,
-    }))
+    match (signal, written) {
+        (Signal::None | Signal::NearMiss, Some(written)) => Ok(Word::Signal(written)),
+        (Signal::NearMiss, None) => {
+            note(driver, role, &near_miss(role, words))?;
+            Ok(Word::Signal(signal))
+        }
+        (_, _) => Ok(Word::Signal(signal)),
+    }
+}
+
+/// What its messages say in place of a last line.
+fn written(
+    driver: &Driver<'_>,
+    role: Role,
+    ran: &FinishedRun,
+) -> Result<Option<Signal>, PairError> {
+    if ran.messages.is_empty() {
+        return Ok(None);
+    }
+    let (index, _) = LedgerIndex::read(&driver.root)?;
+    let pair = index.state().pair(&driver.id);
+    let is_own = |key: &ReviewKey| pair.is_some_and(|pair| pair.is_own(key));
+    let mut messages = ran.messages.iter();
+    Ok(messages.find_map(|sent| by_message(role, sent, is_own)))
+}
+
+/// What is said of a last line that is nearly a word; not the line itself, which an agent wrote.
+fn near_miss(role: Role, words: &SignalWords) -> String {
+    let SignalWords { done, pass, fail } = words;
+    let ready = match role {
+        Role::Author => done,
+        Role::Reviewer => pass,
+    };
+    format!(
+        "Your last line was nearly `{ready}` or `{fail}`. Only a line that is exactly one of them counts, so you are run once more.\n"
+    )
 }
 
 /// Says to one side what became of its last answer, in the place of what was said of an earlier one.
@@ -87,13 +121,9 @@ fn ended_well(ran: &FinishedRun) -> Result<&runner::stream::AgentOutput, String>
 }
 
 /// What a message says in place of a last line: an author that asks for a review is ready, a reviewer that approves
-/// passes. What a reviewer has to say of the work of others says nothing of this one.
-fn by_message(driver: &Driver<'_>, role: Role, sent: &Sent) -> Option<Signal> {
-    let is_theirs = sent
-        .review
-        .as_ref()
-        .is_some_and(|key| key.author == driver.setup.author.agent);
-    if role == Role::Reviewer && !is_theirs {
+/// passes. What a reviewer has to say of a review that is not the pair's says nothing of this one.
+fn by_message(role: Role, sent: &Sent, is_own: impl Fn(&ReviewKey) -> bool) -> Option<Signal> {
+    if role == Role::Reviewer && !sent.review.as_ref().is_some_and(is_own) {
         return None;
     }
     match (role, sent.kind) {
@@ -111,27 +141,16 @@ fn by_message(driver: &Driver<'_>, role: Role, sent: &Sent) -> Option<Signal> {
 fn respond(
     driver: &Driver<'_>,
     given: &Given,
-    (verdict, sheet): (
-        mailbox::compose::omissions::ResponseKind,
-        &mailbox::compose::response_file::ResponseFile,
-    ),
+    (verdict, sheet): (ResponseKind, &ResponseFile),
 ) -> Result<Signal, PairError> {
-    use mailbox::compose::omissions::ResponseKind;
     let me = &driver.member(Role::Reviewer).agent;
-    let ours = |ask: &ask::Ask| ask.author == driver.setup.author.agent;
-    let asks = ask::open(&driver.root, me, clock::now());
-    let failed = |what: &str, why: String| PairError::Io {
-        what: what.to_owned(),
-        source: std::io::Error::other(why),
-    };
-    let asks = asks.map_err(|error| failed("what is asked of the reviewer", error.to_string()))?;
+    let (asks, _) = driver.asks(Role::Reviewer)?;
     let signal = match verdict {
         ResponseKind::Lgtm => Signal::Pass,
         ResponseKind::Feedback => Signal::None,
     };
     let write = |text: &str| note(driver, Role::Reviewer, text);
-    let asks: Vec<_> = asks.into_iter().filter(ours).collect();
-    let shown = |ask: &&ask::Ask| {
+    let shown = |ask: &&Ask| {
         given
             .asked
             .as_ref()
@@ -151,7 +170,10 @@ fn respond(
     let posted = answer::post(&driver.root, request, &id, (verdict, sheet), clock::now());
     if let Err(why) = posted {
         write(&format!("Your last answer was not sent: {why}.\n"))?;
-        return Ok(Signal::None);
+        return Ok(match (why, verdict) {
+            (NotPosted::Incomplete(_), ResponseKind::Lgtm) => Signal::Unsent,
+            (NotPosted::Incomplete(_) | NotPosted::Other(_), _) => Signal::None,
+        });
     }
     mail::judged(&driver.root, me)?;
     let accepted = mail::accepted(&mut tail, me)?;

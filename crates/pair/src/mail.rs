@@ -1,10 +1,11 @@
 //! The mail of a pair's agents: judged before and after each run, drained before it, and what was accepted meanwhile.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use daemon::submit_order;
-use mailbox::mailboxes::{AgentMailboxes, MailboxPlace, MoveError};
+use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace, MoveError};
 use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, MessageId};
 use review::ReviewKey;
@@ -43,18 +44,30 @@ pub(super) struct Sent {
 
 /// Takes what lies in an agent's inbox, and puts a copy of each into the folder of the turn, under a name of ours: its
 /// own is its sender's. The copy comes first, so that a kill leaves no message taken and not handed over. What cannot be
-/// read stays where it is.
-pub(super) fn drain(root: &Path, agent: &AgentName, into: &Path) -> Result<usize, PairError> {
+/// read stays where it is, and so do the requests of reviews that the pair does not answer for: their time would run.
+pub(super) fn drain(
+    root: &Path,
+    agent: &AgentName,
+    into: &Path,
+    others: &BTreeSet<MessageId>,
+) -> Result<usize, PairError> {
     let failed = |source| PairError::Io {
         what: format!("the mail of {agent}"),
         source,
     };
     let bag = AgentMailboxes::new(root, agent);
     let (letters, _) = bag
-        .some_letters(MailboxPlace::Inbox, DRAINED_MAX)
+        .some_letters(MailboxPlace::Inbox, DRAINED_MAX + others.len())
         .map_err(failed)?;
+    let is_others = |letter: &MailboxEntry| {
+        let id = letter.id.as_deref();
+        id.is_some_and(|id| others.iter().any(|other| other.as_str() == id))
+    };
     let mut taken = 0;
-    for letter in letters.into_iter().filter(|letter| !letter.text.is_empty()) {
+    for letter in letters
+        .into_iter()
+        .filter(|letter| !letter.text.is_empty() && !is_others(letter))
+    {
         let there: Vec<String> = std::fs::read_dir(into)
             .map_err(failed)?
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())

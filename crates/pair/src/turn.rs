@@ -1,6 +1,6 @@
 //! One run of a pair's command: what it is given, its keeper, and its end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use mailbox::compose::ask;
-use message_schema::id::{AgentName, MessageId};
+use mailbox::compose::ask::{self, Ask};
+use message_schema::id::MessageId;
 use message_schema::render_document;
 use review::{PairMember, PairStep, ReviewKey, TRANSCRIPT_MAX, Transcript};
 use runner::folder::{ExitReason, Folder, Launch, RunEnd};
@@ -18,6 +18,7 @@ use runner::stream::{AgentOutput, OutputFormat};
 use runner::{prompt, tree};
 use spool::{Since, Tail};
 use workspace::clock;
+use workspace::index::LedgerIndex;
 
 use super::answer::{self, FinishedRun, Word};
 use super::{Driver, PairError, Progress, Role, mail, places};
@@ -127,9 +128,11 @@ impl Driver<'_> {
         };
         let iteration = self.standing.pair.iteration();
         let mail = self.places.mail(iteration, role).map_err(failed)?;
-        mail::drain(&self.root, &member.agent, &mail)?;
+        let (own, others) = self.asks(role)?;
+        mail::drain(&self.root, &member.agent, &mail, &others)?;
         let folder = self.places.new_run(start).map_err(failed)?;
-        let asked = self.give(role, member, &folder, &mail).map_err(failed)?;
+        let given = self.give(role, member, &folder, &mail, own.into_iter().next());
+        let asked = given.map_err(failed)?;
         Ok(Given {
             start,
             folder,
@@ -144,14 +147,17 @@ impl Driver<'_> {
         member: &PairMember,
         folder: &Folder,
         mail: &Path,
+        ask: Option<Ask>,
     ) -> io::Result<Option<(ReviewKey, MessageId)>> {
         for path in [self.places.said(role.other()), self.places.note(role)] {
             if !path.exists() {
                 places::write(&path, "")?;
             }
         }
-        let (brief, asked) = self.brief(role, &member.agent);
-        Folder::write(&folder.brief(), &brief)?;
+        let brief = ask.as_ref().map(|ask| render_document(&ask.whole));
+        let brief = brief.as_deref().unwrap_or(NO_BRIEF);
+        let asked = ask.as_ref().map(|ask| (ask.key(), ask.request.clone()));
+        Folder::write(&folder.brief(), brief)?;
         let words = &self.setup.words;
         let seconds = self.seconds();
         let other = match (role, &self.setup.reviewer) {
@@ -192,21 +198,20 @@ impl Driver<'_> {
         Ok(asked)
     }
 
-    /// What this round asks of a reviewer of whom something is asked, and by which request.
-    fn brief(&self, role: Role, me: &AgentName) -> (String, Option<(ReviewKey, MessageId)>) {
-        let asks = match role {
-            Role::Author => Vec::new(),
-            // Without a brief it may still look itself.
-            Role::Reviewer => ask::open(&self.root, me, clock::now()).unwrap_or_default(),
-        };
-        let ask = asks
+    /// What is asked of whoever has the turn: by the pair's own reviews, and the requests of all others.
+    pub(super) fn asks(&self, role: Role) -> Result<(Vec<Ask>, BTreeSet<MessageId>), PairError> {
+        let me = &self.member(role).agent;
+        let asks = ask::open(&self.root, me, clock::now()).map_err(|error| PairError::Io {
+            what: format!("what is asked of {me}"),
+            source: io::Error::other(error.to_string()),
+        })?;
+        let (index, _) = LedgerIndex::read(&self.root)?;
+        let pair = index.state().pair(&self.id);
+        let (own, others): (Vec<Ask>, Vec<Ask>) = asks
             .into_iter()
-            .find(|ask| ask.author == self.setup.author.agent);
-        let shown = ask.map(|ask| {
-            let text = render_document(&ask.whole);
-            (text, Some((ask.key(), ask.request)))
-        });
-        shown.unwrap_or_else(|| (NO_BRIEF.to_owned(), None))
+            .partition(|ask| pair.is_some_and(|pair| pair.is_own(&ask.key())));
+        let others = others.into_iter().map(|ask| ask.request);
+        Ok((own, others.collect()))
     }
 
     /// The seconds the next run has, at least one.

@@ -25,7 +25,7 @@ pub struct PairLine {
     /// The how manieth run of a command it is, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<u16>,
-    /// `done`, `pass`, `fail` or `none`.
+    /// `done`, `pass`, `fail`, `near_miss`, `unsent` or `none`.
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,6 +181,8 @@ pub fn said(told: RecordedStep<'_>) -> Option<String> {
         PairStep::Ended { signal, run } => {
             let signal = match signal {
                 Signal::None => "no signal".to_owned(),
+                Signal::NearMiss => "nearly a signal".to_owned(),
+                Signal::Unsent => "pass, and its approval was not sent".to_owned(),
                 Signal::Done | Signal::Pass | Signal::Fail => signal.word().to_owned(),
             };
             let sent = match run.messages.as_slice() {
@@ -222,7 +224,7 @@ impl Last<'_> {
     pub fn next(&self) -> Option<String> {
         match self.standing.pair.failure()? {
             PairFailure::Interrupted => Some(format!("pair --resume {}", self.id)),
-            PairFailure::WithAPerson => Some("problems".to_owned()),
+            PairFailure::WithAPerson | PairFailure::Unanswered => Some("problems".to_owned()),
             PairFailure::NotStarted
             | PairFailure::GaveUp
             | PairFailure::Crashed
@@ -255,6 +257,7 @@ fn reason(failure: PairFailure) -> &'static str {
         PairFailure::Interrupted => "it was interrupted, and can go on",
         PairFailure::BudgetSpent => "its seconds or its turns are used up",
         PairFailure::WithAPerson => "a review between the two is with a person",
+        PairFailure::Unanswered => "its review waits on threads that nobody answers",
     }
 }
 

@@ -46,6 +46,7 @@ pub use parts::pulls::Pull;
 pub use parts::rank::{Rank, messages_max};
 pub use parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review};
 pub use parts::state::State;
+pub use words::alert::{Alert, Late, NoClaim, ToldAlert};
 pub use words::deadline::{Deadline, patience};
 pub use words::event::{Act, Event, LedgerAccepted, PersonsDecision, PullAction, PullEvent, Which};
 pub use words::key::{ReviewKey, TaskId};

@@ -5,8 +5,8 @@ use message_schema::envelope::DAEMON;
 use message_schema::line::escaped;
 use message_schema::{Code, Level, ReportedViolation};
 use review::{
-    DaemonMessage, DeclinedEvent, EventRecord, Fault, Handoff, Judgement, Notice, Origin, Phase,
-    Record, RefusedMessage, Review, ReviewKey, ReviewStep, Says, Thread,
+    Alert, DaemonMessage, DeclinedEvent, EventRecord, Fault, Handoff, Judgement, Notice, Origin,
+    Phase, Record, RefusedMessage, Review, ReviewKey, ReviewStep, Says, Thread,
 };
 use serde::Serialize;
 
@@ -145,7 +145,11 @@ pub(super) fn judgement(judgement: &Judgement) -> Vec<Fact> {
         Judgement::Accepted(accepted) => match &accepted.step {
             Some(step) => {
                 let verdict = Fact::yes(format!("accepted -> {}", phase(&step.phase, step.round)));
-                std::iter::once(verdict).chain(threads(step)).collect()
+                let alerts = accepted.alerts.iter().map(alert);
+                std::iter::once(verdict)
+                    .chain(threads(step))
+                    .chain(alerts)
+                    .collect()
             }
             None => {
                 let to: Vec<&str> = accepted.to.iter().map(|name| name.as_str()).collect();
@@ -166,6 +170,14 @@ pub(super) fn judgement(judgement: &Judgement) -> Vec<Fact> {
             std::iter::once(verdict).chain(cost(refused)).collect()
         }
     }
+}
+
+/// What the daemon changed, limited or saw: `alert CODE [thread=…]`.
+fn alert(alert: &Alert) -> Fact {
+    let thread = alert
+        .thread()
+        .map_or_else(String::new, |thread| format!(" thread={thread}"));
+    Fact::note(format!("alert {}{thread}", alert.code())).with(None, alert.to_string())
 }
 
 /// What was decided about an event.

@@ -207,6 +207,7 @@ pub(super) fn ended_with(setup: &Setup) -> Parsed<Option<Judgement>> {
         kind: MessageType::Review(ReviewKind::Request),
         conversation: None,
         step: Some(step),
+        alerts: Vec::new(),
         warnings: Vec::new(),
         packet: None,
     }))))
@@ -255,7 +256,7 @@ impl PairProfile {
             PairAction::Crashed => (PairEvent::Crashed, None),
             PairAction::Interrupted => (PairEvent::Interrupted, None),
             PairAction::Output(output) => {
-                let signal = Signal::read(output, &self.setup.words);
+                let signal = Signal::of_turn(self.pair.run(), output, &self.setup.words);
                 (
                     PairEvent::Ended(signal),
                     Some(format!("signal {}", signal.word())),

@@ -222,7 +222,7 @@ fn lines(record: &Record) -> String {
     lines.join("; ")
 }
 
-/// The record without what cannot follow: warnings, which move nothing, whether a sender was told, and the number a
+/// The record without what cannot follow: alerts and warnings, which move nothing, whether a sender was told, and the number a
 /// new task got among all of the ledger.
 fn comparable(record: &Record) -> String {
     let json = |record: &Record| {
@@ -231,6 +231,7 @@ fn comparable(record: &Record) -> String {
     match record {
         Record::Judged(Judgement::Accepted(accepted)) => {
             let bare = Accepted {
+                alerts: Vec::new(),
                 warnings: Vec::new(),
                 ..(**accepted).clone()
             };

@@ -74,7 +74,6 @@ pub(super) fn submit(
             let validators = decided.warnings.iter();
             facts
                 .extend(validators.map(|warning| facts::violation(&warning.reported(&file), None)));
-            facts.extend(rules_warnings(&judgement, decided.warnings.len()));
             (judgement, facts)
         }
         Err(stop) => refuse(Some(&read.message), stop, ids),
@@ -119,16 +118,4 @@ fn refusal_facts(refused: &Refused) -> Vec<Fact> {
         .collect();
     list.extend(facts::cost(&refused.record));
     list
-}
-
-/// The warnings of the review's rules; those of the validator stand behind them.
-fn rules_warnings(judgement: &Judgement, validators: usize) -> Vec<Fact> {
-    let Judgement::Accepted(accepted) = judgement else {
-        return Vec::new();
-    };
-    let count = accepted.warnings.len().saturating_sub(validators);
-    accepted.warnings[..count]
-        .iter()
-        .map(|warning| Fact::note(format!("warning: {warning}")))
-        .collect()
 }

@@ -122,6 +122,73 @@ fn a_note_is_of_the_last_answer_and_of_no_earlier_one() {
 }
 
 #[test]
+fn a_pair_leaves_requests_that_lay_there_unless_one_is_named() {
+    for (named, phases) in [
+        (None, ["7 reviewing", "8 reviewing", "86 approved"]),
+        // What its author asks for besides is not the pair's.
+        (Some("8"), ["7 reviewing", "8 approved", "86 reviewing"]),
+    ] {
+        let room = Room::new();
+        let _daemon = room.mailroom.serve();
+        let root = format!("--root {}", room.mailroom.root().display());
+        for (pr, id) in [(7, "request-7"), (8, "request-8")] {
+            let request = room
+                .mailroom
+                .shell(&format!("{} {root}", asks("claude", pr, id)));
+            assert!(request.status.success(), "{}", said(&request));
+        }
+        let reviewer = "ls \"$SETTLED_MAIL\" | wc -l; echo PASS";
+        let pr = named.map_or(Vec::new(), |pr| vec!["--pr", pr]);
+        let author = asks("claude", 86, "request-first");
+        let held = room.held_of(&author, reviewer, &pr);
+        assert_eq!(held.word(), "complete", "{held:?}");
+        let inbox = settled_tests::names(room.mailroom.agent("codex", "inbox"));
+        let requests = inbox.iter().filter(|name| name.ends_with(".yaml")).count();
+        assert_eq!(room.phases(), phases, "{held:?}");
+        assert_eq!(requests, 2, "{inbox:?}");
+    }
+}
+
+#[test]
+fn a_near_miss_is_told_and_the_same_turn_goes_on() {
+    let room = Room::new();
+    let note = "\"$(dirname \"$SETTLED_TASK\")\"/reviewer.note";
+    let reviewer =
+        format!("cat {note}; if [ -e once ]; then echo PASS; else touch once; echo PASS.; fi");
+    let held = room.held_of("echo DONE", &reviewer, &[]);
+    assert_eq!(
+        (held.word(), &held.end()["iteration"]),
+        ("complete", &1.into()),
+        "{held:?}"
+    );
+    let said: Vec<&str> = held
+        .lines
+        .iter()
+        .filter_map(|line| line["data"]["used"]["said"].as_str())
+        .collect();
+    let told = "Your last line was nearly `PASS` or `FAIL`. Only a line that is exactly one of them counts, so you are run once more.\nPASS\n";
+    assert_eq!(said, ["DONE\n", "PASS.\n", told], "{held:?}");
+}
+
+#[test]
+fn a_pass_over_threads_that_the_author_leaves_ends_the_pair_at_once() {
+    let room = Room::new();
+    let author = format!(
+        "[ -e once ] || {}; touch once; echo DONE",
+        asks("claude", 86, "request-first")
+    );
+    let finds = "if ls \"$SETTLED_ROOT\"/agents/codex/sent/*.yaml > /dev/null 2>&1; then echo PASS; \
+         else printf 'findings:\\n- {severity: P1, title: it leaks, file: src/a.rs, line: 1}\\n' | settled feedback --findings -; fi";
+    let held = room.held_of(&author, finds, &[]);
+    assert_eq!(
+        (held.code, held.word(), &held.end()["iteration"]),
+        (Some(6), "unanswered", &2.into()),
+        "{held:?}"
+    );
+    assert_eq!(room.phases(), ["86 fixing"]);
+}
+
+#[test]
 fn an_approval_of_another_authors_review_is_no_pass() {
     let room = Room::new();
     let _daemon = room.mailroom.serve();

@@ -98,6 +98,7 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
         "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
         "schema" => Some(&["test", "--offline", "--package", "message-schema", "--lib"]),
         "review" => Some(&["test", "--offline", "--package", "review", "--tests"]),
+        "pair" => Some(&["test", "--offline", "--package", "pair", "--tests"]),
         "pairs" => Some(&[
             "test",
             "--offline",

@@ -28,6 +28,23 @@ pub enum AgentAnswer {
     Nothing(String),
 }
 
+/// Why a response was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum NotPosted {
+    /// It leaves threads unanswered, or the gate would refuse it: the same answer would never be sent.
+    #[error("{0}")]
+    Incomplete(String),
+    /// Anything else.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl From<String> for NotPosted {
+    fn from(why: String) -> Self {
+        Self::Other(why)
+    }
+}
+
 /// Reads what was said: structured output is all of it or nothing, a signal is the last line, prose is never
 /// searched.
 pub fn read(said: &AgentOutput, words: &SignalWords) -> AgentAnswer {
@@ -50,7 +67,7 @@ pub fn read(said: &AgentOutput, words: &SignalWords) -> AgentAnswer {
             Box::new(ResponseFile::Loose(LooseResponse::default())),
         ),
         Signal::Fail => AgentAnswer::GivenUp,
-        Signal::Done | Signal::None => {
+        Signal::Done | Signal::NearMiss | Signal::Unsent | Signal::None => {
             AgentAnswer::Nothing("it ended without a verdict".to_owned())
         }
     }
@@ -75,7 +92,7 @@ pub fn post(
     id: &MessageId,
     (verdict, sheet): (ResponseKind, &ResponseFile),
     now: DateTime<Utc>,
-) -> Result<(), String> {
+) -> Result<(), NotPosted> {
     let me = &key.reviewer;
     if sent_before::find(root, me, id)
         .map_err(|error| error.to_string())?
@@ -87,7 +104,7 @@ pub fn post(
     let ask = asks
         .into_iter()
         .find(|ask| ask.key() == *key && ask.request == *request);
-    let ask = ask.ok_or("no request waits for it any more")?;
+    let ask = ask.ok_or_else(|| "no request waits for it any more".to_owned())?;
     let letter = letter(&ask, verdict, sheet, now)?;
     let posting = Posting {
         root,
@@ -105,11 +122,15 @@ pub fn post(
                 .iter()
                 .map(|violation| violation.code.to_string())
                 .collect();
-            Err(format!("its answer is not correct: {}", codes.join(", ")))
+            Err(format!("its answer is not correct: {}", codes.join(", ")).into())
         }
-        Err(error @ PostError::Io { .. }) => Err(format!("its answer cannot be written: {error}")),
-        Err(PostError::NoPlace) => Err("no name is free for its packet".to_owned()),
-        Err(error @ (PostError::Draft(_) | PostError::Mailboxes(_))) => Err(error.to_string()),
+        Err(error @ PostError::Io { .. }) => {
+            Err(format!("its answer cannot be written: {error}").into())
+        }
+        Err(PostError::NoPlace) => Err("no name is free for its packet".to_owned().into()),
+        Err(error @ (PostError::Draft(_) | PostError::Mailboxes(_))) => {
+            Err(error.to_string().into())
+        }
     }
 }
 
@@ -118,8 +139,14 @@ fn letter(
     verdict: ResponseKind,
     sheet: &ResponseFile,
     now: DateTime<Utc>,
-) -> Result<MessageDraft, String> {
-    let response = response::write(ask, sheet, verdict, now).map_err(|why| told(&why))?;
+) -> Result<MessageDraft, NotPosted> {
+    let response = response::write(ask, sheet, verdict, now).map_err(|why| {
+        if is_incomplete(&why) {
+            NotPosted::Incomplete(told(&why))
+        } else {
+            NotPosted::Other(told(&why))
+        }
+    })?;
     let mut letter = MessageDraft::new(match verdict {
         ResponseKind::Feedback => MessageType::Review(ReviewKind::Feedback),
         ResponseKind::Lgtm => MessageType::Review(ReviewKind::Lgtm),
@@ -132,6 +159,21 @@ fn letter(
     letter.body = response.body;
     letter.packet = response.packet.map_or(PacketGiven::None, PacketGiven::Text);
     Ok(letter)
+}
+
+/// Whether the answer was understood, and leaves something open.
+fn is_incomplete(why: &Unwritten) -> bool {
+    match why {
+        Unwritten::Gaps(_) | Unwritten::Gate(_) => true,
+        Unwritten::Response(error) => match error {
+            NotAResponse::Missing(_)
+            | NotAResponse::NotOpen(_)
+            | NotAResponse::NotResolved(_)
+            | NotAResponse::NotDeferrable(_) => true,
+            NotAResponse::Form(_) | NotAResponse::Field { .. } => false,
+        },
+        Unwritten::Other(_) => false,
+    }
 }
 
 /// In words of our own: what was answered is not repeated.

@@ -111,7 +111,9 @@ impl Settling {
                         (self.is_posted, self.since) = (true, now.mono);
                         Ok(Settlement::Wait)
                     }
-                    Err(why) => self.fail(mailroom, &why, now).map(Settlement::Done),
+                    Err(why) => self
+                        .fail(mailroom, &why.to_string(), now)
+                        .map(Settlement::Done),
                 }
             }
             AgentAnswer::GivenUp => self

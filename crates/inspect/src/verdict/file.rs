@@ -260,3 +260,118 @@ fn start(text: &str) -> String {
     let more = if shown.len() < text.len() { "…" } else { "" };
     format!("`{}{more}`", message_schema::line::escaped(&shown))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three chained records, the first and the third of which are in the file.
+    fn written() -> (Header, Vec<u8>, Digest) {
+        let mut prev = Digest::ZERO;
+        let records: Vec<Entry> = (1..=3)
+            .map(|seq| {
+                let line = format!(
+                    r#"{{"v":1,"seq":{seq},"at":"2026-02-13T10:00:00.000Z","prev":"{prev}","batch":{seq},"kind":"taken","review":null,"id":null,"original":null,"deliveries":[],"decision":{{}}}}"#
+                );
+                prev = Digest::of(line.as_bytes());
+                Entry::from_line(line.as_bytes()).expect("a line of the ledger")
+            })
+            .collect();
+        let header = Header {
+            pr: "86".parse().expect("a number"),
+            repo: None,
+            reviewers: Vec::new(),
+            exported_at: "2026-02-13T10:00:00Z".to_owned(),
+            by: "settled".to_owned(),
+            ledger: Anchor {
+                records: 3,
+                last: prev,
+            },
+            policy: PolicyThen {
+                taken: "at_export".to_owned(),
+                toml: None,
+            },
+            agents: Vec::new(),
+        };
+        let used = [
+            (RecordUse::Judged, records[0].clone()),
+            (RecordUse::Given, records[2].clone()),
+        ];
+        let (bytes, seal) = write(&header, &used);
+        (header, bytes, seal)
+    }
+
+    #[test]
+    fn a_file_reads_back_as_it_was_written_with_its_seal() {
+        let (_, bytes, seal) = written();
+        let file = VerdictFile::read(&bytes).expect("a file");
+        assert_eq!(file.seal, seal);
+        let used: Vec<(RecordUse, u64)> = file
+            .records
+            .iter()
+            .map(|(role, entry)| (*role, entry.seq))
+            .collect();
+        assert_eq!(used, [(RecordUse::Judged, 1), (RecordUse::Given, 3)]);
+    }
+
+    #[test]
+    fn the_first_line_that_is_wrong_is_named() {
+        let (_, bytes, _) = written();
+        let text = String::from_utf8(bytes).expect("text");
+        let lines: Vec<&str> = text.lines().collect();
+        let joined = |lines: &[&str]| lines.join("\n") + "\n";
+        for (other, line, found) in [
+            (
+                text.replacen("verdict 1", "verdict 2", 1),
+                1,
+                "`settled verdict 2`",
+            ),
+            (text.replacen("header", "heading", 1), 2, "(no header)"),
+            (
+                text.replacen("\"kind\":\"taken\"", "\"kind\":\"takes\"", 1),
+                3,
+                "a record with the digest",
+            ),
+            (
+                text.replacen("judged sha", "given sha", 1),
+                3,
+                "for the chain",
+            ),
+            (
+                joined(&[&lines[..2], &lines[3..]].concat()),
+                3,
+                "for the chain",
+            ),
+            (joined(&[&lines[..3], &lines[4..]].concat()), 4, "`end 2"),
+            (
+                text.trim_end().to_owned(),
+                5,
+                "the end of the file within a line",
+            ),
+        ] {
+            let error = VerdictFile::read(other.as_bytes()).expect_err(found);
+            assert_eq!(error.line, line, "{error}");
+            assert!(error.found.contains(found), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_last_record_is_the_one_the_header_names() {
+        let (header, _, _) = written();
+        let other = Header {
+            ledger: Anchor {
+                records: 3,
+                last: Digest::of(b"another"),
+            },
+            ..header
+        };
+        let (_, bytes, _) = written();
+        let file = VerdictFile::read(&bytes).expect("a file");
+        let (forged, _) = write(&other, &file.records);
+        let error = VerdictFile::read(&forged).expect_err("another ledger");
+        assert_eq!(
+            (error.line, error.expected.contains("the ledger's last")),
+            (4, true)
+        );
+    }
+}

@@ -24,7 +24,7 @@ pub use assignment::Legal;
 pub use wire::WireResponse;
 
 use self::assignment::{Assignment, held_blockers};
-use review::{Invocation, Policy, ReviewKey, State, Thread, required_commands};
+use review::{Invocation, Policy, ReviewKey, State, Thread, ToldAlert, required_commands};
 
 /// The version of the brief's format.
 pub const BRIEF_VERSION: u32 = 1;
@@ -67,6 +67,9 @@ pub struct Brief {
     pub held_threads: Vec<HeldThread>,
     /// The threads that need exactly one action each.
     pub open_threads: Vec<OpenThread>,
+    /// What the daemon changed or limited about the request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub alerts: Vec<ToldAlert>,
     /// The files the author says it touched since the last feedback.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub look_first: Vec<RepoPath>,
@@ -177,6 +180,7 @@ pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>
         lgtm_possible: assignment.may_approve(),
         held_threads: held.collect(),
         open_threads: threads.collect(),
+        alerts: open.alerts.iter().map(ToldAlert::from).collect(),
         look_first: touched.unwrap_or_default(),
         validation_commands: required_commands(policy, open)
             .into_iter()

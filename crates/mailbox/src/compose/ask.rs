@@ -11,7 +11,7 @@ use message_schema::limit::Rounds;
 use message_schema::packet::{Action, LineRange, Severity, Stance};
 use message_schema::schema::Schema;
 use message_schema::{ReadBody, coerce, parse, read_document};
-use review::{Dialogue, Phase, Profile, Review, ReviewKey, Thread, ThreadMode};
+use review::{Dialogue, Phase, Profile, Review, ReviewKey, Thread, ThreadMode, ToldAlert};
 use serde::Deserialize;
 use serde_json::Value;
 use spool::Layout;
@@ -54,6 +54,9 @@ pub struct Ask {
     pub held_threads: Vec<HeldThread>,
     /// The threads that need an action.
     pub open_threads: Vec<OpenThread>,
+    /// What the daemon changed or limited about the request.
+    #[serde(default)]
+    pub alerts: Vec<ToldAlert>,
     /// The files to look at first.
     #[serde(default)]
     pub look_first: Vec<String>,

@@ -1,15 +1,16 @@
 //! The only way the state changes: one record after the other, the same at start and while running.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use message_schema::envelope::{MessageType, Priority};
+use message_schema::envelope::{MessageType, Priority, ReviewKind};
 
 use crate::parts::open_pair::OpenPair;
 use crate::parts::review::Review;
 use crate::parts::state::State;
 use crate::words::event::Event;
+use crate::words::key::ReviewKey;
 use crate::words::pair::record::{PairReport, PairStanding, PairStep};
 use crate::words::phase::{Closer, Phase};
 use crate::words::record::{
@@ -59,6 +60,22 @@ fn apply_accepted(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
     if !kind.is_review() {
         to.iter().for_each(|to| state.admission.count(from, to, at));
     }
+    if let Some(key) = requested(accepted) {
+        let pairs = state.pairs.values_mut().filter(|pair| pair.is_theirs(key));
+        pairs.for_each(|pair| {
+            pair.asked_for.insert(key.clone());
+        });
+    }
+}
+
+/// The review that an accepted message asks for.
+pub(super) fn requested(accepted: &Accepted) -> Option<&ReviewKey> {
+    let is_request = accepted.kind == MessageType::Review(ReviewKind::Request);
+    accepted
+        .step
+        .as_ref()
+        .filter(|_| is_request)
+        .map(|step| &step.review)
 }
 
 fn apply_refused(state: &mut State, refused: &RefusedMessage, at: DateTime<Utc>) {
@@ -106,6 +123,7 @@ fn apply_pair(state: &mut State, news: &PairReport, standing: PairStanding, at: 
             setup: (**setup).clone(),
             opened_at: at,
             standing,
+            asked_for: BTreeSet::new(),
         };
         state.pairs.insert(news.pair.clone(), open);
     } else if is_over {

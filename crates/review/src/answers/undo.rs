@@ -8,6 +8,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, ConversationId, MessageId, PrNumber};
 
+use crate::answers::apply::requested;
 use crate::parts::admission::{AcceptedMessage, Notices};
 use crate::parts::open_pair::OpenPair;
 use crate::parts::pulls::PullsOfNumber;
@@ -114,6 +115,12 @@ impl Undo {
         }
         if let Some(step) = step {
             self.step(state, step);
+        }
+        if let Some(key) = requested(accepted) {
+            let pairs = state.pairs.iter().filter(|(_, pair)| pair.is_theirs(key));
+            for (id, _) in pairs {
+                save(&mut self.pairs, &state.pairs, id);
+            }
         }
     }
 

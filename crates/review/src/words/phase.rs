@@ -9,6 +9,7 @@ use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, RepoPath};
 use message_schema::limit::{RuntimeBudget, TurnBudget};
 use serde::{Deserialize, Serialize};
 
+use crate::words::alert::Alert;
 use crate::words::key::ReviewKey;
 use crate::words::refusal::Clause;
 
@@ -82,6 +83,9 @@ pub struct Invocation {
     /// The heads that events told after the round's head was named, the newest last.
     #[serde(skip_serializing_if = "Heads::is_empty", default)]
     pub newer_heads: Heads,
+    /// What the daemon changed or limited about the request.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub alerts: Vec<Alert>,
     /// Commands the request wants recorded as passing.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub validation_commands: Vec<String>,

@@ -9,6 +9,7 @@ use message_schema::id::{AgentName, CommitSha, ConversationId, FindingId, Messag
 use message_schema::limit::Rounds;
 use serde::{Deserialize, Serialize};
 
+use crate::words::alert::Alert;
 use crate::words::event::Event;
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::pair::record::PairStanding;
@@ -242,7 +243,10 @@ pub struct Accepted {
     /// What it does to a review; `None` for the types outside the review loop.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub step: Option<ReviewStep>,
-    /// What was odd about it, in whole sentences.
+    /// What the daemon changed, limited or saw.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub alerts: Vec<Alert>,
+    /// What the validator warns of, in whole sentences.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub warnings: Vec<String>,
     /// The exact text of the packet that was judged with it.

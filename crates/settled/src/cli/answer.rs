@@ -1,5 +1,6 @@
 //! What a command prints: text for people, and for programs one envelope that is the same everywhere.
 
+use std::borrow::Cow;
 use std::io::Write as _;
 
 use message_schema::line::escaped;
@@ -15,15 +16,15 @@ pub(super) const SCHEMA_VERSION: u32 = 1;
 #[derive(Debug)]
 pub(super) struct CommandOutput<T> {
     pub(super) data: T,
-    alerts: Vec<Alert>,
+    alerts: Vec<Note>,
     next: Vec<Next>,
 }
 
 /// Something that was not asked for and should be known.
 #[derive(Debug, Serialize)]
-pub(super) struct Alert {
+pub(super) struct Note {
     /// In snake_case, stable.
-    code: &'static str,
+    code: Cow<'static, str>,
     message: String,
 }
 
@@ -44,7 +45,7 @@ struct JsonDocument<'a, T> {
     data: Option<&'a T>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Error<'a>>,
-    alerts: &'a [Alert],
+    alerts: &'a [Note],
     next: &'a [Next],
 }
 
@@ -78,9 +79,9 @@ impl<T: Serialize> CommandOutput<T> {
     }
 
     /// Adds something that should be known.
-    pub(super) fn alert(&mut self, code: &'static str, message: impl Into<String>) {
-        self.alerts.push(Alert {
-            code,
+    pub(super) fn alert(&mut self, code: impl Into<Cow<'static, str>>, message: impl Into<String>) {
+        self.alerts.push(Note {
+            code: code.into(),
             message: message.into(),
         });
     }
@@ -106,7 +107,7 @@ impl<T: Serialize> CommandOutput<T> {
     /// The answer for people: what the command says of its data, then alerts and what comes next.
     pub(super) fn text(&self, said: &str) -> String {
         let mut text = said.to_owned();
-        for Alert { message, .. } in &self.alerts {
+        for Note { message, .. } in &self.alerts {
             text += &format!("note: {}\n", escaped(message));
         }
         // A message in whose id something steers a terminal is none that was delivered; its command is shown, not run.

@@ -115,6 +115,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     let mut answer = CommandOutput::new(ask.whole.clone());
+    for alert in &ask.alerts {
+        answer.alert(alert.code.clone(), alert.message.as_str());
+    }
     let pr = &ask.pr;
     if ask.lgtm_possible {
         answer.next(

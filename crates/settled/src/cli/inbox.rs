@@ -194,11 +194,15 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
         .as_ref()
         .and_then(|packet| std::fs::read_to_string(me.root.join(packet)).ok());
     let next = what_next(&letter, context);
+    let alerts = mailbox::alerts::about(&me.root, letter.text.as_bytes());
     let mut answer = CommandOutput::new(ShownMessage {
         text: letter.text.clone(),
         packet_text,
         letter,
     });
+    for alert in alerts {
+        answer.alert(alert.code, alert.message);
+    }
     if let Some((command, why)) = next {
         answer.next(command, why);
     }

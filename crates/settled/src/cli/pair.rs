@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
-use message_schema::id::{AgentName, MessageId};
+use message_schema::id::{AgentName, MessageId, PrNumber};
 use review::{
     ITERATIONS, OpenPair, PairFailure, PairId, PairMember, PairSetup, PairStanding, RunState,
     SignalWords,
@@ -60,6 +60,9 @@ pub(super) struct Args {
     /// A file with what is to be done; - for standard input
     #[arg(long, value_name = "FILE", requires = "author")]
     task: Option<PathBuf>,
+    /// The one pull request the pair answers for; else every review that its author asks for meanwhile
+    #[arg(long, value_name = "N", requires = "reviewer")]
+    pr: Option<PrNumber>,
     /// Where the commands are run; else here
     #[arg(long, value_name = "DIR", requires = "author")]
     workdir: Option<PathBuf>,
@@ -220,6 +223,7 @@ fn setup(args: &Args, root: &Path, context: &Context) -> Result<PairSetup, Failu
         reviewer,
         workdir,
         task,
+        pr: args.pr.clone(),
         iterations,
         run_seconds,
         seconds,
@@ -400,7 +404,7 @@ impl Teller {
 fn exit(standing: &PairStanding) -> Exit {
     match standing.pair.failure() {
         None if standing.pair.run() == RunState::Complete => Exit::Ok,
-        Some(PairFailure::WithAPerson) => Exit::ActionRequired,
+        Some(PairFailure::WithAPerson | PairFailure::Unanswered) => Exit::ActionRequired,
         Some(PairFailure::Interrupted) => Exit::Temporary,
         Some(
             PairFailure::NotStarted

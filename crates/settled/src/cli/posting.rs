@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use mailbox::alerts;
 use mailbox::answers;
 use mailbox::compose::draft::{DraftError, MessageDraft};
 use mailbox::compose::forecast::Forecast;
 use mailbox::compose::lookout::{Lookout, MessageFate};
 use mailbox::compose::message::CheckedMessage;
 use mailbox::compose::outbox::file_name;
-use mailbox::compose::packet::MessagePacket;
+use mailbox::compose::packet::{MessagePacket, read};
 use mailbox::compose::post::{Composed, PostError, PostedMessage, Posting, SentBefore};
 use mailbox::compose::review_status::{ReviewStatus, ReviewStatuses};
 use mailbox::compose::sent_before;
@@ -18,6 +19,7 @@ use message_schema::envelope::{MessageType, ReviewKind, TextKind};
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::line::escaped;
 use message_schema::{Code, Report};
+use review::ToldAlert;
 use validate_message::Violation;
 use workspace::clock;
 
@@ -244,7 +246,13 @@ impl Outgoing<'_> {
         let next = next
             .chain(self.settled().map(|done| (done, "it is answered")))
             .collect();
-        self.say_with(Posted { review, ..posted }, next, |posted| {
+        // What the daemon changed or limited stands in the acceptance, also where it is asked for again.
+        let text = posted
+            .file
+            .as_ref()
+            .and_then(|path| read(path.as_ref()).ok());
+        let alerts = text.map_or_else(Vec::new, |text| alerts::about(&self.me.root, &text));
+        self.say_with(Posted { review, ..posted }, next, alerts, |posted| {
             let before = if posted.again {
                 "accepted before, nothing was sent"
             } else {
@@ -414,13 +422,14 @@ impl Outgoing<'_> {
     }
 
     fn say(&self, posted: Posted, said: impl FnOnce(&Posted) -> String) -> Result<Exit, Failure> {
-        self.say_with(posted, Vec::new(), said)
+        self.say_with(posted, Vec::new(), Vec::new(), said)
     }
 
     fn say_with(
         &self,
         posted: Posted,
         next: Vec<(String, &'static str)>,
+        alerts: Vec<ToldAlert>,
         said: impl FnOnce(&Posted) -> String,
     ) -> Result<Exit, Failure> {
         let mut answer = CommandOutput::new(posted);
@@ -428,7 +437,10 @@ impl Outgoing<'_> {
             answer.next(command, why);
         }
         for (code, note) in &self.notes {
-            answer.alert(code, note.as_str());
+            answer.alert(*code, note.as_str());
+        }
+        for alert in alerts {
+            answer.alert(alert.code, alert.message);
         }
         self.context.say(&answer, said)?;
         Ok(Exit::Ok)

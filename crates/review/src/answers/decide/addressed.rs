@@ -6,6 +6,7 @@ use message_schema::body::ReviewAddressed;
 use super::context::{MessageContext, Ruling};
 use super::lookup;
 use crate::parts::review::Review;
+use crate::words::alert::Alert;
 use crate::words::phase::{Addressed, Heads, Phase};
 use crate::words::record::ReviewStep;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
@@ -35,9 +36,7 @@ pub(super) fn decide(
         .addressed_finding_ids
         .iter()
         .filter(|id| !review.threads.contains_key(*id))
-        .map(|id| {
-            format!("addressed_finding_ids names `{id}`, which is no finding of this review")
-        });
+        .map(|id| Alert::FindingUnknown { thread: id.clone() });
     let report = Addressed {
         findings: body.addressed_finding_ids.clone(),
         touched_files: body.touched_files.clone(),
@@ -53,7 +52,7 @@ pub(super) fn decide(
     };
     Ok(Ruling {
         step,
-        warnings: unknown.collect(),
+        alerts: unknown.collect(),
     })
 }
 

@@ -4,6 +4,7 @@ use message_schema::Code;
 use message_schema::body::Telemetry;
 
 use super::context::MessageContext;
+use crate::words::alert::Alert;
 use crate::words::phase::Invocation;
 use crate::words::refusal::Fault;
 
@@ -45,10 +46,10 @@ impl Overdrawn {
         )
     }
 
-    pub(super) fn warning(&self) -> String {
-        format!(
-            "the response took {} turns, the request allows {}: the review goes to a person",
-            self.declared, self.allowed
-        )
+    pub(super) fn alert(&self) -> Alert {
+        Alert::TurnsOverdrawn {
+            declared: self.declared,
+            allowed: self.allowed,
+        }
     }
 }

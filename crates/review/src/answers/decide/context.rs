@@ -7,6 +7,7 @@ use validate_message::Valid;
 
 use crate::parts::review::Review;
 use crate::parts::state::State;
+use crate::words::alert::Alert;
 use crate::words::key::ReviewKey;
 use crate::words::phase::Approval;
 use crate::words::policy::Policy;
@@ -52,17 +53,34 @@ impl<'a> MessageContext<'a> {
     /// An approval given now; born stale if the pull request is known to stand at another commit.
     pub(crate) fn approval(&self, key: &ReviewKey, commit: Option<CommitSha>) -> Approval {
         let approval = Approval::of(commit, self.now);
-        let pull = self.state.pull(key.repo.as_ref(), &key.pr);
-        let head = pull.and_then(|pull| pull.head.as_ref());
         Approval {
-            stale: head.is_some_and(|head| approval.is_outlived_by(head)),
+            stale: self
+                .known_head(key)
+                .is_some_and(|head| approval.is_outlived_by(head)),
             ..approval
         }
     }
+
+    /// What both sides are told of the commit of a new approval.
+    pub(crate) fn approval_alert(&self, key: &ReviewKey, approval: &Approval) -> Option<Alert> {
+        let Some(commit) = &approval.commit else {
+            return Some(Alert::ApprovalUnbound);
+        };
+        let head = self.known_head(key).filter(|_| approval.stale)?;
+        Some(Alert::ApprovalStale {
+            commit: commit.clone(),
+            head: head.clone(),
+        })
+    }
+
+    fn known_head(&self, key: &ReviewKey) -> Option<&'a CommitSha> {
+        let pull = self.state.pull(key.repo.as_ref(), &key.pr)?;
+        pull.head.as_ref()
+    }
 }
 
-/// What the rules of a type decide: the step, and whatever was odd about the message.
+/// What the rules of a type decide: the step, and what they changed, limited or saw.
 pub(crate) struct Ruling {
     pub(crate) step: ReviewStep,
-    pub(crate) warnings: Vec<String>,
+    pub(crate) alerts: Vec<Alert>,
 }

@@ -50,7 +50,7 @@ pub(super) fn decide(
     };
     let ThreadChanges {
         threads: changed,
-        mut warnings,
+        mut alerts,
     } = match (
         round_fault(review, Some(body.round)),
         response::judge(&response),
@@ -70,7 +70,7 @@ pub(super) fn decide(
     };
     let phase = match &over {
         Some(over) => {
-            warnings.push(over.warning());
+            alerts.push(over.alert());
             Phase::Escalated(EscalationReason::ReviewerBudgetExceeded)
         }
         None => next_phase(context, key, review, invocation, body, &changed),
@@ -93,10 +93,11 @@ pub(super) fn decide(
                     Costs::Attempt,
                 ));
             }
+            alerts.extend(context.approval_alert(key, &approval));
             Phase::Approved(approval)
         }
         phase => {
-            warnings.extend(other.map(|other| other.warning()));
+            alerts.extend(other.map(|other| other.alert()));
             phase
         }
     };
@@ -104,7 +105,7 @@ pub(super) fn decide(
         threads: changed,
         ..ReviewStep::to(key, review.round, phase)
     };
-    Ok(Ruling { step, warnings })
+    Ok(Ruling { step, alerts })
 }
 
 /// Which new findings may still block in this round.

@@ -3,6 +3,7 @@
 use message_schema::Code;
 use message_schema::id::CommitSha;
 
+use crate::words::alert::Alert;
 use crate::words::phase::Invocation;
 use crate::words::refusal::Fault;
 
@@ -56,10 +57,10 @@ impl OtherCommit<'_> {
         ))
     }
 
-    pub(super) fn warning(&self) -> String {
-        let Self {
-            validated, head, ..
-        } = self;
-        format!("the feedback is about `{validated}`, but the head of this round is `{head}`")
+    pub(super) fn alert(&self) -> Alert {
+        Alert::OtherCommit {
+            validated: self.validated.clone(),
+            head: self.head.clone(),
+        }
     }
 }

@@ -11,12 +11,10 @@ use crate::parts::gate::Evidence;
 use crate::parts::response::{NewBlockers, Response, Silence};
 use crate::parts::review::Review;
 use crate::parts::{gate, response};
+use crate::words::alert::Alert;
 use crate::words::phase::{Approval, Phase};
 use crate::words::record::ReviewStep;
 use crate::words::refusal::{Clause, Costs, Fault, Refusal, in_review};
-
-/// ReportedEvent with an approval that is stale from the start.
-const STALE: &str = "the approval is stale: the pull request is known to stand at another commit";
 
 pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<Ruling, Refusal> {
     let (key, review) = lookup::find(context)?;
@@ -57,12 +55,12 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
     let validated = body.validated_head.as_ref();
     let wrong_head = head::another(invocation, validated).map(|other| other.fault());
     let mut faults: Vec<Fault> = wrong_round.into_iter().chain(wrong_head).collect();
-    let mut warnings = Vec::new();
+    let mut alerts = Vec::new();
     let mut broken = BTreeSet::new();
     let judged = match response::judge(&response) {
         Ok(changed) => {
             threads.extend(changed.threads);
-            warnings = changed.warnings;
+            alerts = changed.alerts;
             gate::judge(&threads, &review.threads, &evidence)
         }
         Err(actions) => {
@@ -74,7 +72,9 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         }
     };
     if context.is_advised(key, review) {
-        (broken, warnings) = attached(&judged.faults, warnings);
+        let (clauses, advice) = attached(&judged.faults);
+        broken = clauses;
+        alerts.extend(advice);
     } else {
         faults.extend(judged.faults);
     }
@@ -95,25 +95,25 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         broken,
         ..context.approval(key, commit)
     };
-    warnings.extend(approval.stale.then(|| STALE.to_owned()));
+    alerts.extend(context.approval_alert(key, &approval));
     let step = ReviewStep {
         threads,
         ..ReviewStep::to(key, review.round, Phase::Approved(approval))
     };
-    Ok(Ruling { step, warnings })
+    Ok(Ruling { step, alerts })
 }
 
-/// What the gate says, where it only advises.
-fn attached(faults: &[Fault], mut warnings: Vec<String>) -> (BTreeSet<Clause>, Vec<String>) {
-    warnings.extend(
-        faults
-            .iter()
-            .map(|fault| format!("the quality gate advises against it: {}", fault.message)),
-    );
-    (
-        faults.iter().filter_map(|fault| fault.clause).collect(),
-        warnings,
-    )
+/// The clauses that the gate finds broken where it only advises, and what is told of them.
+fn attached(faults: &[Fault]) -> (BTreeSet<Clause>, Vec<Alert>) {
+    let broken = faults
+        .iter()
+        .filter_map(|fault| Some((fault.clause?, &fault.message)));
+    let clauses = broken.clone().map(|(clause, _)| clause).collect();
+    let advice = broken.map(|(clause, how)| Alert::GateAdvises {
+        clause,
+        how: how.clone(),
+    });
+    (clauses, advice.collect())
 }
 
 /// Which new findings of an lgtm may still block: all of them, since an approval that raises a

@@ -102,15 +102,8 @@ pub fn repeated(
 
 fn accept(context: &MessageContext<'_>, ruling: Option<Ruling>) -> Decision {
     let envelope = context.envelope();
-    let (step, mut warnings) = ruling.map_or((None, Vec::new()), |a| (Some(a.step), a.warnings));
-    warnings.extend(
-        context
-            .posted
-            .valid
-            .warnings()
-            .iter()
-            .map(|warning| warning.message.clone()),
-    );
+    let (step, alerts) = ruling.map_or((None, Vec::new()), |a| (Some(a.step), a.alerts));
+    let warnings = context.posted.valid.warnings().iter();
     Decision::Accept(Box::new(Accepted {
         from: envelope.from.clone(),
         id: envelope.id.clone(),
@@ -119,7 +112,8 @@ fn accept(context: &MessageContext<'_>, ruling: Option<Ruling>) -> Decision {
         kind: envelope.kind,
         conversation: envelope.conversation_id.clone(),
         step,
-        warnings,
+        alerts,
+        warnings: warnings.map(|warning| warning.message.clone()).collect(),
         packet: context
             .posted
             .valid

@@ -5,13 +5,13 @@ mod claim;
 use message_schema::Code;
 use message_schema::body::{ReviewRequest, RunTrigger};
 use message_schema::id::CommitSha;
-use message_schema::limit::Rounds;
 
 use super::context::{MessageContext, Ruling};
 use super::{limits, lookup};
 use crate::parts::next::left_to_a_person;
 use crate::parts::pulls::Pull;
 use crate::parts::review::{FIX_REVIEWS_MAX, Review};
+use crate::words::alert::Alert;
 use crate::words::deadline::patience;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{
@@ -48,17 +48,19 @@ pub(super) fn decide(
     if let Some(named) = &body.supersedes_message_id
         && request.opens_round(before)
     {
-        let round = ruling.step.round;
-        let warning = format!(
-            "supersedes_message_id: `{named}` is not open; the request opens round {round}"
-        );
-        ruling.warnings.push(warning);
+        ruling.alerts.push(Alert::NothingSuperseded {
+            named: named.clone(),
+            round: ruling.step.round,
+        });
     }
     if body.run_trigger == Some(RunTrigger::Verify) && !request.is_verify_run() {
-        let author = &key.author;
-        ruling.warnings.push(format!(
-            "run_trigger: verify is ignored: settled.toml does not name `{author}` in handoff.verify_agents"
-        ));
+        ruling.alerts.push(Alert::RunTriggerIgnored {
+            author: key.author.clone(),
+        });
+    }
+    // The reviewer is told in its brief.
+    if let Phase::Reviewing(open) = &mut ruling.step.phase {
+        open.alerts.clone_from(&ruling.alerts);
     }
     Ok(ruling)
 }
@@ -137,8 +139,10 @@ impl Request<'_> {
 
     fn first_of_generation(&self, number: u8, round: u32, reported: Reported<'_>) -> Ruling {
         let allowed = self.context.policy.rounds;
-        let (rounds, warnings) = match self.body.max_rounds {
-            Some(asked) if asked > allowed => (allowed, vec![clamped(asked, allowed)]),
+        let (rounds, alerts) = match self.body.max_rounds {
+            Some(asked) if asked > allowed => {
+                (allowed, vec![Alert::RoundsLimited { asked, allowed }])
+            }
             Some(asked) => (asked, Vec::new()),
             None => (allowed, Vec::new()),
         };
@@ -146,7 +150,7 @@ impl Request<'_> {
             opens: Some(Generation { number, rounds }),
             ..self.open_round(round, reported, None)
         };
-        Ruling { step, warnings }
+        Ruling { step, alerts }
     }
 
     /// After approval a new head opens the next generation, and so does any request once a closed
@@ -222,7 +226,7 @@ impl Request<'_> {
         self.check_reviews_left(Some(review))?;
         Ok(Ruling {
             step: self.open_round(round, Reported::in_review(review), addressed),
-            warnings: Vec::new(),
+            alerts: Vec::new(),
         })
     }
 
@@ -256,7 +260,7 @@ impl Request<'_> {
         };
         Ok(Ruling {
             step: ReviewStep::to(self.key, review.round, Phase::Reviewing(new)),
-            warnings: Vec::new(),
+            alerts: Vec::new(),
         })
     }
 
@@ -293,6 +297,7 @@ impl Request<'_> {
             starts: 0,
             head,
             newer_heads,
+            alerts: Vec::new(),
             validation_commands: body.validation_commands.clone(),
             addressed,
             verify_run: self.is_verify_run(),
@@ -440,8 +445,4 @@ fn replaced_too_often(open: &Invocation) -> Fault {
     .field("body.supersedes_message_id")
     .expected(format!("at most {SUPERSESSIONS} replacements in a round"))
     .fix("wait for the response")
-}
-
-fn clamped(asked: Rounds, allowed: Rounds) -> String {
-    format!("max_rounds: {asked} was asked for, this project allows {allowed}")
 }

@@ -90,7 +90,11 @@ fn go_on(
     let standing = known.standing;
     match step {
         PairStep::Opened(_) => Err(invalid("a pair is opened once")),
-        PairStep::Started => moved(standing, PairEvent::Started),
+        PairStep::Started => Ok(bounded(
+            context,
+            known,
+            moved(standing, PairEvent::Started)?,
+        )),
         PairStep::NotStarted { .. } => moved(standing, PairEvent::StartFailed),
         PairStep::Began(start) => begin(context, standing, *start),
         PairStep::Ended { signal, run } => {
@@ -103,8 +107,15 @@ fn go_on(
                     ..used
                 });
             }
+            // The author had its turn and left its threads: one more would change nothing.
+            if approves && known.is_unanswered(context.state.reviews()) {
+                return Ok(PairStanding {
+                    pair: used.pair.failed(PairFailure::Unanswered),
+                    ..used
+                });
+            }
             // Only what the ledger itself has of a review approves it.
-            let is_gated = approves && known.has_open_review(context.state.reviews());
+            let is_gated = approves && !known.is_approved(context.state.reviews());
             let signal = if is_gated { Signal::None } else { *signal };
             Ok(bounded(
                 context,
@@ -147,9 +158,12 @@ fn begin(
             standing.starts
         )));
     }
+    let now = Some(context.now);
+    let is_new_turn = standing.pair.run() == RunState::Working && !standing.pair.is_restarted();
     Ok(PairStanding {
         starts: start,
-        began_at: Some(context.now),
+        began_at: now,
+        worked_at: if is_new_turn { now } else { standing.worked_at },
         ..standing
     })
 }

@@ -16,6 +16,7 @@ use self::faults::{
 };
 use crate::parts::duplicate::FindingSignature;
 use crate::parts::gate::nit_cover;
+use crate::words::alert::{Alert, Late};
 use crate::words::phase::Invocation;
 use crate::words::policy::{Policy, ThreadMode};
 use crate::words::refusal::Fault;
@@ -60,8 +61,8 @@ const FAULTS_MAX: usize = 200;
 pub(crate) struct ThreadChanges {
     /// The threads it opens or changes.
     pub(crate) threads: BTreeMap<FindingId, Thread>,
-    /// What its sender should know, in whole sentences.
-    pub(crate) warnings: Vec<String>,
+    /// What both sides are told of it.
+    pub(crate) alerts: Vec<Alert>,
 }
 
 /// What it means that a response does not name an open thread.
@@ -95,7 +96,7 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<ThreadChanges, Vec<Fault>
         known: OnceCell::new(),
         opened: Vec::new(),
         surplus: 0,
-        warnings: Vec::new(),
+        alerts: Vec::new(),
         faults: Vec::new(),
         index: 0,
     };
@@ -121,14 +122,14 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<ThreadChanges, Vec<Fault>
     }
     let Sheet {
         changed,
-        warnings,
+        alerts,
         faults,
         ..
     } = sheet;
     if faults.is_empty() {
         Ok(ThreadChanges {
             threads: changed,
-            warnings,
+            alerts,
         })
     } else {
         Err(faults)
@@ -146,7 +147,7 @@ struct Sheet<'a> {
     opened: Vec<(FindingId, FindingSignature<'a>)>,
     /// How many more it would open.
     surplus: usize,
-    warnings: Vec<String>,
+    alerts: Vec<Alert>,
     faults: Vec<Fault>,
     /// Which finding of the packet is being read, from 0.
     index: usize,
@@ -240,22 +241,21 @@ impl<'a> Sheet<'a> {
             && let Some(why) = self.comes_too_late(&thread, finding)
         {
             thread.state = ThreadState::Deferred;
-            let round = self.response.round;
-            self.warnings.push(format!(
-                "`{id}` is deferred: it is new in round {round}, {why}"
-            ));
+            self.alerts.push(Alert::FindingDeferred {
+                thread: id.clone(),
+                round: self.response.round,
+                why,
+            });
         }
         self.changed.insert(id.clone(), thread);
         self.opened.push((id.clone(), mark));
     }
 
     /// Why a new finding does not block any more, if it does not.
-    fn comes_too_late(&self, thread: &Thread, finding: &Finding) -> Option<&'static str> {
+    fn comes_too_late(&self, thread: &Thread, finding: &Finding) -> Option<Late> {
         match self.response.new_blockers {
             NewBlockers::Any => None,
-            NewBlockers::OutsideTask => (!self.blocks_a_fix(thread)).then_some(
-                "and in the files of a fix pull request's task only a P0 can still block; it is left to the maintainer",
-            ),
+            NewBlockers::OutsideTask => (!self.blocks_a_fix(thread)).then_some(Late::InTask),
             NewBlockers::InTouched(touched) => {
                 let lies_in_touched = finding
                     .file
@@ -265,9 +265,7 @@ impl<'a> Sheet<'a> {
                     && thread.severity != Severity::P0
                     && !lies_in_touched
                     && finding.introduced_by.is_none();
-                is_late.then_some(
-                    "lies in no file the author touched, and does not say what introduced it",
-                )
+                is_late.then_some(Late::OutsideTouched)
             }
         }
     }

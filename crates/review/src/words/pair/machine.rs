@@ -46,11 +46,30 @@ pub enum Signal {
     Pass,
     /// Given up.
     Fail,
+    /// Nearly one of the words whose turn it is, and so nothing; the command is told, once a turn.
+    NearMiss,
+    /// Approved, but threads are unanswered, so the approval could not be sent; the command is told, once a turn.
+    Unsent,
     /// Nothing.
     None,
 }
 
 impl Signal {
+    /// Reads the signal of whoever has its turn, and tells a near miss of a word that counts in that turn.
+    pub fn of_turn(run: RunState, output: &str, words: &SignalWords) -> Self {
+        let ready = match run {
+            RunState::Working => &words.done,
+            RunState::Reviewing => &words.pass,
+            RunState::Init | RunState::Complete | RunState::Failed => {
+                return Self::read(output, words);
+            }
+        };
+        match Self::read(output, words) {
+            Self::None if is_near(output, [ready, &words.fail]) => Self::NearMiss,
+            signal => signal,
+        }
+    }
+
     /// Reads the signal of an output: its last line that is not blank is exactly one of the words,
     /// white space around it aside. Prose is never searched.
     pub fn read(output: &str, words: &SignalWords) -> Self {
@@ -69,9 +88,22 @@ impl Signal {
             Self::Done => "done",
             Self::Pass => "pass",
             Self::Fail => "fail",
+            Self::NearMiss => "near_miss",
+            Self::Unsent => "unsent",
             Self::None => "none",
         }
     }
+}
+
+/// Whether the last line is one of the words but for its case and for signs around it: `PASS.`, `**Pass**`.
+fn is_near(output: &str, words: [&String; 2]) -> bool {
+    let bare = |text: &str| {
+        let trimmed = text.trim_matches(|sign: char| !sign.is_alphanumeric());
+        trimmed.to_lowercase()
+    };
+    let last = output.lines().rfind(|line| !line.trim().is_empty());
+    last.map(bare)
+        .is_some_and(|last| !last.is_empty() && words.into_iter().any(|word| bare(word) == last))
 }
 
 /// What happens to a pair.
@@ -101,7 +133,7 @@ pub struct Pair {
     iteration: u8,
     limit: u8,
     has_reviewer: bool,
-    /// Whether the command whose turn it is crashed once in this turn.
+    /// Whether the command whose turn it is has used the one restart of this turn.
     restarted: bool,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     failure: Option<PairFailure>,
@@ -128,6 +160,8 @@ pub enum PairFailure {
     BudgetSpent,
     /// A review between the two is with a person.
     WithAPerson,
+    /// Its review waits on threads that nobody answers.
+    Unanswered,
 }
 
 impl PairFailure {
@@ -141,6 +175,7 @@ impl PairFailure {
             Self::Interrupted => "interrupted",
             Self::BudgetSpent => "budget_spent",
             Self::WithAPerson => "with_a_person",
+            Self::Unanswered => "unanswered",
         }
     }
 }
@@ -174,7 +209,7 @@ impl Pair {
         self.failure
     }
 
-    /// Whether the run that is due is one more try after a crash.
+    /// Whether the run that is due is one more try in the same turn.
     pub fn is_restarted(&self) -> bool {
         self.restarted
     }
@@ -206,6 +241,13 @@ impl Pair {
             (from, PairEvent::Dropped) => Err(InvalidTransition {
                 from,
                 to: RunState::Failed,
+            }),
+            (
+                RunState::Working | RunState::Reviewing,
+                PairEvent::Ended(Signal::NearMiss | Signal::Unsent),
+            ) if !self.restarted => Ok(Self {
+                restarted: true,
+                ..self
             }),
             (RunState::Working, PairEvent::Ended(signal)) => self.author_ended(signal),
             (RunState::Reviewing, PairEvent::Ended(signal)) => self.reviewer_ended(signal),
@@ -249,10 +291,14 @@ impl Pair {
         match signal {
             Signal::Fail => self.fail(PairFailure::GaveUp),
             Signal::Done if !self.has_reviewer => self.go(RunState::Complete),
-            Signal::Done | Signal::Pass | Signal::None if self.has_reviewer => {
+            Signal::Done | Signal::Pass | Signal::NearMiss | Signal::Unsent | Signal::None
+                if self.has_reviewer =>
+            {
                 self.go(RunState::Reviewing)
             }
-            Signal::Done | Signal::Pass | Signal::None => self.iterate(),
+            Signal::Done | Signal::Pass | Signal::NearMiss | Signal::Unsent | Signal::None => {
+                self.iterate()
+            }
         }
     }
 
@@ -260,7 +306,8 @@ impl Pair {
         match signal {
             Signal::Pass => self.go(RunState::Complete),
             Signal::Fail => self.fail(PairFailure::GaveUp),
-            Signal::Done | Signal::None => self.iterate(),
+            Signal::Unsent => self.fail(PairFailure::Unanswered),
+            Signal::Done | Signal::NearMiss | Signal::None => self.iterate(),
         }
     }
 
@@ -405,6 +452,52 @@ mod tests {
             (turns, pair.failure()),
             (40, Some(PairFailure::IterationLimit))
         );
+    }
+
+    #[test]
+    fn nearly_a_word_of_the_turn_is_told_once_a_turn() {
+        let words = SignalWords::default();
+        let of = |run, output| Signal::of_turn(run, output, &words);
+        for near in ["PASS.", "**Pass**", "so it is\n`pass`\n\n", "Fail!"] {
+            assert_eq!(of(RunState::Reviewing, near), Signal::NearMiss, "{near}");
+        }
+        for none in ["I PASS", "PASSED", "DONE.", "PASS.\nand more", "", "..."] {
+            assert_eq!(of(RunState::Reviewing, none), Signal::None, "{none}");
+        }
+        assert_eq!(of(RunState::Working, "done."), Signal::NearMiss);
+        assert_eq!(of(RunState::Working, "PASS."), Signal::None);
+        assert_eq!(of(RunState::Reviewing, " PASS \n"), Signal::Pass);
+
+        let near = PairEvent::Ended(Signal::NearMiss);
+        let told = play(Pair::new(true, 1), &[PairEvent::Started, near]);
+        assert_eq!((told.run(), told.is_restarted()), (RunState::Working, true));
+        let reviewing = play(told, &[near]);
+        assert_eq!(
+            (reviewing.run(), reviewing.is_restarted()),
+            (RunState::Reviewing, false)
+        );
+        let over = play(reviewing, &[near, near]);
+        assert_eq!(over.failure(), Some(PairFailure::IterationLimit));
+        // The restart is one, whatever it is used for.
+        let crashed = play(told, &[PairEvent::Crashed]);
+        assert_eq!(crashed.failure(), Some(PairFailure::Crashed));
+    }
+
+    #[test]
+    fn an_approval_that_cannot_be_sent_twice_in_a_turn_ends_the_pair() {
+        let unsent = PairEvent::Ended(Signal::Unsent);
+        let told = play(
+            Pair::new(true, ITERATIONS),
+            &[PairEvent::Started, DONE, unsent],
+        );
+        assert_eq!(told.run(), RunState::Reviewing);
+        let over = play(told, &[unsent]);
+        assert_eq!(
+            (over.failure(), over.iteration()),
+            (Some(PairFailure::Unanswered), 1)
+        );
+        let sent = play(told, &[PairEvent::Ended(Signal::Pass)]);
+        assert_eq!(sent.run(), RunState::Complete);
     }
 
     #[test]

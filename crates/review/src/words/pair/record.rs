@@ -4,7 +4,7 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use message_schema::id::{AgentName, MessageId};
+use message_schema::id::{AgentName, MessageId, PrNumber};
 use serde::{Deserialize, Serialize};
 
 use crate::words::pair::machine::{Pair, Signal, SignalWords};
@@ -57,6 +57,9 @@ pub struct PairSetup {
     pub workdir: String,
     /// What is to be done, at most [`TASK_MAX`] bytes.
     pub task: String,
+    /// The one pull request the pair answers for; none for every review that its author asks for while it goes on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pr: Option<PrNumber>,
     /// How often the author may be run: 1 to 255.
     pub iterations: u8,
     /// Seconds one run may take: 1 or above.
@@ -188,6 +191,9 @@ pub struct PairStanding {
     /// Since when the last of them runs; none if none does.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub began_at: Option<DateTime<Utc>>,
+    /// When the author's last turn began; none before the first.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub worked_at: Option<DateTime<Utc>>,
     /// Milliseconds left to all runs.
     pub ms_left: u64,
     /// Turns left to all runs, where they are limited.
@@ -202,6 +208,7 @@ impl PairStanding {
             pair: Pair::new(setup.reviewer.is_some(), setup.iterations),
             starts: 0,
             began_at: None,
+            worked_at: None,
             ms_left: u64::from(setup.seconds) * 1_000,
             turns_left: setup.turns,
         }

@@ -184,7 +184,7 @@ fn a_late_blocker_outside_the_touched_files_is_deferred_where_the_config_says_so
             .values()
             .last()
             .expect("the new thread");
-        (thread.state, accepted.warnings.len())
+        (thread.state, accepted.alerts.len())
     };
     assert_eq!(
         late(Defer, "F-002 P1 open file: src/b.rs"),

@@ -135,9 +135,9 @@ fn a_task_of_another_agent_or_of_nobody_has_no_effect() {
         unreachable!()
     };
     assert!(
-        accepted.warnings[0].contains("handoff_ref"),
+        accepted.alerts[0].to_string().contains("handoff_ref"),
         "{:?}",
-        accepted.warnings
+        accepted.alerts
     );
     assert!(
         table
@@ -237,7 +237,13 @@ fn one_pull_request_claims_a_task_until_it_is_closed_without_a_merge() {
         table
             .last_record()
             .accepted()
-            .map(|accepted| accepted.warnings.clone())
+            .map(|accepted| {
+                accepted
+                    .alerts
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+            })
             .unwrap_or_default()
     };
     let claims = |table: &Table| {

@@ -220,9 +220,11 @@ fn verify_said_by_another_agent_is_ignored_with_a_warning() {
         unreachable!()
     };
     assert!(
-        accepted.warnings[0].starts_with("run_trigger: verify is ignored"),
+        accepted.alerts[0]
+            .to_string()
+            .starts_with("run_trigger: verify is ignored"),
         "{:?}",
-        accepted.warnings
+        accepted.alerts
     );
     table.feedback(1, "F-1 P1 open").expect("feedback");
     assert_eq!(merged(&mut table).0.len(), 1);

@@ -28,6 +28,7 @@ fn setup(reviewer: bool) -> PairSetup {
         reviewer: reviewer.then(|| member("codex")),
         workdir: "/".to_owned(),
         task: "a task".to_owned(),
+        pr: None,
         iterations: ITERATIONS,
         run_seconds: 10,
         seconds: SECONDS,
@@ -305,20 +306,105 @@ fn a_pass_counts_only_where_the_gate_approved() {
         table.steps([ended(2, Signal::Pass)]).pair.run(),
         RunState::Complete
     );
-    // A review that was open before is one of theirs as well.
-    let mut table = Table::default();
-    assert_eq!(table.request(), ok("reviewing"));
+}
+
+/// A pair for this pull request, or for none, that was opened over a review, up to its reviewer's turn.
+fn opened_over(table: &mut Table, pr: Option<&str>) -> PairStanding {
+    let pr = pr.map(|pr| pr.parse().expect("a number"));
+    let setup = PairSetup { pr, ..setup(true) };
     table.steps([
-        PairStep::Opened(Box::new(setup(true))),
+        PairStep::Opened(Box::new(setup)),
         PairStep::Started,
         PairStep::Began(1),
-    ]);
-    let standing = table.steps([
         ended(1, Signal::Done),
         PairStep::Began(2),
-        ended(2, Signal::Pass),
-    ]);
+    ])
+}
+
+#[test]
+fn a_pair_answers_for_what_its_author_asked_since_or_for_the_pull_request_it_names() {
+    for (pr, over) in [
+        (None, (RunState::Complete, 1, None)),
+        (Some("86"), (RunState::Working, 2, None)),
+        (Some("086"), (RunState::Working, 2, None)),
+        // Nobody has asked for the review of 87 yet, and without it nothing is approved.
+        (Some("87"), (RunState::Working, 2, None)),
+    ] {
+        let mut table = Table::default();
+        assert_eq!(table.request(), ok("reviewing"));
+        opened_over(&mut table, pr);
+        let standing = table.steps([ended(2, Signal::Pass)]);
+        assert_eq!(stands(standing), over, "{pr:?}");
+        assert_eq!(table.review().phase.word(), "reviewing", "{pr:?}");
+    }
+    // What it does not answer for it does not give up either.
+    for (pr, phase) in [(None, "reviewing"), (Some("86"), "escalated")] {
+        let mut table = Table::default();
+        assert_eq!(table.request(), ok("reviewing"));
+        opened_over(&mut table, pr);
+        table.steps([ended(2, Signal::Fail)]);
+        assert_eq!(table.review().phase.word(), phase, "{pr:?}");
+    }
+}
+
+#[test]
+fn a_pull_request_that_is_named_and_with_a_person_stops_the_pair_at_once() {
+    let mut table = Table::default();
+    assert_eq!(table.request(), ok("reviewing"));
+    assert_eq!(
+        table.feedback_with(1, "escalation: a person should look", "F-001 P1 open"),
+        ok("escalated")
+    );
+    let pr = Some("86".parse().expect("a number"));
+    let setup = PairSetup { pr, ..setup(true) };
+    let over = table.steps([PairStep::Opened(Box::new(setup)), PairStep::Started]);
+    assert_eq!(
+        stands(over),
+        (RunState::Failed, 1, Some(PairFailure::WithAPerson))
+    );
+}
+
+#[test]
+fn a_pass_over_threads_that_the_author_left_ends_the_pair_at_once() {
+    let fixing = || {
+        let mut table = asked();
+        assert_eq!(table.feedback_with(1, "", "F-001 P1 open"), ok("fixing"));
+        table
+    };
+    // The feedback and the PASS are of one run: the author had no turn yet.
+    let mut table = fixing();
+    let standing = table.steps([ended(2, Signal::Pass)]);
     assert_eq!(stands(standing), (RunState::Working, 2, None));
+    // Its whole turn is over, and the threads are as they were.
+    let over = table.steps([
+        PairStep::Began(3),
+        ended(3, Signal::Done),
+        PairStep::Began(4),
+        ended(4, Signal::Pass),
+    ]);
+    assert_eq!(
+        stands(over),
+        (RunState::Failed, 2, Some(PairFailure::Unanswered))
+    );
+    // A reviewer that has something to say goes on, and so does a review that the author moved.
+    let mut table = fixing();
+    let standing = table.steps([
+        ended(2, Signal::None),
+        PairStep::Began(3),
+        ended(3, Signal::Done),
+        PairStep::Began(4),
+        ended(4, Signal::None),
+    ]);
+    assert_eq!(stands(standing), (RunState::Working, 3, None));
+    let mut table = fixing();
+    table.steps([ended(2, Signal::None), PairStep::Began(3)]);
+    assert_eq!(table.addressed(1, &["F-001"]), ok("addressed"));
+    let standing = table.steps([
+        ended(3, Signal::Done),
+        PairStep::Began(4),
+        ended(4, Signal::Pass),
+    ]);
+    assert_eq!(stands(standing), (RunState::Working, 3, None));
 }
 
 #[test]
@@ -426,7 +512,8 @@ fn step() -> impl Strategy<Value = PairStep> {
         Signal::Done,
         Signal::Pass,
         Signal::Fail,
-        Signal::None,
+        Signal::NearMiss,
+        Signal::Unsent,
         Signal::None,
     ]);
     let run =

@@ -110,7 +110,7 @@ fn a_request_may_ask_for_fewer_rounds_and_is_clamped_at_the_projects() {
     let Some(accepted) = table.last_record().accepted() else {
         panic!("not accepted")
     };
-    assert_eq!(accepted.warnings.len(), 1, "{:?}", accepted.warnings);
+    assert_eq!(accepted.alerts.len(), 1, "{:?}", accepted.alerts);
 }
 
 #[test]

@@ -6,11 +6,12 @@ use super::Request;
 use crate::answers::decide::context::Ruling;
 use crate::parts::next::no_review_left;
 use crate::parts::review::{FIX_REVIEWS_MAX, Review};
+use crate::words::alert::{Alert, NoClaim};
 use crate::words::refusal::Refusal;
 use crate::words::task::Task;
 use crate::words::thread::Origin;
 
-/// Claims the task the request names, or warns why it does not.
+/// Claims the task the request names, or tells why it does not.
 pub(super) fn decide(
     request: &Request<'_>,
     before: Option<&Review>,
@@ -22,7 +23,7 @@ pub(super) fn decide(
     let task = match claimable(request, named, before) {
         Ok(task) => task,
         Err(why) => {
-            ruling.warnings.push(format!("handoff_ref: {why}"));
+            ruling.alerts.push(Alert::HandoffRefIgnored { why });
             return Ok(());
         }
     };
@@ -35,8 +36,9 @@ pub(super) fn decide(
     // request claims, or the one that replaces that.
     let is_first = before.is_none_or(|of| of.asked == 1 && !request.opens_round(before));
     if !(again || is_first) {
-        let why = "only the first request of a review claims a task";
-        ruling.warnings.push(format!("handoff_ref: {why}"));
+        ruling.alerts.push(Alert::HandoffRefIgnored {
+            why: NoClaim::NotFirst,
+        });
         return Ok(());
     }
     if request.reviews_with_this(before) > FIX_REVIEWS_MAX {
@@ -60,22 +62,25 @@ fn claimable<'a>(
     request: &Request<'a>,
     named: &str,
     before: Option<&Review>,
-) -> Result<&'a Task, String> {
+) -> Result<&'a Task, NoClaim> {
     let (key, state) = (request.key, request.context.state);
     let task = state
         .tasks()
         .find(|task| task.id.is_named_by(named) && task.target == key.author)
-        .ok_or_else(|| format!("no task `{named}` was handed off to `{}`", key.author))?;
+        .ok_or_else(|| NoClaim::NoTask {
+            named: named.to_owned(),
+            author: key.author.clone(),
+        })?;
     if let Some(claim) = state.claimed_elsewhere(&task.id, key) {
-        return Err(format!(
-            "pull request {} claims `{}`, until it is closed without a merge",
-            claim.pr, task.id
-        ));
+        return Err(NoClaim::Elsewhere {
+            pr: claim.pr.clone(),
+            task: task.id.clone(),
+        });
     }
     match before.and_then(|review| review.fixes.as_ref()) {
-        Some(claimed) if *claimed != task.id => {
-            Err(format!("this review claims `{claimed}` already"))
-        }
+        Some(claimed) if *claimed != task.id => Err(NoClaim::Another {
+            task: claimed.clone(),
+        }),
         Some(_) | None => Ok(task),
     }
 }

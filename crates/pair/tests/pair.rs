@@ -1,0 +1,371 @@
+//! Pairs of shell commands on a real workspace: whose turn it is, what counts as a word, and why a pair stops.
+//!
+//! The driver starts its own program as the keeper of each command and as a daemon. Here that is this file: it keeps, and
+//! serves nobody, so that every order is processed in the daemon's place.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use pair::{Driver, PairError, Progress, Stop, history, view};
+use review::{
+    PairFailure, PairMember, PairSetup, PairStanding, PairStep, Phase, RunState, Signal,
+    SignalWords,
+};
+use runner::folder::Folder;
+use runner::{keeper, launch};
+use tempfile::TempDir;
+use workspace::directory;
+use workspace::index::LedgerIndex;
+
+macro_rules! tests {
+    ($($name:ident)*) => { [$((stringify!($name), $name as fn())),*] };
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.first().map(String::as_str) {
+        Some(launch::KEEPER) => {
+            keeper::keep(&Folder::at(Path::new(&args[1]))).expect("a run is kept");
+            return ExitCode::SUCCESS;
+        }
+        Some("serve") => return ExitCode::SUCCESS,
+        Some(_) | None => {}
+    }
+    let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    let mut exit = ExitCode::SUCCESS;
+    let tests = tests! {
+        author_and_reviewer_take_turns_until_it_passes
+        without_a_reviewer_the_authors_word_is_the_end
+        nearly_a_word_runs_the_same_side_once_more
+        nearly_a_word_twice_is_no_word
+        a_word_amid_prose_or_of_the_other_side_is_none
+        every_end_names_its_reason
+        a_pass_leaves_a_request_that_lay_there
+        a_pass_approves_the_pull_request_that_is_named
+        a_pair_that_is_over_cannot_be_resumed
+    };
+    for (name, test) in tests {
+        if !filters.is_empty() && !filters.iter().any(|filter| name.contains(*filter)) {
+            continue;
+        }
+        let is_ok = catch_unwind(AssertUnwindSafe(test)).is_ok();
+        println!("test {name} ... {}", if is_ok { "ok" } else { "FAILED" });
+        if !is_ok {
+            exit = ExitCode::FAILURE;
+        }
+    }
+    exit
+}
+
+/// A workspace, and a folder in which the commands leave a letter each time they are run.
+struct Table {
+    directory: TempDir,
+}
+
+/// What became of a pair.
+struct Over {
+    standing: PairStanding,
+    /// Every step the ledger has, as `ended done`.
+    steps: Vec<String>,
+    transcript: String,
+}
+
+impl Table {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let agents = ["claude", "codex"].map(|name| name.parse().expect("a name"));
+        directory::init(&directory.path().join("mailroom"), &agents).expect("a workspace");
+        Self { directory }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.directory.path().join("mailroom")
+    }
+
+    fn setup(&self, author: &str, reviewer: Option<&str>) -> PairSetup {
+        let member = |agent: &str, letter: &str, command: &str| PairMember {
+            agent: agent.parse().expect("a name"),
+            command: format!("printf {letter} >> turns; {command}"),
+            output: "text".to_owned(),
+        };
+        PairSetup {
+            author: member("claude", "a", author),
+            reviewer: reviewer.map(|reviewer| member("codex", "r", reviewer)),
+            workdir: self.directory.path().display().to_string(),
+            task: "Let there be light.".to_owned(),
+            pr: None,
+            iterations: 3,
+            run_seconds: 60,
+            seconds: 600,
+            turns: None,
+            words: SignalWords::default(),
+        }
+    }
+
+    fn hold(&self, setup: PairSetup) -> Over {
+        let mut steps = Vec::new();
+        let mut progress = |progress: &Progress<'_>| {
+            if let Progress::Told(told) = progress {
+                steps.push(match told.step {
+                    PairStep::Ended { signal, .. } => format!("ended {}", signal.word()),
+                    step => step.word().to_owned(),
+                });
+            }
+        };
+        let root = self.root();
+        let mut driver =
+            Driver::open(&root, setup, Stop::default(), &mut progress).expect("a pair");
+        let standing = driver.drive().expect("it goes on");
+        drop(driver);
+        let (id, past) = history::of(&root, None).expect("a ledger").expect("a pair");
+        let transcript = view::transcript(&id, &past).text();
+        Over {
+            standing,
+            steps,
+            transcript,
+        }
+    }
+
+    /// Who was run, in order.
+    fn turns(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("turns")).unwrap_or_default()
+    }
+
+    fn phase(&self) -> String {
+        let (index, _) = LedgerIndex::read(&self.root()).expect("a ledger");
+        let mut reviews = index.state().reviews();
+        let phase = reviews.next().map(|(_, review)| match &review.phase {
+            Phase::Escalated(reason) => format!("escalated {reason}"),
+            phase => phase.word().to_owned(),
+        });
+        assert!(reviews.next().is_none());
+        phase.unwrap_or_default()
+    }
+
+    /// Lets the author ask for a review of pull request 86, before any pair.
+    fn request(&self) {
+        let example =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packets/valid/review_request.yaml");
+        let outbox = self.root().join("agents/claude/outbox/request.yaml");
+        std::fs::copy(example, outbox).expect("a request");
+        daemon::serve::serve_once(&self.root()).expect("it is judged");
+        assert_eq!(self.phase(), "reviewing");
+    }
+}
+
+impl Over {
+    fn stands(&self) -> (RunState, u8, Option<PairFailure>) {
+        let pair = self.standing.pair;
+        (pair.run(), pair.iteration(), pair.failure())
+    }
+}
+
+const COMPLETE: (RunState, u8, Option<PairFailure>) = (RunState::Complete, 1, None);
+
+/// In the shell: the first line the first time, the second one ever after.
+fn first_then(first: &str, then: &str) -> String {
+    format!("if mkdir once 2> log; then echo '{first}'; else echo '{then}'; fi")
+}
+
+fn author_and_reviewer_take_turns_until_it_passes() {
+    let table = Table::new();
+    let reviewer = first_then("The light is too dim.", "PASS");
+    let over = table.hold(table.setup("echo DONE", Some(&reviewer)));
+    assert_eq!(over.stands(), (RunState::Complete, 2, None));
+    assert_eq!(table.turns(), "arar");
+    let turn = |signals: [&'static str; 2]| signals.map(|signal| ["began", signal]).concat();
+    let steps = [
+        vec!["opened", "started"],
+        turn(["ended done", "ended none"]),
+        turn(["ended done", "ended pass"]),
+    ];
+    assert_eq!(over.steps, steps.concat());
+    for said in ["claude: done", "    | The light is too dim.", "codex: pass"] {
+        assert!(over.transcript.contains(said), "{}", over.transcript);
+    }
+}
+
+fn without_a_reviewer_the_authors_word_is_the_end() {
+    let table = Table::new();
+    let over = table.hold(table.setup(&first_then("not yet", "DONE"), None));
+    assert_eq!(over.stands(), (RunState::Complete, 2, None));
+    assert_eq!(table.turns(), "aa");
+}
+
+fn nearly_a_word_runs_the_same_side_once_more() {
+    let note = r#"cat "$(dirname "$SETTLED_TASK")/reviewer.note"; "#;
+    for (author, reviewer, turns) in [
+        ("echo DONE", first_then("PASS.", "PASS"), "arr"),
+        ("echo DONE", first_then("**pass**", "PASS"), "arr"),
+        (
+            first_then("Done!", "DONE").as_str(),
+            "echo PASS".to_owned(),
+            "aar",
+        ),
+    ] {
+        let table = Table::new();
+        let over = table.hold(table.setup(author, Some(&format!("{note}{reviewer}"))));
+        assert_eq!(
+            (over.stands(), table.turns()),
+            (COMPLETE, turns.to_owned()),
+            "{reviewer}"
+        );
+        assert!(
+            over.steps.contains(&"ended near_miss".to_owned()),
+            "{:?}",
+            over.steps
+        );
+        let is_told = over.transcript.contains("nearly `PASS` or `FAIL`");
+        assert_eq!(is_told, turns == "arr", "{}", over.transcript);
+    }
+}
+
+fn nearly_a_word_twice_is_no_word() {
+    let table = Table::new();
+    let mut setup = table.setup("echo DONE", Some("echo PASS."));
+    setup.iterations = 2;
+    let over = table.hold(setup);
+    assert_eq!(
+        over.stands(),
+        (RunState::Failed, 2, Some(PairFailure::IterationLimit))
+    );
+    assert_eq!(table.turns(), "arrarr", "it is told once a turn");
+}
+
+fn a_word_amid_prose_or_of_the_other_side_is_none() {
+    for (author, reviewer) in [
+        ("echo PASS", "echo DONE"),
+        ("echo PASS.", "echo DONE."),
+        ("echo 'I am DONE'", "echo 'I would say PASS'"),
+        ("echo DONE; echo later", "echo PASS; echo but"),
+        ("true", "echo PASSED"),
+    ] {
+        let table = Table::new();
+        let mut setup = table.setup(author, Some(reviewer));
+        setup.iterations = 1;
+        let over = table.hold(setup);
+        assert_eq!(
+            (over.standing.pair.failure(), table.turns().as_str()),
+            (Some(PairFailure::IterationLimit), "ar"),
+            "{author}, {reviewer}: {:?}",
+            over.steps
+        );
+        let none = format!("ended {}", Signal::None.word());
+        assert!(
+            !over.steps.contains(&"ended near_miss".to_owned()),
+            "{:?}",
+            over.steps
+        );
+        assert!(
+            over.steps
+                .last()
+                .is_some_and(|step| *step == none || step == "ended done")
+        );
+    }
+}
+
+fn every_end_names_its_reason() {
+    let of = |author: &str, reviewer: &str, change: fn(&mut PairSetup)| {
+        let table = Table::new();
+        let mut setup = table.setup(author, Some(reviewer));
+        change(&mut setup);
+        let over = table.hold(setup);
+        assert_eq!(
+            over.standing.pair.run(),
+            RunState::Failed,
+            "{author}, {reviewer}"
+        );
+        (
+            over.standing.pair.failure().expect("a reason"),
+            table.turns(),
+        )
+    };
+    let asis = |_: &mut PairSetup| {};
+    for (found, failure, turns) in [
+        (of("echo FAIL", "echo PASS", asis), PairFailure::GaveUp, "a"),
+        (
+            of("echo DONE", "echo FAIL", asis),
+            PairFailure::GaveUp,
+            "ar",
+        ),
+        (
+            of("echo DONE; exit 3", "echo PASS", asis),
+            PairFailure::Crashed,
+            "aa",
+        ),
+        (
+            of("echo DONE", "echo PASS; kill -9 $$", asis),
+            PairFailure::Crashed,
+            "arr",
+        ),
+        (
+            of("echo DONE", "echo no", asis),
+            PairFailure::IterationLimit,
+            "ararar",
+        ),
+        (
+            of("sleep 1; echo DONE", "echo PASS", |setup| setup.seconds = 1),
+            PairFailure::BudgetSpent,
+            "a",
+        ),
+        (
+            of("echo DONE", "echo PASS", |setup| {
+                setup.workdir = "/nowhere".to_owned()
+            }),
+            PairFailure::NotStarted,
+            "",
+        ),
+    ] {
+        assert_eq!(found, (failure, turns.to_owned()));
+    }
+}
+
+fn a_pass_leaves_a_request_that_lay_there() {
+    let table = Table::new();
+    table.request();
+    let over = table.hold(table.setup("echo DONE", Some("ls \"$SETTLED_MAIL\"; echo PASS")));
+    assert_eq!(over.stands(), COMPLETE);
+    assert_eq!(table.phase(), "reviewing");
+    assert!(!over.transcript.contains(".yaml"), "{}", over.transcript);
+    let inbox = std::fs::read_dir(table.root().join("agents/codex/inbox")).expect("an inbox");
+    let names: Vec<String> = inbox
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    assert!(names.contains(&"request.yaml".to_owned()), "{names:?}");
+}
+
+fn a_pass_approves_the_pull_request_that_is_named() {
+    let table = Table::new();
+    table.request();
+    let mut setup = table.setup("echo DONE", Some("echo PASS"));
+    setup.pr = Some("86".parse().expect("a number"));
+    let over = table.hold(setup);
+    assert_eq!(
+        (over.stands(), table.phase().as_str()),
+        (COMPLETE, "approved")
+    );
+    assert!(
+        over.transcript.contains("codex: pass, sent run-pair-"),
+        "{}",
+        over.transcript
+    );
+    // One that gives up leaves it to a person.
+    let table = Table::new();
+    table.request();
+    let mut setup = table.setup("echo DONE", Some("echo FAIL"));
+    setup.pr = Some("86".parse().expect("a number"));
+    table.hold(setup);
+    assert_eq!(table.phase(), "escalated invocation_failed");
+}
+
+fn a_pair_that_is_over_cannot_be_resumed() {
+    let table = Table::new();
+    table.hold(table.setup("echo DONE", Some("echo PASS")));
+    let root = table.root();
+    let (id, _) = history::of(&root, None).expect("a ledger").expect("a pair");
+    let mut nobody = |_: &Progress<'_>| {};
+    let again = Driver::resume(&root, &id, Stop::default(), &mut nobody);
+    assert!(matches!(again.err(), Some(PairError::Unknown(unknown)) if unknown == id));
+    assert_eq!(table.turns(), "ar");
+}

@@ -139,6 +139,8 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     let now = daemon.clock.read();
     daemon.mailroom.keep_deadlines(now.utc, now)?;
     daemon.mailroom.pass(now)?;
+    daemon.look_for_changed_originals(now)?;
+    daemon.mailroom.finish(now)?;
     daemon.mailroom.checkpoint()?;
     daemon.mailroom.close();
     tally.undelivered = daemon.mailroom.undelivered();
@@ -261,6 +263,7 @@ impl<'r> Daemon<'r> {
                 }
                 if now.mono >= self.report_at {
                     self.mailroom.look_for_unknown_senders();
+                    self.look_for_changed_originals(now)?;
                     self.report();
                     self.report_at = now.mono + SWEEP_MS;
                 }
@@ -285,6 +288,18 @@ impl<'r> Daemon<'r> {
             Duty::Beat => self.supervisor.beat(now.mono),
         }
         Ok(())
+    }
+
+    /// Records what writers changed in `sent/`. Where the ledger cannot be written now, the next sweep of this or a later
+    /// start does so.
+    fn look_for_changed_originals(&mut self, now: Moment) -> Result<(), SpoolError> {
+        match self.mailroom.look_for_changed_originals(now) {
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(error = %chain(&error), "cannot look after what was sent; it is tried again");
+                Ok(())
+            }
+            result => result,
+        }
     }
 
     /// How long nothing has to be done, unless something happens.

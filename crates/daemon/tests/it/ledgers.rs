@@ -4,6 +4,7 @@
 //! `UPDATE=1` writes what is missing, and replaces nothing.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::room::Room;
@@ -16,10 +17,11 @@ use workspace::index::LedgerIndex;
 type Story = fn() -> String;
 
 /// Every sample, and what writes it.
-const SAMPLES: [(&str, Story); 3] = [
+const SAMPLES: [(&str, Story); 4] = [
     ("v1", story),
     ("v1.pairs", story_of_pairs),
     ("v1.accepted", story_of_an_acceptance),
+    ("v1.sent", story_of_a_changed_original),
 ];
 
 const SEGMENT: &str = ".settled/ledger/00000000000000000001.jsonl";
@@ -275,6 +277,21 @@ fn story_of_an_acceptance() -> String {
     let [by, reason] = ["ann", "restored from a backup"].map(str::to_owned);
     let record = accept_ledger::accept(room.root(), head, by, reason);
     assert_eq!(record.expect("an acceptance"), 2);
+    std::fs::read_to_string(room.path(SEGMENT)).expect("a segment")
+}
+
+/// A ledger of a message whose writer changed it after it was judged.
+fn story_of_a_changed_original() -> String {
+    let room = Room::new();
+    room.ask("claude", "codex", "q-1");
+    room.visit(60);
+    let sent = std::fs::File::options()
+        .append(true)
+        .open(room.path("agents/claude/sent/q-1.yaml"));
+    sent.expect("the original")
+        .write_all(b"more\n")
+        .expect("room");
+    room.visit(120);
     std::fs::read_to_string(room.path(SEGMENT)).expect("a segment")
 }
 

@@ -58,7 +58,8 @@ fn decided(record: &EventRecord) -> Option<&ReviewStep> {
         | Event::Failed { .. }
         | Event::Pull(_)
         | Event::Pair(_)
-        | Event::LedgerAccepted(_) => None,
+        | Event::LedgerAccepted(_)
+        | Event::SentDiffers(_) => None,
     }
 }
 

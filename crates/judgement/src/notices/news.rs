@@ -69,7 +69,8 @@ pub(crate) fn closed(
             | Event::Failed { .. }
             | Event::Person(_)
             | Event::Pair(_)
-            | Event::LedgerAccepted(_),
+            | Event::LedgerAccepted(_)
+            | Event::SentDiffers(_),
         )
         | None => String::new(),
     };
@@ -118,7 +119,8 @@ impl ReviewChange<'_> {
                 | Event::Failed { .. }
                 | Event::Pull(_)
                 | Event::Pair(_)
-                | Event::LedgerAccepted(_),
+                | Event::LedgerAccepted(_)
+                | Event::SentDiffers(_),
             )
             | None => None,
         }
@@ -142,7 +144,8 @@ impl ReviewChange<'_> {
                 | Event::Pull(_)
                 | Event::Person(_)
                 | Event::Pair(_)
-                | Event::LedgerAccepted(_),
+                | Event::LedgerAccepted(_)
+                | Event::SentDiffers(_),
             )
             | None => String::new(),
         };

@@ -150,7 +150,8 @@ impl Undo {
             | Event::Started(_)
             | Event::Failed { .. }
             | Event::Person(_)
-            | Event::LedgerAccepted(_) => {}
+            | Event::LedgerAccepted(_)
+            | Event::SentDiffers(_) => {}
         }
         self.letters(state, &happened.letters);
         for step in &happened.steps {

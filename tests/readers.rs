@@ -167,6 +167,7 @@ fn report(violations: &Violations) -> Report {
             .map(|violation| violation.reported("a.yaml"))
             .collect(),
         review: None,
+        round: None,
         legal_next: Vec::new(),
         attempts_left: None,
         next_command: None,

@@ -33,7 +33,7 @@ review)
     if [ -n "$feedback" ]; then
         round=$(sed -n 's/^ *round: *//p' "$feedback" | head -n 1)
         settled send review_addressed --to codex --pr 86 --commit-sha abc1234 --changes-summary "nothing was wrong" \
-            --addressed-finding-ids F-0 --round "$round" --id "addressed-$round"
+            --round "$round" --id "addressed-$round"
         ask "request-after-$round"
     elif [ "$(grep -c '^author review' "$FAKE_NOTES")" = 1 ]; then
         ask request-first

@@ -84,13 +84,13 @@ fn the_command_that_mends_another_commit_is_taken_as_it_is_printed() {
 }
 
 #[test]
-fn a_head_that_is_cut_short_is_told() {
+fn an_abbreviated_commit_passes_no_gate() {
     let mailroom = approved(HEAD);
-    let answer = mailroom.json(&["gate", "check", "--pr", "86", "--head", &HEAD[..12]]);
-    assert_eq!(
-        (&answer["ok"], &answer["alerts"][0]["code"]),
-        (&true.into(), &"head_abbreviated".into())
-    );
+    let cut = &HEAD[..12];
+    assert_eq!(verdict(&mailroom, cut, &[]), no("abbreviated"));
+    assert_eq!(verdict(&approved(cut), HEAD, &[]), no("abbreviated"));
+    assert_eq!(verdict(&approved(cut), cut, &[]), no("abbreviated"));
+    assert_eq!(verdict(&approved(cut), OTHER, &[]), no("other_commit"));
     assert!(
         mailroom.json(&["gate", "check", "--pr", "86", "--head", HEAD])["alerts"]
             == serde_json::json!([])

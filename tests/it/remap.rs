@@ -463,3 +463,25 @@ fn a_clone_or_a_branch_that_is_none_is_a_failure() {
     ]);
     assert_eq!(half.status.code(), Some(2), "{}", said(&half));
 }
+
+/// An abbreviated approval passes where the clone expands it to exactly one commit, and to the head.
+#[test]
+fn an_abbreviated_commit_is_expanded_by_the_clone() {
+    let repository = Repository::new();
+    let head = repository.commit("text.txt", &TEXT.replace("six", "6"));
+    let mailroom = approved(&head[..7]);
+    let (code, found) = remap(&mailroom, &head, &repository.path());
+    assert!(code == 0 && found["remapped"] == true, "{code} {found}");
+    let (code, found) = remap(&mailroom, &head[..9], &repository.path());
+    assert!(code == 0 && found["remapped"] == true, "{code} {found}");
+
+    let elsewhere = Repository::new();
+    assert_void(
+        &mailroom,
+        &head,
+        &elsewhere.path(),
+        "or several commits begin so",
+    );
+    let other = repository.commit("text.txt", &TEXT.replace("six", "7"));
+    assert_void(&mailroom, &other, &repository.path(), "");
+}

@@ -104,9 +104,8 @@ impl Room {
     }
 
     fn address(&self, round: u64) {
-        let body = format!(
-            "commit_sha: abc1234\nchanges_summary: nothing was wrong\nround: {round}\naddressed_finding_ids: [F-0]"
-        );
+        let body =
+            format!("commit_sha: abc1234\nchanges_summary: nothing was wrong\nround: {round}");
         let id = format!("addressed-{round}");
         self.post(
             "claude",

@@ -203,4 +203,61 @@ fn the_command_tells_right_from_wrong_by_its_exit_code() {
         })
         .collect();
     golden::check("simulate.json", &pretty);
+
+    // One that cannot be read keeps none of the others from being played; each has its line.
+    let args = [
+        "simulate",
+        "--json",
+        "absent.yaml",
+        "broken.yaml",
+        "good.yaml",
+    ];
+    let output = settled(directory.path(), &args);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let told: Vec<Value> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a JSON document a line"))
+        .collect();
+    let are_ok: Vec<&Value> = told.iter().map(|document| &document["ok"]).collect();
+    assert_eq!(are_ok, [false, false, true]);
+    assert_eq!(told[1]["error"]["exit"], 2, "{}", told[1]);
+}
+
+#[test]
+fn what_a_line_names_is_a_key_in_json_and_each_review_an_object() {
+    let text = "title: x\nsteps:\n  - send: review_request\n  - send: {type: review_request, body: {pr: \"87\"}}\n  \
+                - send: {type: review_feedback, packet: [{id: F-001, severity: P1}]}\n  - send: review_addressed\n  \
+                - send: review_request\n  - send: {type: review_lgtm, packet: [{id: F-001, severity: P1, action: reply}]}\n";
+    let played = simulate::simulate(text.as_bytes(), Path::new("x.yaml")).expect("readable");
+    let json = serde_json::to_value(&played).expect("JSON");
+    let fact = |step: usize, n: usize| &json["steps"][step]["outcomes"][n];
+    assert_eq!(
+        (&fact(0, 0)["phase"], &fact(0, 0)["round"]),
+        (&"reviewing".into(), &1.into())
+    );
+    let thread = fact(2, 1);
+    assert_eq!(
+        (&thread["thread"], &thread["round_count"], &thread["state"]),
+        (&"F-001".into(), &0.into(), &"open".into())
+    );
+    let refused = fact(5, 0);
+    assert_eq!(
+        (&refused["code"], &refused["thread"]),
+        (&"action_illegal".into(), &"F-001".into()),
+        "{refused}"
+    );
+    let reviews = json["final"].as_array().expect("a list");
+    let runs: Vec<(&Value, &Value)> = reviews
+        .iter()
+        .map(|one| (&one["review"], &one["run"]))
+        .collect();
+    assert_eq!(
+        runs,
+        [
+            (&"#86 claude -> codex".into(), &"reviewing".into()),
+            (&"#87 claude -> codex".into(), &"reviewing".into())
+        ]
+    );
+    assert_eq!(reviews[0]["attempts_left"], 2);
+    assert_eq!(reviews[0]["threads"]["F-001"]["severity"], "P1");
 }

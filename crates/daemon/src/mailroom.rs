@@ -215,7 +215,7 @@ impl Mailroom {
     /// While more is waiting, a batch is delivered during the judgement of the next one. Nothing
     /// is delivered before its commit, and nothing is known of a batch whose commit failed: its files
     /// never left their outboxes and are judged again later. When what lay
-    /// finished before them is judged, takes and orders are heard.
+    /// finished before them is judged, takes are recorded and orders processed.
     pub fn pass(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
         let orders = self.find_orders(moment);
         let Self { spool, docket, .. } = self;
@@ -226,10 +226,10 @@ impl Mailroom {
 
         self.commit(batch, &mut pass)?;
         if self.is_turn_of_takes(moment) {
-            self.hear_takes(moment, &mut pass)?;
+            self.record_takes(moment, &mut pass)?;
         }
         if let Some(orders) = self.whose_turn(orders, moment) {
-            self.hear_orders(&orders, moment, &mut pass)?;
+            self.process_orders(&orders, moment, &mut pass)?;
         }
         if self.next_look() != Some(0) {
             let after = self.spool.deliver(moment.mono)?;

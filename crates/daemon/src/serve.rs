@@ -259,7 +259,7 @@ impl<'r> Daemon<'r> {
                     && let Some(ready) = self.ready.take()
                 {
                     ready(&self.mailroom);
-                    self.supervisor.ready(&self.mailroom.standing());
+                    self.supervisor.ready(&self.mailroom.status_line());
                 }
                 if now.mono >= self.report_at {
                     self.mailroom.look_for_unknown_senders();

@@ -19,6 +19,9 @@ pub struct LogLine {
     file: Option<String>,
     id: Option<String>,
     review: Option<String>,
+    /// The state of that review's run after it, by the stored name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<&'static str>,
     delivered: Vec<String>,
     /// Copies the sender had put into a mailbox itself, and which were taken out again.
     withdrawn: Vec<String>,
@@ -45,6 +48,7 @@ impl LogLine {
             file: original.map(|original| original.file.to_string()),
             id: entry.id.clone(),
             review: entry.review.clone(),
+            run: record.steps().first().map(|step| step.phase.run().stored()),
             delivered: places(delivered),
             withdrawn: places(withdrawn),
             what: what(&record),
@@ -66,10 +70,13 @@ impl LogLine {
             (Some(name), None) | (None, Some(name)) => name.clone(),
             (None, None) => "-".to_owned(),
         };
+        let run = self
+            .run
+            .map_or_else(String::new, |run| format!(", run {run}"));
         let review = self
             .review
             .as_ref()
-            .map_or_else(String::new, |review| format!("  [{review}]"));
+            .map_or_else(String::new, |review| format!("  [{review}{run}]"));
         let mut text = format!(
             "{:>6}  {}  {:<9}  {from}  {}{review}",
             self.seq, self.at, self.verdict, self.what
@@ -216,6 +223,7 @@ mod tests {
             file: Some("a\u{202e}\n.yaml".to_owned()),
             id: None,
             review: None,
+            run: None,
             delivered: Vec::new(),
             withdrawn: Vec::new(),
             what: "expired".to_owned(),

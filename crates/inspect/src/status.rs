@@ -26,7 +26,7 @@ use crate::dead_letter::refusals::{self, Refusal};
 #[derive(Debug)]
 pub struct WorkspaceStatus {
     /// The ledger added up.
-    pub books: LedgerIndex,
+    pub index: LedgerIndex,
     /// How far the ledger reaches.
     pub folded: Folded,
     /// Whether a daemon serves; `None` where this user cannot see it.
@@ -47,7 +47,7 @@ impl WorkspaceStatus {
         // First what waits, then what was judged: a message that is judged in between is counted twice, not never.
         let agents = directory::agents(root)?;
         let unjudged = PendingMail::look(root, &agents);
-        let (books, folded) = LedgerIndex::read(root)?;
+        let (index, folded) = LedgerIndex::read(root)?;
         let dead = if refusals::is_any(root, &agents) {
             refusals::read(root)?
         } else {
@@ -55,11 +55,11 @@ impl WorkspaceStatus {
         };
         let dead = dead
             .into_iter()
-            .filter(|refusal| refusal.is_open(books.state()))
+            .filter(|refusal| refusal.is_open(index.state()))
             .collect();
         let (serving, troubles) = (spool::is_served(root), operator_alerts::read(root));
         Ok(Self {
-            books,
+            index,
             folded,
             serving,
             agents,
@@ -83,7 +83,7 @@ impl WorkspaceStatus {
                     .is_none_or(|reviewer| *reviewer == key.reviewer)
                 && (key.repo.is_none() || repo.is_none() || key.repo == repo)
         };
-        self.books
+        self.index
             .state()
             .reviews()
             .filter(|(key, _)| is_meant(key))

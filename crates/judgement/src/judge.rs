@@ -201,6 +201,10 @@ impl Judge<'_> {
         {
             rejection.make_final();
         }
+        let review = rejection.review.as_ref();
+        if let Some(review) = review.and_then(|key| self.state.review(key)) {
+            rejection.count(review);
+        }
         Refused { record, rejection }
     }
 

@@ -164,6 +164,7 @@ mod tests {
             retryable: true,
             violations: Vec::new(),
             review: None,
+            round: None,
             legal_next: Vec::new(),
             attempts_left: None,
             next_command: None,

@@ -6,7 +6,7 @@ use message_schema::id::AgentName;
 use message_schema::limit::HELD_MAX;
 use message_schema::yaml::Node;
 use message_schema::{Code, Level, Malformed, Message, Place, ReadBody, Report, ReportedViolation};
-use review::{Costs, Fault, Refusal, ReviewKey};
+use review::{Costs, Fault, Refusal, Review, ReviewKey};
 use spool::{FileName, Unfit};
 use validate_message::{Packet, Violations};
 
@@ -25,6 +25,8 @@ pub struct Rejection {
     pub retryable: bool,
     /// The review it belongs to.
     pub review: Option<ReviewKey>,
+    /// The round that review is in.
+    pub round: Option<u32>,
     /// Its cost for the reviewer.
     pub costs: Costs,
     /// The faults the review's rules found, in the order of the violations; empty if the file alone shows the error.
@@ -163,9 +165,21 @@ impl Rejection {
                 .collect(),
             retryable: refusal.retryable,
             review: refusal.review.map(|key| *key),
+            round: None,
             costs: refusal.costs,
             legal_next: refusal.legal_next,
             faults: refusal.faults,
+        }
+    }
+
+    /// Adds what its review counts: the round, and of each thread that is named its cycles and replies.
+    pub(crate) fn count(&mut self, review: &Review) {
+        self.round = Some(review.round);
+        for (violation, fault) in self.violations.iter_mut().zip(&self.faults) {
+            let thread = fault.thread.as_ref().and_then(|id| review.threads.get(id));
+            let dialogue = thread.map(|thread| &thread.dialogue);
+            violation.round_count = dialogue.map(|dialogue| dialogue.round_count.into());
+            violation.replies = dialogue.map(|dialogue| dialogue.replies.into());
         }
     }
 
@@ -191,6 +205,7 @@ impl Rejection {
             violations,
             retryable: true,
             review: None,
+            round: None,
             costs: Costs::Nothing,
             legal_next: Vec::new(),
             faults: Vec::new(),
@@ -235,6 +250,7 @@ impl Rejection {
             retryable: self.retryable,
             violations: self.violations.clone(),
             review: self.review.as_ref().map(ToString::to_string),
+            round: self.round,
             legal_next: self.legal_next.clone(),
             attempts_left: refused.attempts_left,
             next_command: Some(format!("settled explain {}", self.code)),
@@ -267,6 +283,10 @@ fn without_message(code: Code, file: &FileName) -> ReportedViolation {
         line: None,
         column: None,
         field: None,
+        thread: None,
+        round_count: None,
+        replies: None,
+        clause: None,
         found: None,
         expected: None,
         fix: None,
@@ -299,6 +319,8 @@ fn reported_fault(
         line: place.map(|place| place.line),
         column: place.map(|place| place.column),
         field: fault.field.clone(),
+        thread: fault.thread.as_ref().map(ToString::to_string),
+        clause: fault.clause.map(|clause| clause.as_str().to_owned()),
         found: fault.found.clone().map(cut),
         expected: fault.expected.clone(),
         fix: fault.fix.clone(),

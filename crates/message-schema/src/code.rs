@@ -105,11 +105,12 @@ codes! {
     QualityGateViolation = "quality_gate_violation", Daemon, "The approval contradicts the quality gate.";
     HeadMismatch = "head_mismatch", Daemon, "The approval is of another commit than the round's head.";
     ActionMissing = "action_missing", Daemon, "An open thread was given no action.";
-    ThreadUnknown = "thread_unknown", Daemon, "An action names a thread this review does not have.";
+    ThreadUnknown = "thread_unknown", Daemon, "An action, or what the author reports as addressed, names a finding this review does not have.";
     ThreadNotOpen = "thread_not_open", Daemon, "An action names a thread that is not open.";
     ActionIllegal = "action_illegal", Daemon, "The action is not legal on this thread now.";
-    DuplicateFinding = "duplicate_finding", Daemon, "A new finding repeats one that is known: the same place and the same words.";
+    DuplicateFinding = "duplicate_finding", Daemon, "A new finding repeats one that is known: the same words in the same place, or the same title in the same file.";
     TooManyFindings = "too_many_findings", Daemon, "A response raises more than 25 new findings.";
+    FeedbackEmpty = "feedback_empty", Daemon, "A feedback raises no finding, keeps no thread open and hands none to a person.";
     FindingIdReused = "finding_id_reused", Daemon, "A known finding id was used for another problem.";
 
     DecisionInvalid = "decision_invalid", Daemon, "A person's decision does not fit where the review or the thread stands.";

@@ -183,6 +183,11 @@ impl CommitSha {
         let shared = self.0.len().min(other.0.len());
         self.0.as_bytes()[..shared].eq_ignore_ascii_case(&other.0.as_bytes()[..shared])
     }
+
+    /// Whether it is a whole commit, of SHA-1 or SHA-256; an abbreviated one may be the beginning of many.
+    pub fn is_whole(&self) -> bool {
+        matches!(self.0.len(), 40 | 64)
+    }
 }
 
 fn is_agent_name(text: &str) -> bool {
@@ -323,6 +328,7 @@ mod tests {
         let sha = |t| CommitSha::new(t).expect("a commit");
         assert!(sha("abc1234").same_commit(&sha("ABC1234def")));
         assert!(!sha("abc1234").same_commit(&sha("abc1235")));
+        assert!(!sha("abc1234").is_whole() && sha(&"a".repeat(40)).is_whole());
     }
 
     #[test]

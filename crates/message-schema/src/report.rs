@@ -37,6 +37,9 @@ pub struct Report {
     /// The review the message belonged to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub review: Option<String>,
+    /// The round that review is in.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub round: Option<u32>,
     /// What the sender may do next, one move a line.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub legal_next: Vec<String>,
@@ -66,6 +69,18 @@ pub struct ReportedViolation {
     /// The field, dotted from the document's root.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub field: Option<String>,
+    /// The thread it is about.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub thread: Option<String>,
+    /// For how many cycles that thread's stance has been held.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub round_count: Option<u32>,
+    /// How many replies that thread has had.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub replies: Option<u32>,
+    /// The clause of the quality gate that it breaks.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub clause: Option<String>,
     /// What stands there.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub found: Option<String>,

@@ -227,8 +227,8 @@ impl<'a> Driver<'a> {
     ) -> Result<Self, PairError> {
         let places = hold(root, id)?;
         // Only now: whoever drove it until then has told all it will.
-        let (books, _) = LedgerIndex::read(root)?;
-        let known = books.state().pair(id).cloned();
+        let (index, _) = LedgerIndex::read(root)?;
+        let known = index.state().pair(id).cloned();
         let OpenPair {
             setup, standing, ..
         } = known.ok_or_else(|| PairError::Unknown(id.clone()))?;

@@ -40,7 +40,7 @@ pub use answers::persist::{Restore, RestoreError};
 pub use answers::refuse::{Refused, refuse};
 pub use answers::undo::Undo;
 pub use parts::gate::required_commands;
-pub use parts::isolated::{Cycle, gate, threads};
+pub use parts::isolated::{Cycle, gate, resembles, threads};
 pub use parts::open_pair::OpenPair;
 pub use parts::pulls::Pull;
 pub use parts::rank::{Rank, messages_max};
@@ -74,6 +74,6 @@ pub use words::record::{
 pub use words::refusal::{Clause, Costs, Fault, Refusal};
 pub use words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
 pub use words::thread::{
-    Dialogue, HandoffState, Hold, NEW_FINDINGS_MAX, Origin, REPLIES_MAX, Reopening, Routing,
-    STANCE_HELD_MAX, Thread, ThreadState,
+    Dialogue, HandoffState, Hold, NEW_FINDINGS_MAX, Origin, REPLIES_MAX, Reopening, Resolution,
+    Routing, STANCE_HELD_MAX, Thread, ThreadState,
 };

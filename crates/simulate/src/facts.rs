@@ -1,14 +1,17 @@
 //! Describes the result of a step, one fact a line: stable, greppable, and in the words in which a scenario says what it
 //! expects.
 
+use std::collections::BTreeMap;
+
 use message_schema::envelope::DAEMON;
 use message_schema::line::escaped;
 use message_schema::{Code, Level, ReportedViolation};
 use review::{
     Alert, DaemonMessage, DeclinedEvent, EventRecord, Fault, Handoff, Judgement, Notice, Origin,
-    Phase, Record, RefusedMessage, Review, ReviewKey, ReviewStep, Says, Thread,
+    Phase, Record, RefusedMessage, Review, ReviewKey, ReviewStep, Says, Task, Thread,
 };
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// One fact about a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,6 +27,19 @@ pub struct Fact {
     /// Its kind.
     #[serde(rename = "weight")]
     pub kind: FactKind,
+    /// What the line names, each by its key: `review`, `phase`, `round`, `thread`, `clause`, `field`, counters.
+    #[serde(flatten)]
+    pub keys: Keys,
+}
+
+/// Named values of a fact.
+pub type Keys = BTreeMap<&'static str, Value>;
+
+fn keys<const N: usize>(named: [(&'static str, Value); N]) -> Keys {
+    named
+        .into_iter()
+        .filter(|(_, value)| !value.is_null())
+        .collect()
 }
 
 /// The relation of a fact to its step.
@@ -64,7 +80,12 @@ impl Fact {
             code: None,
             message: None,
             kind,
+            keys: Keys::new(),
         }
+    }
+
+    fn keyed(self, keys: Keys) -> Self {
+        Self { keys, ..self }
     }
 
     pub(super) fn with(self, code: Option<Code>, message: impl Into<String>) -> Self {
@@ -96,6 +117,7 @@ pub(super) fn violation(violation: &ReportedViolation, fault: Option<&Fault>) ->
         Level::Warning => Fact::note(format!("warning {}{details}", violation.code)),
     };
     fact.with(Some(violation.code), &violation.message)
+        .keyed(details.keys())
 }
 
 /// A fault without a file it could stand in.
@@ -106,7 +128,9 @@ pub(super) fn fault(fault: &Fault) -> Fact {
         field: fault.field.as_deref(),
         line: None,
     };
-    Fact::no(format!("refused {}{details}", fault.code), fault.code).with(None, &fault.message)
+    Fact::no(format!("refused {}{details}", fault.code), fault.code)
+        .with(None, &fault.message)
+        .keyed(details.keys())
 }
 
 struct Details<'a> {
@@ -114,6 +138,16 @@ struct Details<'a> {
     thread: Option<String>,
     field: Option<&'a str>,
     line: Option<u32>,
+}
+
+impl Details<'_> {
+    fn keys(&self) -> Keys {
+        keys([
+            ("clause", json!(self.clause)),
+            ("thread", json!(self.thread)),
+            ("field", json!(self.field)),
+        ])
+    }
 }
 
 impl std::fmt::Display for Details<'_> {
@@ -144,7 +178,8 @@ pub(super) fn judgement(judgement: &Judgement) -> Vec<Fact> {
     match judgement {
         Judgement::Accepted(accepted) => match &accepted.step {
             Some(step) => {
-                let verdict = Fact::yes(format!("accepted -> {}", phase(&step.phase, step.round)));
+                let verdict = Fact::yes(format!("accepted -> {}", phase(&step.phase, step.round)))
+                    .keyed(step_keys(step));
                 let alerts = accepted.alerts.iter().map(alert);
                 std::iter::once(verdict)
                     .chain(threads(step))
@@ -186,11 +221,14 @@ pub(super) fn event(record: &EventRecord) -> Vec<Fact> {
         EventRecord::Happened(happened) => {
             let mut all = vec![Fact::yes(format!("recorded {}", happened.event.sentence()))];
             for step in &happened.steps {
-                all.push(Fact::note(format!(
-                    "review {}: {}",
-                    step.review,
-                    phase(&step.phase, step.round)
-                )));
+                all.push(
+                    Fact::note(format!(
+                        "review {}: {}",
+                        step.review,
+                        phase(&step.phase, step.round)
+                    ))
+                    .keyed(step_keys(step)),
+                );
                 all.extend(threads(step));
             }
             all.extend(happened.handoff.iter().flat_map(handoff));
@@ -210,7 +248,11 @@ pub(super) fn cost(refused: &RefusedMessage) -> Vec<Fact> {
     } = refused;
     let mut all = Vec::new();
     if let Some(cost) = cost {
-        all.push(Fact::note(format!("attempts_left {}", cost.attempts_left)));
+        let counted = keys([
+            ("attempts_left", json!(cost.attempts_left)),
+            ("round", json!(cost.step.round)),
+        ]);
+        all.push(Fact::note(format!("attempts_left {}", cost.attempts_left)).keyed(counted));
         if cost.attempts_left == 0 {
             let ReviewStep { review, round, .. } = &cost.step;
             all.push(Fact::note(format!(
@@ -265,9 +307,38 @@ pub(super) fn phase(phase: &Phase, round: u32) -> String {
 }
 
 fn threads(step: &ReviewStep) -> impl Iterator<Item = Fact> {
-    step.threads
-        .iter()
-        .map(|(id, changed)| Fact::note(thread(id.as_str(), changed)))
+    step.threads.iter().map(|(id, changed)| {
+        let named = keys([("thread", json!(id))]).into_iter();
+        let keys = named.chain(thread_keys(changed)).collect();
+        Fact::note(thread(id.as_str(), changed)).keyed(keys)
+    })
+}
+
+/// What a step made of its review, by key.
+fn step_keys(step: &ReviewStep) -> Keys {
+    let open = step.phase.invocation();
+    keys([
+        ("review", json!(step.review.to_string())),
+        ("phase", json!(step.phase.word())),
+        ("round", json!(step.round)),
+        ("attempts_left", json!(open.map(|open| open.attempts_left))),
+        (
+            "turns_left",
+            json!(open.map(review::Invocation::turns_left)),
+        ),
+    ])
+}
+
+/// A thread's state and counters, by key.
+fn thread_keys(thread: &Thread) -> Keys {
+    keys([
+        ("state", json!(thread.state.word())),
+        ("severity", json!(thread.severity)),
+        ("blocking", json!(thread.blocking)),
+        ("stance", json!(thread.dialogue.stance)),
+        ("round_count", json!(thread.dialogue.round_count)),
+        ("replies", json!(thread.dialogue.replies)),
+    ])
 }
 
 /// A thread with its state, severity, counters and handoff.
@@ -279,6 +350,7 @@ pub(super) fn thread(id: &str, thread: &Thread) -> String {
         ..
     } = thread;
     let flags = [
+        (thread.is_resolved_by_silence(), " resolved_by=silence"),
         (thread.was_reopened(), " reopened"),
         (thread.was_resolved_by_person(), " by_person"),
         (thread.is_queued(), " queued"),
@@ -339,8 +411,70 @@ fn letter(letter: &DaemonMessage) -> Fact {
     Fact::note(format!("{DAEMON} -> {to} {what}"))
 }
 
+/// Something that is there at the end: a review, or what else a profile has.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ended {
+    /// A review's `review`, `phase`, `round`, `run`, counters and `threads`, or a task's `task` and `target`.
+    #[serde(flatten)]
+    pub keys: Keys,
+    /// The same, one fact a line.
+    pub lines: Vec<String>,
+}
+
+impl Ended {
+    /// What has lines only.
+    pub(super) fn plain(lines: Vec<String>) -> Self {
+        Self {
+            keys: Keys::new(),
+            lines,
+        }
+    }
+
+    pub(super) fn task(task: &Task) -> Self {
+        Self {
+            keys: keys([("task", json!(task.id)), ("target", json!(task.target))]),
+            lines: vec![format!("task {} -> {}", task.id, task.target)],
+        }
+    }
+
+    pub(super) fn review(key: &ReviewKey, review: &Review) -> Self {
+        let open = review.phase.invocation();
+        let deadline = review.deadline();
+        let threads: BTreeMap<&str, Keys> = review
+            .threads
+            .iter()
+            .map(|(id, thread)| (id.as_str(), thread_keys(thread)))
+            .collect();
+        let named = [
+            ("review", json!(key.to_string())),
+            ("phase", json!(review.phase.word())),
+            ("round", json!(review.round)),
+            ("run", json!(review.run().stored())),
+            ("generation", json!(review.generation)),
+            ("rounds", json!(review.rounds.get())),
+            ("granted", json!(review.granted)),
+            ("attempts_left", json!(open.map(|open| open.attempts_left))),
+            (
+                "supersessions_left",
+                json!(open.map(|open| open.supersessions_left)),
+            ),
+            (
+                "turns_left",
+                json!(open.map(review::Invocation::turns_left)),
+            ),
+            ("deadline", json!(deadline.map(|(_, which)| which.word()))),
+            ("due_at", json!(deadline.map(|(at, _)| at))),
+            ("threads", json!(threads)),
+        ];
+        Self {
+            keys: keys(named),
+            lines: self::review(key, review),
+        }
+    }
+}
+
 /// The final state of a review: its phase, counters and threads.
-pub(super) fn review(key: &ReviewKey, review: &Review) -> Vec<String> {
+fn review(key: &ReviewKey, review: &Review) -> Vec<String> {
     let mut lines = vec![
         format!("review {key}: {}", phase(&review.phase, review.round)),
         format!("generation {}", review.generation),

@@ -24,7 +24,7 @@ mod yaml;
 
 use std::path::Path;
 
-pub use facts::{Fact, FactKind};
+pub use facts::{Ended, Fact, FactKind, Keys};
 pub use format::{Profile, Scenario, ScenarioError};
 pub use print::{mismatches, text};
 pub use rejudge::{Divergence, Rejudge, rules};

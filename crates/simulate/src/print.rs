@@ -15,7 +15,7 @@ pub fn text(transcript: &Transcript, file: &Path) -> String {
         step(&mut out, played);
     }
     out += "final\n";
-    for line in &transcript.end {
+    for line in transcript.end.iter().flat_map(|ended| &ended.lines) {
         out += &format!("  {line}\n");
     }
     out += &mismatches(transcript, file);

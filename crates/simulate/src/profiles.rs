@@ -70,7 +70,7 @@ impl ThreadsProfile {
         let cycle = Cycle {
             number,
             packet: &packet,
-            mode: policy.threads,
+            policy,
             addressed: addressed.as_deref(),
         };
         Ok(match review::threads(&self.all, &cycle) {

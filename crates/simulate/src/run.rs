@@ -4,7 +4,7 @@ use message_schema::{Code, Place};
 use serde::Serialize;
 
 use super::compose::{ComposeContext, mail};
-use super::facts::{Fact, FactKind};
+use super::facts::{Ended, Fact, FactKind};
 use super::format::{Expected, Profile, Scenario, ScenarioStep, Setup};
 use super::profiles::{PairProfile, ThreadsProfile, ended_with, transition};
 use super::reader::{ParseError, Parsed};
@@ -20,9 +20,9 @@ pub struct Transcript {
     pub profile: Profile,
     /// The result of each step.
     pub steps: Vec<Played>,
-    /// The final state, one fact a line.
+    /// The final state, one object for each review.
     #[serde(rename = "final")]
-    pub end: Vec<String>,
+    pub end: Vec<Ended>,
     /// The number of expected lines.
     pub expected: usize,
     /// The differences between the expected and the actual facts.
@@ -97,8 +97,9 @@ pub(super) fn run(scenario: &Scenario) -> Result<Transcript, ParseError> {
             },
         )?;
     }
-    transcript.end = play.lines(scenario.profile);
-    let end: Vec<&str> = transcript.end.iter().map(String::as_str).collect();
+    transcript.end = play.ended(scenario.profile);
+    let lines = transcript.end.iter().flat_map(|ended| &ended.lines);
+    let end: Vec<&str> = lines.map(String::as_str).collect();
     transcript
         .mismatches
         .extend(missing(&scenario.expected, &end));
@@ -223,11 +224,11 @@ impl<'a> Play<'a> {
         }
     }
 
-    fn lines(&self, profile: Profile) -> Vec<String> {
+    fn ended(&self, profile: Profile) -> Vec<Ended> {
         match profile {
-            Profile::Full | Profile::Handoff => self.session.lines(),
-            Profile::Threads | Profile::Gate => self.threads.lines(),
-            Profile::Run => self.pair.lines(),
+            Profile::Full | Profile::Handoff => self.session.ended(),
+            Profile::Threads | Profile::Gate => vec![Ended::plain(self.threads.lines())],
+            Profile::Run => vec![Ended::plain(self.pair.lines())],
         }
     }
 }

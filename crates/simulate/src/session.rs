@@ -13,7 +13,7 @@ use spool::{Body, OutboxFile, PacketRead};
 use workspace::config::Config;
 
 use super::compose::{Mail, PacketEntry};
-use super::facts::{self, Fact};
+use super::facts::{self, Ended, Fact};
 use super::format::Setup;
 use super::steps::{RawContent, RawFile};
 use super::submit;
@@ -242,16 +242,12 @@ impl Session {
     }
 
     /// The state of every review and task.
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(super) fn ended(&self) -> Vec<Ended> {
         let reviews = self
             .state
             .reviews()
-            .flat_map(|(key, review)| facts::review(key, review));
-        let tasks = self
-            .state
-            .tasks()
-            .map(|task| format!("task {} -> {}", task.id, task.target));
-        reviews.chain(tasks).collect()
+            .map(|(key, review)| Ended::review(key, review));
+        reviews.chain(self.state.tasks().map(Ended::task)).collect()
     }
 }
 

@@ -82,6 +82,7 @@ pages! {
     ActionIllegal = "action_illegal",
     DuplicateFinding = "duplicate_finding",
     TooManyFindings = "too_many_findings",
+    FeedbackEmpty = "feedback_empty",
     FindingIdReused = "finding_id_reused",
     DecisionInvalid = "decision_invalid",
     ReopenLimitExceeded = "reopen_limit_exceeded",

@@ -85,6 +85,8 @@ pub struct RoundsSection {
 pub struct GateSection {
     /// Whether an approval without any recorded validation command is refused.
     pub require_validation: bool,
+    /// Whether silence resolves no thread.
+    pub require_actions: bool,
     /// Whether an approval that names no commit is refused.
     pub require_head: bool,
     /// Commands that must be recorded as passing.
@@ -224,6 +226,7 @@ impl Config {
             late_findings: self.late_findings,
             gate: GatePolicy {
                 require_validation: self.gate.require_validation,
+                require_actions: self.gate.require_actions,
                 require_head: self.gate.require_head,
                 validation_commands: self.gate.validation_commands.clone(),
             },

@@ -7,7 +7,7 @@ use review::{Record, State, apply};
 use crate::edge::{Edge, What};
 use crate::invariants::{Broken, Invariant};
 use crate::moves::Place;
-use crate::state::{Line, Node};
+use crate::state::{Line, Node, settle_thread};
 
 /// From a committed record the daemon delivers, or dies and starts again.
 pub(crate) fn edges(place: &Place<'_>, edges: &mut Vec<Edge>) {
@@ -44,10 +44,7 @@ fn started_again(node: &Node, expected: &Node) -> Result<(), Broken> {
         let mut review = state.review(key).cloned();
         if let Some(review) = &mut review {
             review.since = standing.review.since;
-            review
-                .threads
-                .values_mut()
-                .for_each(|thread| thread.opened_in = 1);
+            review.threads.values_mut().for_each(settle_thread);
         }
         if review.as_ref() != Some(&standing.review) {
             return Err(Broken::new(

@@ -57,6 +57,8 @@ invariants! {
     DeadlinesStand => "no agent moves a deadline away",
     /// A round has at most one terminal response.
     OneResponse => "at most one terminal response per round",
+    /// A feedback that gives its author a round also gives it something to do in it.
+    RoundsAsk => "a feedback that starts another round asks something",
     /// What was accepted acted legally, and threads fall in rank.
     LegalActions => "legal actions only, and each lowers its thread's rank",
     /// Counters outlive rounds, generations and reviewers.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{FindingId, RepoPath};
-use review::{PullEvent, Record, Review, ReviewKey, State, Task, Thread};
+use review::{PullEvent, Record, Resolution, Review, ReviewKey, State, Task, Thread};
 
 use crate::bounds::Bounds;
 use crate::describe::NAMES;
@@ -91,16 +91,12 @@ impl Node {
     }
 
     /// Makes the state the same as every other that the rules cannot tell from it: the instant a
-    /// phase began and the round a finding was opened in are shown to people and decide nothing, and
+    /// phase began, the round a finding was opened in and what resolved it are shown to people and decide nothing, and
     /// where all slots are alike the threads stand in one order.
     pub(crate) fn settle(&mut self, bounds: &Bounds) {
         for standing in self.reviews.values_mut() {
             standing.review.since = start();
-            standing
-                .review
-                .threads
-                .values_mut()
-                .for_each(|thread| thread.opened_in = 1);
+            standing.review.threads.values_mut().for_each(settle_thread);
             if bounds.is_symmetric() {
                 sort_threads(&mut standing.review);
             }
@@ -134,6 +130,14 @@ impl Hash for Node {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.identity().hash(hasher);
     }
+}
+
+/// Forgets what of a thread is shown to people and decides nothing. A report names the walk's threads by
+/// their own ids, so the others they were raised under decide nothing here either.
+pub(crate) fn settle_thread(thread: &mut Thread) {
+    thread.opened_in = 1;
+    thread.resolution = Resolution::Word;
+    thread.aliases.clear();
 }
 
 /// Gives the threads the names of the first slots, in the order of all that is not their name. The
@@ -176,6 +180,8 @@ pub(crate) fn likeness(review: &Review, id: &FindingId, thread: &Thread) -> u64 
         opened_in: _,
         dialogue,
         state,
+        resolution: _,
+        aliases: _,
         reopening,
         routing,
         origin,

@@ -1,11 +1,13 @@
 //! A walk as stateright sees it: states, steps, and one `always` for each invariant. `eventually` is not
 //! used, because it does not see cycles: that the rank falls on every step is what ends them.
 
+use std::collections::BTreeSet;
+
 use message_schema::id::{AgentName, FindingId, PrNumber};
 use message_schema::packet::Stance;
 use review::{
-    Dialogue, HandoffState, Origin, Reopening, ReviewKey, Routing, Task, TaskFinding, TaskId,
-    Thread, ThreadState,
+    Dialogue, HandoffState, Origin, Reopening, Resolution, ReviewKey, Routing, Task, TaskFinding,
+    TaskId, Thread, ThreadState,
 };
 use stateright::{Model, Property};
 
@@ -94,6 +96,8 @@ fn task(bounds: &Bounds) -> Task {
                         replies: 0,
                     },
                     state: ThreadState::Open,
+                    resolution: Resolution::default(),
+                    aliases: BTreeSet::new(),
                     reopening: Reopening::Allowed,
                     routing: Routing::default(),
                     origin: Origin::Review,

@@ -10,7 +10,7 @@ use mailbox::compose::draft::{MessageDraft, PacketGiven};
 use mailbox::compose::omissions::ResponseKind;
 use mailbox::compose::post::{PostError, Posting};
 use mailbox::compose::response::{self, Unwritten};
-use mailbox::compose::response_file::{LooseResponse, ResponseFile};
+use mailbox::compose::response_file::ResponseFile;
 use mailbox::compose::sent_before;
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::MessageId;
@@ -56,16 +56,13 @@ pub fn read(said: &AgentOutput, words: &SignalWords) -> AgentAnswer {
             Ok(sheet @ ResponseFile::Structured(_)) => {
                 AgentAnswer::Response(verdict(&sheet), Box::new(sheet))
             }
-            Ok(ResponseFile::Loose(_)) | Err(_) => {
+            Ok(ResponseFile::Loose(_) | ResponseFile::Word) | Err(_) => {
                 AgentAnswer::Nothing("its output is not by the schema of the brief".to_owned())
             }
         };
     }
     match Signal::read(&said.text, words) {
-        Signal::Pass => AgentAnswer::Response(
-            ResponseKind::Lgtm,
-            Box::new(ResponseFile::Loose(LooseResponse::default())),
-        ),
+        Signal::Pass => AgentAnswer::Response(ResponseKind::Lgtm, Box::new(ResponseFile::Word)),
         Signal::Fail => AgentAnswer::GivenUp,
         Signal::Done | Signal::NearMiss | Signal::Unsent | Signal::None => {
             AgentAnswer::Nothing("it ended without a verdict".to_owned())
@@ -79,7 +76,7 @@ fn verdict(sheet: &ResponseFile) -> ResponseKind {
             TerminalResponse::Feedback(_) => ResponseKind::Feedback,
             TerminalResponse::Lgtm(_) => ResponseKind::Lgtm,
         },
-        ResponseFile::Loose(_) => ResponseKind::Lgtm,
+        ResponseFile::Loose(_) | ResponseFile::Word => ResponseKind::Lgtm,
     }
 }
 
@@ -164,7 +161,7 @@ fn letter(
 /// Whether the answer was understood, and leaves something open.
 fn is_incomplete(why: &Unwritten) -> bool {
     match why {
-        Unwritten::Gaps(_) | Unwritten::Gate(_) => true,
+        Unwritten::Gaps(_) | Unwritten::Gate(_) | Unwritten::Empty => true,
         Unwritten::Response(error) => match error {
             NotAResponse::Missing(_)
             | NotAResponse::NotOpen(_)
@@ -202,6 +199,7 @@ fn told(why: &Unwritten) -> String {
                 "its answer is not by the schema of the brief".to_owned()
             }
         },
+        Unwritten::Empty => "its feedback raises no finding and keeps no thread open".to_owned(),
         Unwritten::Other(_) => "its answer is both an approval and none".to_owned(),
     }
 }

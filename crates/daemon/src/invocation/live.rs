@@ -288,7 +288,7 @@ mod tests {
             reason: "the branch is gone".to_owned(),
             act: Act::Cancel,
         });
-        let is_heard = started.mailroom.hear_run(&cancelled, at(30_000));
+        let is_heard = started.mailroom.record_run(&cancelled, at(30_000));
         assert!(is_heard.expect("a commit"));
         assert!(started.is_ended(30_000));
         assert_eq!(started.live.keeper.wait().expect("it ends").code(), Some(0));

@@ -252,7 +252,7 @@ impl Runner {
                 break;
             };
             let is_heard = mailroom
-                .hear_run(&Event::Started(Which::of(&key)), now)
+                .record_run(&Event::Started(Which::of(&key)), now)
                 .inspect_err(|_| folder.remove())?;
             self.put_off.remove(&key);
             if !is_heard {
@@ -346,7 +346,7 @@ fn tell_turns(
     count: u16,
     now: Moment,
 ) -> Result<bool, SpoolError> {
-    mailroom.hear_run(
+    mailroom.record_run(
         &Event::Turns {
             which: Which::of(key),
             count,

@@ -186,6 +186,6 @@ impl Settling {
             which: Which::of(&self.run.review),
             why: why.to_owned(),
         };
-        mailroom.hear_run(&event, now).map(usize::from)
+        mailroom.record_run(&event, now).map(usize::from)
     }
 }

@@ -18,8 +18,8 @@ use workspace::error::chain;
 const BATCH_MAX: usize = 64;
 
 impl Mailroom {
-    /// Hears these orders.
-    pub(super) fn hear_orders(
+    /// Processes these orders.
+    pub(super) fn process_orders(
         &mut self,
         orders: &[OsString],
         moment: Moment,
@@ -27,17 +27,17 @@ impl Mailroom {
     ) -> Result<(), SpoolError> {
         orders
             .chunks(BATCH_MAX)
-            .try_for_each(|names| self.hear_some(names, moment, pass))
+            .try_for_each(|names| self.process_some(names, moment, pass))
     }
 
-    fn hear_some(
+    fn process_some(
         &mut self,
         names: &[OsString],
         moment: Moment,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
         let mut batch = Batch::default();
-        let mut heard = Vec::new();
+        let mut processed = Vec::new();
         for name in names {
             let order = match orders::read(&self.root, name, moment.utc) {
                 Ok(Some(order)) => order,
@@ -56,10 +56,10 @@ impl Mailroom {
                 let record = self.judge_event(told, moment);
                 self.add(&mut batch, record, moment);
             }
-            heard.push(name);
+            processed.push(name);
         }
         self.commit(batch, pass)?;
-        for name in heard {
+        for name in processed {
             if let Err(error) = orders::remove(&self.root, name) {
                 tracing::warn!(name = %name.display(), error = %chain(&error), "cannot remove an order that is in the ledger; it counts once");
             }
@@ -88,7 +88,11 @@ impl Mailroom {
     }
 
     /// Records that the requests that have left their inboxes are taken.
-    pub(super) fn hear_takes(&mut self, moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
+    pub(super) fn record_takes(
+        &mut self,
+        moment: Moment,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
         let mut presence = self.spool.presence();
         let mut has_left = |key: &ReviewKey, request: &Delivered| {
             presence.has_left(&request.mailbox, &request.file, request.seq).unwrap_or_else(|error| {
@@ -129,7 +133,7 @@ impl Mailroom {
         moment: Moment,
     ) -> Result<Pass, SpoolError> {
         let mut pass = Pass::default();
-        self.hear_takes(moment, &mut pass)?;
+        self.record_takes(moment, &mut pass)?;
         self.end_waits(until, moment, &mut pass)?;
         Ok(pass)
     }

@@ -119,7 +119,7 @@ impl Mailroom {
         (!orders.is_empty()).then_some(orders)
     }
 
-    /// When orders that were held up are heard at the earliest, on the monotonic clock.
+    /// When orders that were held up are processed at the earliest, on the monotonic clock.
     pub(super) fn orders_due(&self) -> Option<u64> {
         self.waits
             .orders_since
@@ -158,7 +158,7 @@ impl Mailroom {
         }
         let mut pass = Pass::default();
         if self.next_deadline().is_some_and(|at| at <= swept_at) {
-            self.hear_takes(moment, &mut pass)?;
+            self.record_takes(moment, &mut pass)?;
         }
         while let Some(until) = self.deadline_in_turn(swept_at, moment) {
             self.end_waits(until, moment, &mut pass)?;

@@ -54,7 +54,7 @@ impl Mailroom {
     }
 
     /// Sums the mailroom's state up in one line, without text of agents.
-    pub fn standing(&self) -> String {
+    pub fn status_line(&self) -> String {
         let state = self.state();
         let open = state
             .reviews()

@@ -52,7 +52,7 @@ impl Mailroom {
     }
 
     /// Judges an event of a command and commits it to the ledger before returning; says whether it changes anything.
-    pub(crate) fn hear_run(&mut self, event: &Event, moment: Moment) -> Result<bool, SpoolError> {
+    pub(crate) fn record_run(&mut self, event: &Event, moment: Moment) -> Result<bool, SpoolError> {
         match self.judge_event(ReportedEvent { order: None, event }, moment) {
             record @ EventRecord::Happened(_) => {
                 let mut batch = Batch::default();

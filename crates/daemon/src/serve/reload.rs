@@ -24,7 +24,7 @@ impl Daemon<'_> {
             }
         };
         self.supervisor.config(refusal);
-        self.supervisor.ready(&self.mailroom.standing());
+        self.supervisor.ready(&self.mailroom.status_line());
     }
 
     /// What may fail comes first: a place for the counts that cannot be had refuses the rest as well.
@@ -56,7 +56,7 @@ impl Daemon<'_> {
     /// Tells the supervisor, and the readers of the counts, how things stand.
     pub(super) fn report(&mut self) {
         if self.supervisor.listens() {
-            self.supervisor.status(&self.mailroom.standing());
+            self.supervisor.status(&self.mailroom.status_line());
         }
         if self.exporter.is_some() {
             self.mailroom.gauge(self.supervisor.is_config_refused());

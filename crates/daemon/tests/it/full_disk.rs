@@ -156,7 +156,7 @@ fn known(mailroom: &Mailroom) -> (String, Option<Review>, usize) {
     let pr = PrNumber::new("86").expect("a number");
     let [author, reviewer] = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
     let key = ReviewKey::new(None, &pr, author, reviewer);
-    let standing = mailroom.standing();
+    let standing = mailroom.status_line();
     // How many wait is no matter of the state.
     let (standing, _) = standing.rsplit_once(", ").expect("several numbers");
     (

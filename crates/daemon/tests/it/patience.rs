@@ -63,6 +63,7 @@ fn a_message_whose_packet_is_missing_is_given_five_seconds_and_judged_once_it_is
     assert_eq!(pass(&mut refusing, 25_900).refused, 1);
 
     let (room, mut accepting) = waiting();
-    room.put("packets/findings/f.yaml", "findings: []\n");
+    let packet = "findings: [{id: F-001, severity: P3, status: open}]\n";
+    room.put("packets/findings/f.yaml", packet);
     assert_eq!(pass(&mut accepting, 20_900).accepted, 1);
 }

@@ -126,9 +126,9 @@ struct LetterFate {
 
 /// What became of each, by whose it is and the name of its report.
 fn fates(root: &Path) -> Result<HashMap<(AgentName, String), LetterFate>, SpoolError> {
-    let (books, _) = LedgerIndex::read(root)?;
+    let (index, _) = LedgerIndex::read(root)?;
     let known = refusals::read(root)?.into_iter().filter_map(|refusal| {
-        let is_open = refusal.is_open(books.state());
+        let is_open = refusal.is_open(index.state());
         let fate = LetterFate {
             corrected: refusal.corrected,
             is_open,

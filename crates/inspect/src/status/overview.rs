@@ -134,7 +134,7 @@ pub struct Removable {
 impl Status {
     /// The overview, with what a sweep would remove where anything is to be removed at all.
     pub fn of(standing: &WorkspaceStatus, removable: Option<Removable>) -> Self {
-        let (state, folded) = (standing.books.state(), &standing.folded);
+        let (state, folded) = (standing.index.state(), &standing.folded);
         let count = |(agent, count): &(AgentName, usize)| Count {
             agent: agent.to_string(),
             count: *count,
@@ -157,7 +157,7 @@ impl Status {
         Self {
             serving: standing.serving,
             accepted: state.accepted(),
-            refused: standing.books.refused(),
+            refused: standing.index.refused(),
             waiting: standing.unjudged.count(),
             waiting_of: standing.unjudged.counts.iter().map(count).collect(),
             dead_letters: dead.filter(|dead| dead.count > 0).collect(),

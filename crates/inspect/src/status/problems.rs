@@ -94,7 +94,7 @@ impl WorkspaceStatus {
             GRACE
         };
         let mut problems: Vec<Problem> = self.mail(&commands).into_iter().collect();
-        for (key, review) in self.books.state().reviews() {
+        for (key, review) in self.index.state().reviews() {
             // What `why` says first is what fixes it.
             let problem = |kind, what: String, since| {
                 let fix = self
@@ -175,7 +175,7 @@ impl WorkspaceStatus {
 
     /// Whether its pull request has no other review.
     pub fn is_alone(&self, key: &ReviewKey) -> bool {
-        self.books
+        self.index
             .state()
             .reviews()
             .filter(|(other, _)| other.pr == key.pr)

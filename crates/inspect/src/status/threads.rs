@@ -37,6 +37,9 @@ pub struct ThreadView {
     pub blocking: bool,
     /// Its state.
     pub state: &'static str,
+    /// `silence` where it is resolved and no response has named it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolved_by: Option<&'static str>,
     /// Its title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -159,6 +162,7 @@ impl Histories {
             severity: thread.severity.as_str(),
             blocking: thread.blocking,
             state: thread.state.word(),
+            resolved_by: thread.is_resolved_by_silence().then_some("silence"),
             title: thread.title.clone(),
             file: thread.file.as_ref().map(ToString::to_string),
             lines: thread.lines.map(String::from),

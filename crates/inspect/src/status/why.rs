@@ -347,7 +347,7 @@ impl Look<'_> {
             reviewer,
             ..
         } = self.key;
-        let mut reviews = self.standing.books.state().reviews();
+        let mut reviews = self.standing.index.state().reviews();
         let asks_too =
             |key: &ReviewKey| key.pr == *pr && key.reviewer == *reviewer && key.author != *author;
         let name = if reviews.any(|(key, _)| asks_too(key)) {

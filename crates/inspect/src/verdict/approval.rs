@@ -1,11 +1,11 @@
 //! Whether the reviews of a pull request approve a commit, and every reason why one does not. Knows the state and
 //! nothing of where it came from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use message_schema::Code;
-use message_schema::id::{AgentName, CommitSha, PrNumber, Repo};
+use message_schema::id::{AgentName, CommitSha, FindingId, PrNumber, Repo};
 use message_schema::line::escaped;
 use review::{Approval, CloseReason, Phase, Review, ReviewKey, State};
 use serde::Serialize;
@@ -43,6 +43,8 @@ pub enum Reason {
     Unbound,
     /// Another commit was approved.
     OtherCommit,
+    /// One of both commits is abbreviated, and the other begins like it.
+    Abbreviated,
     /// The pull request has had another head since.
     Stale,
     /// The reviewer approves and says that it is not to be merged yet.
@@ -88,6 +90,9 @@ pub struct CheckedReview {
     /// When it was approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_at: Option<DateTime<Utc>>,
+    /// What resolved the findings that no response resolved in words: under `silence` their ids.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub resolved_by: BTreeMap<&'static str, Vec<FindingId>>,
     /// What was found when the changes of both commits were compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remap: Option<Remap>,
@@ -208,14 +213,14 @@ impl ApprovalVerdict {
         })
     }
 
-    /// Lets approvals of another commit hold where `compare` finds its change to be that of the head. What else
-    /// stands against them goes on to.
+    /// Lets approvals of another commit hold where `compare` finds its change to be that of the head, and of an
+    /// abbreviated one where it expands to the head. What else stands against them goes on to.
     pub fn remap<E>(
         &mut self,
         mut compare: impl FnMut(&CommitSha) -> Result<Comparison, E>,
     ) -> Result<(), E> {
         for review in &mut self.reviews {
-            let is_moved = [Reason::OtherCommit, Reason::Stale]
+            let is_moved = [Reason::OtherCommit, Reason::Abbreviated, Reason::Stale]
                 .iter()
                 .any(|why| review.reasons.contains(why));
             if let (true, Some(commit)) = (is_moved, review.approved_commit.clone()) {
@@ -280,6 +285,7 @@ impl CheckedReview {
             summary: String::new(),
             approved_commit: approval.and_then(|approval| approval.commit.clone()),
             approved_at: approval.map(|approval| approval.at),
+            resolved_by: by_silence(review),
             remap: None,
             told: SentenceParts {
                 head: asked.head.to_string(),
@@ -292,19 +298,22 @@ impl CheckedReview {
 
     fn take(&mut self, found: Comparison, from: &CommitSha, to: &str) {
         let (from, to) = (from.to_string(), to.to_owned());
+        if !matches!(found, Comparison::Void { .. }) {
+            self.reasons.remove(&Reason::OtherCommit);
+            self.reasons.remove(&Reason::Abbreviated);
+            self.reasons.remove(&Reason::Stale);
+        }
+        let same = |patch_id| Remap {
+            remapped: true,
+            from: from.clone(),
+            to: to.clone(),
+            patch_id,
+            why: None,
+            fetch: None,
+        };
         self.remap = Some(match found {
-            Comparison::Same { patch_id } => {
-                self.reasons.remove(&Reason::OtherCommit);
-                self.reasons.remove(&Reason::Stale);
-                Remap {
-                    remapped: true,
-                    from,
-                    to,
-                    patch_id: Some(patch_id),
-                    why: None,
-                    fetch: None,
-                }
-            }
+            Comparison::Itself => same(None),
+            Comparison::Same { patch_id } => same(Some(patch_id)),
             Comparison::Void { why, fetch } => Remap {
                 remapped: false,
                 from,
@@ -334,6 +343,9 @@ impl CheckedReview {
                 Reason::GateBroken => format!("approved against the gate, advisory only ({end})"),
                 Reason::Unbound => "approved without naming a commit".to_owned(),
                 Reason::OtherCommit => format!("approved {commit}, which is not {head}"),
+                Reason::Abbreviated => format!(
+                    "approved {commit}, asked about {head}: an abbreviated commit passes only where --repo-dir and --base expand it"
+                ),
                 Reason::Stale => {
                     format!("the approval of {commit} is stale: the pull request has had another head since")
                 }
@@ -353,10 +365,17 @@ impl CheckedReview {
                 ));
             }
             Some(Remap { why: Some(why), .. }) => said.push(why.clone()),
+            Some(Remap { remapped: true, .. }) => {
+                said.push(format!("approved {commit}, which is {head}"))
+            }
             Some(_) => {}
             None if self.passes => said.push(format!("approved {commit}")),
             None => {}
         }
+        said.extend(self.resolved_by.iter().map(|(by, ids)| {
+            let ids: Vec<&str> = ids.iter().map(FindingId::as_str).collect();
+            format!("resolved by {by}: {}", escaped(&ids.join(", ")))
+        }));
         self.summary = said.join("; ");
     }
 }
@@ -371,6 +390,13 @@ fn against(approval: &Approval, asked: &ApprovalQuestion) -> impl Iterator<Item 
             commit.is_some_and(|commit| !commit.same_commit(&asked.head)),
             Reason::OtherCommit,
         ),
+        (
+            commit.is_some_and(|commit| {
+                let are_whole = commit.is_whole() && asked.head.is_whole();
+                !are_whole && commit.same_commit(&asked.head)
+            }),
+            Reason::Abbreviated,
+        ),
         (approval.stale, Reason::Stale),
         (
             !approval.merge_ready && !asked.allow_waiting,
@@ -379,6 +405,17 @@ fn against(approval: &Approval, asked: &ApprovalQuestion) -> impl Iterator<Item 
     ]
     .into_iter()
     .filter_map(|(is_so, reason)| is_so.then_some(reason))
+}
+
+fn by_silence(review: &Review) -> BTreeMap<&'static str, Vec<FindingId>> {
+    let resolved = review.threads.iter();
+    let ids: Vec<FindingId> = resolved
+        .filter(|(_, thread)| thread.is_resolved_by_silence())
+        .map(|(id, _)| id.clone())
+        .collect();
+    (!ids.is_empty())
+        .then(|| BTreeMap::from([("silence", ids)]))
+        .unwrap_or_default()
 }
 
 fn closed(reason: CloseReason) -> &'static str {

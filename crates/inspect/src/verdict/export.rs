@@ -60,8 +60,8 @@ pub fn export(
     now: DateTime<Utc>,
 ) -> Result<Exported, ExportError> {
     let pr = pr.to_canonical();
-    let (books, _) = LedgerIndex::read(root)?;
-    approval::find(books.state(), &pr, repo, reviewers)?;
+    let (index, _) = LedgerIndex::read(root)?;
+    approval::find(index.state(), &pr, repo, reviewers)?;
     let toml = text_of_config(root)?;
     let agents = directory::agents(root)?;
     let mut copy = Copy {

@@ -21,6 +21,8 @@ pub struct Patches {
 /// What a comparison found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
+    /// Both are one commit, of which one may be abbreviated.
+    Itself,
     /// Both make the same change.
     Same {
         /// What `git patch-id --stable` says of both.
@@ -80,6 +82,11 @@ impl Patches {
             );
             return Err(GitError::Unusable { what });
         };
+        if let (Some(was), Some(is)) = (self.expand(approved)?, self.expand(head)?)
+            && was == is
+        {
+            return Ok(Comparison::Itself);
+        }
         let (was, is) = match (self.change(approved, &base)?, self.change(head, &base)?) {
             (Ok(was), Ok(is)) => (was, is),
             (Err(Missing { why, fetch }), _) | (_, Err(Missing { why, fetch })) => {
@@ -98,6 +105,14 @@ impl Patches {
         })
     }
 
+    /// The one commit of the clone that is meant; nothing if there is none, or several begin so.
+    fn expand(&self, commit: &CommitSha) -> Result<Option<String>, GitError> {
+        let named = commit.as_str().to_ascii_lowercase();
+        // A branch may bear a name that looks like a commit's beginning.
+        let full = self.repository().resolve(&named)?;
+        Ok(full.filter(|full| full.starts_with(&named)))
+    }
+
     /// What a commit changes since it left the branch.
     fn change(
         &self,
@@ -106,13 +121,14 @@ impl Patches {
     ) -> Result<Result<CommitChange, Missing>, GitError> {
         let repository = self.repository();
         let fetch = |what: &str| Some(format!("fetch {what}"));
-        let named = commit.as_str().to_ascii_lowercase();
-        // A branch may bear a name that looks like a commit's beginning.
-        let Some(full) = repository
-            .resolve(&named)?
-            .filter(|full| full.starts_with(&named))
-        else {
-            let why = format!("{commit} is not in the clone, so its change cannot be compared");
+        let Some(full) = self.expand(commit)? else {
+            let several = if commit.is_whole() {
+                ""
+            } else {
+                ", or several commits begin so"
+            };
+            let why =
+                format!("{commit} is not in the clone{several}, so its change cannot be compared");
             return Ok(Err(Missing {
                 why,
                 fetch: fetch(&format!("origin {commit}")),

@@ -255,7 +255,8 @@ fn several_letters_of_one_record_to_one_agent_have_names_of_their_own() {
         let feedback = FEEDBACK
             .replace("codex", reviewer)
             .replace("count: 2", "count: 0");
-        room.post(&feedback, Some("findings: []\n"));
+        let packet = "findings: [{id: F-001, severity: P3, status: open}]\n";
+        room.post(&feedback, Some(packet));
     }
     room.pull(PullAction::Merged);
     let names = ["_1-1.yaml", "_1-2.yaml", "_1.yaml"]

@@ -151,8 +151,10 @@ pub enum Silence {
     /// Nothing, or it cannot be known what: each thread is to be named.
     #[default]
     Nothing,
-    /// That what the author reported is resolved: these threads, or all.
-    Resolves(Option<BTreeSet<FindingId>>),
+    /// These threads are resolved: the author named them.
+    ResolvesNamed(BTreeSet<FindingId>),
+    /// In an lgtm every thread but a P0 is resolved: the author reported fixes and named none.
+    ResolvesAllButP0,
 }
 
 /// Why it cannot be said what is asked.
@@ -209,7 +211,7 @@ fn of_ledger(
         .mine(None, None)
         .filter(|(key, _)| key.reviewer == *me)
     {
-        let Some(brief) = judgement::brief::brief(standings.books().state(), &policy, key, now)
+        let Some(brief) = judgement::brief::brief(standings.index().state(), &policy, key, now)
         else {
             continue;
         };
@@ -223,11 +225,12 @@ fn of_ledger(
             .invocation()
             .and_then(|open| open.addressed.as_ref());
         let silence = match (policy.threads, addressed) {
+            (ThreadMode::Inferred, Some(_)) if policy.gate.require_actions => Silence::Nothing,
             (ThreadMode::Inferred, Some(report)) if report.findings.is_empty() => {
-                Silence::Resolves(None)
+                Silence::ResolvesAllButP0
             }
             (ThreadMode::Inferred, Some(report)) => {
-                Silence::Resolves(Some(report.findings.iter().cloned().collect()))
+                Silence::ResolvesNamed(report.findings.iter().cloned().collect())
             }
             (ThreadMode::Inferred, None) | (ThreadMode::Explicit, _) => Silence::Nothing,
         };
@@ -317,12 +320,27 @@ impl Ask {
             .find(|thread| thread.id.as_str() == id)
     }
 
-    /// Whether a response that does not name the thread resolves it.
-    pub fn is_resolved_by_silence(&self, open: &OpenThread) -> bool {
+    /// Whether a feedback that does not name the thread resolves it.
+    pub fn feedback_resolves(&self, open: &OpenThread) -> bool {
         match &self.silence {
-            Silence::Resolves(ids) => ids.as_ref().is_none_or(|ids| ids.contains(&open.id)),
+            Silence::ResolvesNamed(ids) => ids.contains(&open.id),
+            Silence::ResolvesAllButP0 | Silence::Nothing => false,
+        }
+    }
+
+    /// Whether an lgtm that does not name the thread resolves it.
+    pub fn lgtm_resolves(&self, open: &OpenThread) -> bool {
+        match &self.silence {
+            Silence::ResolvesNamed(_) => self.feedback_resolves(open),
+            Silence::ResolvesAllButP0 => open.severity != Severity::P0,
             Silence::Nothing => false,
         }
+    }
+
+    /// Whether the pull request is known to fix a task.
+    pub fn is_fix(&self) -> bool {
+        let review = self.review.as_ref();
+        review.is_some_and(|review| review.fixes.is_some())
     }
 
     /// The review's key.
@@ -361,7 +379,8 @@ impl Ask {
 }
 
 impl OpenThread {
-    fn thread(&self) -> Thread {
+    /// The thread, as far as the brief tells it.
+    pub fn thread(&self) -> Thread {
         let Self {
             stance,
             round_count,

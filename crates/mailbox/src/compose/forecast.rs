@@ -10,7 +10,7 @@ use message_schema::envelope::{MessageType, ReviewKind, Timestamp};
 use message_schema::id::{AgentName, CommitSha, MessageId};
 use message_schema::line::escaped;
 use message_schema::{Code, Report};
-use review::{Clause, Decision, Judgement, Phase, Record, Review};
+use review::{Clause, Decision, Judgement, Phase, Record, Review, ToldAlert};
 use serde::Serialize;
 use spool::{Body, Digest, FileName, OutboxFile, PacketRead, Stamp};
 use workspace::config::Config;
@@ -39,9 +39,9 @@ pub struct Forecast {
     /// Of an lgtm that came as far as the gate: the clauses that it breaks; none if it passes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Vec<&'static str>>,
-    /// What the rules of the review would remark.
+    /// What its acceptance would remark: changed, limited or seen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
+    pub alerts: Vec<ToldAlert>,
     /// The report it would come back with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
@@ -85,7 +85,7 @@ impl Forecast {
             review: None,
             head: None,
             gate: None,
-            warnings: Vec::new(),
+            alerts: Vec::new(),
             report: None,
         }
     }
@@ -118,11 +118,11 @@ impl Forecast {
             [] => "gate: passes".to_owned(),
             broken => format!("gate: breaks {}", broken.join(", ")),
         });
-        let warnings = self.warnings.iter().map(|warning| escaped(warning));
+        let alerts = self.alerts.iter().map(|alert| escaped(&alert.message));
         std::iter::once(first)
             .chain(head)
             .chain(gate)
-            .chain(warnings)
+            .chain(alerts)
             .collect()
     }
 }
@@ -166,14 +166,7 @@ fn judged(
             Decision::Duplicate(_) => Ok(Forecast::empty(ForecastVerdict::Duplicate)),
             decision @ Decision::Accept(_) => {
                 let judgement = decision.into_judgement();
-                let mut forecast = accepted(&mut index, judgement, read.message.kind(), now);
-                // The validator's come last; the sender has them already.
-                let own = forecast
-                    .warnings
-                    .len()
-                    .saturating_sub(decided.warnings.len());
-                forecast.warnings.truncate(own);
-                Ok(forecast)
+                Ok(accepted(&mut index, judgement, read.message.kind(), now))
             }
         },
         Err(stop) => {
@@ -215,7 +208,7 @@ fn accepted(
     let Judgement::Accepted(accepted) = &judgement else {
         return forecast;
     };
-    forecast.warnings.clone_from(&accepted.warnings);
+    forecast.alerts = accepted.alerts.iter().map(ToldAlert::from).collect();
     let key = accepted.step.as_ref().map(|step| step.review.clone());
     review::apply(&mut index.state, &Record::Judged(judgement), now);
     let moved = index

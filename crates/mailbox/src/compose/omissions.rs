@@ -35,8 +35,12 @@ pub enum Dealt {
     Deferred,
     /// A word that is no action.
     Unknown(String),
-    /// Two actions.
-    Twice,
+    /// This is given more than once: the action, or what goes with it.
+    Twice(&'static str),
+    /// This is given, and means nothing beside the action.
+    Meaningless(String),
+    /// Nothing, and something that looks like it is raised: the finding.
+    Overlooked(String),
 }
 
 /// Which of the two terminal responses is written.
@@ -46,6 +50,26 @@ pub enum ResponseKind {
     Feedback,
     /// Approved.
     Lgtm,
+}
+
+impl ResponseKind {
+    fn is_resolved_by_silence(self, ask: &Ask, open: &OpenThread) -> bool {
+        match self {
+            Self::Feedback => ask.feedback_resolves(open),
+            Self::Lgtm => ask.lgtm_resolves(open),
+        }
+    }
+}
+
+/// Whether a feedback asks nothing of anybody, so that the daemon would refuse it. Not where that depends on what cannot
+/// be seen from here.
+pub fn says_nothing(ask: &Ask, escalation: Option<&str>, findings: &[Finding]) -> bool {
+    let resolves = |finding: &Finding| match finding.action {
+        Some(action) => action == Action::Resolve,
+        None => finding.status.is_settled(),
+    };
+    let may_be_empty = escalation.is_some() || ask.advised || ask.is_fix();
+    !may_be_empty && ask.held_threads.is_empty() && findings.iter().all(resolves)
 }
 
 /// What is wrong with how an open thread is dealt with; nothing, if nothing is.
@@ -64,10 +88,15 @@ pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -
     };
     let legal = |stance| open.legal(stance);
     match dealt {
-        Dealt::Unnamed if ask.is_resolved_by_silence(open) => None,
+        Dealt::Unnamed if verdict.is_resolved_by_silence(ask, open) => None,
         Dealt::Unnamed => gives(
             Code::ActionMissing,
             "it needs an action".to_owned(),
+            legal(None),
+        ),
+        Dealt::Overlooked(other) => gives(
+            Code::ActionMissing,
+            format!("`{}` looks like it, so it needs an action", escaped(other)),
             legal(None),
         ),
         Dealt::Act(action, stance) if legal(*stance).contains(action) => None,
@@ -108,9 +137,14 @@ pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -
             format!("`{}` is no action", escaped(word)),
             legal(None),
         ),
-        Dealt::Twice => gives(
+        Dealt::Twice(what) => gives(
             Code::ActionMultiple,
-            "it has two actions".to_owned(),
+            format!("its {what} is given more than once"),
+            legal(None),
+        ),
+        Dealt::Meaningless(key) => gives(
+            Code::ActionIllegal,
+            format!("`{}` means nothing beside its action", escaped(key)),
             legal(None),
         ),
     }
@@ -192,6 +226,11 @@ fn stays(dealt: &Dealt) -> bool {
         Dealt::Act(action, _) => *action != Action::Resolve,
         Dealt::Restated(status) => !status.is_settled(),
         // The gap in it is told, or silence resolves it.
-        Dealt::Unnamed | Dealt::Deferred | Dealt::Unknown(_) | Dealt::Twice => false,
+        Dealt::Unnamed
+        | Dealt::Overlooked(_)
+        | Dealt::Deferred
+        | Dealt::Unknown(_)
+        | Dealt::Twice(_)
+        | Dealt::Meaningless(_) => false,
     }
 }

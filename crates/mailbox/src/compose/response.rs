@@ -17,6 +17,11 @@ use super::message::Fields;
 use super::omissions::{self, Dealt, Omission, ResponseKind};
 use super::response_file::{LooseResponse, ResponseFile, ThreadAction};
 
+/// What a finding may say of a thread that is deferred: what is known of it anyway.
+const OF_A_NIT: [&str; 9] = [
+    "id", "action", "severity", "blocking", "status", "title", "file", "line", "lines",
+];
+
 /// What a nit says of what comes next where the reviewer said nothing.
 const LATER: &str = "look at it after the merge";
 
@@ -42,6 +47,8 @@ pub enum Unwritten {
     Gate(Vec<String>),
     /// It cannot be written at all.
     Response(NotAResponse),
+    /// It is a feedback that asks nothing of anybody.
+    Empty,
     /// It is the other one of the two responses.
     Other(ResponseKind),
 }
@@ -61,7 +68,25 @@ pub fn write(
             verdict,
         }
         .write(),
+        ResponseFile::Word => Scribe {
+            ask: &for_a_word(ask),
+            loose: &LooseResponse::default(),
+            verdict,
+        }
+        .write(),
     }
+}
+
+/// What is asked of somebody who answers with a word: it is silent about all threads at once, so it resolves only what
+/// the author named.
+fn for_a_word(ask: &Ask) -> Ask {
+    let silence = match &ask.silence {
+        Silence::ResolvesAllButP0 | Silence::Nothing => Silence::Nothing,
+        named @ Silence::ResolvesNamed(_) => named.clone(),
+    };
+    let mut asked = ask.clone();
+    asked.silence = silence;
+    asked
 }
 
 fn structured(
@@ -113,6 +138,16 @@ fn structured(
             findings.iter(),
             runs.as_array().map_or(&[], Vec::as_slice),
         ))?;
+    }
+    let escalation = match &written.body {
+        Body::Feedback(body) => body
+            .escalation
+            .as_ref()
+            .map(|escalation| escalation.as_str()),
+        Body::Lgtm(_) | Body::Request(_) | Body::Addressed(_) | Body::Text(_) => None,
+    };
+    if verdict == ResponseKind::Feedback && omissions::says_nothing(ask, escalation, findings) {
+        return Err(Unwritten::Empty);
     }
     let blocking = findings
         .iter()
@@ -179,12 +214,21 @@ struct Scribe<'a> {
 impl Scribe<'_> {
     fn write(&self) -> Result<Response, Unwritten> {
         self.strangers()?;
-        named(self.ask, self.verdict, |open| self.dealt(open))?;
         let findings = self.findings();
         let read: Vec<Finding> = findings
             .iter()
             .filter_map(|finding| Finding::deserialize(finding).ok())
             .collect();
+        named(self.ask, self.verdict, |open| {
+            self.dealt_beside(open, &read)
+        })?;
+        // What cannot be read as a finding is the validator's to name.
+        if self.verdict == ResponseKind::Feedback
+            && read.len() == findings.len()
+            && omissions::says_nothing(self.ask, self.loose.escalation.as_deref(), &read)
+        {
+            return Err(Unwritten::Empty);
+        }
         if self.verdict == ResponseKind::Lgtm {
             passes(omissions::gate(
                 self.ask,
@@ -244,6 +288,22 @@ impl Scribe<'_> {
             .find(|finding| finding.get("id").and_then(Value::as_str) == Some(open.id.as_str()))
     }
 
+    /// What is done with an open thread, where the response says all this.
+    fn dealt_beside(&self, open: &OpenThread, findings: &[Finding]) -> Dealt {
+        let dealt = self.dealt(open);
+        let mut new = findings.iter().filter(|finding| {
+            !finding.status.is_settled() && self.ask.thread(finding.id.as_str()).is_none()
+        });
+        match dealt {
+            Dealt::Unnamed => new
+                .find(|finding| review::resembles(finding, &open.thread()))
+                .map_or(Dealt::Unnamed, |finding| {
+                    Dealt::Overlooked(finding.id.to_string())
+                }),
+            dealt => dealt,
+        }
+    }
+
     fn dealt(&self, open: &OpenThread) -> Dealt {
         let text = |finding: Option<&Map<String, Value>>, key: &str| {
             finding
@@ -259,12 +319,30 @@ impl Scribe<'_> {
             text(finding, "stance")
                 .and_then(|word| message_schema::packet::Stance::from_word(&word))
         });
-        let word = match (deed.map(|deed| deed.action.clone()), in_packet) {
-            (Some(said), Some(again)) if said != again => return Dealt::Twice,
-            (said, again) => said.or(again),
+        if self.loose.twice.contains(open.id.as_str()) {
+            return Dealt::Twice("action");
+        }
+        let both = |key, said: Option<&String>| {
+            (said.is_some() && finding.is_some_and(|finding| finding.contains_key(key)))
+                .then_some(key)
         };
+        let twice = deed.and_then(|deed| {
+            both("action", Some(&deed.action))
+                .or_else(|| both("stance", deed.stance.as_ref()))
+                .or_else(|| both("evidence", deed.evidence.as_ref()))
+        });
+        if let Some(what) = twice {
+            return Dealt::Twice(what);
+        }
+        if let Some(key) = deed.and_then(ThreadAction::meaningless) {
+            return Dealt::Meaningless(key.to_owned());
+        }
+        let word = deed.map(|deed| deed.action.clone()).or(in_packet);
         match word {
-            Some(word) if word == "defer" => Dealt::Deferred,
+            // Its nit tells only what the thread says already.
+            Some(word) if word == "defer" => finding
+                .and_then(|finding| finding.keys().find(|key| !OF_A_NIT.contains(&key.as_str())))
+                .map_or(Dealt::Deferred, |key| Dealt::Meaningless(key.clone())),
             Some(word) => Action::from_word(&word)
                 .map_or(Dealt::Unknown(word), |action| Dealt::Act(action, stance)),
             None => match text(finding, "status").and_then(|word| Status::from_word(&word)) {

@@ -1,7 +1,7 @@
 //! What a reviewer wrote down, in a file: a list of findings; a mapping with findings, actions on open threads, nits and
 //! what was run; a whole findings packet; or structured output by a brief's schema. YAML or JSON, scalars as written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use judgement::brief::{NotAResponse, StructuredResponse};
 use message_schema::packet::{Action, Stance};
@@ -22,6 +22,9 @@ const KEYS: &[&str] = &[
     "merge_ready",
 ];
 
+/// What may be said about an action.
+const OF_AN_ACTION: [&str; 5] = ["action", "stance", "evidence", "owner", "next_action"];
+
 /// What a reviewer wrote down.
 #[derive(Clone, Debug)]
 pub enum ResponseFile {
@@ -29,6 +32,8 @@ pub enum ResponseFile {
     Structured(Box<StructuredResponse>),
     /// In its own way.
     Loose(LooseResponse),
+    /// As one word: an approval that names no thread.
+    Word,
 }
 
 /// Findings, actions and nits as they were written; every value may be wrong.
@@ -38,6 +43,8 @@ pub struct LooseResponse {
     pub findings: Vec<Map<String, Value>>,
     /// What is done with open threads, by their id.
     pub actions: BTreeMap<String, ThreadAction>,
+    /// The threads that more than one action is given for.
+    pub twice: BTreeSet<String>,
     /// What is left for later.
     pub nits: Vec<Map<String, Value>>,
     /// What was run to check the change.
@@ -156,12 +163,14 @@ impl LooseResponse {
         let mut loose = Self {
             findings: maps(packet.get("findings"), "findings")?,
             nits: maps(lgtm.get("nits"), "nits")?,
-            actions: actions(root)?,
             escalation: text("escalation"),
             validated_head: text("validated_head").or_else(|| text("reviewed_sha")),
             merge_ready: lgtm.get("merge_ready").cloned(),
             ..Self::default()
         };
+        for (id, action) in actions(root)? {
+            loose.act(id, action);
+        }
         let runs = packet
             .get("qa_validation")
             .and_then(|qa| qa.get("commands_run"));
@@ -188,6 +197,15 @@ impl LooseResponse {
         }
         Ok(loose)
     }
+
+    /// Adds what is done with a thread. A second action is kept apart: which of the two holds is not for us to say.
+    pub fn act(&mut self, id: String, action: ThreadAction) {
+        if self.actions.contains_key(&id) {
+            self.twice.insert(id);
+        } else {
+            self.actions.insert(id, action);
+        }
+    }
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -213,8 +231,8 @@ fn maps(list: Option<&Value>, what: &str) -> Result<Vec<Map<String, Value>>, Not
 }
 
 /// `actions`, or by the word of the structured output `threads`, as a mapping from the thread's id to a word or to what is said about it, or as a list with ids.
-fn actions(root: &Node) -> Result<BTreeMap<String, ThreadAction>, NotAResponseFile> {
-    let mut actions = BTreeMap::new();
+fn actions(root: &Node) -> Result<Vec<(String, ThreadAction)>, NotAResponseFile> {
+    let mut actions = Vec::new();
     let given = || {
         ["actions", "threads"]
             .into_iter()
@@ -250,11 +268,14 @@ fn actions(root: &Node) -> Result<BTreeMap<String, ThreadAction>, NotAResponseFi
             },
         };
         let id = id.ok_or_else(unfit)?.to_owned();
-        if actions.insert(id.clone(), deed).is_some() {
+        let mut keys = said.fields().iter().map(|field| field.key.as_str());
+        if let Some(key) = keys.find(|key| *key != "id" && !OF_AN_ACTION.contains(key)) {
+            let expected = OF_AN_ACTION.join(", ");
             return Err(NotAResponseFile::Unknown(format!(
-                "`actions` names `{id}` twice"
+                "`{key}` means nothing in the action on `{id}`, expected {expected}"
             )));
         }
+        actions.push((id, deed));
     }
     Ok(actions)
 }
@@ -263,6 +284,17 @@ impl ThreadAction {
     /// The action, if it is one of the four.
     pub fn act(&self) -> Option<Action> {
         Action::from_word(&self.action)
+    }
+
+    /// What was said that means nothing beside its action: an owner is for what is deferred, a stance and evidence are for
+    /// what is not.
+    pub fn meaningless(&self) -> Option<&'static str> {
+        let said = match self.action.as_str() {
+            "defer" => [("stance", &self.stance), ("evidence", &self.evidence)],
+            _ => [("owner", &self.owner), ("next_action", &self.next_action)],
+        };
+        let mut said = said.into_iter();
+        said.find(|(_, text)| text.is_some()).map(|(key, _)| key)
     }
 
     /// The stance, if one was given that there is.
@@ -278,7 +310,7 @@ mod tests {
     fn loose(text: &str) -> LooseResponse {
         match ResponseFile::read(text).expect("a sheet") {
             ResponseFile::Loose(loose) => loose,
-            ResponseFile::Structured(_) => panic!("not structured: {text}"),
+            ResponseFile::Structured(_) | ResponseFile::Word => panic!("not loose: {text}"),
         }
     }
 
@@ -318,6 +350,19 @@ mod tests {
     fn the_word_of_the_structured_output_does_as_well() {
         let named = loose("threads:\n  F-1: {action: veto}\n").actions;
         assert_eq!(named["F-1"].act(), Some(Action::Veto));
+    }
+
+    #[test]
+    fn an_argument_is_never_dropped() {
+        let error = ResponseFile::read("threads:\n  F-2: {action: veto, reply: it is wrong}\n")
+            .expect_err("an unknown key")
+            .to_string();
+        assert_eq!(
+            error,
+            "`reply` means nothing in the action on `F-2`, expected action, stance, evidence, owner, next_action"
+        );
+        let twice = loose("actions: {F-1: veto}\nthreads: {F-1: resolve}\n");
+        assert!(twice.twice.contains("F-1"), "{twice:?}");
     }
 
     #[test]

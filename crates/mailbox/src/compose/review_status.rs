@@ -15,7 +15,7 @@ use crate::mailboxes::{AgentMailboxes, MailboxPlace};
 /// The reviews an agent takes part in.
 #[derive(Debug)]
 pub struct ReviewStatuses {
-    books: LedgerIndex,
+    index: LedgerIndex,
     me: AgentName,
 }
 
@@ -36,16 +36,16 @@ pub struct ReviewStatus {
 impl ReviewStatuses {
     /// What the ledger says; nothing if it cannot be read.
     pub fn read(root: &Path, me: &AgentName) -> Option<Self> {
-        let (books, _) = LedgerIndex::read(root).ok()?;
+        let (index, _) = LedgerIndex::read(root).ok()?;
         Some(Self {
-            books,
+            index,
             me: me.clone(),
         })
     }
 
     /// The ledger itself.
-    pub(super) fn books(&self) -> &LedgerIndex {
-        &self.books
+    pub(super) fn index(&self) -> &LedgerIndex {
+        &self.index
     }
 
     /// The reviews of that pull request, or of all, that this agent takes part in.
@@ -54,7 +54,7 @@ impl ReviewStatuses {
         pr: Option<&'a PrNumber>,
         repo: Option<&'a Repo>,
     ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> {
-        self.books.state().reviews().filter(move |(key, _)| {
+        self.index.state().reviews().filter(move |(key, _)| {
             let is_mine = key.author == self.me || key.reviewer == self.me;
             is_mine && pr.is_none_or(|pr| key.pr.same_pr(pr)) && is_of(key.repo.as_ref(), repo)
         })

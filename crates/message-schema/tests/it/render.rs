@@ -332,6 +332,7 @@ proptest! {
     fn a_report_is_read_back_equal(file in line(), found in text(), fix in prop::option::of(text()), line in prop::option::of(1..u32::MAX)) {
         let violation = ReportedViolation {
             code: Code::BodySyntax, message: found.clone(), file: file.clone(), line, column: line, field: None,
+            thread: None, round_count: None, replies: None, clause: None,
             found: Some(found.clone()), expected: None, fix: fix.clone(), level: Level::Error,
         };
         let report = Report {
@@ -339,7 +340,7 @@ proptest! {
             from_outbox: AgentName::new("claude").expect("a name"),
             received_at: Timestamp::parse("2026-02-13T10:00:00Z").expect("an instant"),
             refused: Code::BodySyntax, summary: found.clone(), retryable: true,
-            violations: vec![violation], review: fix, legal_next: vec![found], attempts_left: Some(0), next_command: None,
+            violations: vec![violation], review: fix, round: None, legal_next: vec![found], attempts_left: Some(0), next_command: None,
         };
         let rendered = report.to_yaml();
         let read = Report::from_yaml(rendered.as_bytes()).unwrap_or_else(|error| panic!("{error:?} in\n{rendered}"));

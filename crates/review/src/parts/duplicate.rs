@@ -16,6 +16,7 @@ pub(crate) struct FindingSignature<'a> {
     file: Option<&'a str>,
     lines: Option<LineRange>,
     fingerprint: Option<&'a str>,
+    title: Option<String>,
     keywords: BTreeSet<String>,
 }
 
@@ -25,6 +26,7 @@ impl<'a> FindingSignature<'a> {
             file: finding.file.as_ref().map(|file| file.as_str()),
             lines: finding.lines.or(finding.line.map(LineRange::line)),
             fingerprint: finding.fingerprint.as_deref(),
+            title: finding.title.as_deref().and_then(normalised),
             keywords: keywords(words_of(finding).unwrap_or_default()),
         }
     }
@@ -34,6 +36,7 @@ impl<'a> FindingSignature<'a> {
             file: thread.file.as_ref().map(|file| file.as_str()),
             lines: thread.lines,
             fingerprint: thread.fingerprint.as_deref(),
+            title: thread.title.as_deref().and_then(normalised),
             keywords: keywords(thread.words.as_deref().unwrap_or_default()),
         }
     }
@@ -41,6 +44,21 @@ impl<'a> FindingSignature<'a> {
     /// Whether both speak of the same problem: location and text match.
     pub(crate) fn matches(&self, other: &Self) -> bool {
         self.same_location(other) && self.same_text(other)
+    }
+
+    /// Whether this raises a problem of an earlier round again: it matches, or has the same title and
+    /// file on whatever lines. Lines move with every fix, and a title is what people know it by.
+    pub(crate) fn repeats(&self, earlier: &Self) -> bool {
+        self.matches(earlier) || (self.same_title(earlier) && self.file == earlier.file)
+    }
+
+    /// Whether a reader could take one for the other, so that silence about one of them says nothing.
+    pub(crate) fn resembles(&self, other: &Self) -> bool {
+        self.same_title(other) || self.same_location(other)
+    }
+
+    fn same_title(&self, other: &Self) -> bool {
+        self.title.is_some() && self.title == other.title
     }
 
     /// The same path, and the lines, widened by 3, overlap. Without a line on one side the path
@@ -64,6 +82,17 @@ impl<'a> FindingSignature<'a> {
         let common = self.keywords.intersection(&other.keywords).count();
         same_fingerprint || (smaller > 0 && 2 * common >= smaller)
     }
+}
+
+/// A title in lower case, with one blank for everything that is neither letter nor digit; `None` if
+/// nothing is left of it.
+fn normalised(title: &str) -> Option<String> {
+    let title = title.to_lowercase();
+    let words: Vec<&str> = title
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 /// Lower case, split at everything that is neither letter nor digit, stop words and single
@@ -123,6 +152,7 @@ mod tests {
             file,
             lines,
             fingerprint: None,
+            title: normalised(title),
             keywords: keywords(title),
         }
     }
@@ -167,6 +197,27 @@ mod tests {
             &says("diff leaks file handles")
         ));
         assert!(!same(&says("the of"), &says("the of")), "no keywords");
+    }
+
+    #[test]
+    fn the_same_title_and_file_is_the_same_problem_on_whatever_lines() {
+        let at = |file, lines, title| mark(file, Some(lines), title);
+        let known = at(Some("a.rs"), "40", "Empty diff: crash");
+        assert!(at(Some("a.rs"), "400", "empty  diff crash!").repeats(&known));
+        assert!(!at(Some("a.rs"), "400", "empty diff crashes").repeats(&known));
+        assert!(!at(Some("b.rs"), "40", "empty diff crash").repeats(&known));
+        assert!(mark(None, None, "Leak").repeats(&mark(None, None, "leak")));
+        assert!(!mark(None, None, "").repeats(&mark(None, None, "")));
+        assert!(!mark(None, None, "?").repeats(&mark(None, None, "?")));
+    }
+
+    #[test]
+    fn what_resembles_has_the_title_or_the_place() {
+        let known = mark(Some("a.rs"), Some("40"), "empty diff");
+        assert!(mark(Some("b.rs"), None, "Empty diff").resembles(&known));
+        assert!(mark(Some("a.rs"), Some("43"), "leak").resembles(&known));
+        assert!(!mark(Some("a.rs"), Some("44"), "leak").resembles(&known));
+        assert!(!mark(None, None, "leak").resembles(&known));
     }
 
     #[test]

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use message_schema::body::ReviewLgtm;
 use message_schema::id::FindingId;
-use message_schema::packet::FindingsPacket;
+use message_schema::packet::{Finding, FindingsPacket};
 
+use crate::parts::duplicate::FindingSignature;
 use crate::parts::gate::Evidence;
 use crate::parts::response::{NewBlockers, Response, Silence};
 use crate::parts::{gate, response};
-use crate::words::policy::{GatePolicy, ThreadMode};
+use crate::words::policy::{GatePolicy, Policy};
 use crate::words::refusal::Fault;
 use crate::words::thread::Thread;
 
@@ -22,9 +23,9 @@ pub struct Cycle<'a> {
     pub number: u32,
     /// What the reviewer says.
     pub packet: &'a FindingsPacket,
-    /// How silence about an open thread is read.
-    pub mode: ThreadMode,
-    /// What the author reported as addressed before it: `[]` is all, `None` that it said nothing.
+    /// How silence about an open thread is read: like that of an lgtm.
+    pub policy: &'a Policy,
+    /// What the author reported as addressed before it: `[]` names none, `None` is no report.
     pub addressed: Option<&'a [FindingId]>,
 }
 
@@ -33,16 +34,12 @@ pub fn threads(
     before: &BTreeMap<FindingId, Thread>,
     cycle: &Cycle<'_>,
 ) -> Result<BTreeMap<FindingId, Thread>, Vec<Fault>> {
-    let silence = match (cycle.mode, cycle.addressed) {
-        (ThreadMode::Inferred, Some(findings)) => Silence::ResolvesAddressed(findings),
-        (ThreadMode::Inferred, None) | (ThreadMode::Explicit, _) => Silence::IsMissing,
-    };
     let judged = response::judge(&Response {
         threads: before,
         round: cycle.number,
         packet: Some(cycle.packet),
-        mode: cycle.mode,
-        silence,
+        mode: cycle.policy.threads,
+        silence: Silence::after(cycle.policy, cycle.addressed),
         nits: &[],
         new_blockers: NewBlockers::Any,
         last_round: false,
@@ -51,6 +48,11 @@ pub fn threads(
     let mut after = before.clone();
     after.extend(judged.threads);
     Ok(after)
+}
+
+/// Whether a finding looks like a thread: raised beside it, silence does not resolve the thread.
+pub fn resembles(finding: &Finding, thread: &Thread) -> bool {
+    FindingSignature::of_finding(finding).resembles(&FindingSignature::of_thread(thread))
 }
 
 /// The threads an lgtm defers, or every way in which it breaks a clause of the quality gate.

@@ -86,6 +86,15 @@ impl Review {
         self.round + 1 - self.first_round
     }
 
+    /// The thread that a packet has named by this id: its own, or one it was raised under again.
+    pub(crate) fn thread_named(&self, id: &FindingId) -> Option<&FindingId> {
+        let of = |known: &FindingId, thread: &Thread| known == id || thread.aliases.contains(id);
+        let mut threads = self.threads.iter();
+        threads
+            .find(|(known, thread)| of(known, thread))
+            .map(|(known, _)| known)
+    }
+
     /// The threads that need an action.
     pub fn open_threads(&self) -> impl Iterator<Item = (&FindingId, &Thread)> {
         self.threads.iter().filter(|(_, thread)| thread.is_open())
@@ -136,16 +145,9 @@ impl Review {
         }
     }
 
-    /// The running generation as a run. Opening passes init and working within one record.
+    /// The running generation as a run.
     pub fn run(&self) -> RunState {
-        match &self.phase {
-            Phase::Awaiting { .. } | Phase::Fixing { .. } | Phase::Addressed { .. } => {
-                RunState::Working
-            }
-            Phase::Reviewing(_) => RunState::Reviewing,
-            Phase::Approved(_) => RunState::Complete,
-            Phase::Escalated(_) | Phase::Closed(_) => RunState::Failed,
-        }
+        self.phase.run()
     }
 
     /// Why the run failed, if it did.

@@ -3,6 +3,7 @@
 
 use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber};
 use message_schema::limit::Rounds;
+use message_schema::packet::Severity;
 use serde::{Deserialize, Serialize};
 
 use crate::words::key::TaskId;
@@ -36,9 +37,23 @@ pub enum Alert {
         /// Why not.
         why: NoClaim,
     },
-    /// `addressed_finding_ids` names a finding that the review does not have.
-    FindingUnknown {
-        /// The id.
+    /// An open thread is resolved although the response does not name it.
+    ResolvedBySilence {
+        /// The thread.
+        thread: FindingId,
+    },
+    /// A packet states a lower severity than the thread's.
+    SeverityKept {
+        /// The thread.
+        thread: FindingId,
+        /// Its severity.
+        severity: Severity,
+        /// The severity that the packet states.
+        stated: Severity,
+    },
+    /// A packet says that a blocking thread does not block.
+    BlockingKept {
+        /// The thread.
         thread: FindingId,
     },
     /// A new finding came too late to block.
@@ -143,7 +158,9 @@ impl Alert {
             Self::NothingSuperseded { .. } => "nothing_superseded",
             Self::RunTriggerIgnored { .. } => "run_trigger_ignored",
             Self::HandoffRefIgnored { .. } => "handoff_ref_ignored",
-            Self::FindingUnknown { .. } => "finding_unknown",
+            Self::ResolvedBySilence { .. } => "resolved_by_silence",
+            Self::SeverityKept { .. } => "severity_kept",
+            Self::BlockingKept { .. } => "blocking_kept",
             Self::FindingDeferred { .. } => "finding_deferred",
             Self::OtherCommit { .. } => "other_commit",
             Self::ApprovalStale { .. } => "approval_stale",
@@ -156,7 +173,10 @@ impl Alert {
     /// The thread it is about, if it is about one.
     pub fn thread(&self) -> Option<&FindingId> {
         match self {
-            Self::FindingUnknown { thread } | Self::FindingDeferred { thread, .. } => Some(thread),
+            Self::ResolvedBySilence { thread }
+            | Self::SeverityKept { thread, .. }
+            | Self::BlockingKept { thread }
+            | Self::FindingDeferred { thread, .. } => Some(thread),
             Self::RoundsLimited { .. }
             | Self::NothingSuperseded { .. }
             | Self::RunTriggerIgnored { .. }
@@ -187,9 +207,21 @@ impl std::fmt::Display for Alert {
                 "run_trigger: verify is ignored: settled.toml does not name `{author}` in handoff.verify_agents"
             ),
             Self::HandoffRefIgnored { why } => write!(f, "handoff_ref: {why}"),
-            Self::FindingUnknown { thread } => write!(
+            Self::ResolvedBySilence { thread } => write!(
                 f,
-                "addressed_finding_ids names `{thread}`, which is no finding of this review"
+                "`{thread}` is resolved by silence: the author reported it as addressed, and the response does not name it"
+            ),
+            Self::SeverityKept {
+                thread,
+                severity,
+                stated,
+            } => write!(
+                f,
+                "`{thread}` stays {severity}, not {stated}: a packet can raise a severity, never lower it"
+            ),
+            Self::BlockingKept { thread } => write!(
+                f,
+                "`{thread}` still blocks: a packet can make a finding block, never stop it"
             ),
             Self::FindingDeferred { thread, round, why } => {
                 let why = match why {

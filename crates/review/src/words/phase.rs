@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::alert::Alert;
 use crate::words::key::ReviewKey;
+use crate::words::pair::state::RunState;
 use crate::words::refusal::Clause;
 
 /// Responses that may be refused for what they say, per round.
@@ -328,6 +329,18 @@ pub enum Side {
 }
 
 impl Phase {
+    /// The running generation as a run, which passes init and working within the record that opens it.
+    pub fn run(&self) -> RunState {
+        match self {
+            Self::Awaiting { .. } | Self::Fixing { .. } | Self::Addressed { .. } => {
+                RunState::Working
+            }
+            Self::Reviewing(_) => RunState::Reviewing,
+            Self::Approved(_) => RunState::Complete,
+            Self::Escalated(_) | Self::Closed(_) => RunState::Failed,
+        }
+    }
+
     /// The word for the phase on the screen and in JSON.
     pub fn word(&self) -> &'static str {
         match self {

@@ -126,7 +126,7 @@ impl std::fmt::Display for Role {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadMode {
-    /// A `status` counts as an action, and silence on a thread the author reported as addressed
+    /// A `status` counts as an action, and silence on a thread the author named as addressed
     /// resolves it.
     #[default]
     Inferred,
@@ -151,6 +151,8 @@ pub enum LateFindings {
 pub struct GatePolicy {
     /// Whether an approval without any recorded validation command is refused.
     pub require_validation: bool,
+    /// Whether silence resolves nothing: each thread needs an action or a status.
+    pub require_actions: bool,
     /// Whether an approval that names no commit is refused.
     pub require_head: bool,
     /// Commands that must be recorded as passing, besides those the request names.

@@ -1,6 +1,8 @@
 //! One finding's discussion: the reviewer's stance, its counters, and which of the four actions
 //! are legal (`docs/protocol.md`, section 4). Counters survive resolution, so that a reopened thread goes on where it was.
 
+use std::collections::BTreeSet;
+
 use message_schema::id::{FindingId, RepoPath};
 use message_schema::packet::{Action, Finding, LineRange, Severity, Stance, Status};
 use serde::{Deserialize, Serialize};
@@ -45,6 +47,10 @@ pub struct Thread {
     pub dialogue: Dialogue,
     /// Where its discussion stands.
     pub state: ThreadState,
+    /// What resolved it last.
+    pub resolution: Resolution,
+    /// The other ids its reviewer has raised it under: whoever reads the packets knows those.
+    pub aliases: BTreeSet<FindingId>,
     /// Whether the reviewer may open it again once it is resolved.
     pub reopening: Reopening,
     /// What the reviewer said for whoever is to fix it after the merge.
@@ -53,6 +59,23 @@ pub struct Thread {
     pub origin: Origin,
     /// Whether it becomes a task, or is one already.
     pub handoff: HandoffState,
+}
+
+/// What resolved a thread. An approval that rests on silence says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resolution {
+    /// The reviewer's action or status, or a person.
+    #[default]
+    Word,
+    /// The author reported it as addressed, and the response did not name it.
+    Silence,
+}
+
+impl Resolution {
+    fn is_word(&self) -> bool {
+        *self == Self::Word
+    }
 }
 
 /// What a resolution of the thread is worth. A problem that comes back is discussed once more and no
@@ -200,6 +223,8 @@ impl Thread {
             } else {
                 ThreadState::Open
             },
+            resolution: Resolution::default(),
+            aliases: BTreeSet::new(),
             reopening: Reopening::Allowed,
             routing: Routing {
                 category: finding.category.clone(),
@@ -224,6 +249,8 @@ impl Thread {
             opened_in: 1,
             dialogue,
             state: ThreadState::Open,
+            resolution: Resolution::default(),
+            aliases: BTreeSet::new(),
             reopening: Reopening::default(),
             routing: Routing::default(),
             origin: Origin::default(),
@@ -266,6 +293,11 @@ impl Thread {
     /// Whether it is with a person.
     pub fn is_held(&self) -> bool {
         matches!(self.state, ThreadState::Held(_))
+    }
+
+    /// Whether it is resolved because its reviewer did not name it.
+    pub fn is_resolved_by_silence(&self) -> bool {
+        self.state == ThreadState::Resolved && self.resolution == Resolution::Silence
     }
 
     /// Whether it was resolved a second time, or by a person: from now on it can only be escalated.
@@ -348,8 +380,23 @@ impl Thread {
         Self {
             dialogue,
             state,
+            resolution: Resolution::Word,
             ..self.clone()
         }
+    }
+
+    /// The thread as a response that does not name it resolves it.
+    pub(crate) fn resolved_by_silence(&self) -> Self {
+        Self {
+            resolution: Resolution::Silence,
+            ..self.after(Action::Resolve, self.dialogue.stance)
+        }
+    }
+
+    /// The thread with another id it was raised under.
+    pub(crate) fn also_named(mut self, id: &FindingId) -> Self {
+        self.aliases.insert(id.clone());
+        self
     }
 
     /// The thread in another state, with its counters.
@@ -373,6 +420,7 @@ impl Thread {
     pub(crate) fn resolved_by_person(&self) -> Self {
         Self {
             state: ThreadState::Resolved,
+            resolution: Resolution::Word,
             reopening: self.reopening.barred(),
             ..self.clone()
         }
@@ -402,6 +450,8 @@ impl Thread {
             } else {
                 ThreadState::Deferred
             },
+            resolution: Resolution::default(),
+            aliases: BTreeSet::new(),
             reopening: Reopening::Allowed,
             origin: Origin::CarriedOver,
             handoff: HandoffState::HandedOff(task.clone()),
@@ -454,6 +504,10 @@ struct ThreadLine {
     opened_in: u32,
     dialogue: Dialogue,
     state: ThreadState,
+    #[serde(skip_serializing_if = "Resolution::is_word", default)]
+    resolution: Resolution,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
+    aliases: BTreeSet<FindingId>,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     reopened: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
@@ -510,6 +564,8 @@ impl From<Thread> for ThreadLine {
             opened_in: thread.opened_in,
             dialogue: thread.dialogue,
             state: thread.state,
+            resolution: thread.resolution,
+            aliases: thread.aliases,
             reopened,
             by_person,
             fate: HandoffLine {
@@ -554,6 +610,8 @@ impl From<ThreadLine> for Thread {
             opened_in: line.opened_in,
             dialogue: line.dialogue,
             state: line.state,
+            resolution: line.resolution,
+            aliases: line.aliases,
             reopening: match (line.by_person, line.reopened) {
                 (true, used) => Reopening::Barred { used },
                 (false, true) => Reopening::Used,

@@ -142,9 +142,18 @@ impl<T: Serialize> CommandOutput<T> {
     }
 }
 
+/// A failure that does not end the command, on one line of JSON among its answers.
+pub(super) fn failure_line(failure: &Failure) -> String {
+    serde_json::to_string(&document(failure)).expect("text keys and plain values are JSON") + "\n"
+}
+
 /// A failure in the same form.
 pub(super) fn failure(failure: &Failure) -> String {
-    pretty(&JsonDocument {
+    pretty(&document(failure))
+}
+
+fn document(failure: &Failure) -> JsonDocument<'_, serde_json::Value> {
+    JsonDocument {
         schema_version: SCHEMA_VERSION,
         ok: false,
         data: failure.data.as_deref(),
@@ -155,7 +164,7 @@ pub(super) fn failure(failure: &Failure) -> String {
         }),
         alerts: &[],
         next: &failure.next,
-    })
+    }
 }
 
 fn pretty(document: &impl Serialize) -> String {

@@ -200,6 +200,7 @@ mod tests {
             author: "claude".to_owned(),
             reviewer: "codex".to_owned(),
             phase: "escalated",
+            run: "reviewing",
             reason: None,
             mover: None,
             generation: 1,

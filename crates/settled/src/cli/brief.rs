@@ -190,8 +190,12 @@ fn text(ask: &Ask) -> String {
                 "    legal: {seeks}; with stance accepts: {accepts}"
             )),
         }
-        if ask.is_resolved_by_silence(open) {
-            lines.push("    its author reported it: not named, it is resolved".to_owned());
+        match (ask.feedback_resolves(open), ask.lgtm_resolves(open)) {
+            (true, _) => {
+                lines.push("    reported as addressed: resolved if you do not name it".to_owned())
+            }
+            (false, true) => lines.push("    resolved by an lgtm that does not name it".to_owned()),
+            (false, false) => {}
         }
     }
     for held in &ask.held_threads {

@@ -75,10 +75,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         reviewers,
         at,
     }) = &args.command;
-    let (books, _) = LedgerIndex::read(context.workspace()?)
+    let (index, _) = LedgerIndex::read(context.workspace()?)
         .map_err(|error| Failure::new(Exit::Failed, &error))?;
     let asked = at.asked(pr.clone(), repo.clone(), reviewers.clone());
-    let verdict = at.judge(books.state(), &asked)?;
+    let verdict = at.judge(index.state(), &asked)?;
     at.answer(verdict, &asked, context)
 }
 
@@ -204,7 +204,7 @@ impl At {
                 context.command(&format!("reopen {} --reviewer {reviewer}{repo}", asked.pr))
             }
             // Only another request can lead to another approval, and that is its author's to send.
-            Reason::Unbound | Reason::OtherCommit | Reason::Stale => {
+            Reason::Unbound | Reason::OtherCommit | Reason::Abbreviated | Reason::Stale => {
                 let words = format!(
                     "send review_request --to {reviewer} --pr {}{repo} --declared-head {} --branch BRANCH \
                      --diff-summary TEXT",

@@ -57,7 +57,7 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
     // Only the files are an agent's for certain; the ledger may be closed to it.
     let reviews = LedgerIndex::read(root)
         .ok()
-        .map(|(books, _)| my_reviews::of(books.state(), agent));
+        .map(|(index, _)| my_reviews::of(index.state(), agent));
     let mut answer = CommandOutput::new(Home {
         agent: agent.to_string(),
         root: root.display().to_string(),

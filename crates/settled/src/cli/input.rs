@@ -80,6 +80,6 @@ pub(super) fn nits(path: &Path) -> Result<Value, Failure> {
     match sheet(path)? {
         ResponseFile::Loose(loose) if !loose.nits.is_empty() => Ok(listed(loose.nits)),
         ResponseFile::Loose(loose) if !loose.findings.is_empty() => Ok(listed(loose.findings)),
-        ResponseFile::Loose(_) | ResponseFile::Structured(_) => Err(unfit()),
+        ResponseFile::Loose(_) | ResponseFile::Structured(_) | ResponseFile::Word => Err(unfit()),
     }
 }

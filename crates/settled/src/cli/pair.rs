@@ -265,15 +265,15 @@ fn which(
     named: Option<PairId>,
     context: &Context,
 ) -> Result<(PairId, PairSetup), Failure> {
-    let (books, _) = LedgerIndex::read(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let (index, _) = LedgerIndex::read(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
     let set_up = |(id, pair): (&PairId, &OpenPair)| (id.clone(), pair.setup.clone());
     if let Some(id) = named {
-        let known = books.state().pairs().find(|(known, _)| **known == id);
+        let known = index.state().pairs().find(|(known, _)| **known == id);
         return known
             .map(set_up)
             .ok_or_else(|| failure(&PairError::Unknown(id), root, context));
     }
-    let open: Vec<(&PairId, &OpenPair)> = books.state().pairs().collect();
+    let open: Vec<(&PairId, &OpenPair)> = index.state().pairs().collect();
     match open.as_slice() {
         [] => Err(Failure::plain(
             Exit::NotFound,

@@ -436,7 +436,9 @@ impl Outgoing<'_> {
         for (command, why) in next {
             answer.next(command, why);
         }
-        for (code, note) in &self.notes {
+        // What was foreseen before it was sent, the record says now.
+        let foreseen = |code: &str| !alerts.iter().any(|alert| alert.code == code);
+        for (code, note) in self.notes.iter().filter(|(code, _)| foreseen(code)) {
             answer.alert(*code, note.as_str());
         }
         for alert in alerts {

@@ -133,7 +133,7 @@ impl ResponseInput {
         match &mut sheet {
             ResponseFile::Loose(loose) => {
                 for (id, action) in &self.action {
-                    loose.actions.insert(
+                    loose.act(
                         id.clone(),
                         ThreadAction {
                             action: action.clone(),
@@ -148,9 +148,9 @@ impl ResponseInput {
                 }
                 add(loose);
             }
-            ResponseFile::Structured(_)
+            ResponseFile::Structured(_) | ResponseFile::Word
                 if self.action.is_empty() && self.ran.is_empty() && self.head.is_none() => {}
-            ResponseFile::Structured(_) => {
+            ResponseFile::Structured(_) | ResponseFile::Word => {
                 let message = "structured output says it all: --action, --ran and --head go with a file of findings";
                 return Err(Failure::plain(Exit::Usage, message.to_owned()));
             }
@@ -197,7 +197,7 @@ fn respond(
         (
             "resolved_by_silence",
             format!(
-                "{} is resolved: its author reported it and the response does not name it",
+                "{} is resolved by silence: the author reported it as addressed, and the response does not name it",
                 escaped(id)
             ),
         )
@@ -248,6 +248,12 @@ fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
                 | NotAResponse::NotDeferrable(_)
                 | NotAResponse::Field { .. } => failure,
             }
+        }
+        Unwritten::Empty => {
+            let message = "nothing was written: the feedback raises no finding, keeps no thread open and hands none to a person";
+            Failure::plain(Exit::InvalidMessage, message.to_owned())
+                .code(message_schema::Code::FeedbackEmpty.as_str())
+                .next(context.command(&format!("lgtm {}", ask.pr)))
         }
         Unwritten::Other(given) => {
             let (word, command) = match given {

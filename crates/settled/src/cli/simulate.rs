@@ -6,7 +6,7 @@ use simulate;
 use workspace::config::Config;
 use workspace::directory;
 
-use super::answer::{CommandOutput, print};
+use super::answer::{self, CommandOutput, print};
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -45,9 +45,23 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 fn scenarios(files: &[PathBuf], context: &Context) -> Result<Exit, Failure> {
     let mut exit = Exit::Ok;
     for file in files {
-        let transcript = simulate::simulate(&read(file)?, file)
-            .map_err(|error| Failure::new(Exit::Usage, &error))?;
-        if !transcript.mismatches.is_empty() {
+        let played = read(file).and_then(|bytes| {
+            simulate::simulate(&bytes, file).map_err(|error| Failure::new(Exit::Usage, &error))
+        });
+        let transcript = match played {
+            Ok(transcript) => transcript,
+            // One that cannot be read keeps none of the others from being played.
+            Err(failure) => {
+                let is_worse = exit == Exit::Ok || exit == Exit::Failed;
+                exit = if is_worse { failure.exit } else { exit };
+                if context.json {
+                    print(&answer::failure_line(&failure))?;
+                }
+                super::complain(&failure, false);
+                continue;
+            }
+        };
+        if exit == Exit::Ok && !transcript.mismatches.is_empty() {
             exit = Exit::Failed;
         }
         let text = if context.json {

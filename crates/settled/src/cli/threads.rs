@@ -81,8 +81,11 @@ fn of_thread(thread: &ThreadView, screen: Screen) -> String {
         .title
         .as_ref()
         .map_or_else(String::new, |title| format!("  {}", escaped(title)));
+    let by = thread
+        .resolved_by
+        .map_or_else(String::new, |by| format!(" by {by}"));
     let head = format!(
-        "  {}  {}{blocking}  {}{title}",
+        "  {}  {}{blocking}  {}{by}{title}",
         thread.id, thread.severity, thread.state
     );
     // A title may be as long as its packet.

@@ -115,7 +115,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         None => {
             let reviews = LedgerIndex::read(&me.root)
                 .ok()
-                .map(|(books, _)| my_reviews::of(books.state(), &me.agent));
+                .map(|(index, _)| my_reviews::of(index.state(), &me.agent));
             let stands = WaitView {
                 reviews,
                 ..came(Vec::new())

@@ -30,8 +30,8 @@ const CLAUDE: Who = Who::Agent("claude");
 const CODEX: Who = Who::Agent("codex");
 
 /// The first head, and the one with the fix; short, to be read.
-const HEAD: &str = "c0ffee1";
-const FIXED: &str = "decaf02";
+const HEAD: &str = "c0ffee1c0ffee1c0ffee1c0ffee1c0ffee1c0ffe";
+const FIXED: &str = "decaf02decaf02decaf02decaf02decaf02decaf";
 
 /// The files the agents would have written themselves, by name.
 pub fn files() -> [(&'static str, &'static str); 1] {

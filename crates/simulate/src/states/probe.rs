@@ -169,7 +169,10 @@ impl Probe {
             probe.try_input(*input);
         }
         match start {
-            StartState::Unblocked => drop(probe.post(&feedback(1, ""), Some("findings: []\n"))),
+            StartState::Unblocked => {
+                let packet = "findings: [{id: F-001, severity: P3, status: open}]\n";
+                probe.post(&feedback(1, ""), Some(packet));
+            }
             StartState::PullReopened => drop(probe.pull(PullAction::Reopened)),
             StartState::Unopened
             | StartState::Reviewing

@@ -351,6 +351,7 @@ fn a_report_made_of_violations_is_read_back_equal() {
             .map(|violation| violation.reported("x.yaml"))
             .collect(),
         review: None,
+        round: None,
         legal_next: Vec::new(),
         attempts_left: None,
         next_command: None,

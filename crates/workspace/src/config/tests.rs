@@ -43,6 +43,7 @@ fn the_template_shows_every_key_with_its_default() {
         "max",
         "[gate]",
         "require_validation",
+        "require_actions",
         "validation_commands",
         "[handoff]",
         "mode",

@@ -3,7 +3,7 @@
 
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::FindingId;
-use message_schema::packet::{Action, Stance};
+use message_schema::packet::{Action, Severity, Stance};
 use review::{REPLIES_MAX, Review, ReviewKey, Thread, ThreadMode, ThreadState};
 
 use super::{Broken, Invariant, holds, report};
@@ -122,21 +122,26 @@ impl Heard<'_> {
         Ok(())
     }
 
-    /// Silence resolves what the author reported, where silence is read so.
+    /// Silence resolves what the author named; where it named nothing, that of an lgtm all but a P0.
     fn silence(&self) -> Result<(), Broken> {
-        let reported = report(&self.was.phase)
-            .is_some_and(|report| report.findings.is_empty() || report.findings.contains(self.id));
+        let may_resolve = report(&self.was.phase).is_some_and(|report| {
+            let in_general = self.is_lgtm() && self.thread.severity != Severity::P0;
+            report.findings.contains(self.id) || (report.findings.is_empty() && in_general)
+        });
         let is_inferred = self.bounds.policy.threads == ThreadMode::Inferred;
-        if self.after.state == ThreadState::Resolved && reported && is_inferred {
+        if self.after.is_resolved_by_silence() && may_resolve && is_inferred {
             Ok(())
         } else {
             self.left()
         }
     }
 
+    fn is_lgtm(&self) -> bool {
+        self.input.valid.envelope().kind == MessageType::Review(ReviewKind::Lgtm)
+    }
+
     fn is_deferred(&self) -> bool {
-        let is_lgtm = self.input.valid.envelope().kind == MessageType::Review(ReviewKind::Lgtm);
-        is_lgtm && self.after.state == ThreadState::Deferred && !self.after.blocking
+        self.is_lgtm() && self.after.state == ThreadState::Deferred && !self.after.blocking
     }
 
     /// Without an action a thread stays only as a spent budget or a nit leaves it.

@@ -96,6 +96,14 @@ fn accepted(
         })?;
         let was = was.expect("a response has a request");
         response::judge(bounds, input, key, &was.review, &now.review)?;
+        let asks = now.review.threads.iter().any(|(id, thread)| {
+            thread.state != ThreadState::Resolved && was.review.threads.get(id) != Some(thread)
+        });
+        let goes_on = matches!(now.review.phase, Phase::Fixing { .. });
+        let advised = is_advised(&bounds.policy, before, key, &was.review);
+        holds(!goes_on || asks || advised, Invariant::RoundsAsk, || {
+            format!("{key}: round {}", now.review.round)
+        })?;
         if let (Phase::Reviewing(open), Phase::Approved(approval)) =
             (&was.review.phase, &now.review.phase)
         {

@@ -49,7 +49,7 @@ impl Look<'_> {
     fn unbound(&self, approval: &Approval) -> Diagnosis {
         let pull = self
             .standing
-            .books
+            .index
             .state()
             .pull(self.key.repo.as_ref(), &self.key.pr);
         let head = pull
@@ -144,7 +144,7 @@ impl Look<'_> {
     pub(super) fn closed(&self, why: CloseReason) -> Diagnosis {
         let pull = self
             .standing
-            .books
+            .index
             .state()
             .pull(self.key.repo.as_ref(), &self.key.pr);
         let is_open = pull.is_some_and(review::Pull::is_open);
@@ -186,7 +186,7 @@ impl Look<'_> {
                 && (key.repo.is_none() || self.key.repo.is_none() || key.repo == self.key.repo)
         };
         self.standing
-            .books
+            .index
             .state()
             .reviews()
             .filter(move |(key, _)| is_same(key))

@@ -57,8 +57,8 @@ fn standing(review: &Review, pull: Option<PullAction>, serving: bool) -> Workspa
         author: None,
         head: None,
     });
-    let mut books = LedgerIndex::default();
-    books.state = State::of([(&key(), review)], &pull, []);
+    let mut index = LedgerIndex::default();
+    index.state = State::of([(&key(), review)], &pull, []);
     let verified = Verified {
         records: 0,
         segments: 0,
@@ -67,7 +67,7 @@ fn standing(review: &Review, pull: Option<PullAction>, serving: bool) -> Workspa
         torn: None,
     };
     WorkspaceStatus {
-        books,
+        index,
         folded: Folded {
             verified,
             snapshot: None,
@@ -246,7 +246,7 @@ fn a_reviewer_is_named_where_the_pull_request_has_several() {
         ..key()
     };
     let mut two = standing(&one, None, true);
-    two.books.state = State::of([(&key(), &one), (&other, &one)], [], []);
+    two.index.state = State::of([(&key(), &one), (&other, &one)], [], []);
     assert_eq!(
         ask(&two, &one).fixes[0].run,
         "settled reopen 86 --reviewer codex"

@@ -266,9 +266,9 @@ fn an_action_is_written_with_the_status_a_plain_reader_understands() {
 #[test]
 fn a_problem_that_is_back_opens_its_thread_again_once_and_then_goes_to_a_person() {
     let mut table = second_round();
-    let all = both([deal("resolve", "accepts"), deal("resolve", "accepts")]);
+    let all = both([deal("resolve", "accepts"), deal("reply", "accepts")]);
     let with = |field: &str| {
-        let mut response = feedback(&json!({}));
+        let mut response = feedback(&json!({ "F-002": deal("resolve", "accepts") }));
         response["response"][field] = json!(["F-001"]);
         response
     };
@@ -296,6 +296,7 @@ fn a_problem_that_is_back_opens_its_thread_again_once_and_then_goes_to_a_person(
     table.request().expect("round 4");
     let mut again = with("escalate");
     again["response"]["reopen"] = json!([]);
+    again["response"]["threads"] = json!({});
     assert!(Asked::of(&table).admits(&again));
     settled(&mut table, &again);
     assert!(

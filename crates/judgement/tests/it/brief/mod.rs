@@ -80,6 +80,17 @@ impl Fate {
     }
 }
 
+impl Fate {
+    /// Whether it is accepted, or refused only because it asks nothing: the schema cannot tell.
+    fn is_heard(&self) -> bool {
+        match self {
+            Self::Accepted(_) => true,
+            Self::Refused(codes) => codes == &["feedback_empty"],
+            Self::Unwritable(_) => false,
+        }
+    }
+}
+
 fn write(table: &Table, response: &Value) -> Result<WireResponse, String> {
     let (key, review) = table.state.reviews().next().expect("a review");
     let path = PacketPath::new("packets/findings/p.yaml").expect("a path");

@@ -88,8 +88,11 @@ impl Play {
                 cycle.findings(&table)
             };
             let round = table.review().round;
+            let news = format!("N-{number:03} P3 open title: news {number}; file: n{number}.rs\n");
+            // A feedback that resolves all and raises nothing is none.
             table
                 .feedback(round, &findings)
+                .or_else(|_| table.feedback(round, &(findings.clone() + &news)))
                 .unwrap_or_else(|codes| panic!("{codes:?}:\n{findings}"));
             cycle.go_on(&mut table)?;
         }

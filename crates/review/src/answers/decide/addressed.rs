@@ -2,11 +2,11 @@
 
 use message_schema::Code;
 use message_schema::body::ReviewAddressed;
+use message_schema::id::FindingId;
 
 use super::context::{MessageContext, Ruling};
 use super::lookup;
 use crate::parts::review::Review;
-use crate::words::alert::Alert;
 use crate::words::phase::{Addressed, Heads, Phase};
 use crate::words::record::ReviewStep;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
@@ -16,14 +16,15 @@ pub(super) fn decide(
     body: &ReviewAddressed,
 ) -> Result<Ruling, Refusal> {
     let (key, review) = lookup::find(context)?;
-    let refuse = |fault| {
+    let refuse_all = |faults| {
         Err(in_review(
-            vec![fault],
+            faults,
             key,
             context.state.legal_next(key, review),
             Costs::Nothing,
         ))
     };
+    let refuse = |fault| refuse_all(vec![fault]);
     let due = match &review.phase {
         Phase::Fixing { due } if body.round == review.round => *due,
         Phase::Fixing { .. } => return refuse(round_mismatch(body, review)),
@@ -32,13 +33,18 @@ pub(super) fn decide(
         }
         Phase::Approved(_) | Phase::Escalated(_) | Phase::Closed(_) => return refuse(over()),
     };
-    let unknown = body
-        .addressed_finding_ids
-        .iter()
-        .filter(|id| !review.threads.contains_key(*id))
-        .map(|id| Alert::FindingUnknown { thread: id.clone() });
+    let (mut findings, mut unknown) = (Vec::new(), Vec::new());
+    for (index, id) in body.addressed_finding_ids.iter().enumerate() {
+        match review.thread_named(id) {
+            Some(thread) => findings.push(thread.clone()),
+            None => unknown.push(never_named(index, id, review)),
+        }
+    }
+    if !unknown.is_empty() {
+        return refuse_all(unknown);
+    }
     let report = Addressed {
-        findings: body.addressed_finding_ids.clone(),
+        findings,
         touched_files: body.touched_files.clone(),
         newer_heads: Heads::default(),
     };
@@ -52,8 +58,30 @@ pub(super) fn decide(
     };
     Ok(Ruling {
         step,
-        alerts: unknown.collect(),
+        alerts: Vec::new(),
     })
+}
+
+/// An id that the author made up, or misspelt: its reviewer would be silent about a thread in vain.
+fn never_named(index: usize, id: &FindingId, review: &Review) -> Fault {
+    let open: Vec<_> = review
+        .open_threads()
+        .map(|(open, _)| open.as_str())
+        .collect();
+    let open = if open.is_empty() {
+        "no finding is open: leave the list out".to_owned()
+    } else {
+        format!("the open findings: {}", open.join(", "))
+    };
+    Fault::new(
+        Code::ThreadUnknown,
+        format!("no packet of this review has named `{id}`"),
+    )
+    .thread(id)
+    .field(&format!("body.addressed_finding_ids[{index}]"))
+    .found(id)
+    .expected(open)
+    .fix("name each finding by the id its packet gives it")
 }
 
 fn round_mismatch(body: &ReviewAddressed, review: &Review) -> Fault {

@@ -34,7 +34,7 @@ pub(super) fn decide(
             Silence::Carries
         }
         Some(Escalation::MaxRoundsExceeded | Escalation::Other(_)) | None => {
-            Silence::read_by(context.policy, invocation)
+            Silence::of_feedback(context.policy, invocation)
         }
     };
     let response = Response {
@@ -68,6 +68,18 @@ pub(super) fn decide(
             ));
         }
     };
+    let is_excused = over.is_some()
+        || body.escalation.is_some()
+        || review.fixes.is_some()
+        || context.is_advised(key, review);
+    if !is_excused && says_nothing(review, &changed) {
+        return Err(in_review(
+            vec![empty()],
+            key,
+            context.state.legal_next(key, review),
+            Costs::Attempt,
+        ));
+    }
     let phase = match &over {
         Some(over) => {
             alerts.push(over.alert());
@@ -164,6 +176,26 @@ fn next_phase(
     Phase::Fixing {
         due: context.now + patience(review.priority),
     }
+}
+
+/// Whether a feedback raises, holds and asks nothing that an lgtm could not say as well: it would
+/// cost a round in which the author has nothing to do.
+fn says_nothing(review: &Review, changed: &BTreeMap<FindingId, Thread>) -> bool {
+    let says = |(id, thread): (&FindingId, &Thread)| {
+        thread.state != ThreadState::Resolved && review.threads.get(id) != Some(thread)
+    };
+    let (_, held) = blockers(review, changed);
+    !held && !changed.iter().any(says)
+}
+
+fn empty() -> Fault {
+    Fault::new(
+        Code::FeedbackEmpty,
+        "the feedback raises no finding, keeps no thread open and hands none to a person",
+    )
+    .field("findings")
+    .expected("a finding, an action that keeps a thread open, or an escalation")
+    .fix("send review_lgtm, or raise what is wrong as a finding")
 }
 
 /// Whether anything blocking is open, and whether anything blocking is with a person.

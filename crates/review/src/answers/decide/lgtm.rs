@@ -43,7 +43,7 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         round: review.round,
         packet,
         mode: context.policy.threads,
-        silence: Silence::read_by(context.policy, invocation),
+        silence: Silence::of_lgtm(context.policy, invocation),
         nits: &body.nits,
         new_blockers: new_blockers(review),
         last_round: review.is_last_round(),

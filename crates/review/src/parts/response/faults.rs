@@ -58,7 +58,7 @@ pub(super) fn duplicate(finding: &Finding, known: &FindingId, before: Option<&Th
     let fault = Fault::new(
         Code::DuplicateFinding,
         format!(
-            "`{}` is the same as `{known}`: the same place and the same words",
+            "`{}` is the same as `{known}`: the same words in the same place, or the same title in the same file",
             finding.id
         ),
     )
@@ -176,11 +176,13 @@ pub(super) fn reopened_before(id: &FindingId) -> Fault {
     ))
 }
 
-pub(super) fn missing(id: &FindingId, thread: &Thread, last_round: bool) -> Fault {
+/// `why` is the rest of the sentence, where silence would have resolved another thread.
+pub(super) fn missing(id: &FindingId, thread: &Thread, last_round: bool, why: &str) -> Fault {
+    let comma = if why.is_empty() { "" } else { ", " };
     let legal = words(thread.legal_actions(thread.dialogue.stance, last_round));
     Fault::new(
         Code::ActionMissing,
-        format!("open thread `{id}` is given no action"),
+        format!("open thread `{id}` is given no action{comma}{why}"),
     )
     .thread(id)
     .field("findings")

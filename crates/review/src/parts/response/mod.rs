@@ -68,8 +68,10 @@ pub(crate) struct ThreadChanges {
 /// What it means that a response does not name an open thread.
 #[derive(Clone, Copy)]
 pub(crate) enum Silence<'a> {
-    /// The author reported these findings as addressed (`[]` is all): silence resolves them.
-    ResolvesAddressed(&'a [FindingId]),
+    /// The author named these findings as addressed: silence resolves them.
+    ResolvesNamed(&'a [FindingId]),
+    /// The author reported fixes and named no finding: silence resolves all but a P0.
+    ResolvesAllButP0,
     /// Nothing was reported, or nothing is inferred: silence is a fault.
     IsMissing,
     /// The reviewer's budget is spent: the thread stays open.
@@ -77,10 +79,33 @@ pub(crate) enum Silence<'a> {
 }
 
 impl<'a> Silence<'a> {
-    /// How silence is read in answer to this invocation.
-    pub(crate) fn read_by(policy: &Policy, invocation: &'a Invocation) -> Self {
-        match (policy.threads, &invocation.addressed) {
-            (ThreadMode::Inferred, Some(report)) => Self::ResolvesAddressed(&report.findings),
+    /// How the silence of an lgtm is read in answer to this invocation.
+    pub(crate) fn of_lgtm(policy: &Policy, invocation: &'a Invocation) -> Self {
+        Self::after(
+            policy,
+            invocation
+                .addressed
+                .as_ref()
+                .map(|report| &*report.findings),
+        )
+    }
+
+    /// How the silence of a feedback is read. It says that something is wrong, so what it leaves out
+    /// is resolved only where the author named it.
+    pub(crate) fn of_feedback(policy: &Policy, invocation: &'a Invocation) -> Self {
+        match Self::of_lgtm(policy, invocation) {
+            Self::ResolvesAllButP0 => Self::IsMissing,
+            silence @ (Self::ResolvesNamed(_) | Self::IsMissing | Self::Carries) => silence,
+        }
+    }
+
+    /// How silence is read after the author reported these findings as addressed: `[]` names none,
+    /// `None` is no report.
+    pub(crate) fn after(policy: &Policy, reported: Option<&'a [FindingId]>) -> Self {
+        match (policy.threads, reported) {
+            (ThreadMode::Inferred, Some(_)) if policy.gate.require_actions => Self::IsMissing,
+            (ThreadMode::Inferred, Some([])) => Self::ResolvesAllButP0,
+            (ThreadMode::Inferred, Some(named)) => Self::ResolvesNamed(named),
             (ThreadMode::Inferred, None) | (ThreadMode::Explicit, _) => Self::IsMissing,
         }
     }
@@ -95,6 +120,7 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<ThreadChanges, Vec<Fault>
         named: BTreeSet::new(),
         known: OnceCell::new(),
         opened: Vec::new(),
+        raised: Vec::new(),
         surplus: 0,
         alerts: Vec::new(),
         faults: Vec::new(),
@@ -145,6 +171,8 @@ struct Sheet<'a> {
     known: OnceCell<Vec<(&'a FindingId, FindingSignature<'a>)>>,
     /// Threads this response opens, and what they are compared by.
     opened: Vec<(FindingId, FindingSignature<'a>)>,
+    /// The findings that bring something up, and what they are compared by.
+    raised: Vec<(&'a FindingId, FindingSignature<'a>)>,
     /// How many more it would open.
     surplus: usize,
     alerts: Vec<Alert>,
@@ -170,8 +198,22 @@ impl<'a> Sheet<'a> {
 
     /// The thread as the findings before this one have left it. Whatever else is said of a thread,
     /// from now on it is as bad as the reviewer says.
-    fn raised(&self, id: &FindingId, before: &Thread, finding: &Finding) -> Thread {
-        self.changed.get(id).unwrap_or(before).raised_to(finding)
+    fn raised(&mut self, id: &FindingId, before: &Thread, finding: &Finding) -> Thread {
+        let thread = self.changed.get(id).unwrap_or(before).raised_to(finding);
+        if thread.severity < finding.severity {
+            self.alerts.push(Alert::SeverityKept {
+                thread: id.clone(),
+                severity: thread.severity,
+                stated: finding.severity,
+            });
+        } else if thread.blocking && !finding.blocks() && !finding.status.is_settled() {
+            self.alerts.push(Alert::BlockingKept { thread: id.clone() });
+        }
+        if *id == finding.id {
+            thread
+        } else {
+            thread.also_named(&finding.id)
+        }
     }
 
     /// A finding under an id this review does not know: a thread of its own, unless it repeats one.
@@ -210,7 +252,7 @@ impl<'a> Sheet<'a> {
         let is_settled = |thread: &Thread| thread.state == ThreadState::Resolved;
         let before = known
             .iter()
-            .filter(|(_, other)| mark.matches(other))
+            .filter(|(_, other)| mark.repeats(other))
             .map(|(id, _)| {
                 let was_settled = threads.get(*id).is_some_and(is_settled);
                 (
@@ -229,7 +271,7 @@ impl<'a> Sheet<'a> {
             .map(|(id, settled)| (id.clone(), settled))
     }
 
-    fn open(&mut self, id: &FindingId, finding: &Finding, mark: FindingSignature<'a>) {
+    fn open(&mut self, id: &FindingId, finding: &'a Finding, mark: FindingSignature<'a>) {
         if leaves_unfixed(finding, finding.severity) {
             return self.fault(wont_fix_needs_a_person(id, finding.severity));
         }
@@ -246,6 +288,9 @@ impl<'a> Sheet<'a> {
                 round: self.response.round,
                 why,
             });
+        }
+        if thread.state != ThreadState::Resolved {
+            self.raised.push((&finding.id, mark.clone()));
         }
         self.changed.insert(id.clone(), thread);
         self.opened.push((id.clone(), mark));
@@ -318,7 +363,7 @@ impl<'a> Sheet<'a> {
     /// A finding whose thread is not open: its status restates what is known. `open` on a resolved
     /// thread opens it again with its counters, once; after that it can only be escalated. A
     /// deferred one opens again when it is worse now than when it was deferred.
-    fn restate(&mut self, id: &FindingId, before: &Thread, finding: &Finding) {
+    fn restate(&mut self, id: &FindingId, before: &'a Thread, finding: &'a Finding) {
         let thread = self.raised(id, before, finding);
         if thread.state == ThreadState::Deferred && leaves_unfixed(finding, thread.severity) {
             return self.fault(wont_fix_needs_a_person(id, thread.severity));
@@ -345,6 +390,12 @@ impl<'a> Sheet<'a> {
             (state, None) => state,
         };
         let is_raised_again = thread.state == ThreadState::Resolved && says_open;
+        if is_raised_again || state != thread.state {
+            self.raised
+                .push((&finding.id, FindingSignature::of_thread(before)));
+            self.raised
+                .push((&finding.id, FindingSignature::of_finding(finding)));
+        }
         let thread = if is_raised_again {
             thread.raised_again(state)
         } else {
@@ -393,36 +444,54 @@ impl<'a> Sheet<'a> {
         let is_named = |id: &FindingId| nits.iter().any(|nit| nit.source.as_ref() == Some(id));
         let in_need = open
             .iter()
-            .filter(|(id, _)| is_named(id) || !self.silence_resolves(id));
+            .filter(|(id, thread)| is_named(id) || !self.silence_resolves(id, thread));
         let covered = nit_cover(in_need.map(|(id, thread)| (*id, thread)), nits);
         for (id, thread) in open {
             if covered.contains(id) {
                 continue;
             }
-            if self.silence_resolves(id) {
-                self.changed.insert(
-                    id.clone(),
-                    thread.after(Action::Resolve, thread.dialogue.stance),
-                );
-                continue;
-            }
+            let last_round = self.response.last_round;
             match self.response.silence {
-                Silence::ResolvesAddressed(_) | Silence::IsMissing => {
-                    self.faults
-                        .push(missing(id, &thread, self.response.last_round));
+                _ if self.silence_resolves(id, &thread) => match self.look_alike(&thread) {
+                    Some(other) => {
+                        let why = format!("and `{other}` of this response looks like it");
+                        self.faults.push(missing(id, &thread, last_round, &why));
+                    }
+                    None => {
+                        self.alerts
+                            .push(Alert::ResolvedBySilence { thread: id.clone() });
+                        self.changed
+                            .insert(id.clone(), thread.resolved_by_silence());
+                    }
+                },
+                Silence::ResolvesAllButP0 => {
+                    let why = "and of a P0 that the author did not name silence says nothing";
+                    self.faults.push(missing(id, &thread, last_round, why));
+                }
+                Silence::ResolvesNamed(_) | Silence::IsMissing => {
+                    self.faults.push(missing(id, &thread, last_round, ""));
                 }
                 Silence::Carries => {}
             }
         }
     }
 
+    /// What this response brings up that could be taken for this thread.
+    fn look_alike(&self, thread: &Thread) -> Option<&'a FindingId> {
+        let mark = FindingSignature::of_thread(thread);
+        let mut raised = self.raised.iter();
+        raised
+            .find(|(_, other)| other.resembles(&mark))
+            .map(|(id, _)| *id)
+    }
+
     /// Whether an open thread that is given no action is resolved by that. A packet that names it
     /// without an action is no silence to infer from.
-    fn silence_resolves(&self, id: &FindingId) -> bool {
+    fn silence_resolves(&self, id: &FindingId, thread: &Thread) -> bool {
+        let is_named = self.changed.contains_key(id);
         match self.response.silence {
-            Silence::ResolvesAddressed(findings) => {
-                !self.changed.contains_key(id) && (findings.is_empty() || findings.contains(id))
-            }
+            Silence::ResolvesNamed(findings) => !is_named && findings.contains(id),
+            Silence::ResolvesAllButP0 => !is_named && thread.severity != Severity::P0,
             Silence::IsMissing | Silence::Carries => false,
         }
     }

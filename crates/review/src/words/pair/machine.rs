@@ -64,9 +64,11 @@ impl Signal {
                 return Self::read(output, words);
             }
         };
-        match Self::read(output, words) {
-            Self::None if is_near(output, [ready, &words.fail]) => Self::NearMiss,
-            signal => signal,
+        let signal = Self::read(output, words);
+        if signal == Self::None && is_near(output, [ready, &words.fail]) {
+            Self::NearMiss
+        } else {
+            signal
         }
     }
 

@@ -104,7 +104,7 @@ fn feedback_beyond_its_turns_is_heard_and_goes_to_a_person() {
 #[test]
 fn a_reviewer_that_says_its_budget_is_spent_may_leave_threads_as_they_are() {
     let mut table = super::fixing();
-    table.addressed(1, &["F-009"]).expect("addressed");
+    table.addressed(1, &[]).expect("addressed");
     table.request().expect("round 2");
     let said = table.feedback_with(2, "escalation: reviewer_budget_exceeded", "");
     assert_eq!(said, ok("escalated"));
@@ -116,7 +116,7 @@ fn turns_in_the_packet_s_place_do_not_count() {
     let mut table = Table::default();
     table.request().expect("opens");
     let body = "findings_packet: packets/findings/p.yaml\nround: 1\nblocking_count: 0";
-    let packet = packet("");
+    let packet = packet("F-001 P3 open");
     let note = Note {
         body,
         packet: Some(&packet),

@@ -95,7 +95,10 @@ fn what_is_advised_on_a_repeated_finding_is_accepted() {
         fix(&held),
         "leave `F-007` out; what more there is to say belongs to `F-001`, without an action"
     );
-    assert_eq!(held.feedback(3, "F-001 P0 open"), ok("escalated"));
+    assert_eq!(
+        held.feedback(3, "F-001 P0 open\nF-002 P1 fixed"),
+        ok("escalated")
+    );
 
     let mut twice = Table::default();
     twice.request().expect("opens");

@@ -98,7 +98,7 @@ fn a_granted_round_is_one_more() {
     assert_eq!(table.addressed(2, &[]), ok("addressed"));
     assert_eq!(table.request(), ok("reviewing"));
     assert_eq!(
-        table.feedback(3, "F-002 P1 open action: veto"),
+        table.feedback(3, "F-001 P1 fixed\nF-002 P1 open action: veto"),
         ok("escalated")
     );
     assert_eq!(table.request(), refused(&["round_limit_exceeded"]));

@@ -102,7 +102,7 @@ fn a_known_id_keeps_its_finding() {
     table.addressed(1, &[]).expect("addressed");
     table.request().expect("round 2");
     let said = table.feedback(2, "F-001 P1 open title: leaks a handle; file: b.rs");
-    assert_eq!(said, refused(&["finding_id_reused"]));
+    assert_eq!(said, refused(&["finding_id_reused", "action_missing"]));
 }
 
 #[test]
@@ -242,7 +242,9 @@ fn two_findings_about_one_thread_do_not_undo_each_other() {
     }
     let mut table = second_round();
     table.policy.rounds = Rounds::new(3).expect("in range");
-    table.feedback(2, "F-001 P1 fixed").expect("resolved");
+    table
+        .feedback(2, "F-001 P1 fixed\nF-003 P3 open")
+        .expect("resolved");
     let again = "F-002 P0 open title: Empty diff; file: a.rs\nF-001 P1 fixed";
     assert_ne!(table.lgtm("", Some(again)), ok("approved"));
 }

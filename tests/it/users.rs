@@ -589,10 +589,11 @@ fn a_message_that_its_writer_changes_after_it_was_judged_is_told_to_sender_and_o
     for restarts in [false, true] {
         let room = Room::new();
         let mailroom = &room.mailroom;
-        let (mut writer, text) = write_with_pause(&room, 5);
+        let (mut writer, text) = write_with_pause(&room, 8);
         let mut served = room.serve();
         let first = mailroom.delivered("codex", "a.yaml");
         assert!(text.starts_with(&first) && first.len() < text.len());
+        mailroom.cleared("claude");
         if restarts {
             drop(served);
             assert!(writer.wait().expect("our child").success());

@@ -169,3 +169,144 @@ fn what_git_cannot_tell_is_left_out_and_named() {
     let unknown = told(repository.path(), &[]);
     assert!(unknown.contains("name it with --base"), "{unknown}");
 }
+
+/// A workspace in which evidence is required, with a request for `fix/login` that names a validation command.
+fn strict(directory: &Path) -> Mailroom {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.put("settled.toml", "[gate]\nevidence = \"require\"\n");
+    let more = ["--validation-commands", "test -e b.txt"];
+    let output = request(&mailroom, directory, &[&more[..], &["--no-wait"]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(mailroom.once().status.success());
+    mailroom
+}
+
+fn review(mailroom: &Mailroom) -> Value {
+    mailroom.status()["reviews"][0].take()
+}
+
+#[test]
+fn what_settled_diff_printed_is_what_an_approval_says_was_served() {
+    let repository = repository();
+    let clone = tempfile::tempdir().expect("a directory");
+    let from = repository.path().display();
+    sh(clone.path(), &format!("git clone -q {from} ."));
+    let mailroom = strict(repository.path());
+    let _daemon = mailroom.serve();
+    let lgtm = |more: &[&str]| {
+        let args = ["lgtm", "86", "--ran", "test -e b.txt=pass"];
+        run(
+            &mailroom,
+            "codex",
+            clone.path(),
+            &[&args[..], more].concat(),
+        )
+    };
+    let refused = lgtm(&[]);
+    assert_eq!(refused.status.code(), Some(8), "{}", said(&refused));
+    assert!(
+        said(&refused).contains("approval_without_evidence"),
+        "{}",
+        said(&refused)
+    );
+
+    let names = run(&mailroom, "codex", clone.path(), &["diff", "86", "--names"]);
+    assert_eq!(
+        String::from_utf8_lossy(&names.stdout)
+            .matches("-       ")
+            .count(),
+        3
+    );
+    let some = run(
+        &mailroom,
+        "codex",
+        clone.path(),
+        &["diff", "--file", "b.txt", "src/a.rs"],
+    );
+    let text = String::from_utf8_lossy(&some.stdout).into_owned();
+    assert!(
+        text.contains("+2") && !text.contains("tests/a.rs"),
+        "{text}"
+    );
+    let approved = lgtm(&["--examined", "tests/a.rs"]);
+    assert!(approved.status.success(), "{}", said(&approved));
+    let approval = &review(&mailroom);
+    assert_eq!(approval["phase"], "approved", "{approval:#}");
+    let ledger: String = list(mailroom.root().join(".settled/ledger"))
+        .iter()
+        .map(read)
+        .collect();
+    assert!(
+        ledger
+            .contains(r#""evidence":{"digest_matches":true,"declared":1,"served":2,"observed":0"#),
+        "{ledger}"
+    );
+}
+
+#[test]
+fn a_checkout_with_another_change_serves_nothing() {
+    let repository = repository();
+    let mailroom = strict(repository.path());
+    let outside = tempfile::tempdir().expect("a directory");
+    sh(outside.path(), "git init -q .");
+    let output = run(&mailroom, "codex", outside.path(), &["diff", "86"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(
+        output.stdout.is_empty() && said(&output).contains("git -C . fetch origin"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn a_command_that_was_run_is_recorded_as_observed() {
+    let repository = repository();
+    sh(repository.path(), "git checkout -q fix/login");
+    let mailroom = strict(repository.path());
+    let _daemon = mailroom.serve();
+    let ran = run(
+        &mailroom,
+        "claude",
+        repository.path(),
+        &["validate-run", "86", "--json"],
+    );
+    assert!(ran.status.success(), "{}", said(&ran));
+    let answer = json(&ran);
+    let head = sh(repository.path(), "git rev-parse HEAD");
+    let record = &answer["data"]["runs"][0];
+    assert_eq!(
+        (record["exit"].as_i64(), record["head"].as_str()),
+        (Some(0), Some(head.as_str()))
+    );
+    let printed = run(&mailroom, "codex", repository.path(), &["diff"]);
+    assert!(printed.status.success(), "{}", said(&printed));
+    // The command is required, and nobody says that it ran but the one that ran it.
+    let sent = [
+        "send",
+        "review_lgtm",
+        "--pr",
+        "86",
+        "--body",
+        "examined: {}",
+        "--json",
+    ];
+    let refused = run(&mailroom, "codex", repository.path(), &sent);
+    assert!(
+        said(&refused).contains("approval_without_evidence"),
+        "{}",
+        said(&refused)
+    );
+    assert!(!said(&refused).contains("test -e"), "{}", said(&refused));
+    let dirty = sh(repository.path(), "echo x >> b.txt; git rev-parse HEAD");
+    let again = run(
+        &mailroom,
+        "claude",
+        repository.path(),
+        &["validate-run", "86", "--json"],
+    );
+    assert_eq!(
+        json(&again)["data"]["runs"][0]["head"],
+        Value::Null,
+        "{dirty}"
+    );
+}

@@ -16,4 +16,5 @@ mod stderr;
 pub mod submit_order;
 mod supervisor;
 mod unknown_sender;
+pub mod validation;
 pub mod watch;

@@ -4,6 +4,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use message_schema::id::CommitSha;
+
 /// A directory in a repository, or a bare one.
 #[derive(Clone, Debug)]
 pub struct Repository {
@@ -68,6 +70,17 @@ impl Repository {
         let output = self.run(&["rev-parse", "--verify", "--quiet", &peeled], None)?;
         let full = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         Ok((output.status.success() && !full.is_empty()).then_some(full))
+    }
+
+    /// The commit that is checked out, unless a file of it is changed. Files that git does not know do not count.
+    pub fn clean_head(&self) -> Option<CommitSha> {
+        let status = self
+            .run(&["status", "--porcelain", "--untracked-files=no"], None)
+            .ok()?;
+        if !status.status.success() || !status.stdout.is_empty() {
+            return None;
+        }
+        CommitSha::new(self.resolve("HEAD").ok()??).ok()
     }
 
     /// Where two commits, by their whole names, parted.

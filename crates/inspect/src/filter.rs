@@ -98,6 +98,14 @@ fn event_pr(event: &Event) -> Option<PrNumber> {
             ..
         }
         | Event::Started(Which { pr, .. })
+        | Event::Observed {
+            which: Which { pr, .. },
+            ..
+        }
+        | Event::Ran {
+            which: Which { pr, .. },
+            ..
+        }
         | Event::Failed {
             which: Which { pr, .. },
             ..

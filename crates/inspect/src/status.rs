@@ -15,6 +15,7 @@ use std::path::Path;
 use message_schema::id::AgentName;
 use review::{Review, ReviewKey, Which};
 use spool::{Folded, SpoolError};
+use workspace::config::Config;
 use workspace::directory;
 use workspace::index::LedgerIndex;
 use workspace::operator_alerts::{self, Alert};
@@ -39,6 +40,28 @@ pub struct WorkspaceStatus {
     pub dead: Vec<Refusal>,
     /// What the daemon noted and only an operator can fix.
     pub troubles: Vec<Alert>,
+}
+
+/// The validation commands of the one open request that is meant: those of the request and of the project.
+pub fn validation_of(root: &Path, which: &Which) -> Result<Vec<String>, String> {
+    let status = WorkspaceStatus::read(root).map_err(|error| error.to_string())?;
+    let config = Config::load(root).map_err(|error| error.to_string())?;
+    let policy = config.policy(status.agents.iter().cloned());
+    let selected = status.selected(which);
+    let open = selected
+        .iter()
+        .filter_map(|(key, review)| Some((key, review.phase.invocation()?)));
+    match open.collect::<Vec<_>>()[..] {
+        [] => Err(format!("pull request {} has no open request", which.pr)),
+        [(_, open)] => Ok(review::required_commands(&policy, open)
+            .into_iter()
+            .map(str::to_owned)
+            .collect()),
+        [_, _, ..] => Err(format!(
+            "pull request {} has several open requests; name the reviewer or the repository",
+            which.pr
+        )),
+    }
 }
 
 impl WorkspaceStatus {

@@ -8,4 +8,5 @@ pub mod hooks;
 pub mod mailboxes;
 pub mod managed_block;
 pub mod my_reviews;
+pub mod served;
 pub mod wakeup;

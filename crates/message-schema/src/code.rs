@@ -104,6 +104,7 @@ codes! {
 
     QualityGateViolation = "quality_gate_violation", Daemon, "The approval contradicts the quality gate.";
     HeadMismatch = "head_mismatch", Daemon, "The approval is of another commit than the round's head.";
+    ApprovalWithoutEvidence = "approval_without_evidence", Daemon, "The approval does not show that its change was read.";
     ActionMissing = "action_missing", Daemon, "An open thread was given no action.";
     ThreadUnknown = "thread_unknown", Daemon, "An action, or what the author reports as addressed, names a finding this review does not have.";
     ThreadNotOpen = "thread_not_open", Daemon, "An action names a thread that is not open.";

@@ -292,6 +292,7 @@ impl Driver<'_> {
             }
             match heard.recv_timeout(TICK) {
                 Ok(KeeperNote::Turns(count)) => turns = count,
+                Ok(KeeperNote::Read(_)) => {}
                 Ok(KeeperNote::Silent) => return None,
                 Err(_) => (self.progress)(&Progress::Works(role, began.elapsed(), turns.into())),
             }

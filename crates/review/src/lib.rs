@@ -39,6 +39,7 @@ pub use answers::on_event::{ReportedEvent, due, on_event};
 pub use answers::persist::{Restore, RestoreError};
 pub use answers::refuse::{Refused, refuse};
 pub use answers::undo::Undo;
+pub use parts::evidence::{approval_barred, edited_tests};
 pub use parts::gate::required_commands;
 pub use parts::isolated::{Cycle, gate, resembles, threads};
 pub use parts::open_pair::OpenPair;
@@ -63,9 +64,10 @@ pub use words::phase::{
     STARTS_MAX, SUPERSESSIONS, Side,
 };
 pub use words::policy::{
-    FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, LateFindings, MessagesPerHour,
-    OpenReviews, Policy, Profile, Role, RuntimeClock, ThreadMode,
+    EvidenceMode, FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, HumanPaths, LateFindings,
+    MessagesPerHour, OpenReviews, Policy, Profile, Role, RuntimeClock, ThreadMode,
 };
+pub use words::reading::{ApprovalEvidence, Change, ObservedRun, ReadingState, ReadingStep};
 pub use words::record::{
     Accepted, ContentDigest, DaemonMessage, DeclinedEvent, Duplicate, EventRecord, Generation,
     Happened, Judgement, Notice, RULES, RULES_BEFORE_VERSIONS, Record, RefusalCost, RefusedMessage,

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 
 use crate::folder::{ExitReason, Folder, Launch, Processes, RunEnd};
+use crate::launch::READ;
 use crate::stream::{AgentOutput, OutputReader};
 use crate::tree::{self, Process};
 
@@ -39,6 +40,8 @@ enum KeeperEvent {
     Told,
     /// So many turns are completed.
     Turns(u16),
+    /// The agent read a file.
+    Read(String),
     /// The output is over.
     Said(AgentOutput),
 }
@@ -135,7 +138,8 @@ fn see_through(
     let how = loop {
         match news.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(KeeperEvent::Exited(Ok(status))) => break how(status),
-            Ok(KeeperEvent::Turns(turns)) => report(turns),
+            Ok(KeeperEvent::Turns(turns)) => report(&turns.to_string()),
+            Ok(KeeperEvent::Read(file)) => report(&format!("{READ}{}", quoted(&file))),
             Ok(KeeperEvent::Said(words)) => said = Some(words),
             Ok(KeeperEvent::Exited(Err(_)) | KeeperEvent::Told) | Err(_) => {
                 break ExitReason::Ended;
@@ -156,6 +160,7 @@ fn see_through(
     {
         match heard {
             KeeperEvent::Said(words) => said = Some(words),
+            KeeperEvent::Read(file) => report(&format!("{READ}{}", quoted(&file))),
             KeeperEvent::Exited(_) | KeeperEvent::Told | KeeperEvent::Turns(_) => {}
         }
     }
@@ -184,16 +189,24 @@ fn how(status: ExitStatus) -> ExitReason {
     }
 }
 
-/// Tells the daemon, one number a line. One that is gone hears nothing.
-fn report(turns: u16) {
+/// A file's name on one line.
+fn quoted(file: &str) -> String {
+    serde_json::to_string(file).expect("a text is JSON")
+}
+
+/// Tells the daemon, one note a line: a number of turns, or a file. One that is gone hears nothing.
+fn report(note: &str) {
     let mut out = io::stdout();
-    let _ = writeln!(out, "{turns}").and_then(|()| out.flush());
+    let _ = writeln!(out, "{note}").and_then(|()| out.flush());
 }
 
 fn listen(out: impl Read, file: File, mut reader: OutputReader, tell: &Sender<KeeperEvent>) {
     let mut told = 0;
     store(out, file, STDOUT_MAX, &mut |bytes| {
         reader.read(bytes);
+        for file in reader.take_reads() {
+            let _ = tell.send(KeeperEvent::Read(file));
+        }
         if reader.completed() > told {
             told = reader.completed();
             // Nobody listens any more once the keeper is done.

@@ -15,11 +15,16 @@ use crate::tree;
 /// The word by which our own program is a keeper; not a command for people.
 pub const KEEPER: &str = "keep-run";
 
+/// What a keeper's note of a file begins with.
+pub(crate) const READ: &str = "read ";
+
 /// What is heard of a keeper: the turns of its agent so far, or that it is silent from now on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum KeeperNote {
     /// So many turns are completed.
     Turns(u16),
+    /// The agent read a file, which it named so.
+    Read(String),
     /// Its output has ended, and nothing more comes from it.
     Silent,
 }
@@ -58,10 +63,11 @@ pub fn keeper(folder: &Folder, it: &RunIdentity<'_>) -> io::Result<Child> {
 pub fn listen(heard: ChildStdout, mut tell: impl FnMut(KeeperNote) + Send + 'static) {
     thread::spawn(move || {
         let notes = BufReader::new(heard).lines().map_while(Result::ok);
-        let turns = notes
-            .filter_map(|line| line.parse().ok())
-            .map(KeeperNote::Turns);
-        turns.chain([KeeperNote::Silent]).for_each(&mut tell);
+        let told = notes.filter_map(|line| match line.strip_prefix(READ) {
+            Some(file) => serde_json::from_str(file).ok().map(KeeperNote::Read),
+            None => line.parse().ok().map(KeeperNote::Turns),
+        });
+        told.chain([KeeperNote::Silent]).for_each(&mut tell);
     });
 }
 

@@ -11,3 +11,4 @@ pub mod orphans;
 pub mod prompt;
 pub mod stream;
 pub mod tree;
+pub mod validation;

@@ -311,6 +311,8 @@ fn deadline_of(event: &Event) -> Option<&ReviewKey> {
         | Event::Turns { .. }
         | Event::Started(_)
         | Event::Failed { .. }
+        | Event::Observed { .. }
+        | Event::Ran { .. }
         | Event::Pull(_)
         | Event::Person(_)
         | Event::Pair(_)

@@ -2,10 +2,10 @@
 //! part of the rules that the profile exercises.
 
 use chrono::TimeDelta;
-use message_schema::id::AgentName;
+use message_schema::id::{AgentName, DiffDigest};
 use message_schema::limit::MESSAGE_BYTES_MAX;
 use message_schema::yaml::{Content, Node, Style};
-use review::{Act, Event, PersonsDecision, PullAction, PullEvent, RunState, Which};
+use review::{Act, Event, ObservedRun, PersonsDecision, PullAction, PullEvent, RunState, Which};
 use serde_json::Value;
 use workspace::config::Config;
 
@@ -79,7 +79,8 @@ pub(super) fn keys(profile: Profile) -> (Vec<&'static str>, &'static [&'static s
     let (own, beside): (&[&str], &[&str]) = match profile {
         Profile::Full => (
             &[
-                "send", "raw", "take", "turn", "start", "fail", "pr", "github", "decide",
+                "send", "raw", "take", "turn", "start", "fail", "observe", "ran", "pr", "github",
+                "decide",
             ],
             &[],
         ),
@@ -101,6 +102,8 @@ pub(super) fn read(key: &str, step: &Node, setup: &Setup) -> Parsed<StepAction> 
         "turn" => event(turn(node, setup)?),
         "start" => event(Event::Started(which(node, setup, &[])?)),
         "fail" => event(failed(node, setup)?),
+        "observe" => event(observed(node, setup)?),
+        "ran" => event(ran(node, setup)?),
         "pr" => event(Event::Pull(pull(node, setup)?)),
         "github" => match github::read(json(node).to_string().as_bytes()) {
             Ok(github::GithubEvent::Event(pull)) => event(Event::Pull(pull)),
@@ -218,11 +221,7 @@ fn which(node: &Node, setup: &Setup, beside: &[&str]) -> Parsed<Which> {
 /// A bare number is a count, since turns are what is counted.
 fn turn(node: &Node, setup: &Setup) -> Parsed<Event> {
     if node.scalar().is_some() && !node.is_absent() {
-        let which = Which {
-            pr: setup.pr.clone(),
-            repo: None,
-            reviewer: None,
-        };
+        let which = of_setup(setup);
         return Ok(Event::Turns {
             which,
             count: parsed(node)?,
@@ -239,11 +238,7 @@ fn turn(node: &Node, setup: &Setup) -> Parsed<Event> {
 fn failed(node: &Node, setup: &Setup) -> Parsed<Event> {
     let unsaid = "it came to nothing";
     if !matches!(node.content, Content::Map(_)) {
-        let which = Which {
-            pr: setup.pr.clone(),
-            repo: None,
-            reviewer: None,
-        };
+        let which = of_setup(setup);
         let why = if node.is_absent() {
             unsaid
         } else {
@@ -259,6 +254,48 @@ fn failed(node: &Node, setup: &Setup) -> Parsed<Event> {
         which,
         why: optional(node, "why")?.unwrap_or_else(|| unsaid.to_owned()),
     })
+}
+
+/// The files that the runner saw read: a list, or a mapping with `files`.
+fn observed(node: &Node, setup: &Setup) -> Parsed<Event> {
+    let is_mapping = matches!(node.content, Content::Map(_));
+    let (which, list) = if is_mapping {
+        (
+            which(node, setup, &["files"])?,
+            required(node, "observe", "files")?,
+        )
+    } else {
+        (of_setup(setup), node)
+    };
+    let files = list.items().iter().map(parsed).collect::<Parsed<_>>()?;
+    Ok(Event::Observed { which, files })
+}
+
+/// A validation command that was run; it passes, and prints nothing, unless the step says otherwise.
+fn ran(node: &Node, setup: &Setup) -> Parsed<Event> {
+    let which = which(node, setup, &["command", "exit", "head"])?;
+    let exit: Option<u8> = optional(node, "exit")?;
+    Ok(Event::Ran {
+        which,
+        run: ObservedRun {
+            command: text(required(node, "ran", "command")?)?.to_owned(),
+            exit: Some(exit.map_or(0, i32::from)),
+            duration_ms: 0,
+            output: DiffDigest::new(format!("sha256:{NOTHING}")).expect("64 digits"),
+            head: optional(node, "head")?,
+        },
+    })
+}
+
+/// The SHA-256 of nothing.
+const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+fn of_setup(setup: &Setup) -> Which {
+    Which {
+        pr: setup.pr.clone(),
+        repo: None,
+        reviewer: None,
+    }
 }
 
 fn pull(node: &Node, setup: &Setup) -> Parsed<PullEvent> {
@@ -285,11 +322,7 @@ fn pull(node: &Node, setup: &Setup) -> Parsed<PullEvent> {
 fn decision(node: &Node, setup: &Setup) -> Parsed<PersonsDecision> {
     let (by, reason) = ("maintainer".to_owned(), "because".to_owned());
     if node.scalar().is_some() {
-        let which = Which {
-            pr: setup.pr.clone(),
-            repo: None,
-            reviewer: None,
-        };
+        let which = of_setup(setup);
         return Ok(PersonsDecision {
             which,
             by,
@@ -297,7 +330,11 @@ fn decision(node: &Node, setup: &Setup) -> Parsed<PersonsDecision> {
             act: act(node, node)?,
         });
     }
-    let which = which(node, setup, &["act", "thread", "rounds", "by", "reason"])?;
+    let which = which(
+        node,
+        setup,
+        &["act", "thread", "rounds", "head", "by", "reason"],
+    )?;
     Ok(PersonsDecision {
         which,
         by: optional(node, "by")?.unwrap_or(by),
@@ -311,6 +348,9 @@ fn act(word: &Node, decision: &Node) -> Parsed<Act> {
     Ok(match text(word)?.trim() {
         "reopen" => Act::Reopen,
         "cancel" => Act::Cancel,
+        "approve" => Act::Approve {
+            head: optional(decision, "head")?,
+        },
         "grant" => Act::Grant {
             rounds: optional(decision, "rounds")?.unwrap_or(1),
         },
@@ -321,7 +361,8 @@ fn act(word: &Node, decision: &Node) -> Parsed<Act> {
         "release" => Act::Release(thread()?),
         "drop" => Act::Drop(thread()?),
         other => {
-            let expected = "reopen, cancel, grant, resolve, wont_fix, queue, hold, release or drop";
+            let expected =
+                "reopen, cancel, approve, grant, resolve, wont_fix, queue, hold, release or drop";
             return Err(ParseError::at(
                 word.place,
                 format!("`{other}`: expected {expected}"),

@@ -75,6 +75,7 @@ pages! {
     ReviewClosed = "review_closed",
     TurnBudgetExceeded = "turn_budget_exceeded",
     QualityGateViolation = "quality_gate_violation",
+    ApprovalWithoutEvidence = "approval_without_evidence",
     HeadMismatch = "head_mismatch",
     ActionMissing = "action_missing",
     ThreadUnknown = "thread_unknown",

@@ -15,8 +15,8 @@ use ::runner::stream::OutputFormat;
 use message_schema::id::AgentName;
 use message_schema::limit::Rounds;
 use review::{
-    FilesPerHour, GatePolicy, LateFindings, MessagesPerHour, OpenReviews, Policy, Profile, Role,
-    RuntimeClock, ThreadMode,
+    EvidenceMode, FilesPerHour, GatePolicy, HumanPaths, LateFindings, MessagesPerHour, OpenReviews,
+    Policy, Profile, Role, RuntimeClock, ThreadMode,
 };
 use serde::Deserialize;
 
@@ -92,6 +92,14 @@ pub struct GateSection {
     /// Commands that must be recorded as passing.
     #[serde(deserialize_with = "field::commands")]
     pub validation_commands: Vec<String>,
+    /// What an approval comes to that does not show that its change was read: `warn` or `require`.
+    #[serde(deserialize_with = "field::evidence")]
+    pub evidence: EvidenceMode,
+    /// Whether author and reviewer have to be of two vendors.
+    pub reviewer_other_vendor: bool,
+    /// The files whose change only a person approves.
+    #[serde(deserialize_with = "field::human_paths")]
+    pub human_paths: HumanPaths,
 }
 
 /// `[limits]`
@@ -118,6 +126,9 @@ pub struct AgentSection {
     /// The user the agent runs as: what belongs to another user is not from it. 1 to 4294967294.
     #[serde(deserialize_with = "field::uid")]
     pub uid: Option<u32>,
+    /// Who makes its model, in one word.
+    #[serde(deserialize_with = "field::vendor")]
+    pub vendor: Option<String>,
     /// The program the daemon starts for each request to this agent, and its arguments; none is started if it is empty.
     /// In an argument `{prompt}` stands for the prompt and `{brief}` for the path of the brief.
     #[serde(deserialize_with = "runner::command")]
@@ -229,6 +240,9 @@ impl Config {
                 require_actions: self.gate.require_actions,
                 require_head: self.gate.require_head,
                 validation_commands: self.gate.validation_commands.clone(),
+                evidence: self.gate.evidence,
+                reviewer_other_vendor: self.gate.reviewer_other_vendor,
+                human_paths: self.gate.human_paths.clone(),
             },
             messages_per_hour: self.limits.messages_per_hour,
             files_per_hour: self.limits.files_per_hour,
@@ -236,6 +250,11 @@ impl Config {
             profile: self.profile,
             runtime_clock: self.runtime_clock,
             handoff: self.handoff.policy(),
+            vendors: self
+                .agents
+                .iter()
+                .filter_map(|(name, agent)| Some((name.clone(), agent.vendor.clone()?)))
+                .collect(),
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Follows a live run: its output, its remaining time and its end. The keeper ends the agent; this module tells the
 //! keeper to, and kills it if it does not exit.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::{Child, ChildStdin};
 use std::time::{Duration, Instant};
 
+use message_schema::id::RepoPath;
 use review::Closer;
 use runner::folder::Folder;
 use runner::launch::KeeperNote;
@@ -26,6 +29,8 @@ pub(super) struct Live {
     pub(super) folder: Folder,
     /// Turns the ledger has.
     pub(super) counted: u16,
+    /// Files of the repository that were seen to be read and are not in the ledger.
+    pub(super) reads: BTreeSet<RepoPath>,
     keeper: Child,
     /// Open as long as the agent may go on.
     control: Option<ChildStdin>,
@@ -44,6 +49,7 @@ impl Live {
             run,
             folder,
             counted: 0,
+            reads: BTreeSet::new(),
             keeper,
             control,
             turns: 0,
@@ -57,8 +63,20 @@ impl Live {
     pub(super) fn note(&mut self, note: &KeeperNote) {
         match note {
             KeeperNote::Turns(turns) => self.turns = self.turns.max(*turns),
+            KeeperNote::Read(file) => self.reads.extend(self.in_repository(file)),
             KeeperNote::Silent => self.is_silent = true,
         }
+    }
+
+    /// The file as a path of the repository, if it lies below the directory the command was started in.
+    fn in_repository(&self, file: &str) -> Option<RepoPath> {
+        let place = &self.run.launch.workdir;
+        let whole = place.join(file);
+        let below = [place.canonicalize().ok(), Some(place.clone())]
+            .into_iter()
+            .flatten()
+            .find_map(|place| whole.strip_prefix(place).ok().map(Path::to_owned))?;
+        RepoPath::new(below.to_str()?.trim_start_matches("./")).ok()
     }
 
     /// Turns that were heard of and are not in the ledger.

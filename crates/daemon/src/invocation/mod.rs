@@ -14,8 +14,8 @@ mod start;
 
 use std::collections::BTreeMap;
 
-use message_schema::id::{AgentName, MessageId};
-use review::{Event, Invocation, ReviewKey, RuntimeClock, Which};
+use message_schema::id::{AgentName, MessageId, RepoPath};
+use review::{Event, Invocation, ReadingState, ReviewKey, RuntimeClock, Which};
 use runner::folder::{Folder, Launch};
 use runner::launch::KeeperNote;
 use serde::{Deserialize, Serialize};
@@ -174,6 +174,7 @@ impl Runner {
                 told += usize::from(tell_turns(mailroom, &live.run.review, count, now)?);
                 live.counted += count;
             }
+            told += usize::from(tell_reads(mailroom, live, now)?);
         }
         Ok(told)
     }
@@ -338,6 +339,30 @@ fn is_open(mailroom: &Mailroom, run: &Run) -> bool {
         .review(&run.review)
         .and_then(|review| review.phase.invocation());
     open.is_some_and(|open| open.request == run.request)
+}
+
+/// Records the changed files that an agent was seen to read; says whether there were new ones.
+fn tell_reads(mailroom: &mut Mailroom, live: &mut Live, now: Moment) -> Result<bool, SpoolError> {
+    let reads = std::mem::take(&mut live.reads);
+    let Some(review) = mailroom
+        .review(&live.run.review)
+        .filter(|_| !reads.is_empty() && is_open(mailroom, &live.run))
+    else {
+        return Ok(false);
+    };
+    let ReadingState {
+        change, observed, ..
+    } = &review.reading;
+    let is_new = |file: &RepoPath| change.files.contains(file) && !observed.contains(file);
+    let files: Vec<RepoPath> = reads.into_iter().filter(is_new).collect();
+    if files.is_empty() {
+        return Ok(false);
+    }
+    let event = Event::Observed {
+        which: Which::of(&live.run.review),
+        files,
+    };
+    mailroom.record_run(&event, now)
 }
 
 fn tell_turns(

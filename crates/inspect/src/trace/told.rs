@@ -200,6 +200,8 @@ fn is_take(event: &Event) -> bool {
         Event::Taken(_) | Event::Turns { .. } | Event::Started(_) => true,
         Event::Deadline { .. }
         | Event::Failed { .. }
+        | Event::Observed { .. }
+        | Event::Ran { .. }
         | Event::Pull(_)
         | Event::Person(_)
         | Event::Pair(_)

@@ -204,6 +204,8 @@ fn pr_of(event: &Event) -> Option<&PrNumber> {
         Event::Taken(which)
         | Event::Turns { which, .. }
         | Event::Started(which)
+        | Event::Observed { which, .. }
+        | Event::Ran { which, .. }
         | Event::Failed { which, .. } => Some(&which.pr),
         Event::Pull(pull) => Some(&pull.pr),
         Event::Person(decision) => Some(&decision.which.pr),

@@ -56,6 +56,8 @@ fn decided(record: &EventRecord) -> Option<&ReviewStep> {
         | Event::Turns { .. }
         | Event::Started(_)
         | Event::Failed { .. }
+        | Event::Observed { .. }
+        | Event::Ran { .. }
         | Event::Pull(_)
         | Event::Pair(_)
         | Event::LedgerAccepted(_)

@@ -11,8 +11,11 @@ mod schema;
 mod wire;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use message_schema::body::CHANGED_FILES_MAX;
 use message_schema::envelope::{Priority, Timestamp};
-use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber, Repo, RepoPath};
+use message_schema::id::{
+    AgentName, CommitSha, DiffDigest, FindingId, MessageId, PrNumber, Repo, RepoPath,
+};
 use message_schema::packet::{LineRange, Severity, Stance};
 use serde::Serialize;
 
@@ -24,7 +27,10 @@ pub use assignment::Legal;
 pub use wire::WireResponse;
 
 use self::assignment::{Assignment, held_blockers};
-use review::{Invocation, Policy, ReviewKey, State, Thread, ToldAlert, required_commands};
+use review::{
+    Change, Invocation, Policy, ReviewKey, State, Thread, ToldAlert, edited_tests,
+    required_commands,
+};
 
 /// The version of the brief's format.
 pub const BRIEF_VERSION: u32 = 1;
@@ -73,6 +79,12 @@ pub struct Brief {
     /// The files the author says it touched since the last feedback.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub look_first: Vec<RepoPath>,
+    /// What differs, if the request says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<BriefChange>,
+    /// Why no lgtm of this reviewer passes, besides threads; one sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub approval_barred: Vec<String>,
     /// The commands that an lgtm must record as passing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub validation_commands: Vec<String>,
@@ -80,6 +92,25 @@ pub struct Brief {
     /// written with the other fields: it is no text there, and is nothing to be put into one.
     #[serde(skip)]
     pub response_schema: String,
+}
+
+/// What a reviewer is to read, as the request says. The files are the first 200; `settled diff` prints the change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BriefChange {
+    /// The commit it is based on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_sha: Option<CommitSha>,
+    /// The digest of the diff from there to `head`, which a response names as read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff_digest: Option<DiffDigest>,
+    /// How many files differ.
+    pub count: usize,
+    /// The files that differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_files: Vec<RepoPath>,
+    /// Those that are tests by their path or name: a test that changes with the code proves less of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub edits_tests: Vec<RepoPath>,
 }
 
 /// What is left of a round's means when its brief is written.
@@ -145,8 +176,10 @@ pub struct OpenThread {
 pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>) -> Option<Brief> {
     let review = state.review(key)?;
     let open = review.phase.invocation()?;
+    let barred = review::approval_barred(policy, key, review);
     let assignment = Assignment {
         review,
+        is_barred: !barred.is_empty(),
         last_round: review.is_last_round(),
         advised: state.is_advised(policy, key, review),
     };
@@ -182,11 +215,26 @@ pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>
         open_threads: threads.collect(),
         alerts: open.alerts.iter().map(ToldAlert::from).collect(),
         look_first: touched.unwrap_or_default(),
+        change: change(&review.reading.change),
+        approval_barred: barred,
         validation_commands: required_commands(policy, open)
             .into_iter()
             .map(str::to_owned)
             .collect(),
         response_schema: schema::of(&assignment),
+    })
+}
+
+fn change(change: &Change) -> Option<BriefChange> {
+    let is_said = change.digest.is_some() || !change.files.is_empty();
+    let first =
+        |files: Vec<&RepoPath>| files.into_iter().take(CHANGED_FILES_MAX).cloned().collect();
+    is_said.then(|| BriefChange {
+        base_sha: change.base.clone(),
+        diff_digest: change.digest.clone(),
+        count: change.files.len(),
+        changed_files: first(change.files.iter().collect()),
+        edits_tests: first(edited_tests(&change.files)),
     })
 }
 

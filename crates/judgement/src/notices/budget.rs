@@ -129,6 +129,8 @@ fn verdict(spent: &Spent<'_>) -> String {
             | Event::Turns { .. }
             | Event::Started(_)
             | Event::Failed { .. }
+            | Event::Observed { .. }
+            | Event::Ran { .. }
             | Event::Pull(_)
             | Event::Person(_)
             | Event::Pair(_)

@@ -67,6 +67,8 @@ pub(crate) fn closed(
             | Event::Turns { .. }
             | Event::Started(_)
             | Event::Failed { .. }
+            | Event::Observed { .. }
+            | Event::Ran { .. }
             | Event::Person(_)
             | Event::Pair(_)
             | Event::LedgerAccepted(_)
@@ -117,6 +119,8 @@ impl ReviewChange<'_> {
                 | Event::Turns { .. }
                 | Event::Started(_)
                 | Event::Failed { .. }
+                | Event::Observed { .. }
+                | Event::Ran { .. }
                 | Event::Pull(_)
                 | Event::Pair(_)
                 | Event::LedgerAccepted(_)
@@ -141,6 +145,8 @@ impl ReviewChange<'_> {
                 | Event::Taken(_)
                 | Event::Turns { .. }
                 | Event::Started(_)
+                | Event::Observed { .. }
+                | Event::Ran { .. }
                 | Event::Pull(_)
                 | Event::Person(_)
                 | Event::Pair(_)
@@ -236,6 +242,14 @@ fn decision_sentence(decision: &PersonsDecision, about: &ReviewChange<'_>) -> St
         Act::Cancel => format!(
             "called {} off: no response is waited for",
             about.key.reviewer
+        ),
+        Act::Approve { .. } => format!(
+            "approved {}",
+            about
+                .review
+                .phase
+                .approved_commit()
+                .map_or_else(|| "it".to_owned(), |commit| commit.as_str().to_owned())
         ),
         Act::Grant { rounds } => {
             format!(

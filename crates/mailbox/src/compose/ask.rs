@@ -6,12 +6,16 @@ use std::io;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber, Repo, RepoPath};
+use message_schema::id::{
+    AgentName, CommitSha, DiffDigest, FindingId, MessageId, PrNumber, Repo, RepoPath,
+};
 use message_schema::limit::Rounds;
 use message_schema::packet::{Action, LineRange, Severity, Stance};
 use message_schema::schema::Schema;
 use message_schema::{ReadBody, coerce, parse, read_document};
-use review::{Dialogue, Phase, Profile, Review, ReviewKey, Thread, ThreadMode, ToldAlert};
+use review::{
+    Dialogue, Phase, Profile, ReadingState, Review, ReviewKey, Thread, ThreadMode, ToldAlert,
+};
 use serde::Deserialize;
 use serde_json::Value;
 use spool::Layout;
@@ -19,6 +23,7 @@ use workspace::config::{Config, ConfigError};
 
 use super::packet::read;
 use super::review_status::ReviewStatuses;
+use crate::served::{self, Served};
 
 /// One open request, as its reviewer has to answer it.
 #[derive(Clone, Debug, Deserialize)]
@@ -54,6 +59,9 @@ pub struct Ask {
     pub held_threads: Vec<HeldThread>,
     /// The threads that need an action.
     pub open_threads: Vec<OpenThread>,
+    /// What differs, if the request says so.
+    #[serde(default)]
+    pub change: Option<AskedChange>,
     /// What the daemon changed or limited about the request.
     #[serde(default)]
     pub alerts: Vec<ToldAlert>,
@@ -65,6 +73,9 @@ pub struct Ask {
     pub validation_commands: Vec<String>,
     /// The JSON Schema of the response.
     pub response_schema: Value,
+    /// What `settled diff` has printed of it.
+    #[serde(skip)]
+    pub served: Option<Served>,
     /// The whole brief, as it stands in its file.
     #[serde(skip)]
     pub whole: Value,
@@ -80,6 +91,17 @@ pub struct Ask {
     /// The review itself, where the ledger can be read.
     #[serde(skip)]
     review: Option<Review>,
+}
+
+/// What is to be read.
+#[derive(Clone, Debug, Deserialize)]
+pub struct AskedChange {
+    /// The commit it is based on.
+    #[serde(default)]
+    pub base_sha: Option<CommitSha>,
+    /// The digest of the diff.
+    #[serde(default)]
+    pub diff_digest: Option<DiffDigest>,
 }
 
 /// What is left of a round's means.
@@ -188,6 +210,7 @@ pub fn open(root: &Path, me: &AgentName, now: DateTime<Utc>) -> Result<Vec<Ask>,
         None => of_files(root, me)?,
     };
     for ask in &mut asks {
+        ask.served = served::read(root, me, &ask.request);
         ask.explicit = config
             .as_ref()
             .is_some_and(|config| config.threads == ThreadMode::Explicit);
@@ -374,6 +397,7 @@ impl Ask {
             asked: 1,
             given_back: Vec::new(),
             fixes: None,
+            reading: ReadingState::default(),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 use judgement::brief::{Deal, NotAResponse, StructuredResponse, TerminalResponse, ThreadAnswer};
-use message_schema::body::Body;
+use message_schema::body::{Body, Examined};
 use message_schema::id::PacketPath;
 use message_schema::packet::{Action, Finding, FindingsPacket, Severity, Status};
 use message_schema::{render_document, render_packet};
@@ -24,6 +24,9 @@ const OF_A_NIT: [&str; 9] = [
 
 /// What a nit says of what comes next where the reviewer said nothing.
 const LATER: &str = "look at it after the merge";
+
+/// The most characters of names in a body; longer lists go into the packet.
+const EXAMINED_MAX: usize = 8_000;
 
 /// A response, but for where its packet lies.
 #[derive(Clone, Debug)]
@@ -153,6 +156,15 @@ fn structured(
         .iter()
         .filter(|finding| finding.counts_as_blocking())
         .count();
+    let mut written = written;
+    let examined = examined(ask, None);
+    if let (true, Some(packet)) = (is_long(examined.as_ref()), &mut written.packet) {
+        packet.examined.clone_from(&examined);
+    }
+    let is_in_packet = written
+        .packet
+        .as_ref()
+        .is_some_and(|packet| packet.examined.is_some());
     let mut body = match &written.body {
         Body::Feedback(body) => fields(body),
         Body::Lgtm(body) => fields(body),
@@ -161,6 +173,9 @@ fn structured(
         }
     };
     body.retain(|(name, _)| name != "findings_packet");
+    if let Some(examined) = examined.filter(|_| !is_in_packet) {
+        body.push(("examined".to_owned(), json!(examined)));
+    }
     let packet = written.packet.as_ref().map(render_packet);
     Ok(Response {
         body: body.into_iter().collect(),
@@ -168,6 +183,33 @@ fn structured(
         blocking,
         silent: Vec::new(),
     })
+}
+
+/// What the reviewer says it has read, and what `settled diff` has printed for it. Nothing comes from the request.
+fn examined(ask: &Ask, said: Option<&Examined>) -> Option<Examined> {
+    let mut examined = said.cloned();
+    if let Some(served) = &ask.served {
+        let examined = examined.get_or_insert_default();
+        examined
+            .diff_digest
+            .get_or_insert_with(|| served.diff_digest.clone());
+        // What was printed of another diff says nothing of the one that is named.
+        if examined.diff_digest.as_ref() == Some(&served.diff_digest) {
+            examined.served.extend(served.files.iter().cloned());
+            examined.served.sort();
+            examined.served.dedup();
+        }
+    }
+    examined
+}
+
+/// Whether the lists are too long for a body.
+fn is_long(examined: Option<&Examined>) -> bool {
+    let characters = |examined: &Examined| {
+        let files = examined.files().map(|file| file.as_str().len() + 6);
+        files.sum::<usize>()
+    };
+    examined.is_some_and(|examined| characters(examined) > EXAMINED_MAX)
 }
 
 fn fields(body: &impl Serialize) -> Vec<(String, Value)> {
@@ -244,7 +286,8 @@ impl Scribe<'_> {
         let nits = self.nits(&read);
         let is_needed = self.verdict == ResponseKind::Feedback
             || !findings.is_empty()
-            || !self.loose.commands_run.is_empty();
+            || !self.loose.commands_run.is_empty()
+            || is_long(self.examined().as_ref());
         let packet = is_needed.then(|| self.packet(&findings));
         let unnamed = self
             .ask
@@ -534,6 +577,9 @@ impl Scribe<'_> {
             packet.insert("reviewed_sha".to_owned(), head.as_str().into());
         }
         packet.insert("findings".to_owned(), json!(findings));
+        if let Some(examined) = self.examined().filter(|examined| is_long(Some(examined))) {
+            packet.insert("examined".to_owned(), json!(examined));
+        }
         if !self.loose.commands_run.is_empty() {
             packet.insert(
                 "qa_validation".to_owned(),
@@ -567,6 +613,12 @@ impl Scribe<'_> {
             }
         }
         body.put_given("validated_head", self.loose.validated_head.clone());
+        let examined = self.examined().filter(|examined| !is_long(Some(examined)));
+        body.put_given("examined", examined.map(|examined| json!(examined)));
         body
+    }
+
+    fn examined(&self) -> Option<Examined> {
+        examined(self.ask, self.loose.examined.as_ref())
     }
 }

@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use judgement::brief::{NotAResponse, StructuredResponse};
+use message_schema::body::Examined;
 use message_schema::packet::{Action, Stance};
 use message_schema::schema::Schema;
 use message_schema::yaml::{Content, Node};
 use message_schema::{Malformed, coerce, parse_packet};
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 /// What may stand at the top of the file.
@@ -20,6 +22,7 @@ const KEYS: &[&str] = &[
     "escalation",
     "validated_head",
     "merge_ready",
+    "examined",
 ];
 
 /// What may be said about an action.
@@ -55,6 +58,8 @@ pub struct LooseResponse {
     pub validated_head: Option<String>,
     /// Whether it may be merged now.
     pub merge_ready: Option<Value>,
+    /// What the reviewer says it has read.
+    pub examined: Option<Examined>,
     /// The other fields of a packet.
     pub header: Map<String, Value>,
 }
@@ -166,6 +171,11 @@ impl LooseResponse {
             escalation: text("escalation"),
             validated_head: text("validated_head").or_else(|| text("reviewed_sha")),
             merge_ready: lgtm.get("merge_ready").cloned(),
+            examined: lgtm
+                .get("examined")
+                .map(|said| Examined::deserialize(said))
+                .transpose()
+                .map_err(|error| NotAResponseFile::Unknown(format!("`examined`: {error}")))?,
             ..Self::default()
         };
         for (id, action) in actions(root)? {

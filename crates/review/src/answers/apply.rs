@@ -13,6 +13,7 @@ use crate::words::event::Event;
 use crate::words::key::ReviewKey;
 use crate::words::pair::record::{PairReport, PairStanding, PairStep};
 use crate::words::phase::{Closer, Phase};
+use crate::words::reading::ReadingState;
 use crate::words::record::{
     Accepted, DaemonMessage, EventRecord, Generation, Happened, Judgement, Record, RefusedMessage,
     ReviewStep,
@@ -176,6 +177,9 @@ impl Review {
         if step.given_back {
             self.given_back.push(at);
         }
+        if let Some(reading) = &step.reading {
+            self.reading.add(reading);
+        }
         if step.fixes.is_some() {
             self.fixes.clone_from(&step.fixes);
         }
@@ -227,5 +231,6 @@ fn first_review(generation: Generation, step: &ReviewStep, at: DateTime<Utc>) ->
         asked: u32::from(step.phase.invocation().is_some()),
         given_back: Vec::new(),
         fixes: None,
+        reading: ReadingState::default(),
     }
 }

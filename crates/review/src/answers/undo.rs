@@ -149,6 +149,8 @@ impl Undo {
             | Event::Turns { .. }
             | Event::Started(_)
             | Event::Failed { .. }
+            | Event::Observed { .. }
+            | Event::Ran { .. }
             | Event::Person(_)
             | Event::LedgerAccepted(_)
             | Event::SentDiffers(_) => {}

@@ -7,8 +7,10 @@ use message_schema::body::{GateResult, Nit, NitTier, ReviewLgtm};
 use message_schema::id::{CommitSha, FindingId};
 use message_schema::packet::{CommandResult, FindingsPacket, Severity};
 
+use crate::parts::evidence;
 use crate::words::phase::Invocation;
 use crate::words::policy::Policy;
+use crate::words::reading::ObservedRun;
 use crate::words::refusal::{Clause, Fault};
 use crate::words::thread::{Thread, ThreadState};
 
@@ -22,6 +24,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) require_validation: bool,
     /// Whether an approval that names no commit is refused.
     pub(crate) require_head: bool,
+    /// Commands that were seen to run, on the commit that is approved.
+    pub(crate) runs: &'a [ObservedRun],
 }
 
 /// The commands that must be recorded as passing: those of the project and of the request.
@@ -78,7 +82,12 @@ pub(crate) fn judge(
 impl Evidence<'_> {
     /// The clauses that no thread decides.
     pub(crate) fn faults(&self) -> Vec<Fault> {
-        let mut faults = validation(self.packet, &self.required, self.require_validation);
+        let mut faults = validation(
+            self.packet,
+            self.runs,
+            &self.required,
+            self.require_validation,
+        );
         if self.lgtm.quality_gate_result == GateResult::Fail {
             faults.push(contradiction());
         }
@@ -120,6 +129,7 @@ pub(crate) fn nit_cover<'a>(
 
 fn validation(
     packet: Option<&FindingsPacket>,
+    observed: &[ObservedRun],
     required: &BTreeSet<&str>,
     require_any: bool,
 ) -> Vec<Fault> {
@@ -131,6 +141,7 @@ fn validation(
         .iter()
         .map(|run| (run.command.trim(), run.result))
         .collect();
+    let last = evidence::seen(last, observed.iter());
     let failed = last
         .iter()
         .filter(|(command, result)| **result == CommandResult::Fail && !required.contains(*command))

@@ -73,6 +73,7 @@ pub fn gate(
         required,
         require_validation: policy.require_validation,
         require_head: policy.require_head,
+        runs: &[],
     };
     let judged = gate::judge(threads, threads, &evidence);
     if judged.faults.is_empty() {

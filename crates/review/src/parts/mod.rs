@@ -4,6 +4,7 @@
 pub(crate) mod admission;
 pub(crate) mod claims;
 pub(crate) mod duplicate;
+pub(crate) mod evidence;
 pub(crate) mod gate;
 pub(crate) mod handoff;
 pub(crate) mod isolated;

@@ -13,6 +13,7 @@ use crate::words::deadline::Deadline;
 use crate::words::key::TaskId;
 use crate::words::pair::state::RunState;
 use crate::words::phase::{Closer, Phase, Side};
+use crate::words::reading::ReadingState;
 use crate::words::thread::Thread;
 
 /// Reviews of a fix pull request over its life, over all its reviewers: a fix
@@ -62,6 +63,9 @@ pub struct Review {
     /// no other pull request can claim the task.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fixes: Option<TaskId>,
+    /// What the round's reviewer is to read, and what was seen of that.
+    #[serde(default)]
+    pub reading: ReadingState,
 }
 
 impl Review {

@@ -1,7 +1,7 @@
 //! What the daemon changed, limited or saw when it accepted a message. Nothing of it refuses the message; both sides are
 //! told of it. Each alert has its code and its sentence here and nowhere else.
 
-use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber};
+use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber, RepoPath};
 use message_schema::limit::Rounds;
 use message_schema::packet::Severity;
 use serde::{Deserialize, Serialize};
@@ -81,6 +81,28 @@ pub enum Alert {
     },
     /// The approval is bound to no commit: neither the request nor the reviewer named one.
     ApprovalUnbound,
+    /// The approval does not show that its change was read, which is not required here.
+    EvidenceMissing {
+        /// What is missing, in a sentence.
+        what: String,
+    },
+    /// The response calls files observed that the runner has not seen read.
+    NotObserved {
+        /// The files.
+        files: Vec<RepoPath>,
+    },
+    /// Only the reviewer says that these validation commands ran.
+    CommandsDeclared {
+        /// The commands.
+        commands: Vec<String>,
+    },
+    /// No approval of this reviewer passes the gate, whatever it says.
+    ApprovalBarred {
+        /// The clause.
+        clause: Clause,
+        /// Why, in a sentence.
+        how: String,
+    },
     /// The response took more turns than its request allows.
     TurnsOverdrawn {
         /// The turns it took.
@@ -165,6 +187,10 @@ impl Alert {
             Self::OtherCommit { .. } => "other_commit",
             Self::ApprovalStale { .. } => "approval_stale",
             Self::ApprovalUnbound => "approval_unbound",
+            Self::EvidenceMissing { .. } => "evidence_missing",
+            Self::NotObserved { .. } => "not_observed",
+            Self::CommandsDeclared { .. } => "commands_declared",
+            Self::ApprovalBarred { .. } => "approval_barred",
             Self::TurnsOverdrawn { .. } => "turns_overdrawn",
             Self::GateAdvises { .. } => "gate_advises",
         }
@@ -184,6 +210,10 @@ impl Alert {
             | Self::OtherCommit { .. }
             | Self::ApprovalStale { .. }
             | Self::ApprovalUnbound
+            | Self::EvidenceMissing { .. }
+            | Self::NotObserved { .. }
+            | Self::CommandsDeclared { .. }
+            | Self::ApprovalBarred { .. }
             | Self::TurnsOverdrawn { .. }
             | Self::GateAdvises { .. } => None,
         }
@@ -245,6 +275,22 @@ impl std::fmt::Display for Alert {
             Self::ApprovalUnbound => f.write_str(
                 "the approval is bound to no commit and passes no gate: neither the request nor the reviewer named one",
             ),
+            Self::EvidenceMissing { what } => {
+                write!(f, "the approval is without evidence: {what}")
+            }
+            Self::NotObserved { files } => write!(
+                f,
+                "the runner has not seen these files read, so they count as declared: {}",
+                named(files)
+            ),
+            Self::CommandsDeclared { commands } => write!(
+                f,
+                "only the reviewer says that these commands ran: {}",
+                commands.join(", ")
+            ),
+            Self::ApprovalBarred { how, .. } => {
+                write!(f, "no approval of this reviewer passes: {how}")
+            }
             Self::TurnsOverdrawn { declared, allowed } => write!(
                 f,
                 "the response took {declared} turns, the request allows {allowed}: the review goes to a person"
@@ -253,6 +299,22 @@ impl std::fmt::Display for Alert {
                 write!(f, "the quality gate advises against it: {how}")
             }
         }
+    }
+}
+
+/// So many files are named in a sentence.
+const NAMED_MAX: usize = 5;
+
+/// The first few of these files, and how many more.
+pub(crate) fn named(files: &[RepoPath]) -> String {
+    let names: Vec<String> = files
+        .iter()
+        .take(NAMED_MAX)
+        .map(|file| format!("`{file}`"))
+        .collect();
+    match files.len().saturating_sub(NAMED_MAX) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
     }
 }
 

@@ -1,12 +1,14 @@
 //! What happens to a review besides messages: time passes, a reviewer takes a request and counts
 //! its turns, the pull request moves, a person decides.
 
-use message_schema::id::{AgentName, CommitSha, FindingId, PrNumber, Repo};
+use message_schema::id::{AgentName, CommitSha, FindingId, PrNumber, Repo, RepoPath};
+use message_schema::line::escaped;
 use serde::{Deserialize, Serialize};
 
 use crate::words::deadline::Deadline;
 use crate::words::key::ReviewKey;
 use crate::words::pair::record::{PairReport, PairStep};
+use crate::words::reading::ObservedRun;
 
 /// One thing that happened, as whoever saw it reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -39,6 +41,22 @@ pub enum Event {
         /// What became of the command, on one line.
         why: String,
     },
+    /// The daemon's runner saw the reviewer read files.
+    Observed {
+        /// The review.
+        #[serde(flatten)]
+        which: Which,
+        /// The files, as paths of the repository.
+        files: Vec<RepoPath>,
+    },
+    /// A validation command was run, by the daemon's runner or by `settled validate-run`.
+    Ran {
+        /// The review.
+        #[serde(flatten)]
+        which: Which,
+        /// The run.
+        run: ObservedRun,
+    },
     /// The pull request moved.
     Pull(PullEvent),
     /// A person decided.
@@ -60,6 +78,8 @@ impl Event {
             Self::Turns { .. } => "turns",
             Self::Started(_) => "started",
             Self::Failed { .. } => "failed",
+            Self::Observed { .. } => "observed",
+            Self::Ran { .. } => "ran",
             Self::Pull(_) => "pull",
             Self::Person(_) => "decided",
             Self::Pair(_) => "pair",
@@ -78,6 +98,22 @@ impl Event {
             Self::Started(which) => format!("reviewer of pull request {} started", which.pr),
             Self::Failed { which, why } => {
                 format!("reviewer of pull request {} failed ({why})", which.pr)
+            }
+            Self::Observed { which, files } => format!(
+                "reviewer of pull request {} seen to read {} files",
+                which.pr,
+                files.len()
+            ),
+            Self::Ran { which, run } => {
+                let end = run.exit.map_or_else(
+                    || "was ended".to_owned(),
+                    |code| format!("exit code {code}"),
+                );
+                format!(
+                    "`{}` run for pull request {} ({end})",
+                    escaped(&run.command),
+                    which.pr
+                )
             }
             Self::Pull(event) => format!("pull request {} {}", event.pr, event.action.word()),
             Self::Person(decision) => {
@@ -240,6 +276,12 @@ pub enum Act {
     Reopen,
     /// The reviewer is called off: its command is ended, and the review stays with a person.
     Cancel,
+    /// The review is approved, for what no agent may approve.
+    Approve {
+        /// The commit; the round's head if it is left out.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        head: Option<CommitSha>,
+    },
     /// The generation may take more rounds.
     Grant {
         /// How many: 1.
@@ -263,7 +305,7 @@ impl Act {
     /// The thread it is about, if it is about one.
     pub fn thread(&self) -> Option<&FindingId> {
         match self {
-            Self::Reopen | Self::Cancel | Self::Grant { .. } => None,
+            Self::Reopen | Self::Cancel | Self::Approve { .. } | Self::Grant { .. } => None,
             Self::Resolve(id)
             | Self::WontFix(id)
             | Self::Queue(id)
@@ -278,6 +320,7 @@ impl Act {
         match self {
             Self::Reopen => "reopen",
             Self::Cancel => "cancel",
+            Self::Approve { .. } => "approve",
             Self::Grant { .. } => "grant",
             Self::Resolve(_) => "resolve",
             Self::WontFix(_) => "wont_fix",

@@ -8,6 +8,7 @@ pub(crate) mod key;
 pub(crate) mod pair;
 pub(crate) mod phase;
 pub(crate) mod policy;
+pub(crate) mod reading;
 pub(crate) mod record;
 pub(crate) mod refusal;
 pub(crate) mod task;

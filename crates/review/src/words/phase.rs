@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::words::alert::Alert;
 use crate::words::key::ReviewKey;
 use crate::words::pair::state::RunState;
+use crate::words::reading::ApprovalEvidence;
 use crate::words::refusal::Clause;
 
 /// Responses that may be refused for what they say, per round.
@@ -201,6 +202,12 @@ pub struct Approval {
     /// The clauses of the gate it breaks; only the advisory profile lets it.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub broken: BTreeSet<Clause>,
+    /// What it rests on; an approval by rule or by a person rests on no response.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evidence: Option<Box<ApprovalEvidence>>,
+    /// Who approved, where a person did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub by_person: Option<String>,
 }
 
 impl Approval {
@@ -213,6 +220,8 @@ impl Approval {
             stale: false,
             by_rule: false,
             broken: BTreeSet::new(),
+            evidence: None,
+            by_person: None,
         }
     }
 
@@ -397,6 +406,19 @@ impl Phase {
             Self::Awaiting { .. }
             | Self::Fixing { .. }
             | Self::Approved(_)
+            | Self::Escalated(_)
+            | Self::Closed(_) => None,
+        }
+    }
+
+    /// The commit that is approved, where one is.
+    pub fn approved_commit(&self) -> Option<&CommitSha> {
+        match self {
+            Self::Approved(approval) => approval.commit.as_ref(),
+            Self::Awaiting { .. }
+            | Self::Reviewing(_)
+            | Self::Fixing { .. }
+            | Self::Addressed { .. }
             | Self::Escalated(_)
             | Self::Closed(_) => None,
         }

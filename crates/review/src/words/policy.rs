@@ -33,6 +33,80 @@ pub struct Policy {
     pub runtime_clock: RuntimeClock,
     /// What is handed off once a pull request is merged, and to whom.
     pub handoff: HandoffPolicy,
+    /// Who makes the model of an agent, where the config says so.
+    pub vendors: BTreeMap<AgentName, String>,
+}
+
+/// What an approval comes to that does not show that its change was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EvidenceMode {
+    /// It is accepted, and what is missing is told.
+    #[default]
+    Warn,
+    /// It is refused.
+    Require,
+}
+
+/// Patterns of paths. `?` is one character and `*` any number of them within a name; `**` is any number of folders; a
+/// pattern that ends with `/` is everything below.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HumanPaths(Vec<String>);
+
+impl HumanPaths {
+    /// Admits patterns that say something.
+    pub fn new(patterns: Vec<String>) -> Option<Self> {
+        let is_fit = |pattern: &String| {
+            !pattern.trim().is_empty() && !pattern.starts_with('/') && !pattern.contains("***")
+        };
+        patterns.iter().all(is_fit).then_some(Self(patterns))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the path is one of them.
+    pub fn admits(&self, path: &str) -> bool {
+        let path: Vec<&str> = path.split('/').collect();
+        self.0.iter().any(|pattern| {
+            let whole = match pattern.strip_suffix('/') {
+                Some(folder) => format!("{folder}/**"),
+                None => pattern.clone(),
+            };
+            let parts: Vec<&str> = whole.split('/').collect();
+            is_below(&parts, &path)
+        })
+    }
+}
+
+fn is_below(pattern: &[&str], path: &[&str]) -> bool {
+    match (pattern.split_first(), path.split_first()) {
+        (None, None) => true,
+        (None, Some(_)) => false,
+        // At the end it stands for what is below, which is something.
+        (Some((&"**", [])), path) => path.is_some(),
+        (Some((&"**", rest)), _) => (0..=path.len()).any(|from| is_below(rest, &path[from..])),
+        (Some((name, rest)), Some((first, others))) => {
+            let (name, first) = (
+                name.chars().collect::<Vec<_>>(),
+                first.chars().collect::<Vec<_>>(),
+            );
+            is_like(&name, &first) && is_below(rest, others)
+        }
+        (Some(_), None) => false,
+    }
+}
+
+fn is_like(pattern: &[char], name: &[char]) -> bool {
+    match (pattern.split_first(), name.split_first()) {
+        (None, None) => true,
+        (Some(('*', rest)), _) => (0..=name.len()).any(|from| is_like(rest, &name[from..])),
+        (Some(('?', rest)), Some((_, others))) => is_like(rest, others),
+        (Some((one, rest)), Some((other, others))) => one == other && is_like(rest, others),
+        (None, Some(_)) | (Some(_), None) => false,
+    }
 }
 
 /// Whether the quality gate decides or advises.
@@ -157,6 +231,12 @@ pub struct GatePolicy {
     pub require_head: bool,
     /// Commands that must be recorded as passing, besides those the request names.
     pub validation_commands: Vec<String>,
+    /// What an approval comes to that does not show that its change was read.
+    pub evidence: EvidenceMode,
+    /// Whether author and reviewer have to be of two vendors.
+    pub reviewer_other_vendor: bool,
+    /// The files whose change only a person approves.
+    pub human_paths: HumanPaths,
 }
 
 /// A bound on messages per hour and pair: 1 to 10 000, 60 unless the project says otherwise.
@@ -241,5 +321,42 @@ impl Policy {
         self.agents
             .get(agent)
             .is_none_or(|roles| roles.is_empty() || roles.contains(&role))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_admit_what_they_say() {
+        let admits = |pattern: &str, path: &str| {
+            HumanPaths::new(vec![pattern.to_owned()])
+                .expect("a pattern")
+                .admits(path)
+        };
+        for (pattern, path) in [
+            (".github/", ".github/workflows/ci.yml"),
+            ("**/migrations/**", "db/migrations/1.sql"),
+            ("**/migrations/**", "migrations/a/1.sql"),
+            ("settled.toml", "settled.toml"),
+            ("*.tf", "main.tf"),
+            ("**/*.tf", "main.tf"),
+            ("**/*.tf", "a/b/main.tf"),
+            ("a?.rs", "ab.rs"),
+        ] {
+            assert!(admits(pattern, path), "{pattern} {path}");
+        }
+        for (pattern, path) in [
+            (".github/", ".github"),
+            (".github/", "a/.github/x"),
+            ("*.tf", "a/main.tf"),
+            ("settled.toml", "a/settled.toml"),
+            ("**/migrations/**", "migrations"),
+            ("a?.rs", "a.rs"),
+        ] {
+            assert!(!admits(pattern, path), "{pattern} {path}");
+        }
+        assert_eq!(HumanPaths::new(vec![" ".to_owned()]), None);
     }
 }

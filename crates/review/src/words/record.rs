@@ -14,6 +14,7 @@ use crate::words::event::Event;
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::pair::record::PairStanding;
 use crate::words::phase::{CloseReason, EscalationReason, Phase};
+use crate::words::reading::ReadingStep;
 use crate::words::task::Handoff;
 use crate::words::thread::Thread;
 
@@ -386,6 +387,9 @@ pub struct ReviewStep {
     /// The task the pull request claims with this step.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fixes: Option<TaskId>,
+    /// What it adds to what is known of the reading.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reading: Option<Box<ReadingStep>>,
     /// Whether the pull request gives its task up, because it was closed without a merge.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub gives_up_task: bool,
@@ -408,6 +412,7 @@ impl ReviewStep {
             granted: 0,
             given_back: false,
             fixes: None,
+            reading: None,
             gives_up_task: false,
         }
     }

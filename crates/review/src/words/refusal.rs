@@ -180,6 +180,12 @@ pub enum Clause {
     Validation,
     /// The lgtm itself says pass.
     Contradiction,
+    /// The approval shows that its change was read.
+    Evidence,
+    /// Author and reviewer are of two vendors.
+    ReviewerOtherVendor,
+    /// Nothing changes that only a person approves.
+    HumanPaths,
     /// The approval names the commit that was reviewed.
     Head,
 }
@@ -193,6 +199,9 @@ impl Clause {
             Self::Nits => "nits",
             Self::Validation => "validation",
             Self::Contradiction => "contradiction",
+            Self::Evidence => "evidence",
+            Self::ReviewerOtherVendor => "reviewer_other_vendor",
+            Self::HumanPaths => "human_paths",
             Self::Head => "head",
         }
     }

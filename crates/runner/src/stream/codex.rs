@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::reads::printed_by;
 use super::{StreamEvent, text};
 
 /// Reads one line. Codex calls a turn all that it does for one prompt, so there is one in a run; the seconds are
@@ -22,6 +23,14 @@ pub(super) fn read(value: &Value) -> StreamEvent {
         {
             StreamEvent {
                 words: Some((text(item, "text").to_owned(), false)),
+                ..StreamEvent::default()
+            }
+        }
+        "item.completed" if text(item, "type") == "command_execution" => {
+            let call = text(item, "id").to_owned();
+            StreamEvent {
+                asked: vec![(call.clone(), printed_by(text(item, "command")))],
+                answered: vec![(call, item["exit_code"] == 0)],
                 ..StreamEvent::default()
             }
         }

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::reads::printed_by;
 use super::{StreamEvent, text};
 
 /// Where the model is at work.
@@ -19,16 +20,21 @@ pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
             StreamEvent {
                 begins_turn,
                 words: Some((text(value, "content").to_owned(), goes_on)),
-                end: None,
+                ..StreamEvent::default()
             }
         }
         "tool_use" => StreamEvent {
             begins_turn: begin(),
+            asked: asked(value).into_iter().collect(),
             ..StreamEvent::default()
         },
         "tool_result" => {
             *last = None;
-            StreamEvent::default()
+            let is_well = text(value, "status") == "success";
+            StreamEvent {
+                answered: vec![(text(value, "tool_id").to_owned(), is_well)],
+                ..StreamEvent::default()
+            }
         }
         "result" => {
             let is_well = text(value, "status") == "success";
@@ -44,4 +50,19 @@ pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
         }
         _ => StreamEvent::default(),
     }
+}
+
+/// What a call of a tool reads, if it reads.
+fn asked(value: &Value) -> Option<(String, Vec<String>)> {
+    let given = &value["parameters"];
+    let files = match text(value, "tool_name") {
+        "read_file" => ["path", "file_path", "absolute_path"]
+            .iter()
+            .map(|name| text(given, name).to_owned())
+            .filter(|path| !path.is_empty())
+            .collect(),
+        "run_shell_command" => printed_by(text(given, "command")),
+        _ => Vec::new(),
+    };
+    (!files.is_empty()).then(|| (text(value, "tool_id").to_owned(), files))
 }

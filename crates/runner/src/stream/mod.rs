@@ -4,6 +4,9 @@
 mod claude;
 mod codex;
 mod gemini;
+mod reads;
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,6 +16,9 @@ const LINE_MAX: usize = 4 * 1024 * 1024;
 
 /// The longest last words that are kept, in bytes: as much as a message may have.
 const SAID_MAX: usize = 256 * 1024;
+
+/// The most calls of tools that are remembered at a time.
+const CALLS_MAX: usize = 1_000;
 
 /// The form of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +44,10 @@ struct StreamEvent {
     words: Option<(String, bool)>,
     /// The end of the whole: whether it went well.
     end: Option<Result<(), String>>,
+    /// What tools were asked to read: the call, and the files.
+    asked: Vec<(String, Vec<String>)>,
+    /// Calls of tools that ended, and whether they went well.
+    answered: Vec<(String, bool)>,
 }
 
 /// An output as far as it was read.
@@ -52,6 +62,10 @@ pub struct OutputReader {
     words: Vec<u8>,
     is_cut: bool,
     end: Option<Result<(), String>>,
+    /// Calls of tools that read files and have not ended.
+    asked: BTreeMap<String, Vec<String>>,
+    /// Files that were read and not told yet.
+    read: Vec<String>,
 }
 
 /// What an output came to.
@@ -78,6 +92,8 @@ impl OutputReader {
             words,
             is_cut: false,
             end: None,
+            asked: BTreeMap::new(),
+            read: Vec::new(),
         }
     }
 
@@ -95,6 +111,11 @@ impl OutputReader {
                 Some(_) | None => self.gather(piece),
             }
         }
+    }
+
+    /// The files that the agent was seen to read since this was asked last, as the agent named them.
+    pub fn take_reads(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.read)
     }
 
     /// The turns that are completed for certain: each was followed by another. The one that brings the answer is
@@ -156,7 +177,16 @@ impl OutputReader {
             begins_turn,
             words,
             end,
+            asked,
+            answered,
         } = read;
+        if self.asked.len() < CALLS_MAX {
+            self.asked.extend(asked);
+        }
+        for (call, is_well) in answered {
+            let files = self.asked.remove(&call).filter(|_| is_well);
+            self.read.extend(files.into_iter().flatten());
+        }
         self.begun = self.begun.saturating_add(u16::from(begins_turn));
         if let Some((words, goes_on)) = words {
             if !goes_on {

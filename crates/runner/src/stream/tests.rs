@@ -114,3 +114,32 @@ fn a_line_without_end_costs_no_memory_and_hides_nothing_behind_it() {
     let output = format!("{}\n{CLAUDE}", "x".repeat(LINE_MAX + 1));
     assert_eq!(read(OutputFormat::Claude, &output, 64 * 1024).0.turns, 2);
 }
+
+#[test]
+fn files_that_a_tool_or_a_plain_command_reads_are_told_once_it_went_well() {
+    let reads = |form, output: &str| {
+        let mut reader = OutputReader::new(form);
+        reader.read(output.as_bytes());
+        let reads = reader.take_reads();
+        assert!(reader.take_reads().is_empty(), "told once");
+        reads
+    };
+    for (form, output) in [
+        (OutputFormat::Claude, CLAUDE),
+        (OutputFormat::Codex, CODEX),
+        (OutputFormat::Gemini, GEMINI),
+    ] {
+        assert_eq!(reads(form, output), ["brief.yaml"], "{form:?}");
+        let failed = output
+            .replace(
+                "\"tool_use_id\":\"toolu_01\"",
+                "\"tool_use_id\":\"toolu_01\",\"is_error\":true",
+            )
+            .replace("\"exit_code\":0", "\"exit_code\":1")
+            .replace(
+                "\"tool_1\",\"status\":\"success\"",
+                "\"tool_1\",\"status\":\"error\"",
+            );
+        assert!(reads(form, &failed).is_empty(), "{form:?}");
+    }
+}

@@ -6,9 +6,10 @@ use review::Act;
 use super::context::Context;
 use super::failure::Failure;
 use super::{
-    agents_md, brief, completions, dead_letter, demo, doctor, explain, gate, gc, hook, inbox, init,
-    keep, ledger, log, pair, person, problems, pull, reply, respond, robot, send, serve, service,
-    simulate, states, status, threads, trace, turn, up, verdict, wait, watch, why,
+    agents_md, brief, completions, dead_letter, demo, diff, doctor, explain, gate, gc, hook, inbox,
+    init, keep, ledger, log, pair, person, problems, pull, reply, respond, robot, send, serve,
+    service, simulate, states, status, threads, trace, turn, up, validate_run, verdict, wait,
+    watch, why,
 };
 use crate::exit::Exit;
 
@@ -55,6 +56,10 @@ pub(super) enum Command {
     Demo(demo::Args),
     /// Help agents: a primer, and what to do next
     Robot(robot::Args),
+    /// Print what an open request asks you to read, out of your own checkout
+    Diff(diff::Args),
+    /// Run the validation commands of an open request, and have it recorded
+    ValidateRun(validate_run::Args),
     /// Count completed turns of a reviewer; at the limit its invocation ends
     Turn(turn::TurnArgs),
     /// Report what happened to a pull request
@@ -69,6 +74,11 @@ pub(super) enum Command {
   settled cancel 86
   settled cancel 86 --reviewer codex --reason \"the branch is gone\"")]
     Cancel(person::OfReview),
+    /// Approve a review yourself, for what no agent may approve
+    #[command(after_help = "Examples:
+  settled approve 86
+  settled approve 86 --head 1c0ffee --reason \"the workflow is right\"")]
+    Approve(person::OfCommit),
     /// Grant a review one more round
     #[command(after_help = "Examples:
   settled grant 86 --rounds 1")]
@@ -160,11 +170,14 @@ impl Command {
             Command::AgentsMd(args) => agents_md::run(args, &context),
             Command::Demo(args) => demo::run(args, &context),
             Command::Robot(args) => robot::run(args, &context),
+            Command::Diff(args) => diff::run(args, &context),
+            Command::ValidateRun(args) => validate_run::run(args, &context),
             Command::Turn(args) => turn::turn(args, &context),
             Command::Take(args) => turn::take(args, &context),
             Command::Pr(args) => pull::run(args, &context),
             Command::Reopen(args) => person::reopen(args, &context),
             Command::Cancel(args) => person::cancel(args, &context),
+            Command::Approve(args) => person::approve(args, &context),
             Command::Grant(args) => person::grant(args, &context),
             Command::Resolve(args) => person::of_thread(args, Act::Resolve, &context),
             Command::WontFix(args) => person::of_thread(args, Act::WontFix, &context),

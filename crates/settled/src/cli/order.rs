@@ -42,6 +42,13 @@ impl Target {
 
 /// Gives the order and shows what came of it.
 pub(super) fn give(event: Event, context: &Context) -> Result<Exit, Failure> {
+    let outcome = submit(event, context)?;
+    context.say(&CommandOutput::new(outcome), OrderOutcome::text)?;
+    Ok(Exit::Ok)
+}
+
+/// Gives the order; fails where it is declined.
+pub(super) fn submit(event: Event, context: &Context) -> Result<OrderOutcome, Failure> {
     let root = context.workspace()?;
     let heard = submit_order::submit(root, event).map_err(|error| failure(&error, root))?;
     let outcome = OrderOutcome::of(&heard.id, &heard.entry, &heard.record);
@@ -53,10 +60,7 @@ pub(super) fn give(event: Event, context: &Context) -> Result<Exit, Failure> {
         .code(code.as_str())
         .data(&outcome)
         .next(context.command("status"))),
-        EventRecord::Happened(_) => {
-            context.say(&CommandOutput::new(outcome), OrderOutcome::text)?;
-            Ok(Exit::Ok)
-        }
+        EventRecord::Happened(_) => Ok(outcome),
     }
 }
 

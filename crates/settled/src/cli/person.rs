@@ -1,11 +1,11 @@
-//! What a person decides: reopen, cancel, grant, resolve, wont-fix, queue, hold, release, drop. Each is recorded
+//! What a person decides: reopen, cancel, approve, grant, resolve, wont-fix, queue, hold, release, drop. Each is recorded
 //! with a name and a reason.
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use message_schema::id::{AgentName, FindingId};
+use message_schema::id::{AgentName, CommitSha, FindingId};
 use message_schema::line;
 use review::{Act, Event, PersonsDecision};
 use spool::Layout;
@@ -34,6 +34,18 @@ pub(super) struct OfRounds {
     /// How many more rounds
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=1))]
     rounds: u8,
+    #[command(flatten)]
+    signed: Signed,
+}
+
+/// Approves in a reviewer's place.
+#[derive(Debug, clap::Args)]
+pub(super) struct OfCommit {
+    #[command(flatten)]
+    target: Target,
+    /// The commit that is approved [default: the round's head]
+    #[arg(long, value_name = "SHA")]
+    head: Option<CommitSha>,
     #[command(flatten)]
     signed: Signed,
 }
@@ -67,6 +79,11 @@ pub(super) fn reopen(args: &OfReview, context: &Context) -> Result<Exit, Failure
 
 pub(super) fn cancel(args: &OfReview, context: &Context) -> Result<Exit, Failure> {
     decide(&args.target, &args.signed, Act::Cancel, context)
+}
+
+pub(super) fn approve(args: &OfCommit, context: &Context) -> Result<Exit, Failure> {
+    let head = args.head.clone();
+    decide(&args.target, &args.signed, Act::Approve { head }, context)
 }
 
 pub(super) fn grant(args: &OfRounds, context: &Context) -> Result<Exit, Failure> {

@@ -485,7 +485,7 @@ impl Outgoing<'_> {
 /// How a command ends whose message was refused.
 fn exit_of(code: Code) -> Exit {
     match code {
-        Code::QualityGateViolation => Exit::GateRefused,
+        Code::QualityGateViolation | Code::ApprovalWithoutEvidence => Exit::GateRefused,
         Code::IdCollision => Exit::Failed,
         _ => Exit::InvalidMessage,
     }

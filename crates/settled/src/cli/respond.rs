@@ -9,6 +9,7 @@ use mailbox::compose::omissions::{Omission, ResponseKind};
 use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::response_file::{LooseResponse, ResponseFile, ThreadAction};
 use message_schema::envelope::{MessageType, Priority, ReviewKind};
+use message_schema::id::RepoPath;
 use message_schema::line::escaped;
 use serde_json::{Map, Value, json};
 use workspace::clock;
@@ -80,6 +81,9 @@ struct ResponseInput {
     /// The commit that was reviewed
     #[arg(long, value_name = "SHA", alias = "validated-head")]
     head: Option<String>,
+    /// A changed file that you have read other than by `settled diff`; may be given again
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    examined: Vec<RepoPath>,
     /// One line on what it is about [default: from the pull request]
     #[arg(long, value_name = "LINE")]
     subject: Option<String>,
@@ -143,15 +147,22 @@ impl ResponseInput {
                 }
                 let run = |(command, result): &(String, String)| json!({ "command": command, "result": result });
                 loose.commands_run.extend(self.ran.iter().map(run));
+                if !self.examined.is_empty() {
+                    let examined = loose.examined.get_or_insert_default();
+                    examined.declared.extend(self.examined.iter().cloned());
+                }
                 if self.head.is_some() {
                     loose.validated_head.clone_from(&self.head);
                 }
                 add(loose);
             }
             ResponseFile::Structured(_) | ResponseFile::Word
-                if self.action.is_empty() && self.ran.is_empty() && self.head.is_none() => {}
+                if self.action.is_empty()
+                    && self.ran.is_empty()
+                    && self.head.is_none()
+                    && self.examined.is_empty() => {}
             ResponseFile::Structured(_) | ResponseFile::Word => {
-                let message = "structured output says it all: --action, --ran and --head go with a file of findings";
+                let message = "structured output says it all: --action, --ran, --head and --examined go with a file of findings";
                 return Err(Failure::plain(Exit::Usage, message.to_owned()));
             }
         }

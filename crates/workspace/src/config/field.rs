@@ -6,8 +6,8 @@ use message_schema::id::AgentName;
 use message_schema::limit::Rounds;
 use message_schema::packet::Severity;
 use review::{
-    FilesPerHour, HandoffMode, LateFindings, MessagesPerHour, OpenReviews, Profile, RuntimeClock,
-    ThreadMode,
+    EvidenceMode, FilesPerHour, HandoffMode, HumanPaths, LateFindings, MessagesPerHour,
+    OpenReviews, Profile, RuntimeClock, ThreadMode,
 };
 use runner::stream::OutputFormat;
 use serde::de::value::StringDeserializer;
@@ -173,6 +173,39 @@ pub(super) fn handoff_threshold<'de, D: Deserializer<'de>>(
         "handoff.threshold",
         "\"P0\", \"P1\", \"P2\" or \"P3\"",
     )
+}
+
+pub(super) fn evidence<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<EvidenceMode, D::Error> {
+    word(deserializer, "gate.evidence", "\"warn\" or \"require\"")
+}
+
+pub(super) fn human_paths<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<HumanPaths, D::Error> {
+    HumanPaths::new(Vec::<String>::deserialize(deserializer)?).ok_or_else(|| {
+        Error::custom(
+            "gate.human_paths has a pattern that names nothing, expected paths of the repository such as \".github/\" or \"**/*.sql\"",
+        )
+    })
+}
+
+pub(super) fn vendor<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    let expected = "1 to 64 letters, digits, `-`, `_` or `.`";
+    let vendor = text(deserializer, "vendor", expected)?;
+    let is_fit = (1..=64).contains(&vendor.len())
+        && vendor
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    match is_fit {
+        true => Ok(Some(vendor)),
+        false => Err(Error::custom(format!(
+            "vendor is \"{vendor}\", expected {expected}"
+        ))),
+    }
 }
 
 pub(super) fn commands<'de, D: Deserializer<'de>>(

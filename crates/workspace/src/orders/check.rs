@@ -16,6 +16,10 @@ pub fn check(event: &Event) -> Result<(), String> {
             .author
             .as_deref()
             .map_or(Ok(()), |author| fit("the author", author)),
+        Event::Observed { .. } => {
+            Err("what a reviewer was seen to read is the daemon's own to see".to_owned())
+        }
+        Event::Ran { run, .. } => fit("the command", &run.command),
         Event::Started(_) | Event::Failed { .. } => {
             Err("what becomes of a command is the daemon's own to see".to_owned())
         }

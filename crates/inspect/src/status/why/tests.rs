@@ -46,6 +46,7 @@ fn review(phase: Phase) -> Review {
         asked: 1,
         given_back: Vec::new(),
         fixes: None,
+        reading: review::ReadingState::default(),
     }
 }
 
@@ -104,6 +105,8 @@ fn approval(commit: Option<&str>) -> Approval {
         stale: false,
         by_rule: false,
         broken: Default::default(),
+        evidence: None,
+        by_person: None,
     }
 }
 
@@ -191,6 +194,15 @@ fn what_the_limits_forbid_is_not_proposed() {
         ..escalated(EscalationReason::AuthorTimeout)
     };
     assert_eq!(short(&used, None), closes);
+    let last = Review {
+        generation: GENERATIONS_MAX,
+        ..escalated(EscalationReason::MaxRoundsExceeded)
+    };
+    assert_eq!(
+        short(&last, None),
+        max,
+        "a round can be granted all the same"
+    );
     let stale = Approval {
         stale: true,
         ..approval(Some("abc1234"))

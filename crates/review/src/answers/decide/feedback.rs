@@ -10,7 +10,7 @@ use super::context::{MessageContext, Ruling};
 use super::{budget, head, lookup};
 use crate::parts::response::{NewBlockers, Response, Silence, ThreadChanges};
 use crate::parts::review::Review;
-use crate::parts::{gate, response};
+use crate::parts::{evidence, gate, response};
 use crate::words::deadline::patience;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{Approval, CloseReason, Closer, EscalationReason, Invocation, Phase};
@@ -92,10 +92,20 @@ pub(super) fn decide(
     let phase = match phase {
         Phase::Approved(approval) => {
             let unnamed = gate::unnamed_head(context.policy.gate.require_head, validated);
+            let examination = evidence::examine(
+                &review.reading,
+                context.posted.valid.examined(),
+                context.posted.valid.findings(),
+                approval.commit.as_ref(),
+            );
+            let mode = context.policy.gate.evidence;
+            let change = &review.reading.change;
             let faults: Vec<Fault> = other
                 .map(|other| other.fault())
                 .into_iter()
                 .chain(unnamed)
+                .chain(examination.faults(mode))
+                .chain(evidence::approver_faults(context.policy, key, change))
                 .collect();
             if !faults.is_empty() {
                 return Err(in_review(
@@ -105,8 +115,12 @@ pub(super) fn decide(
                     Costs::Attempt,
                 ));
             }
+            alerts.extend(examination.alerts(mode));
             alerts.extend(context.approval_alert(key, &approval));
-            Phase::Approved(approval)
+            Phase::Approved(Approval {
+                evidence: Some(Box::new(examination.evidence)),
+                ..approval
+            })
         }
         phase => {
             alerts.extend(other.map(|other| other.alert()));

@@ -10,7 +10,7 @@ use super::{budget, head, lookup};
 use crate::parts::gate::Evidence;
 use crate::parts::response::{NewBlockers, Response, Silence};
 use crate::parts::review::Review;
-use crate::parts::{gate, response};
+use crate::parts::{evidence, gate, response};
 use crate::words::alert::Alert;
 use crate::words::phase::{Approval, Phase};
 use crate::words::record::ReviewStep;
@@ -31,12 +31,21 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         ));
     }
     let packet = context.posted.valid.findings();
+    let commit = head::approved(invocation, body.validated_head.as_ref());
+    let examination = evidence::examine(
+        &review.reading,
+        context.posted.valid.examined(),
+        packet,
+        commit.as_ref(),
+    );
+    let mode = context.policy.gate.evidence;
     let evidence = Evidence {
         lgtm: body,
         packet,
         required: gate::required_commands(context.policy, invocation),
         require_validation: context.policy.gate.require_validation,
         require_head: context.policy.gate.require_head,
+        runs: &examination.evidence.commands_observed,
     };
     let response = Response {
         threads: &review.threads,
@@ -71,12 +80,19 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
             }
         }
     };
+    let mut of_gate = judged.faults;
+    of_gate.extend(examination.faults(mode));
+    of_gate.extend(evidence::approver_faults(
+        context.policy,
+        key,
+        &review.reading.change,
+    ));
     if context.is_advised(key, review) {
-        let (clauses, advice) = attached(&judged.faults);
+        let (clauses, advice) = attached(&of_gate);
         broken = clauses;
         alerts.extend(advice);
     } else {
-        faults.extend(judged.faults);
+        faults.extend(of_gate);
     }
     if !faults.is_empty() {
         return Err(in_review(
@@ -89,10 +105,11 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
     threads.extend(judged.deferred);
     threads.retain(|id, thread| review.threads.get(id) != Some(thread));
 
-    let commit = head::approved(invocation, validated);
+    alerts.extend(examination.alerts(mode));
     let approval = Approval {
         merge_ready: body.merge_ready,
         broken,
+        evidence: Some(Box::new(examination.evidence)),
         ..context.approval(key, commit)
     };
     alerts.extend(context.approval_alert(key, &approval));

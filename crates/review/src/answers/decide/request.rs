@@ -8,6 +8,7 @@ use message_schema::id::CommitSha;
 
 use super::context::{MessageContext, Ruling};
 use super::{limits, lookup};
+use crate::parts::evidence;
 use crate::parts::next::left_to_a_person;
 use crate::parts::pulls::Pull;
 use crate::parts::review::{FIX_REVIEWS_MAX, Review};
@@ -19,6 +20,7 @@ use crate::words::phase::{
     SUPERSESSIONS,
 };
 use crate::words::policy::RuntimeClock;
+use crate::words::reading::{Change, ReadingState, ReadingStep};
 use crate::words::record::{Generation, ReviewStep};
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 
@@ -58,6 +60,13 @@ pub(super) fn decide(
             author: key.author.clone(),
         });
     }
+    let change = match ruling.step.reading.as_deref() {
+        Some(ReadingStep::Asked(change)) => change.clone(),
+        Some(ReadingStep::Observed(_) | ReadingStep::Ran(_)) | None => Change::default(),
+    };
+    ruling
+        .alerts
+        .extend(evidence::barred(context.policy, &key, &change));
     // The reviewer is told in its brief.
     if let Phase::Reviewing(open) = &mut ruling.step.phase {
         open.alerts.clone_from(&ruling.alerts);
@@ -259,7 +268,11 @@ impl Request<'_> {
             ..asked
         };
         Ok(Ruling {
-            step: ReviewStep::to(self.key, review.round, Phase::Reviewing(new)),
+            step: self.asking(ReviewStep::to(
+                self.key,
+                review.round,
+                Phase::Reviewing(new),
+            )),
             alerts: Vec::new(),
         })
     }
@@ -271,7 +284,25 @@ impl Request<'_> {
         addressed: Option<Addressed>,
     ) -> ReviewStep {
         let open = self.invocation(reported, addressed);
-        ReviewStep::to(self.key, round, Phase::Reviewing(open))
+        self.asking(ReviewStep::to(self.key, round, Phase::Reviewing(open)))
+    }
+
+    /// The step, with what the request says is to be read.
+    fn asking(&self, step: ReviewStep) -> ReviewStep {
+        let change = Change {
+            base: self.body.base_sha.clone(),
+            head: step.phase.invocation().and_then(|open| open.head.clone()),
+            digest: self.body.diff_digest.clone(),
+            files: self.context.posted.valid.changed_files(),
+        };
+        let known = self.context.state.review(self.key);
+        let is_said = change.digest.is_some() || !change.files.is_empty();
+        let is_news =
+            is_said || known.is_some_and(|review| review.reading != ReadingState::default());
+        ReviewStep {
+            reading: is_news.then(|| Box::new(ReadingStep::Asked(change))),
+            ..step
+        }
     }
 
     fn invocation(&self, reported: Reported<'_>, addressed: Option<Addressed>) -> Invocation {

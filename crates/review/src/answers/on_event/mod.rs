@@ -47,6 +47,8 @@ pub fn on_event(
         Event::Turns { which, count } => reviewer::turns(&mut context, which, *count),
         Event::Started(which) => reviewer::started(&mut context, which),
         Event::Failed { which, .. } => reviewer::failed(&mut context, which),
+        Event::Observed { which, files } => reviewer::observed(&context, which, files),
+        Event::Ran { which, run } => reviewer::ran(&context, which, run),
         Event::Pull(pull) => pull::on_event(&mut context, pull),
         Event::Person(decision) => person::on_event(&mut context, decision),
         Event::Pair(news) => pair::on_event(&mut context, news),

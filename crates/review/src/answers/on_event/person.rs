@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use message_schema::Code;
-use message_schema::id::FindingId;
+use message_schema::id::{CommitSha, FindingId};
 
 use super::context::{Consequences, Declined, EventContext};
 use crate::parts::review::{GIVEN_BACK_PER_DAY, Review};
 use crate::words::deadline::patience;
 use crate::words::event::{Act, PersonsDecision};
 use crate::words::key::ReviewKey;
-use crate::words::phase::{EscalationReason, Phase};
+use crate::words::phase::{Approval, EscalationReason, Phase};
 use crate::words::record::{Generation, ReviewStep, Says};
 use crate::words::thread::{HandoffState, Hold, Thread, ThreadState};
 
@@ -24,6 +24,7 @@ pub(super) fn on_event(
     let step = match &decision.act {
         Act::Reopen => reopen(context, key, review)?,
         Act::Cancel => cancel(key, review)?,
+        Act::Approve { head } => approve(context, key, review, head.as_ref(), &decision.by)?,
         Act::Grant { rounds } => grant(context, key, review, *rounds)?,
         Act::Resolve(id) | Act::WontFix(id) => {
             let thread = unsettled(review, id)?.resolved_by_person();
@@ -43,6 +44,14 @@ pub(super) fn on_event(
     };
     let ends = step.phase.is_final() && !review.phase.is_final();
     let letters = match (&step.phase, step.phase.mover_of(key)) {
+        (Phase::Approved(_), None) if ends || !matches!(review.phase, Phase::Approved(_)) => {
+            vec![context.message(
+                &key.author,
+                Says::Decided {
+                    review: key.clone(),
+                },
+            )]
+        }
         (_, Some(mover)) => vec![context.message(
             mover,
             Says::Decided {
@@ -114,6 +123,65 @@ fn cancel(key: &ReviewKey, review: &Review) -> Result<ReviewStep, Declined> {
         review.round,
         Phase::Escalated(EscalationReason::Cancelled),
     ))
+}
+
+/// A person approves in a reviewer's place. The threads still decide: what blocks has to be dealt with first, and what does
+/// not block is left for later. Who may approve and what was read is the person's own business.
+fn approve(
+    context: &EventContext<'_>,
+    key: &ReviewKey,
+    review: &Review,
+    head: Option<&CommitSha>,
+    by: &str,
+) -> Result<ReviewStep, Declined> {
+    let declined = |why: String| Err(Declined::new(Code::DecisionInvalid, why));
+    match &review.phase {
+        Phase::Reviewing(_)
+        | Phase::Fixing { .. }
+        | Phase::Addressed { .. }
+        | Phase::Escalated(_) => {}
+        Phase::Awaiting { .. } | Phase::Approved(_) | Phase::Closed(_) => {
+            let phase = review.phase.word();
+            return declined(format!(
+                "the review {key} is {phase}: nothing waits for approval"
+            ));
+        }
+    }
+    let mut threads = review.threads.iter();
+    if let Some((id, thread)) = threads.find(|(_, thread)| thread.blocks_approval()) {
+        let state = thread.state.word();
+        return declined(format!(
+            "`{id}` blocks and is {state}; resolve it or leave it as it is first"
+        ));
+    }
+    let open = review
+        .phase
+        .invocation()
+        .and_then(|open| open.head.as_ref());
+    let known = open
+        .or(review.commit.as_ref())
+        .or(review.reading.change.head.as_ref());
+    let Some(commit) = head.or(known) else {
+        return declined(format!(
+            "the head of {key} is not known; name the commit with --head"
+        ));
+    };
+    let approval = Approval {
+        stale: context
+            .state
+            .pull(key.repo.as_ref(), &key.pr)
+            .and_then(|pull| pull.head.as_ref())
+            .is_some_and(|head| !head.same_commit(commit)),
+        by_person: Some(by.to_owned()),
+        ..Approval::of(Some(commit.clone()), context.now)
+    };
+    let left = review.open_threads();
+    Ok(ReviewStep {
+        threads: left
+            .map(|(id, thread)| (id.clone(), thread.moved_to(ThreadState::Deferred)))
+            .collect(),
+        ..ReviewStep::to(key, review.round, Phase::Approved(approval))
+    })
 }
 
 /// One more round. A review that ended because its rounds were over goes on with the author, and

@@ -1,13 +1,18 @@
 //! What is reported of a reviewer at work: that it took its request, the turns it completed, that its command
 //! was started, and that it failed.
 
+use std::collections::BTreeSet;
+
 use message_schema::Code;
+use message_schema::id::RepoPath;
 
 use super::context::{Consequences, Declined, EventContext};
+use crate::parts::gate::required_commands;
 use crate::parts::review::Review;
 use crate::words::event::Which;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{EscalationReason, Invocation, Phase};
+use crate::words::reading::{ObservedRun, ReadingState, ReadingStep};
 use crate::words::record::{DaemonMessage, ReviewStep, Says};
 
 /// The request is taken: its seconds count from now on. Taken again, nothing changes.
@@ -89,6 +94,57 @@ pub(super) fn started(
         steps: vec![ReviewStep::to(key, review.round, Phase::Reviewing(now))],
         ..Consequences::default()
     })
+}
+
+/// Files were seen to be read: those of the change that were not seen before are noted, and nothing else changes.
+pub(super) fn observed(
+    context: &EventContext<'_>,
+    which: &Which,
+    files: &[RepoPath],
+) -> Result<Consequences, Declined> {
+    let (key, review, open) = open_request(context, which)?;
+    let ReadingState {
+        change, observed, ..
+    } = &review.reading;
+    let new: BTreeSet<&RepoPath> = files
+        .iter()
+        .filter(|file| change.files.contains(file) && !observed.contains(*file))
+        .collect();
+    if new.is_empty() {
+        return Ok(Consequences::default());
+    }
+    let files = new.into_iter().cloned().collect();
+    Ok(noted(key, review, open, ReadingStep::Observed(files)))
+}
+
+/// A validation command was run; one that nobody asks for is none.
+pub(super) fn ran(
+    context: &EventContext<'_>,
+    which: &Which,
+    run: &ObservedRun,
+) -> Result<Consequences, Declined> {
+    let (key, review, open) = open_request(context, which)?;
+    if !required_commands(context.policy, open).contains(run.command.as_str()) {
+        let why = "the command is no validation command of the open request or of this project";
+        return Err(Declined::new(Code::DecisionInvalid, why));
+    }
+    Ok(noted(key, review, open, ReadingStep::Ran(run.clone())))
+}
+
+fn noted(
+    key: &ReviewKey,
+    review: &Review,
+    open: &Invocation,
+    reading: ReadingStep,
+) -> Consequences {
+    let step = ReviewStep::to(key, review.round, Phase::Reviewing(open.clone()));
+    Consequences {
+        steps: vec![ReviewStep {
+            reading: Some(Box::new(reading)),
+            ..step
+        }],
+        ..Consequences::default()
+    }
 }
 
 /// The reviewer's command came to nothing: a person decides. It is never a pass.

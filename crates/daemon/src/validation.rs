@@ -1,0 +1,29 @@
+//! Carries out validation commands in a checkout, for the ledger to keep how they went.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use git::Repository;
+use review::ObservedRun;
+
+/// Runs each command in turn. The commit is the one that was checked out before: what a command changes in the checkout is
+/// part of no commit.
+pub fn observe(
+    commands: &[String],
+    directory: &Path,
+    limit: Duration,
+) -> io::Result<Vec<ObservedRun>> {
+    let head = Repository::at(directory).clean_head();
+    let run = |command: &String| {
+        let end = runner::validation::run(command, directory, limit)?;
+        Ok(ObservedRun {
+            command: command.clone(),
+            exit: end.exit,
+            duration_ms: end.duration_ms,
+            output: end.output,
+            head: head.clone(),
+        })
+    };
+    commands.iter().map(run).collect()
+}

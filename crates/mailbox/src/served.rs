@@ -1,0 +1,182 @@
+//! What `settled diff` has printed for a reviewer: a receipt in the reviewer's own archive, one for each request. It is the
+//! word of a command of the reviewer's user, and proves no more than that.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use git::changes::FileDiff;
+use git::{GitError, Repository};
+use message_schema::id::{AgentName, CommitSha, DiffDigest, MessageId, RepoPath};
+use message_schema::line::escaped;
+use serde::{Deserialize, Serialize};
+use spool::Layout;
+use workspace::atomic_file;
+
+use crate::compose::ask::Ask;
+
+/// A change as the reviewer's own checkout has it.
+#[derive(Debug)]
+pub struct OwnChange {
+    /// The commit it is based on.
+    pub base: String,
+    /// The commit that is reviewed.
+    pub head: String,
+    /// The digest, which is the request's.
+    pub digest: DiffDigest,
+    /// Each file's part of the diff.
+    pub parts: Vec<FileDiff>,
+}
+
+/// One file of a change, for programs.
+#[derive(Debug, Serialize)]
+pub struct ServedFile<'a> {
+    /// The file.
+    pub path: &'a RepoPath,
+    /// Whether its diff was printed before.
+    pub served: bool,
+    /// Whether its diff shows what differs.
+    pub has_content: bool,
+    /// The diff, if it is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+}
+
+impl<'a> ServedFile<'a> {
+    /// The file of this part, with its diff or without.
+    pub fn of(part: &'a FileDiff, known: Option<&Served>, with_diff: bool) -> Self {
+        Self {
+            path: &part.path,
+            served: known.is_some_and(|known| known.files.contains(&part.path)),
+            has_content: part.has_content,
+            diff: with_diff.then(|| String::from_utf8_lossy(&part.text).into_owned()),
+        }
+    }
+
+    /// The file on one line, with what is known of it.
+    pub fn line(&self) -> String {
+        let word = match (self.has_content, self.served) {
+            (false, _) => "binary",
+            (true, true) => "served",
+            (true, false) => "-",
+        };
+        format!("{word:8}{}\n", escaped(self.path.as_str()))
+    }
+}
+
+/// Why the diff of a request cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum NoDiff {
+    /// The request does not say what differs.
+    #[error(
+        "the request does not say what differs; read the change yourself and name the files in `examined.declared`"
+    )]
+    NotSaid,
+    /// A commit is not there.
+    #[error("{commit} is not in the repository of {}", directory.display())]
+    Absent {
+        /// The commit.
+        commit: String,
+        /// Where it was looked for.
+        directory: PathBuf,
+    },
+    /// Something else differs here than the request says.
+    #[error("what differs here has the digest {found}, and the request says {asked}")]
+    Other {
+        /// The request's digest.
+        asked: DiffDigest,
+        /// The digest here.
+        found: DiffDigest,
+    },
+    /// Git.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+/// The change that a request asks to have read, out of the repository of this directory.
+pub fn change(ask: &Ask, directory: &Path) -> Result<OwnChange, NoDiff> {
+    let said = ask.change.as_ref();
+    let digest = said.and_then(|change| change.diff_digest.clone());
+    let base = said.and_then(|change| change.base_sha.as_ref());
+    let (Some(asked), Some(base), Some(head)) = (digest, base, &ask.head) else {
+        return Err(NoDiff::NotSaid);
+    };
+    let repository = Repository::at(directory);
+    let find = |commit: &CommitSha| -> Result<String, NoDiff> {
+        repository.resolve(commit.as_str())?.ok_or(NoDiff::Absent {
+            commit: commit.to_string(),
+            directory: directory.to_owned(),
+        })
+    };
+    let (base, head) = (find(base)?, find(head)?);
+    let found = repository.changes(&base, &head)?.digest;
+    if found != asked {
+        return Err(NoDiff::Other { asked, found });
+    }
+    let parts = repository.diff(&base, &head)?;
+    Ok(OwnChange {
+        base,
+        head,
+        digest: asked,
+        parts,
+    })
+}
+
+/// How long a receipt is kept.
+const KEPT: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
+const PREFIX: &str = ".served-";
+
+/// The files of one diff that were printed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Served {
+    /// The digest of the diff, worked out in the reviewer's own checkout.
+    pub diff_digest: DiffDigest,
+    /// The files whose diff was printed whole, sorted.
+    pub files: Vec<RepoPath>,
+}
+
+/// What was printed for the request of that id; nothing where that cannot be read.
+pub fn read(root: &Path, me: &AgentName, request: &MessageId) -> Option<Served> {
+    serde_json::from_slice(&fs::read(path(root, me, request)).ok()?).ok()
+}
+
+/// Notes that these files were printed too, and drops receipts that are old. Another diff replaces what was noted.
+pub fn note(root: &Path, me: &AgentName, request: &MessageId, served: Served) -> io::Result<()> {
+    let mut served = served;
+    if let Some(known) = read(root, me, request)
+        && known.diff_digest == served.diff_digest
+    {
+        served.files.extend(known.files);
+    }
+    served.files.sort();
+    served.files.dedup();
+    let path = path(root, me, request);
+    if let Some(folder) = path.parent() {
+        drop_old(folder);
+    }
+    let text = serde_json::to_string(&served).expect("text keys and plain values");
+    atomic_file::replace(&path, &text)
+}
+
+fn path(root: &Path, me: &AgentName, request: &MessageId) -> PathBuf {
+    Layout::new(root)
+        .archive(me.as_str())
+        .join(format!("{PREFIX}{request}.json"))
+}
+
+/// One that cannot be removed stays; nothing depends on it.
+fn drop_old(folder: &Path) {
+    let limit = SystemTime::now().checked_sub(KEPT);
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_ours = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.starts_with(PREFIX));
+        let changed = entry.metadata().and_then(|data| data.modified()).ok();
+        if is_ours && changed.zip(limit).is_some_and(|(at, limit)| at < limit) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Whether an approval shows that its change was read, and who may approve it (`docs/protocol.md`, sections 5 and 11).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use message_schema::Code;
+use message_schema::body::Examined;
+use message_schema::id::{CommitSha, RepoPath};
+use message_schema::packet::FindingsPacket;
+
+use crate::parts::review::Review;
+use crate::words::alert::{Alert, named};
+use crate::words::key::ReviewKey;
+use crate::words::policy::{EvidenceMode, Policy};
+use crate::words::reading::{ApprovalEvidence, Change, ObservedRun, ReadingState};
+use crate::words::refusal::{Clause, Fault};
+
+/// What a response brings to the gate besides threads and what it says itself.
+#[derive(Clone)]
+pub(crate) struct Examination {
+    /// What the approval rests on.
+    pub(crate) evidence: ApprovalEvidence,
+    /// What is missing, one sentence each.
+    pub(crate) missing: Vec<String>,
+    /// The files that the response calls observed without a record of it.
+    not_observed: Vec<RepoPath>,
+}
+
+/// Compares what was to be read with what is said and known of it.
+pub(crate) fn examine<'a>(
+    reading: &ReadingState,
+    said: impl Iterator<Item = &'a Examined>,
+    packet: Option<&FindingsPacket>,
+    head: Option<&CommitSha>,
+) -> Examination {
+    let said: Vec<&Examined> = said.collect();
+    let change = &reading.change;
+    let digests: Vec<_> = said
+        .iter()
+        .filter_map(|one| one.diff_digest.as_ref())
+        .collect();
+    let digest_matches = change
+        .digest
+        .as_ref()
+        .is_some_and(|digest| digests.contains(&digest));
+    let all = |list: fn(&Examined) -> &Vec<RepoPath>| -> BTreeSet<&RepoPath> {
+        said.iter().flat_map(|one| list(one)).collect()
+    };
+    let served = all(|one| &one.served);
+    let claimed = all(|one| &one.observed);
+    let declared: BTreeSet<&RepoPath> = all(|one| &one.declared).union(&claimed).copied().collect();
+    let mut evidence = ApprovalEvidence {
+        digest_matches,
+        ..ApprovalEvidence::default()
+    };
+    for file in &change.files {
+        // The daemon's own eyes count most, and each file once.
+        if reading.observed.contains(file) {
+            evidence.observed += 1;
+        } else if served.contains(file) {
+            evidence.served += 1;
+        } else if declared.contains(file) {
+            evidence.declared += 1;
+        } else {
+            evidence.missing.push(file.clone());
+        }
+    }
+    let observed: Vec<&ObservedRun> = observed_runs(reading, head).collect();
+    let runs = packet
+        .and_then(|packet| packet.qa_validation.as_ref())
+        .map_or(&[][..], |qa| &qa.commands_run);
+    let only_said = runs
+        .iter()
+        .map(|run| run.command.trim())
+        .filter(|command| !observed.iter().any(|run| run.command == *command));
+    let only_said: BTreeSet<&str> = only_said.collect();
+    evidence.commands_declared = only_said.into_iter().map(str::to_owned).collect();
+    evidence.commands_observed = observed.into_iter().cloned().collect();
+
+    let missing = missing(change, &said, &evidence);
+    let not_observed = claimed
+        .into_iter()
+        .filter(|file| !reading.observed.contains(*file))
+        .cloned()
+        .collect();
+    Examination {
+        evidence,
+        missing,
+        not_observed,
+    }
+}
+
+/// What an approval does not show, one sentence each.
+fn missing(change: &Change, said: &[&Examined], evidence: &ApprovalEvidence) -> Vec<String> {
+    let digest = said.iter().find_map(|one| one.diff_digest.clone());
+    let files = &change.files;
+    let names_files = said.iter().any(|one| one.files().next().is_some());
+    let mut missing = Vec::new();
+    match (&change.digest, digest) {
+        (Some(_), _) if evidence.digest_matches => {}
+        (Some(asked), Some(other)) => missing.push(format!(
+            "it is of the diff {other}, and the request asks for {asked}"
+        )),
+        (Some(_), None) => {
+            missing.push("it does not name the diff_digest that was read".to_owned());
+        }
+        (None, None) if files.is_empty() => missing.push(
+            "neither the request nor the approval says what was to be read, or was".to_owned(),
+        ),
+        (None, _) => {}
+    }
+    let left = &evidence.missing;
+    if !left.is_empty() {
+        missing.push(format!(
+            "{} of {} changed files were not examined: {}",
+            left.len(),
+            files.len(),
+            named(left)
+        ));
+    } else if files.is_empty() && !names_files && missing.is_empty() {
+        missing.push("it names no file that was examined".to_owned());
+    }
+    missing
+}
+
+/// The runs that were on this very commit.
+pub(crate) fn observed_runs<'a>(
+    reading: &'a ReadingState,
+    head: Option<&'a CommitSha>,
+) -> impl Iterator<Item = &'a ObservedRun> {
+    reading.runs.iter().filter(move |run| {
+        let on = run.head.as_ref().zip(head);
+        on.is_some_and(|(on, head)| on.same_commit(head))
+    })
+}
+
+impl Examination {
+    /// What the clause `evidence` refuses, if it does.
+    pub(crate) fn faults(&self, mode: EvidenceMode) -> Vec<Fault> {
+        match mode {
+            EvidenceMode::Warn => Vec::new(),
+            EvidenceMode::Require => self.missing.iter().map(|what| fault(what)).collect(),
+        }
+    }
+
+    /// What is told of an approval that is accepted all the same.
+    pub(crate) fn alerts(&self, mode: EvidenceMode) -> Vec<Alert> {
+        let missing = match mode {
+            EvidenceMode::Warn => self.missing.as_slice(),
+            EvidenceMode::Require => &[],
+        };
+        let missing = missing
+            .iter()
+            .map(|what| Alert::EvidenceMissing { what: what.clone() });
+        let not_observed = (!self.not_observed.is_empty()).then(|| Alert::NotObserved {
+            files: self.not_observed.clone(),
+        });
+        let commands = &self.evidence.commands_declared;
+        let declared = (!commands.is_empty()).then(|| Alert::CommandsDeclared {
+            commands: commands.clone(),
+        });
+        missing.chain(not_observed).chain(declared).collect()
+    }
+}
+
+fn fault(what: &str) -> Fault {
+    Fault::new(
+        Code::ApprovalWithoutEvidence,
+        format!("the approval is without evidence: {what}"),
+    )
+    .clause(Clause::Evidence)
+    .field("body.examined")
+    .expected("`examined` with the request's diff_digest and every changed file")
+    .fix("read the change with `settled diff`, then say `settled lgtm`; or name in `examined.declared` what was read otherwise")
+}
+
+/// The clauses about who approves: none is the reviewer's to mend.
+pub(crate) fn approver_faults(policy: &Policy, key: &ReviewKey, change: &Change) -> Vec<Fault> {
+    let vendor = policy
+        .gate
+        .reviewer_other_vendor
+        .then(|| same_vendor(policy, key));
+    let human = human_paths(policy, change);
+    vendor
+        .flatten()
+        .map(|why| approver_fault(Clause::ReviewerOtherVendor, why))
+        .into_iter()
+        .chain(human.map(|why| approver_fault(Clause::HumanPaths, why)))
+        .collect()
+}
+
+/// What both sides are told of a request that this reviewer cannot approve.
+pub(crate) fn barred(policy: &Policy, key: &ReviewKey, change: &Change) -> Vec<Alert> {
+    let alert = |fault: Fault| {
+        let (clause, how) = (fault.clause?, fault.message);
+        Some(Alert::ApprovalBarred { clause, how })
+    };
+    let faults = approver_faults(policy, key, change).into_iter();
+    faults.filter_map(alert).collect()
+}
+
+/// Why no approval of this reviewer passes, whatever it says; one sentence each.
+pub fn approval_barred(policy: &Policy, key: &ReviewKey, review: &Review) -> Vec<String> {
+    approver_faults(policy, key, &review.reading.change)
+        .into_iter()
+        .map(|fault| fault.message)
+        .collect()
+}
+
+fn approver_fault(clause: Clause, why: String) -> Fault {
+    Fault::new(Code::QualityGateViolation, why)
+        .clause(clause)
+        .fix("send review_feedback with an `escalation`; a person approves with `settled approve`")
+}
+
+fn same_vendor(policy: &Policy, key: &ReviewKey) -> Option<String> {
+    let vendor = |agent| {
+        policy
+            .vendors
+            .get(agent)
+            .map(|vendor| vendor.to_lowercase())
+    };
+    match (vendor(&key.author), vendor(&key.reviewer)) {
+        (Some(author), Some(reviewer)) if author != reviewer => None,
+        (Some(_), Some(vendor)) => Some(format!(
+            "`{}` and `{}` are both of the vendor {vendor}, and this project wants a reviewer of another",
+            key.author, key.reviewer
+        )),
+        (None, _) => Some(unknown_vendor(&key.author)),
+        (_, None) => Some(unknown_vendor(&key.reviewer)),
+    }
+}
+
+fn unknown_vendor(agent: &message_schema::id::AgentName) -> String {
+    format!(
+        "the vendor of `{agent}` is not known, and this project wants a reviewer of another than the author's"
+    )
+}
+
+/// What of the change only a person may approve. A request that does not say what differs may touch anything.
+fn human_paths(policy: &Policy, change: &Change) -> Option<String> {
+    if policy.gate.human_paths.is_empty() {
+        return None;
+    }
+    if change.files.is_empty() {
+        return Some(
+            "the request does not say which files change, and in this project a person approves some of them"
+                .to_owned(),
+        );
+    }
+    let held: Vec<RepoPath> = change
+        .files
+        .iter()
+        .filter(|file| policy.gate.human_paths.admits(file.as_str()))
+        .cloned()
+        .collect();
+    (!held.is_empty()).then(|| format!("only a person approves changes of {}", named(&held)))
+}
+
+/// The files of a change that are tests by their path or name.
+pub fn edited_tests(files: &[RepoPath]) -> Vec<&RepoPath> {
+    files.iter().filter(|file| is_test(file.as_str())).collect()
+}
+
+fn is_test(path: &str) -> bool {
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_folder = |folder: &str| {
+        matches!(
+            folder,
+            "test" | "tests" | "spec" | "specs" | "__tests__" | "testdata" | "__snapshots__"
+        )
+    };
+    let stem = name.split('.').next().unwrap_or(name);
+    folders.split('/').any(is_folder)
+        || matches!(stem, "test" | "tests" | "conftest")
+        || stem.starts_with("test_")
+        || ["_test", "_tests", "_spec", "Test", "Tests", "Spec"]
+            .iter()
+            .any(|end| stem.ends_with(end))
+        || [".test.", ".spec."].iter().any(|part| name.contains(part))
+}
+
+/// The last result of each command, with what the daemon's side saw in place of what was said.
+pub(crate) fn seen<'a>(
+    said: BTreeMap<&'a str, message_schema::packet::CommandResult>,
+    runs: impl Iterator<Item = &'a ObservedRun>,
+) -> BTreeMap<&'a str, message_schema::packet::CommandResult> {
+    use message_schema::packet::CommandResult;
+    let mut last = said;
+    last.extend(runs.map(|run| {
+        let result = if run.passed() {
+            CommandResult::Pass
+        } else {
+            CommandResult::Fail
+        };
+        (run.command.as_str(), result)
+    }));
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_are_known_by_their_folder_or_their_name() {
+        for test in [
+            "tests/it/a.rs",
+            "src/parser/test/x.c",
+            "a_test.go",
+            "test_a.py",
+            "web/a.test.ts",
+            "spec/a.rb",
+            "src/FooTest.java",
+            "conftest.py",
+        ] {
+            assert!(is_test(test), "{test}");
+        }
+        for other in [
+            "src/attest.rs",
+            "latest/a.rs",
+            "src/contest.py",
+            "testing.md",
+        ] {
+            assert!(!is_test(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Which files an agent was seen to read: by a tool of its own that reads files, or by a plain command that prints one.
+//! What a command line could hide, behind a pipe, a variable or a pattern, is not taken for reading.
+
+/// Commands whose arguments are files they print.
+const PRINTERS: [&str; 5] = ["cat", "nl", "head", "tail", "sed"];
+
+/// The files that a command line prints; none unless it is one simple command.
+pub(super) fn printed_by(line: &str) -> Vec<String> {
+    let line = line.trim();
+    let inner = [
+        "bash -lc ",
+        "/bin/bash -lc ",
+        "bash -c ",
+        "sh -c ",
+        "zsh -lc ",
+    ]
+    .iter()
+    .find_map(|shell| line.strip_prefix(shell))
+    .map(|rest| unquoted(rest.trim()));
+    let Some(words) = words(inner.as_deref().unwrap_or(line)) else {
+        return Vec::new();
+    };
+    let Some((program, arguments)) = words.split_first() else {
+        return Vec::new();
+    };
+    if !PRINTERS.contains(&program.as_str()) {
+        return Vec::new();
+    }
+    let mut files: Vec<&String> = arguments
+        .iter()
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    // `sed` prints only with `-n`, by a first argument that is its script; with `-i` it writes.
+    if program == "sed" {
+        let prints = arguments.first().is_some_and(|first| first == "-n");
+        if !prints || files.is_empty() {
+            return Vec::new();
+        }
+        files.remove(0);
+    }
+    files
+        .into_iter()
+        .filter(|word| !word.chars().all(|c| c.is_ascii_digit()))
+        .cloned()
+        .collect()
+}
+
+fn unquoted(text: &str) -> String {
+    ['\'', '"']
+        .iter()
+        .find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote))
+        .unwrap_or(text)
+        .to_owned()
+}
+
+/// The words of a simple command; nothing if a shell would do anything but split it.
+fn words(line: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some('\''), c) => word.get_or_insert_default().push(c),
+            (_, '$' | '`' | '\\' | '\n') => return None,
+            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, ' ' | '\t') => words.extend(word.take()),
+            (None, '|' | '&' | ';' | '<' | '>' | '(' | ')' | '*' | '?' | '[' | '{' | '~' | '#') => {
+                return None;
+            }
+            (None, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_command_that_prints_files_is_reading() {
+        for (line, files) in [
+            ("cat src/a.rs", vec!["src/a.rs"]),
+            ("bash -lc 'cat src/a.rs b.txt'", vec!["src/a.rs", "b.txt"]),
+            ("bash -lc \"sed -n '1,200p' src/a.rs\"", vec!["src/a.rs"]),
+            ("nl -ba 'a b.rs'", vec!["a b.rs"]),
+            ("head -n 40 src/a.rs", vec!["src/a.rs"]),
+        ] {
+            assert_eq!(printed_by(line), files, "{line}");
+        }
+        for line in [
+            "cat src/a.rs | head -1",
+            "cat src/*.rs",
+            "cat $FILE",
+            "cat src/a.rs > /dev/null",
+            "echo src/a.rs",
+            "sed -i s/a/b/ src/a.rs",
+            "grep -n x src/a.rs",
+            "true && cat src/a.rs",
+            "cat 'src/a.rs",
+        ] {
+            assert!(printed_by(line).is_empty(), "{line}");
+        }
+    }
+}

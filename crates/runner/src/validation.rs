@@ -1,0 +1,99 @@
+//! One validation command: run in a shell, with its exit code, its duration and the digest of its output. Whether that is
+//! good enough is not its business.
+
+use std::io::{self, Read as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use message_schema::id::DiffDigest;
+use rustix::process::{Pid, Signal, kill_process_group};
+use sha2::{Digest as _, Sha256};
+
+/// How a command went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandEnd {
+    /// The code it ended with; none if a signal ended it, or its time.
+    pub exit: Option<i32>,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// The SHA-256 of what it printed, standard output and errors together.
+    pub output: DiffDigest,
+}
+
+/// Runs a command line in a directory, in a process group of its own that is killed when its time is over.
+pub fn run(command: &str, directory: &Path, limit: Duration) -> io::Result<CommandEnd> {
+    let start = Instant::now();
+    let (mut printed, output) = io::pipe()?;
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .current_dir(directory)
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .spawn()?;
+    let group = Pid::from_child(&child);
+    let reading = thread::spawn(move || {
+        let mut hasher = Sha256::new();
+        let mut buffer = [0; 64 * 1024];
+        loop {
+            match printed.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => hasher.update(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        hasher.finalize()
+    });
+    let (tell, ended) = channel();
+    let waiting = thread::spawn(move || {
+        let status = child.wait();
+        let _ = tell.send(());
+        status
+    });
+    let is_over_time = ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+    // What the command left running holds the pipe open and would be waited for.
+    let _ = kill_process_group(group, Signal::KILL);
+    let status = waiting
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    let digest = reading
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(CommandEnd {
+        exit: status.code().filter(|_| !is_over_time),
+        duration_ms: u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
+        output: DiffDigest::new(format!("sha256:{hex}")).expect("64 digits"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_for(command: &str, ms: u64) -> CommandEnd {
+        let directory = tempfile::tempdir().expect("a directory");
+        run(command, directory.path(), Duration::from_millis(ms)).expect("a shell")
+    }
+
+    #[test]
+    fn the_code_and_the_digest_of_all_output_are_told() {
+        let ran = run_for("printf a; printf b >&2; exit 3", 10_000);
+        let digest = "sha256:fb8e20fc2e4c3f248c60c39bd652f3c1347298bb977b8b4d5903b85055620603";
+        assert_eq!((ran.exit, ran.output.as_str()), (Some(3), digest));
+    }
+
+    #[test]
+    fn one_that_takes_too_long_is_ended_with_all_it_started() {
+        let start = Instant::now();
+        assert_eq!(run_for("sleep 100 & sleep 100", 100).exit, None);
+        assert_eq!(run_for("sleep 100 & exit 0", 10_000).exit, Some(0));
+        assert!(start.elapsed() < Duration::from_secs(9));
+    }
+}

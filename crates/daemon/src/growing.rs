@@ -129,16 +129,9 @@ fn told_of(entry: &Entry) -> Option<u64> {
         return None;
     }
     let record: review::Record = serde_json::from_str(entry.decision.get()).ok()?;
-    match &record.happened()?.event {
-        Event::SentDiffers(differs) => Some(differs.seq),
-        Event::Deadline { .. }
-        | Event::Taken(_)
-        | Event::Turns { .. }
-        | Event::Started(_)
-        | Event::Failed { .. }
-        | Event::Pull(_)
-        | Event::Person(_)
-        | Event::Pair(_)
-        | Event::LedgerAccepted(_) => None,
+    if let Event::SentDiffers(differs) = &record.happened()?.event {
+        Some(differs.seq)
+    } else {
+        None
     }
 }

@@ -431,7 +431,7 @@ fn a_snapshot_of_another_version_is_passed_over() {
     for (ours, other) in [
         ("\"v\":1", "\"v\":0"),
         ("\"v\":1", "\"v\":2"),
-        ("settled 0.1.0 3", "settled 9.9.9 7"),
+        ("settled 0.1.0 4", "settled 9.9.9 7"),
     ] {
         assert!(text.contains(ours), "{text}");
         std::fs::write(&path, text.replacen(ours, other, 1)).expect("a snapshot");

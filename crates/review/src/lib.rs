@@ -59,7 +59,9 @@ pub use policy::{
 };
 pub use words::alert::{Alert, Late, NoClaim, ToldAlert};
 pub use words::deadline::{Deadline, patience};
-pub use words::event::{Act, Event, LedgerAccepted, PersonsDecision, PullAction, PullEvent, Which};
+pub use words::event::{
+    Act, Event, LedgerAccepted, PersonsDecision, PullAction, PullEvent, SentDiffers, Which,
+};
 pub use words::key::{ReviewKey, TaskId};
 pub use words::phase::{
     ATTEMPTS, Addressed, Approval, CloseReason, Closer, EscalationReason, Heads, Invocation, Phase,

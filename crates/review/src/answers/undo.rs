@@ -17,12 +17,12 @@ use crate::parts::review::Review;
 use crate::parts::state::State;
 use crate::words::event::Event;
 use crate::words::key::{ReviewKey, TaskId};
-use crate::words::pair::record::PairId;
 use crate::words::record::{
     Accepted, DaemonMessage, EventRecord, Happened, Judgement, Notice, Record, RefusedMessage,
     ReviewStep,
 };
 use crate::words::task::Task;
+use pair_machine::PairId;
 
 /// The touched parts of a state, each by its key; `None` where there was nothing.
 #[derive(Debug, Default)]
@@ -152,7 +152,8 @@ impl Undo {
             | Event::Observed { .. }
             | Event::Ran { .. }
             | Event::Person(_)
-            | Event::LedgerAccepted(_) => {}
+            | Event::LedgerAccepted(_)
+            | Event::SentDiffers(_) => {}
         }
         self.letters(state, &happened.letters);
         for step in &happened.steps {

@@ -76,8 +76,8 @@ pub struct SettledCli {
 }
 
 const LONG: &str = "The mailroom for AI code review. Agents write YAML files into their outbox; Settled checks each \
-one, decides whether it may move the review now, and delivers it to the recipient's inbox exactly once in effect. \
-The daemon keeps track of turns, rounds, replies and attempts.";
+one against the rules of its review and delivers it to the recipient's inbox exactly once in effect. \
+The daemon counts turns, rounds, replies and attempts, so every review ends.";
 
 const EXAMPLES: &str = "Examples:
   settled up ./mailroom --agents claude,codex    create a workspace and serve it

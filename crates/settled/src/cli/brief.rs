@@ -15,11 +15,11 @@ use crate::exit::Exit;
 /// Shows what is asked of a reviewer.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled brief                    the one request that is open with you
+  settled brief                    the one request open with you
   settled brief 86 --json
   settled brief 86 --schema > schema.json && codex exec --output-schema schema.json ...
 
-Exit codes: 0 something is asked, 3 nothing is.")]
+Exit codes: 0 a request is open with you, 3 none is.")]
 pub(super) struct Args {
     #[command(flatten)]
     which: RequestArgs,
@@ -31,13 +31,13 @@ pub(super) struct Args {
 /// The request that is meant.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct RequestArgs {
-    /// The number of the pull request; may be left out where one request is open with you
+    /// The number of the pull request; optional if only one request is open with you
     #[arg(value_name = "PR")]
     pr: Option<PrNumber>,
-    /// Who asks, where several do
+    /// The author, if several have a request open with you
     #[arg(long, value_name = "AGENT", value_parser = super::agent)]
     author: Option<AgentName>,
-    /// The repository, where the number alone does not tell
+    /// The repository, if the number alone is ambiguous
     #[arg(long, value_name = "OWNER/NAME")]
     repo: Option<Repo>,
 }
@@ -96,9 +96,9 @@ impl RequestArgs {
             let mine = standings.mine(self.pr.as_ref(), self.repo.as_ref());
             stand.extend(mine.map(|(key, review)| ReviewStatus::of(key, review)));
         }
-        stand
-            .iter()
-            .for_each(|standing| message += &format!("\n{}", escaped(&standing.told())));
+        for standing in &stand {
+            message += &format!("\n{}", escaped(&standing.told()));
+        }
         let failure = Failure::plain(Exit::NotFound, message).code("no_open_request");
         failure
             .data(&serde_json::json!({ "reviews": stand }))
@@ -192,7 +192,7 @@ fn text(ask: &Ask) -> String {
         }
         match (ask.feedback_resolves(open), ask.lgtm_resolves(open)) {
             (true, _) => {
-                lines.push("    reported as addressed: resolved if you do not name it".to_owned())
+                lines.push("    reported as addressed: resolved if you do not name it".to_owned());
             }
             (false, true) => lines.push("    resolved by an lgtm that does not name it".to_owned()),
             (false, false) => {}

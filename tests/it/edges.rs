@@ -13,7 +13,7 @@ use settled_tests::rust_source::sources;
 use settled_tests::{list, read, repository, write};
 
 /// The rooms, each with those it is built on. It may also use what lies below these.
-const EDGES: [(&str, &[&str]); 18] = [
+const EDGES: [(&str, &[&str]); 19] = [
     ("message-schema", &[]),
     ("git", &["message-schema"]),
     ("validate-message", &["message-schema"]),
@@ -33,7 +33,8 @@ const EDGES: [(&str, &[&str]); 18] = [
     ("runner", &["message-schema", "spool"]),
     ("daemon", &["mailbox", "runner"]),
     ("pair", &["daemon"]),
-    ("settled", &["pair", "inspect"]),
+    ("screen", &["workspace"]),
+    ("settled", &["pair", "inspect", "screen"]),
 ];
 
 /// These look at everything and nothing depends on them.

@@ -223,13 +223,10 @@ impl Docket {
         let mut packet = None;
         if !is_repeated {
             if self.is_behind(found, &read.message) {
-                if !self.hold(found, &read.message) {
-                    return Ok(self.refused_unheld(submission, &read.message, (seq, moment)));
-                }
-                // What it waits for is judged by then, and lets go of it before if it can.
-                let at = self.still_since(found, moment) + Patience::Packet.still_ms();
-                let at = at.max(moment.mono.saturating_add(RETRY_MS));
-                return Ok(NextStep::LookAgain { at });
+                return Ok(match self.wait_behind(found, &read.message, moment) {
+                    Ok(at) => NextStep::LookAgain { at },
+                    Err(stop) => self.stopped(submission, Some(&read.message), stop, (seq, moment)),
+                });
             }
             packet = packet_of(view, &read, moment)?;
             self.batch_bytes += packet.as_ref().map_or(0, packet_bytes);
@@ -258,38 +255,18 @@ impl Docket {
         stop: Stop,
         (seq, moment): (u64, Moment),
     ) -> NextStep {
+        let mut rejection = stop.rejection;
         if let Some(at) = self.not_yet(submission.found, stop.patience, moment) {
-            if let (Patience::Packet, Some(message)) = (stop.patience, message)
-                && !self.hold(submission.found, message)
-            {
-                return self.refused_unheld(submission, message, (seq, moment));
+            match (stop.patience, message) {
+                (Patience::Packet, Some(message)) if !self.hold(submission.found, message) => {
+                    *rejection = Rejection::too_many_waiting(&submission.found.file);
+                }
+                _ => return NextStep::LookAgain { at },
             }
-            return NextStep::LookAgain { at };
         }
-        self.refused(submission, message, *stop.rejection, (seq, moment))
-    }
-
-    /// Refuses a message for which its outbox has no room among the held ones.
-    fn refused_unheld(
-        &mut self,
-        submission: Submission<'_>,
-        message: &Message,
-        at: (u64, Moment),
-    ) -> NextStep {
-        let rejection = Rejection::too_many_waiting(&submission.found.file);
-        self.refused(submission, Some(message), rejection, at)
-    }
-
-    fn refused(
-        &mut self,
-        submission: Submission<'_>,
-        message: Option<&Message>,
-        rejection: Rejection,
-        (seq, moment): (u64, Moment),
-    ) -> NextStep {
         let judge = self.tentative.judge(moment.utc);
         let ids = &mut clock::new_message_id;
-        let refused = judge.refuse(submission.outbox, message, rejection, ids);
+        let refused = judge.refuse(submission.outbox, message, *rejection, ids);
         let at = (seq, moment.utc);
         let (draft, record) = self.tentative.add_refused(submission, message, refused, at);
         NextStep::Commit(Box::new((draft, record)))
@@ -303,6 +280,24 @@ impl Docket {
         }
         let to: Vec<&str> = named_recipients(message).collect();
         self.held.is_behind(&found.agent, &found.file, &to)
+    }
+
+    /// Holds a message behind an earlier one; gives the time of the next look. What it waits for is judged by then, and
+    /// lets go of it before if it can.
+    fn wait_behind(
+        &mut self,
+        found: &OutboxFile,
+        message: &Message,
+        moment: Moment,
+    ) -> Result<u64, Stop> {
+        if !self.hold(found, message) {
+            return Err(Stop {
+                rejection: Box::new(Rejection::too_many_waiting(&found.file)),
+                patience: Patience::None,
+            });
+        }
+        let at = self.still_since(found, moment) + Patience::Packet.still_ms();
+        Ok(at.max(moment.mono.saturating_add(RETRY_MS)))
     }
 
     /// Keeps later messages to the same recipient from overtaking a review message; `false` if its outbox holds too many.

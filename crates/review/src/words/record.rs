@@ -214,7 +214,7 @@ pub struct RefusedMessage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeclinedEvent {
     /// What was asked.
-    pub event: Event,
+    pub event: Box<Event>,
     /// The id it was asked under.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub order: Option<MessageId>,

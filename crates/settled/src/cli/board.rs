@@ -9,8 +9,8 @@ use workspace::clock::span;
 use workspace::operator_alerts::Alert;
 
 use super::gc::size;
-use super::screen::{Screen, Tone, ago, ahead, bar, cut};
 use super::status::columns;
+use screen::{Screen, Tone, ago, ahead, bar, cut};
 
 /// Attempts a round begins with; as long as all are left, there is nothing to say.
 const ATTEMPTS: u8 = review::ATTEMPTS;

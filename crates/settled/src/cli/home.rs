@@ -11,8 +11,8 @@ use super::answer::{CommandOutput, print};
 use super::context::{Context, Me};
 use super::failure::Failure;
 use super::inbox::{self, Waiting};
-use super::screen::{ago, ahead};
 use crate::exit::Exit;
+use screen::{ago, ahead};
 
 /// How many messages are named.
 const NAMED: usize = 10;

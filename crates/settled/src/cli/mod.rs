@@ -34,7 +34,6 @@ mod pull;
 mod reply;
 mod respond;
 mod robot;
-mod screen;
 mod send;
 mod separate;
 mod serve;

@@ -9,8 +9,8 @@ use workspace::clock;
 use super::answer::CommandOutput;
 use super::context::{Context, Root};
 use super::failure::Failure;
-use super::screen::{Screen, Tone, ago};
 use crate::exit::Exit;
+use screen::{Screen, Tone, ago};
 
 /// Shows everything that needs somebody.
 #[derive(Debug, clap::Args)]

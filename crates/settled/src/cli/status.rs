@@ -14,8 +14,8 @@ use super::answer::CommandOutput;
 use super::board;
 use super::context::{Context, Root};
 use super::failure::Failure;
-use super::screen::Screen;
 use crate::exit::Exit;
+use screen::Screen;
 
 /// So many commands are named; `settled problems` tells all.
 const NAMED_MAX: usize = 3;

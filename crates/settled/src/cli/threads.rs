@@ -9,9 +9,9 @@ use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use super::order::Target;
-use super::screen::{Screen, cut};
 use super::why;
 use crate::exit::Exit;
+use screen::{Screen, cut};
 
 /// Shows the threads of a review.
 #[derive(Debug, clap::Args)]

@@ -18,9 +18,9 @@ use super::answer::{CommandOutput, print};
 use super::board;
 use super::context::{Context, Root};
 use super::failure::Failure;
-use super::screen::Screen;
 use super::status;
 use crate::exit::Exit;
+use screen::Screen;
 
 /// How often the clock on the screen goes on.
 const TICK: Duration = Duration::from_secs(1);
@@ -199,13 +199,13 @@ fn frame(seen: &CommandOutput<WatchView>, now: DateTime<Utc>, screen: Screen) ->
 /// As much of a frame as the terminal has room for: what is cut off at the bottom is a line less, at the right an
 /// ellipsis. Colours take no room.
 fn fitting(frame: &str) -> String {
-    let (width, height) = super::screen::terminal_size().unwrap_or((100, 24));
+    let (width, height) = screen::terminal_size().unwrap_or((100, 24));
     let mut text = String::from("\u{1b}[H");
     for (n, line) in frame.lines().take(height).enumerate() {
         let line = if line.contains('\u{1b}') {
             line.to_owned()
         } else {
-            super::screen::cut(line, width)
+            screen::cut(line, width)
         };
         text += &format!("{}{line}\u{1b}[K", if n == 0 { "" } else { "\r\n" });
     }

@@ -14,8 +14,8 @@ use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use super::order::Target;
-use super::screen::{Screen, ago, ahead, cut};
 use crate::exit::Exit;
+use screen::{Screen, ago, ahead, cut};
 
 /// Says what a review waits for.
 #[derive(Debug, clap::Args)]

@@ -71,7 +71,7 @@ pub fn on_event(
             pair,
         })),
         Err(Declined { code, why }) => EventRecord::Declined(DeclinedEvent {
-            event,
+            event: Box::new(event),
             order,
             code,
             why,

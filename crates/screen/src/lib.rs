@@ -15,15 +15,15 @@ const BAR: usize = 10;
 
 /// The screen that an answer goes to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Screen {
+pub struct Screen {
     /// How many cells a line has: most characters take one, those of Chinese or Japanese two.
-    pub(super) width: usize,
+    pub width: usize,
     has_colours: bool,
 }
 
 /// What a text is coloured for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tone {
+pub enum Tone {
     /// Somebody has to act now.
     Alarm,
     /// It does not go on by itself.
@@ -35,7 +35,7 @@ pub(super) enum Tone {
 }
 
 /// The columns and rows of the terminal one of the three standard streams is, if any is.
-pub(super) fn terminal_size() -> Option<(usize, usize)> {
+pub fn terminal_size() -> Option<(usize, usize)> {
     let size = tcgetwinsize(stdout())
         .or_else(|_| tcgetwinsize(stderr()))
         .or_else(|_| tcgetwinsize(stdin()))
@@ -47,7 +47,7 @@ pub(super) fn terminal_size() -> Option<(usize, usize)> {
 impl Screen {
     /// What standard output is: `COLUMNS`, else the terminal's width, else 100; colours on a terminal without
     /// `NO_COLOR`.
-    pub(super) fn of_output() -> Self {
+    pub fn of_output() -> Self {
         let columns = std::env::var("COLUMNS")
             .ok()
             .and_then(|columns| columns.parse().ok());
@@ -60,8 +60,7 @@ impl Screen {
     }
 
     /// One without colours.
-    #[cfg(test)]
-    pub(super) fn plain(width: usize) -> Self {
+    pub fn plain(width: usize) -> Self {
         Self {
             width,
             has_colours: false,
@@ -69,7 +68,7 @@ impl Screen {
     }
 
     /// The text, coloured where there are colours.
-    pub(super) fn paint(self, tone: Tone, text: &str) -> String {
+    pub fn paint(self, tone: Tone, text: &str) -> String {
         let number = match tone {
             Tone::Alarm => "31;1",
             Tone::Care => "33",
@@ -84,7 +83,7 @@ impl Screen {
     }
 
     /// Parts beside each other, on as many lines as they need; none is broken unless it is wider than a line.
-    pub(super) fn flow(self, indent: usize, parts: &[String]) -> String {
+    pub fn flow(self, indent: usize, parts: &[String]) -> String {
         let mut lines: Vec<String> = Vec::new();
         for part in parts {
             let part = cut(part, self.width - indent);
@@ -102,7 +101,7 @@ impl Screen {
 }
 
 /// How much of a whole is left, as a bar.
-pub(super) fn bar(left: u64, whole: u64) -> String {
+pub fn bar(left: u64, whole: u64) -> String {
     let cells = BAR as u64;
     let full = if whole == 0 {
         0
@@ -114,7 +113,7 @@ pub(super) fn bar(left: u64, whole: u64) -> String {
 }
 
 /// The text, or as much of it as fits with an ellipsis.
-pub(super) fn cut(text: &str, width: usize) -> String {
+pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -127,7 +126,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
 }
 
 /// How long ago something was.
-pub(super) fn ago(passed: TimeDelta) -> String {
+pub fn ago(passed: TimeDelta) -> String {
     if passed < TimeDelta::zero() {
         "in the future".to_owned()
     } else {
@@ -136,7 +135,7 @@ pub(super) fn ago(passed: TimeDelta) -> String {
 }
 
 /// How soon something will be.
-pub(super) fn ahead(left: TimeDelta) -> String {
+pub fn ahead(left: TimeDelta) -> String {
     if left < TimeDelta::zero() {
         "overdue".to_owned()
     } else {

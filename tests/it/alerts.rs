@@ -79,7 +79,10 @@ fn both_sides_are_told_in_the_acceptance_beside_the_message_and_in_the_brief() {
         &["pr", "synchronize", "86", "--head", NEW],
     ));
     let approves = ["lgtm", "86", "--head", OLD, "--id", "ok-1"];
-    assert_eq!(codes(&mailroom, "codex", &approves), ["approval_stale"]);
+    assert_eq!(
+        codes(&mailroom, "codex", &approves),
+        ["evidence_missing", "approval_stale"]
+    );
     let shown = text(&run(&mailroom, "claude", &["show", "ok-1"]));
     let stale = format!(
         "note: the approval of `{OLD}` is stale: the pull request is known to stand at `{NEW}`"
@@ -96,8 +99,9 @@ fn where_nothing_is_changed_nobody_is_told_anything() {
     assert!(codes(&mailroom, "claude", &request("req-1", &[])).is_empty());
     assert!(codes(&mailroom, "codex", &["show", "req-1"]).is_empty());
     assert!(codes(&mailroom, "codex", &["brief"]).is_empty());
-    let approves = ["lgtm", "86", "--head", OLD, "--id", "ok-1"];
-    assert!(codes(&mailroom, "codex", &approves).is_empty());
     let briefs = settled_tests::names(mailroom.root().join("packets/briefs"));
     assert_eq!(briefs, ["86_claude_codex_r1.yaml"]);
+    let approves = ["lgtm", "86", "--head", OLD, "--id", "ok-1"];
+    // Nothing says what was read, which is told of every such approval.
+    assert_eq!(codes(&mailroom, "codex", &approves), ["evidence_missing"]);
 }

@@ -291,13 +291,13 @@ fn the_page_of_states_is_what_settled_prints() {
 fn codes() -> String {
     let mut page = String::from(
         "# Codes\n\n\
-         Why a message was refused, or what a warning is about. One list for `validate-message` and the\n\
-         daemon; a code never changes its meaning. In a report a code stands as `refused` and in each of the\n\
-         `violations`. This page is printed from `crates/message-schema/src/code.rs` by the tests.\n\n\
-         `settled explain CODE` says when one meets a code and what to do, with an example that yields it and\n\
-         the same done right. It prints the page of that name in `crates/validate-message/codes`,\n\
+         The reasons for refusals and warnings, in one list for `validate-message` and the daemon. A code\n\
+         never changes its meaning. A report gives its code in `refused` and in each of the `violations`.\n\
+         The tests print this page from `crates/message-schema/src/code.rs`.\n\n\
+         `settled explain CODE` says when a code happens and what to do, with an example that yields it and\n\
+         a corrected example. It prints the page of that name in `crates/validate-message/codes`,\n\
          which `settled simulate` plays.\n\n\
-         *File*: found from the file and the packet it names, so `validate-message` finds it too. *Daemon*:\n\
+         *File*: found in the file and the packet it names, so `validate-message` finds it too. *Daemon*:\n\
          found only by the daemon, which knows the review and the workspace.\n\n\
          | code | found from | meaning |\n|---|---|---|\n",
     );

@@ -63,7 +63,7 @@ fn the_digest_is_what_git_and_the_shell_make_of_the_definition() {
         ["main", "topic"].map(|name| repository.resolve(name).expect("git").expect("a commit"));
     let base = match repository.merge_base(&main, &topic).expect("git") {
         MergeBase::One(base) => base,
-        other => panic!("{other:?}"),
+        other @ (MergeBase::None | MergeBase::Several) => panic!("{other:?}"),
     };
     let changes = repository.changes(&base, &topic).expect("changes");
     assert_eq!(

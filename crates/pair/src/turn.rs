@@ -131,7 +131,7 @@ impl Driver<'_> {
         let (own, others) = self.asks(role)?;
         mail::drain(&self.root, &member.agent, &mail, &others)?;
         let folder = self.places.new_run(start).map_err(failed)?;
-        let given = self.give(role, member, &folder, &mail, own.into_iter().next());
+        let given = self.give(role, member, &folder, &mail, own.first());
         let asked = given.map_err(failed)?;
         Ok(Given {
             start,
@@ -147,16 +147,16 @@ impl Driver<'_> {
         member: &PairMember,
         folder: &Folder,
         mail: &Path,
-        ask: Option<Ask>,
+        ask: Option<&Ask>,
     ) -> io::Result<Option<(ReviewKey, MessageId)>> {
         for path in [self.places.said(role.other()), self.places.note(role)] {
             if !path.exists() {
                 places::write(&path, "")?;
             }
         }
-        let brief = ask.as_ref().map(|ask| render_document(&ask.whole));
+        let brief = ask.map(|ask| render_document(&ask.whole));
         let brief = brief.as_deref().unwrap_or(NO_BRIEF);
-        let asked = ask.as_ref().map(|ask| (ask.key(), ask.request.clone()));
+        let asked = ask.map(|ask| (ask.key(), ask.request.clone()));
         Folder::write(&folder.brief(), brief)?;
         let words = &self.setup.words;
         let seconds = self.seconds();

@@ -1,7 +1,7 @@
-//! The pages of the codes: what one means, an example that yields it, the same done right. Each is
-//! a scenario under `codes`, compiled in; the tests play it, so that a page cannot say what the
-//! rules do not do. How a scenario is read and played is the business of `settled simulate`; both
-//! commands print the same page.
+//! The pages of the codes: the meaning, an example that yields the code, and a corrected example.
+//! Each is a scenario under `codes`, compiled in; the tests play it, so that a page cannot claim
+//! anything the rules do not do. `settled simulate` reads and plays scenarios; this module only
+//! cuts a page into its parts.
 
 use message_schema::Code;
 use message_schema::Finder;
@@ -91,20 +91,20 @@ pages! {
     ConfigInvalid = "config_invalid",
 }
 
-/// What is to be said about a code. Fields are added, never changed.
+/// The page of one code. Fields are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explained {
     /// The version of this format: 1.
     pub schema_version: u32,
     /// The code.
     pub code: Code,
-    /// What it means, in one sentence.
+    /// Its meaning, in one sentence.
     pub sentence: &'static str,
-    /// Who finds it: `file` (`validate-message` too) or `daemon`.
+    /// The finder: `file` (`validate-message` too) or `daemon`.
     pub finder: &'static str,
-    /// Whether what was refused can succeed once it is corrected, without anything else changing.
+    /// True if a refused message can succeed once it is corrected, without any other change.
     pub retryable: bool,
-    /// When one meets it and what to do, in a few lines.
+    /// When it happens and what to do, in a few lines.
     pub explanation: String,
     /// Steps of a scenario that come before, as YAML; empty where none are needed.
     pub scene: String,
@@ -149,7 +149,7 @@ const FAILING: &str = "  # failing\n";
 /// The comment above the steps that are accepted.
 const FIXED: &str = "  # fixed\n";
 
-/// How deep the steps of a scenario stand.
+/// The indentation of a scenario's steps.
 const STEP: &str = "  ";
 
 /// The comment at the top of a page.
@@ -185,8 +185,8 @@ impl Explained {
             ..
         } = self;
         let found = match code.finder() {
-            Finder::Validator => "from the file and its packet, by validate-message too",
-            Finder::Daemon => "by the daemon, which knows the review and the workspace",
+            Finder::Validator => "validate-message and the daemon, from the file and its packet",
+            Finder::Daemon => "the daemon, which knows the review and the workspace",
         };
         let scene = if scene.is_empty() {
             String::new()
@@ -195,8 +195,8 @@ impl Explained {
         };
         format!(
             "{code}: {sentence}\n\
-             found: {found}\n\
-             to be sent again: {}\n\n\
+             found by: {found}\n\
+             resend: {}\n\n\
              {explanation}\n\
              {scene}{}\n{failing}\n\
              {}\n{fixed}\n\
@@ -216,9 +216,9 @@ impl Explained {
                 | Code::TextDoubtful
         );
         match (refuses_nothing, self.retryable) {
-            (true, _) => "nothing was refused",
-            (false, true) => "yes, once it is corrected",
-            (false, false) => "no, something else has to change first",
+            (true, _) => "not needed; nothing was refused",
+            (false, true) => "yes, once corrected",
+            (false, false) => "no; something else must change first",
         }
     }
 }

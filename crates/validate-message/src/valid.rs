@@ -33,7 +33,7 @@ pub struct Packet {
 #[derive(Clone, Debug, PartialEq)]
 pub enum PacketContent {
     /// The findings of a response.
-    Findings(FindingsPacket),
+    Findings(Box<FindingsPacket>),
     /// The files that the change of a request touches.
     Changes(ChangesPacket),
 }

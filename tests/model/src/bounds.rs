@@ -27,6 +27,8 @@ pub struct Bounds {
     pub(crate) odd: bool,
     /// The reviewers the author asks.
     pub(crate) reviewers: &'static [&'static str],
+    /// The pull requests of the author.
+    pub(crate) prs: &'static [&'static str],
     /// The body lines of the author's requests.
     pub(crate) requests: &'static [&'static str],
     /// The body lines of what the author reports.
@@ -47,8 +49,8 @@ pub struct Bounds {
     pub(crate) decisions: u8,
     /// Whether the daemon crashes between commit and delivery.
     pub(crate) crashes: bool,
-    /// How many findings, those of the first slots, were handed off and are to be fixed by the pull
-    /// request; 0 is no fix pull request.
+    /// How many findings, those of the first slots, were handed off to the author as one task before the
+    /// walk; 0 is no task.
     pub(crate) fixes: usize,
 }
 
@@ -89,6 +91,10 @@ impl Bounds {
         note(
             self.reviewers.len() > 1,
             format!("{} reviewers", self.reviewers.len()),
+        );
+        note(
+            self.prs.len() > 1,
+            format!("{} pull requests", self.prs.len()),
         );
         note(self.supersedes, "replacements".to_owned());
         note(self.counts, format!("{} turns", self.turns));

@@ -123,6 +123,13 @@ impl Say {
         Self::Act(Action::Reply, ACCEPTS),
     ];
 
+    /// A finding that stays, one that goes, and silence: enough for what the merge leaves.
+    pub(crate) const CHAIN: &[Self] = &[
+        Self::Silent,
+        Self::Status(Status::Open, None),
+        Self::Act(Action::Resolve, None),
+    ];
+
     /// What tells a carried thread, a deferred one and a new one apart.
     pub(crate) const FIX: &[Self] = &[
         Self::Silent,

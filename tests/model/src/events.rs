@@ -5,7 +5,7 @@ use message_schema::id::{CommitSha, PrNumber};
 use review::{Event, PersonsDecision, PullAction, PullEvent, Which};
 
 use crate::bounds::Bounds;
-use crate::inputs::{PR, minute};
+use crate::inputs::minute;
 use crate::state::Node;
 
 /// What can be heard of in this state, each with the time at which it is.
@@ -67,13 +67,23 @@ pub(crate) fn events(bounds: &Bounds, node: &Node) -> Vec<(Event, DateTime<Utc>)
             (Merged, ""),
             (Reopened, ""),
         ];
-        for (action, head) in heads {
+        // Where there are two pull requests, what only shows or ages an approval is left out.
+        let heads = if bounds.prs.len() == 1 {
+            &heads[..]
+        } else {
+            &heads[2..]
+        };
+        let of_each = bounds
+            .prs
+            .iter()
+            .flat_map(|pr| heads.iter().map(move |(action, head)| (pr, *action, head)));
+        for (pr, action, head) in of_each {
             let pull = PullEvent {
                 repo: None,
-                pr: PrNumber::new(PR).expect("a number"),
+                pr: PrNumber::new(*pr).expect("a number"),
                 action,
                 author: bounds.pull_author.map(str::to_owned),
-                head: CommitSha::new(head).ok(),
+                head: CommitSha::new(*head).ok(),
             };
             events.push((Event::Pull(pull), minute(6)));
         }

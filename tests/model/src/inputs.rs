@@ -3,11 +3,13 @@
 
 mod write;
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use message_schema::id::AgentName;
-use review::ContentDigest;
+use message_schema::id::{AgentName, PrNumber};
+use message_schema::packet::Action;
+use review::{ContentDigest, ReviewKey};
 use validate_message::Valid;
 
 use crate::bounds::Bounds;
@@ -19,7 +21,7 @@ pub(crate) const AUTHOR: &str = "claude";
 pub(crate) const REVIEWER: &str = "codex";
 /// Whoever else has a mailbox; in one walk a second reviewer.
 pub(crate) const THIRD: &str = "gemini";
-/// The pull request.
+/// The pull request, or the first of two.
 pub(crate) const PR: &str = "86";
 
 /// The instant a walk begins.
@@ -65,13 +67,61 @@ pub(crate) struct Hand {
     pub(crate) full: Vec<Arc<Input>>,
     /// Every other message: the author's, and responses that are odd in another way.
     pub(crate) rest: Vec<Arc<Input>>,
+    /// What the author is advised to send.
+    pub(crate) advised: Advised,
+}
+
+/// What the author is advised to send, with what only it knows filled in.
+#[derive(Debug)]
+pub(crate) struct Advised {
+    /// A request and no more.
+    pub(crate) request: Arc<Input>,
+    /// A request of a head that was not reviewed.
+    pub(crate) request_of_a_head: Arc<Input>,
+    /// A report on the round.
+    pub(crate) addressed: Arc<Input>,
 }
 
 /// All messages of a walk.
 #[derive(Debug)]
 pub(crate) struct Inputs {
-    /// By reviewer, by round.
-    hands: Vec<(AgentName, Vec<OnceLock<Hand>>)>,
+    /// By pull request and reviewer, by round.
+    hands: Vec<(Line, Vec<OnceLock<Hand>>)>,
+    /// Responses to threads as they stand in one state.
+    responses: Mutex<BTreeMap<(Line, u32, Response, Vec<Say>), Arc<Input>>>,
+}
+
+/// A pull request and a reviewer of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Line {
+    /// The pull request.
+    pub(crate) pr: &'static str,
+    /// The reviewer.
+    pub(crate) reviewer: &'static str,
+}
+
+impl Line {
+    /// Every pull request with every reviewer.
+    pub(crate) fn all(bounds: &Bounds) -> impl Iterator<Item = Self> + use<> {
+        let (prs, reviewers) = (bounds.prs, bounds.reviewers);
+        prs.iter()
+            .flat_map(move |pr| reviewers.iter().map(move |reviewer| Self { pr, reviewer }))
+    }
+
+    /// The key of its review.
+    pub(crate) fn key(self) -> ReviewKey {
+        let pr = PrNumber::new(self.pr).expect("a number");
+        ReviewKey::new(None, &pr, agent(AUTHOR), agent(self.reviewer))
+    }
+}
+
+/// A response that the rules accept wherever one is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Response {
+    /// Every open thread is handed to a person, and the review with them.
+    Feedback,
+    /// Every open thread is resolved.
+    Lgtm,
 }
 
 impl Inputs {
@@ -79,19 +129,41 @@ impl Inputs {
     pub(crate) fn new(bounds: &Bounds) -> Self {
         let rounds = || (0..=bounds.rounds_max()).map(|_| OnceLock::new()).collect();
         Self {
-            hands: bounds
-                .reviewers
-                .iter()
-                .map(|name| (agent(name), rounds()))
-                .collect(),
+            hands: Line::all(bounds).map(|line| (line, rounds())).collect(),
+            responses: Mutex::default(),
         }
     }
 
-    /// The messages between the author and this reviewer while its round is `round`.
-    pub(crate) fn hand(&self, bounds: &Bounds, reviewer: &AgentName, round: u32) -> &Hand {
-        let of_reviewer = self.hands.iter().find(|(name, _)| name == reviewer);
-        let (name, rounds) = of_reviewer.expect("only the walk's reviewers have reviews");
+    /// The messages between the author and this reviewer about this pull request while its round is
+    /// `round`.
+    pub(crate) fn hand(&self, bounds: &Bounds, line: Line, round: u32) -> &Hand {
+        let of_line = self.hands.iter().find(|(known, _)| *known == line);
+        let (_, rounds) = of_line.expect("only the walk's reviewers have reviews");
         let place = usize::try_from(round).expect("a round is a small number");
-        rounds[place].get_or_init(|| write::deal(bounds, name.as_str(), round))
+        rounds[place].get_or_init(|| write::deal(bounds, line, round))
+    }
+
+    /// A response to these open threads, each by the place of its slot.
+    pub(crate) fn response(
+        &self,
+        bounds: &Bounds,
+        line: Line,
+        round: u32,
+        response: Response,
+        open: &[bool],
+    ) -> Arc<Input> {
+        let act = match response {
+            Response::Feedback => Say::Act(Action::Veto, None),
+            Response::Lgtm => Say::Act(Action::Resolve, None),
+        };
+        let says = open
+            .iter()
+            .map(|is_open| if *is_open { act } else { Say::Silent });
+        let says: Vec<Say> = says.collect();
+        let mut known = self.responses.lock().expect("nobody panics with the lock");
+        let input = known
+            .entry((line, round, response, says.clone()))
+            .or_insert_with(|| write::response(bounds, line, round, response, &says));
+        Arc::clone(input)
     }
 }

@@ -69,6 +69,12 @@ invariants! {
     RightCommit => "an approval is of its round's head or a newer one",
     /// A finding is handed off at most once, and only when its pull request was merged.
     HandedOffOnce => "handed off at most once, never before the merge",
+    /// A chain of fixes ends: without a person no task comes of a fix, or of an author who has one.
+    HandoffsEnd => "handoffs end: no task comes by itself from a fix or from an author with a task",
+    /// Two pull requests never have the leniency of one task.
+    ClaimedOnce => "one pull request claims a task",
+    /// Whatever is said to be possible next is accepted.
+    AdviceHolds => "whatever is advised is accepted",
     /// A generation accepts no more messages than was said before.
     FewMessages => "no more messages per generation than 5 n - 1",
     /// The same message again is a duplicate and changes nothing.
@@ -173,8 +179,8 @@ pub(crate) fn standing(node: &Node, state: &State, policy: &Policy) -> Result<()
 /// Whether the gate only advises on this review, as the protocol says it.
 fn is_advised(policy: &Policy, node: &Node, key: &ReviewKey, review: &Review) -> bool {
     let opener = node
-        .pull
-        .as_ref()
+        .pulls
+        .get(&key.pr)
         .and_then(|pull| pull.author.as_deref())
         .unwrap_or(key.author.as_str());
     policy.profile == Profile::Advisory

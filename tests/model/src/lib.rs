@@ -6,6 +6,7 @@
 //! `review::apply`. There is no second copy of the rules here: `invariants` says what must be true between the
 //! state before and the state after.
 
+mod advice;
 mod bounds;
 mod crash;
 mod describe;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chrono::{DateTime, Utc};
 use judgement::Judge;
 use message_schema::Code;
-use message_schema::id::{AgentName, PrNumber};
+use message_schema::id::PrNumber;
 use review::{
     Costs, Decision, Event, EventRecord, Judgement, Phase, Posted, PullEvent, Record, Refusal,
     ReportedEvent, ReviewKey, State, apply,
@@ -17,7 +17,7 @@ use review::{
 use crate::bounds::Bounds;
 use crate::edge::{Edge, Tally, What};
 use crate::events::events;
-use crate::inputs::{AUTHOR, Input, Inputs, PR, agent, start};
+use crate::inputs::{AUTHOR, Input, Inputs, Line as ReviewLine, agent, start};
 use crate::invariants::{self, Broken, Invariant, Moved};
 use crate::state::{Line, Node, Standing, likeness};
 
@@ -35,7 +35,8 @@ pub(crate) struct Place<'a> {
     pub(crate) tally: &'a Tally,
     /// The state.
     pub(crate) node: &'a Node,
-    state: State,
+    /// What the rules are handed here.
+    pub(crate) state: State,
     /// What a refusal led to here, by what it cost.
     costs: BTreeMap<Option<(ReviewKey, &'static str)>, Option<Node>>,
     /// The codes messages were refused with here.
@@ -66,7 +67,8 @@ impl<'a> Place<'a> {
         if self.node.waiting {
             return crate::crash::edges(&self, edges);
         }
-        if let Err(broken) = invariants::standing(self.node, &self.state, &self.bounds.policy) {
+        let standing = invariants::standing(self.node, &self.state, &self.bounds.policy);
+        if let Err(broken) = standing.and_then(|()| crate::advice::check(&self)) {
             let next = Box::new(Node {
                 broken: Some(broken),
                 ..self.node.clone()
@@ -76,8 +78,8 @@ impl<'a> Place<'a> {
                 next,
             });
         }
-        for name in self.bounds.reviewers {
-            self.post_all(&agent(name), edges);
+        for line in ReviewLine::all(self.bounds) {
+            self.post_all(line, edges);
         }
         for (event, at) in events(self.bounds, self.node) {
             edges.extend(self.tell(event, at));
@@ -85,16 +87,11 @@ impl<'a> Place<'a> {
         self.tally.meet(self.node, self.codes);
     }
 
-    fn post_all(&mut self, reviewer: &AgentName, edges: &mut Vec<Edge>) {
-        let key = ReviewKey::new(
-            None,
-            &PrNumber::new(PR).expect("a number"),
-            agent(AUTHOR),
-            reviewer.clone(),
-        );
+    fn post_all(&mut self, line: ReviewLine, edges: &mut Vec<Edge>) {
+        let key = line.key();
         let standing = self.node.reviews.get(&key);
         let round = standing.map_or(1, |standing| standing.review.round);
-        let hand = self.inputs.hand(self.bounds, reviewer, round);
+        let hand = self.inputs.hand(self.bounds, line, round);
         let alike = self.alike(standing);
         let is_open =
             standing.is_some_and(|standing| matches!(standing.review.phase, Phase::Reviewing(_)));
@@ -107,7 +104,10 @@ impl<'a> Place<'a> {
         }
         for input in &hand.rest {
             // A stranger's request for an unknown pull request would open a review of its own.
-            let may_open = !self.node.reviews.is_empty() || input.outbox == agent(AUTHOR);
+            let is_known = self.node.reviews.keys().any(|known| known.pr == key.pr);
+            let is_authors = input.outbox == agent(AUTHOR);
+            // Odd responses and strangers are posted where there is one pull request.
+            let may_open = is_authors || (is_known && self.bounds.prs.len() == 1);
             if may_open && self.fits(input, standing, &[]) {
                 edges.extend(self.post(input));
             }
@@ -200,7 +200,7 @@ impl<'a> Place<'a> {
     }
 
     /// The daemon's judge: every step of the walk is one of its judgements.
-    fn judge<'s>(&'s self, state: &'s State, now: DateTime<Utc>) -> Judge<'s> {
+    pub(crate) fn judge<'s>(&'s self, state: &'s State, now: DateTime<Utc>) -> Judge<'s> {
         Judge {
             state,
             policy: &self.bounds.policy,
@@ -293,7 +293,8 @@ impl<'a> Place<'a> {
                     .flat_map(|h| &h.tasks)
                     .flat_map(|task| &task.findings)
                 {
-                    *next.dispatched.entry(finding.id.clone()).or_default() += 1;
+                    let of = (finding.review.pr.clone(), finding.id.clone());
+                    *next.dispatched.entry(of).or_default() += 1;
                 }
                 let judged =
                     invariants::step(self.bounds, self.node, Moved::Happened(&happened), &next);
@@ -336,7 +337,7 @@ impl<'a> Place<'a> {
         });
         let mut node = Node {
             reviews: reviews.collect(),
-            pull: None,
+            pulls: BTreeMap::new(),
             tasks: state.tasks().cloned().collect(),
             dispatched: self.node.dispatched.clone(),
             decisions: self.node.decisions,
@@ -345,15 +346,20 @@ impl<'a> Place<'a> {
             ledger: None,
         };
         if self.bounds.pulls {
-            let pr = PrNumber::new(PR).expect("a number");
+            let prs = self.bounds.prs.iter();
+            let prs = prs.map(|pr| PrNumber::new(*pr).expect("a number"));
             // Where it stands is shown to people; the rules compare the head an event brings.
-            node.pull = state.pull(None, &pr).map(|pull| PullEvent {
-                repo: None,
-                pr: pr.clone(),
-                action: pull.last,
-                author: pull.author.clone(),
-                head: None,
-            });
+            node.pulls.extend(prs.filter_map(|pr| {
+                let pull = state.pull(None, &pr)?;
+                let event = PullEvent {
+                    repo: None,
+                    pr: pr.clone(),
+                    action: pull.last,
+                    author: pull.author.clone(),
+                    head: None,
+                };
+                Some((pr, event))
+            }));
         }
         // Settled once before the invariants look, so that an untouched review is equal to itself.
         for standing in node.reviews.values_mut() {

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use message_schema::id::{FindingId, RepoPath};
+use message_schema::id::{FindingId, PrNumber, RepoPath};
 use review::{PullEvent, Record, Resolution, Review, ReviewKey, State, Task, Thread};
 
 use crate::bounds::Bounds;
@@ -28,14 +28,14 @@ pub(crate) struct Standing {
 /// A state of the walk.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// The reviews of the pull request.
+    /// The reviews.
     pub(crate) reviews: BTreeMap<ReviewKey, Standing>,
-    /// The last event of the pull request.
-    pub(crate) pull: Option<PullEvent>,
+    /// The last event of each pull request.
+    pub(crate) pulls: BTreeMap<PrNumber, PullEvent>,
     /// The tasks handed off.
     pub(crate) tasks: Vec<Task>,
     /// How often each finding was handed off.
-    pub(crate) dispatched: BTreeMap<FindingId, u8>,
+    pub(crate) dispatched: BTreeMap<(PrNumber, FindingId), u8>,
     /// Decisions of people so far.
     pub(crate) decisions: u8,
     /// Whether the last record is in the ledger and its mail is not delivered.
@@ -63,7 +63,7 @@ impl Node {
     pub(crate) fn first(tasks: Vec<Task>) -> Self {
         Self {
             reviews: BTreeMap::new(),
-            pull: None,
+            pulls: BTreeMap::new(),
             tasks,
             dispatched: BTreeMap::new(),
             decisions: 0,
@@ -79,15 +79,16 @@ impl Node {
             .reviews
             .iter()
             .map(|(key, standing)| (key, &standing.review));
-        State::of(reviews, &self.pull, &self.tasks)
+        State::of(reviews, self.pulls.values(), &self.tasks)
     }
 
-    /// The generations used, over all reviewers.
+    /// The generations used of the pull request that has used the most, over all reviewers.
     pub(crate) fn generations(&self) -> u32 {
-        self.reviews
-            .values()
-            .map(|standing| u32::from(standing.review.generation))
-            .sum()
+        let mut used = BTreeMap::<&PrNumber, u32>::new();
+        for (key, standing) in &self.reviews {
+            *used.entry(&key.pr).or_default() += u32::from(standing.review.generation);
+        }
+        used.into_values().max().unwrap_or_default()
     }
 
     /// Makes the state the same as every other that the rules cannot tell from it: the instant a
@@ -106,7 +107,7 @@ impl Node {
     fn identity(&self) -> impl Eq + Hash {
         let Self {
             reviews,
-            pull,
+            pulls,
             tasks,
             dispatched,
             decisions,
@@ -114,7 +115,9 @@ impl Node {
             broken,
             ledger: _,
         } = self;
-        (reviews, pull, tasks, dispatched, decisions, waiting, broken)
+        (
+            reviews, pulls, tasks, dispatched, decisions, waiting, broken,
+        )
     }
 }
 

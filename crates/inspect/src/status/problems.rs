@@ -55,6 +55,8 @@ pub enum ProblemKind {
     ReviewEscalated,
     /// A review goes on, but something that blocks is with a person, so it can end in no approval.
     BlockerHeld,
+    /// Findings that the merge left to a person wait for a decision.
+    HandoffLeft,
     /// The pull request has another head than was approved.
     ApprovalStale,
     /// A message was refused and not corrected since.
@@ -73,6 +75,7 @@ impl ProblemKind {
             Self::OutboxOwner => "outbox_owner",
             Self::ReviewEscalated => "review_escalated",
             Self::BlockerHeld => "blocker_held",
+            Self::HandoffLeft => "handoff_left",
             Self::ApprovalStale => "approval_stale",
             Self::DeadLetter => "dead_letter",
             Self::SenderUnproven => "sender_unproven",
@@ -154,6 +157,15 @@ impl WorkspaceStatus {
                 }
                 Phase::Closed(_) => {}
             }
+            let left: Vec<&str> = self
+                .index
+                .state()
+                .left_to_person(key, review)
+                .map(FindingId::as_str)
+                .collect();
+            if !left.is_empty() {
+                problems.push(handoff_left(key, &left, self.is_alone(key), &commands));
+            }
         }
         problems.extend(
             self.dead
@@ -229,6 +241,29 @@ fn held_blocker(
         fix: commands.person(
             &words,
             "gives it back to the agents; `resolve` and `wont-fix` end it",
+        ),
+    }
+}
+
+fn handoff_left(
+    key: &ReviewKey,
+    left: &[&str],
+    is_alone: bool,
+    commands: &FixCommands<'_>,
+) -> Problem {
+    let (words, ids) = (
+        format!("threads {}", super::fix::named(key, is_alone)),
+        escaped(&left.join(", ")),
+    );
+    Problem {
+        kind: ProblemKind::HandoffLeft,
+        what: format!("{key}: the merge left {ids} to a person and to no agent"),
+        since: None,
+        review: Some(key.to_string()),
+        path: None,
+        fix: commands.person(
+            &words,
+            "shows each with what a person may do: `resolve`, `wont-fix` or `queue`",
         ),
     }
 }

@@ -173,8 +173,8 @@ impl Histories {
             replies_left: REPLIES_MAX.saturating_sub(thread.dialogue.replies),
             reopened: thread.was_reopened(),
             legal: legal(review, thread),
-            person: persons(thread.state)
-                .iter()
+            person: persons(thread)
+                .into_iter()
                 .map(|word| {
                     commands.person(&format!("{word} {name} {id}"), what_a_person_does(word))
                 })
@@ -239,14 +239,20 @@ fn legal(review: &Review, thread: &Thread) -> BTreeMap<&'static str, Vec<&'stati
         .collect()
 }
 
-/// What a person may do with a thread in this state.
-fn persons(state: ThreadState) -> &'static [&'static str] {
-    match state {
+/// What a person may do with a thread. A finding that was handed off is not handed off again.
+fn persons(thread: &Thread) -> Vec<&'static str> {
+    let own: &[&str] = match thread.state {
         ThreadState::Open => &["resolve", "wont-fix", "hold"],
         ThreadState::Held(_) => &["resolve", "wont-fix", "release"],
-        ThreadState::Deferred => &["resolve", "wont-fix", "queue"],
+        ThreadState::Deferred => &["resolve", "wont-fix"],
         ThreadState::Resolved => &[],
-    }
+    };
+    let is_for_later = thread.state == ThreadState::Deferred || thread.is_left_to_person();
+    let queue = is_for_later && thread.task().is_none();
+    own.iter()
+        .copied()
+        .chain(queue.then_some("queue"))
+        .collect()
 }
 
 fn what_a_person_does(word: &str) -> &'static str {

@@ -209,6 +209,13 @@ impl Look<'_> {
         let ReviewKey {
             author, reviewer, ..
         } = self.key;
+        let is_authors = self.review.mover() == Side::Author;
+        if let Some(over) = is_authors
+            .then(|| self.nobody_asks("a person's decision"))
+            .flatten()
+        {
+            return over;
+        }
         match &self.review.phase {
             Phase::Awaiting { .. } => {
                 let missing = format!(
@@ -329,8 +336,12 @@ impl Look<'_> {
                 format!("feedback {pr} --findings FILE"),
                 "answers with findings",
             ),
-            agent(format!("lgtm {pr}"), "approves, if the quality gate passes"),
         ]);
+        let is_held = |thread: &review::Thread| thread.blocking && thread.is_held();
+        if !self.review.threads.values().any(is_held) {
+            let words = format!("lgtm {pr}");
+            fixes.push(agent(words, "approves, if the quality gate passes"));
+        }
         Diagnosis {
             kind,
             missing: Some(missing),

@@ -366,7 +366,7 @@ impl CheckedReview {
             }
             Some(Remap { why: Some(why), .. }) => said.push(why.clone()),
             Some(Remap { remapped: true, .. }) => {
-                said.push(format!("approved {commit}, which is {head}"))
+                said.push(format!("approved {commit}, which is {head}"));
             }
             Some(_) => {}
             None if self.passes => said.push(format!("approved {commit}")),
@@ -413,9 +413,11 @@ fn by_silence(review: &Review) -> BTreeMap<&'static str, Vec<FindingId>> {
         .filter(|(_, thread)| thread.is_resolved_by_silence())
         .map(|(id, _)| id.clone())
         .collect();
-    (!ids.is_empty())
-        .then(|| BTreeMap::from([("silence", ids)]))
-        .unwrap_or_default()
+    if ids.is_empty() {
+        BTreeMap::new()
+    } else {
+        BTreeMap::from([("silence", ids)])
+    }
 }
 
 fn closed(reason: CloseReason) -> &'static str {

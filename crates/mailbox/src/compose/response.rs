@@ -334,17 +334,16 @@ impl Scribe<'_> {
     /// What is done with an open thread, where the response says all this.
     fn dealt_beside(&self, open: &OpenThread, findings: &[Finding]) -> Dealt {
         let dealt = self.dealt(open);
+        if !matches!(dealt, Dealt::Unnamed) {
+            return dealt;
+        }
         let mut new = findings.iter().filter(|finding| {
             !finding.status.is_settled() && self.ask.thread(finding.id.as_str()).is_none()
         });
-        match dealt {
-            Dealt::Unnamed => new
-                .find(|finding| review::resembles(finding, &open.thread()))
-                .map_or(Dealt::Unnamed, |finding| {
-                    Dealt::Overlooked(finding.id.to_string())
-                }),
-            dealt => dealt,
-        }
+        new.find(|finding| review::resembles(finding, &open.thread()))
+            .map_or(Dealt::Unnamed, |finding| {
+                Dealt::Overlooked(finding.id.to_string())
+            })
     }
 
     fn dealt(&self, open: &OpenThread) -> Dealt {

@@ -1,6 +1,7 @@
 //! What a reviewer wrote down, in a file: a list of findings; a mapping with findings, actions on open threads, nits and
 //! what was run; a whole findings packet; or structured output by a brief's schema. YAML or JSON, scalars as written.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use judgement::brief::{NotAResponse, StructuredResponse};
@@ -34,7 +35,7 @@ pub enum ResponseFile {
     /// By the schema of a brief.
     Structured(Box<StructuredResponse>),
     /// In its own way.
-    Loose(LooseResponse),
+    Loose(Box<LooseResponse>),
     /// As one word: an approval that names no thread.
     Word,
 }
@@ -110,7 +111,7 @@ impl ResponseFile {
         if root.field("response").is_some() {
             return Self::structured(text, &root);
         }
-        LooseResponse::read(&root).map(Self::Loose)
+        LooseResponse::read(&root).map(|loose| Self::Loose(Box::new(loose)))
     }
 
     fn structured(text: &str, root: &Node) -> Result<Self, NotAResponseFile> {
@@ -210,10 +211,13 @@ impl LooseResponse {
 
     /// Adds what is done with a thread. A second action is kept apart: which of the two holds is not for us to say.
     pub fn act(&mut self, id: String, action: ThreadAction) {
-        if self.actions.contains_key(&id) {
-            self.twice.insert(id);
-        } else {
-            self.actions.insert(id, action);
+        match self.actions.entry(id) {
+            Entry::Occupied(first) => {
+                self.twice.insert(first.key().clone());
+            }
+            Entry::Vacant(none) => {
+                none.insert(action);
+            }
         }
     }
 }
@@ -319,7 +323,7 @@ mod tests {
 
     fn loose(text: &str) -> LooseResponse {
         match ResponseFile::read(text).expect("a sheet") {
-            ResponseFile::Loose(loose) => loose,
+            ResponseFile::Loose(loose) => *loose,
             ResponseFile::Structured(_) | ResponseFile::Word => panic!("not loose: {text}"),
         }
     }

@@ -131,7 +131,7 @@ impl ResponseInput {
         add: impl FnOnce(&mut LooseResponse),
     ) -> Result<ResponseFile, Failure> {
         let mut sheet = file.map_or_else(
-            || Ok(ResponseFile::Loose(LooseResponse::default())),
+            || Ok(ResponseFile::Loose(Box::default())),
             |file| input::sheet(file),
         )?;
         match &mut sheet {

@@ -8,7 +8,7 @@ use review::{Act, HandoffMode, HandoffPolicy, LateFindings, Policy, Profile, Rol
 
 use super::Bounds;
 use crate::describe::{Say, Slot};
-use crate::inputs::{AUTHOR, REVIEWER, THIRD, agent};
+use crate::inputs::{AUTHOR, PR, REVIEWER, THIRD, agent};
 
 fn base(name: &'static str, rounds: u64) -> Bounds {
     let roles = |_: &str| BTreeSet::<Role>::new();
@@ -26,6 +26,7 @@ fn base(name: &'static str, rounds: u64) -> Bounds {
         says: Say::ALL,
         odd: false,
         reviewers: &[REVIEWER],
+        prs: &[PR],
         requests: TWO_HEADS,
         reports: &[
             "",
@@ -141,8 +142,35 @@ fn means(rounds: u64, generations: u32) -> Bounds {
     }
 }
 
+const TWO_PULLS: &[&str] = &[PR, "87"];
 const ONE_HEAD: &[&str] = &["declared_head: aaaaaa1"];
 const TWO_HEADS: &[&str] = &["declared_head: aaaaaa1", "declared_head: aaaaaa2"];
+
+/// Two pull requests of an agent that gets the tasks itself: what is left of one is fixed by the other, or by
+/// neither, and nothing is named or everything. With a task from before, both may name that.
+fn chain(fixes: usize, bounds: Bounds) -> Bounds {
+    let walk = handoff(HandoffMode::Full, bounds);
+    let requests: &[&str] = if fixes == 0 {
+        &["handoff_ref: handoff-pr86-1", "handoff_ref: handoff-pr87-1"]
+    } else {
+        &["", "handoff_ref: packets/handoff/handoff-pr85-1.yaml"]
+    };
+    let policy = HandoffPolicy {
+        target: Some(agent(AUTHOR)),
+        ..walk.policy.handoff.clone()
+    };
+    Bounds {
+        policy: Policy {
+            handoff: policy,
+            ..walk.policy
+        },
+        reports: &[""],
+        says: Say::CHAIN,
+        requests,
+        fixes,
+        ..walk
+    }
+}
 
 /// People decide, which the termination between decisions does not depend on.
 fn people(rounds: u64, decisions: u8) -> Bounds {
@@ -318,6 +346,33 @@ pub fn all() -> Vec<Bounds> {
             reports: report,
             ..base("", 2)
         },
+        chain(
+            0,
+            Bounds {
+                name: "chain",
+                prs: TWO_PULLS,
+                generations: 1,
+                ..base("", 1)
+            },
+        ),
+        chain(
+            1,
+            Bounds {
+                name: "two fixes",
+                slots: two,
+                prs: TWO_PULLS,
+                generations: 1,
+                ..base("", 1)
+            },
+        ),
+        chain(
+            1,
+            Bounds {
+                name: "claimed again",
+                slots: two,
+                ..base("", 1)
+            },
+        ),
         Bounds {
             name: "five reviews",
             fixes: 1,
@@ -397,6 +452,23 @@ pub fn small() -> Vec<Bounds> {
                 pull_author: Some("fixer-bot"),
                 says: Say::MEANS,
                 reports: report,
+                ..base("", 1)
+            },
+        ),
+        chain(
+            0,
+            Bounds {
+                name: "chain",
+                prs: TWO_PULLS,
+                generations: 1,
+                ..base("", 1)
+            },
+        ),
+        chain(
+            1,
+            Bounds {
+                name: "claimed again",
+                slots: two,
                 ..base("", 1)
             },
         ),

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use review::ContentDigest;
 use validate_message::{PacketInput, check};
 
-use super::{AUTHOR, Hand, Input, PR, THIRD, agent, minute};
+use super::{AUTHOR, Advised, Hand, Input, Line, Response, THIRD, agent, minute};
 use crate::bounds::Bounds;
 use crate::describe::{NAMES, Say};
 
-/// Every message between the author and this reviewer while the round is `round`.
-pub(super) fn deal(bounds: &Bounds, reviewer: &str, round: u32) -> Hand {
+/// Every message between the author and this reviewer about this pull request while the round is `round`.
+pub(super) fn deal(bounds: &Bounds, line: Line, round: u32) -> Hand {
     let combinations = combinations(bounds);
     let mut full = Vec::new();
     let mut rest = Vec::new();
     for says in &combinations {
-        full.push(feedback(bounds, reviewer, round, says, "", ""));
-        full.push(lgtm(bounds, reviewer, says, "pass", "", ""));
+        full.push(feedback(bounds, line, round, says, "", ""));
+        full.push(lgtm(bounds, line, says, "pass", "", ""));
         // What is odd about a response beside its findings does not multiply with all of them.
         let is_plain = says.iter().all(|say| bounds.says[..2].contains(say));
         if !(is_plain || bounds.odd) {
@@ -24,35 +24,64 @@ pub(super) fn deal(bounds: &Bounds, reviewer: &str, round: u32) -> Hand {
         }
         for escalation in ["max_rounds_exceeded", "reviewer_budget_exceeded", "stuck"] {
             let fields = format!("escalation: {escalation}");
-            rest.push(feedback(bounds, reviewer, round, says, &fields, ""));
+            rest.push(feedback(bounds, line, round, says, &fields, ""));
         }
-        rest.push(feedback(bounds, reviewer, round, says, "", "turns: 1001\n"));
-        rest.push(lgtm(bounds, reviewer, says, "pass", "", "turns: 1001\n"));
-        rest.push(lgtm(bounds, reviewer, says, "pass", &nits(), ""));
+        rest.push(feedback(bounds, line, round, says, "", "turns: 1001\n"));
+        rest.push(lgtm(bounds, line, says, "pass", "", "turns: 1001\n"));
+        rest.push(lgtm(bounds, line, says, "pass", &nits(), ""));
     }
     let silent = vec![Say::Silent; bounds.slots.len()];
     for wrong in [round.saturating_sub(1).max(1), round + 1]
         .into_iter()
         .filter(|wrong| *wrong != round)
     {
-        rest.push(feedback(bounds, reviewer, wrong, &silent, "", ""));
+        rest.push(feedback(bounds, line, wrong, &silent, "", ""));
         rest.push(lgtm(
             bounds,
-            reviewer,
+            line,
             &silent,
             "pass",
             &format!("round: {wrong}"),
             "",
         ));
     }
-    rest.push(lgtm(bounds, reviewer, &silent, "fail", "", ""));
+    rest.push(lgtm(bounds, line, &silent, "fail", "", ""));
     for commit in ["aaaaaa1", "cccccc1"] {
         let field = format!("validated_head: {commit}");
-        rest.push(lgtm(bounds, reviewer, &silent, "pass", &field, ""));
+        rest.push(lgtm(bounds, line, &silent, "pass", &field, ""));
     }
-    authors(bounds, reviewer, round, &mut rest);
-    strangers(reviewer, round, &mut rest);
-    Hand { full, rest }
+    authors(bounds, line, round, &mut rest);
+    strangers(line, round, &mut rest);
+    Hand {
+        full,
+        rest,
+        advised: Advised {
+            request: request(bounds, line, "as advised", "", "", 0),
+            request_of_a_head: request(
+                bounds,
+                line,
+                "as advised",
+                "declared_head: ddddddd1",
+                "",
+                0,
+            ),
+            addressed: addressed(line, round, ""),
+        },
+    }
+}
+
+/// A response that the rules accept wherever one is due.
+pub(super) fn response(
+    bounds: &Bounds,
+    line: Line,
+    round: u32,
+    response: Response,
+    says: &[Say],
+) -> Arc<Input> {
+    match response {
+        Response::Feedback => feedback(bounds, line, round, says, "escalation: stuck", ""),
+        Response::Lgtm => lgtm(bounds, line, says, "pass", "", ""),
+    }
 }
 
 fn combinations(bounds: &Bounds) -> Vec<Vec<Say>> {
@@ -79,7 +108,7 @@ fn packet(bounds: &Bounds, says: &[Say]) -> (String, usize) {
 
 fn feedback(
     bounds: &Bounds,
-    reviewer: &str,
+    Line { pr, reviewer }: Line,
     round: u32,
     says: &[Say],
     fields: &str,
@@ -91,14 +120,14 @@ fn feedback(
     );
     let draft = Draft {
         label: &format!(
-            "{reviewer}: feedback of round {round} {fields}{}{says:?}",
+            "{reviewer}: feedback of round {round} of {pr} {fields}{}{says:?}",
             envelope.trim()
         ),
         outbox: reviewer,
         from: reviewer,
         to: AUTHOR,
         kind: "review_feedback",
-        envelope: &format!("related_pr: {PR}\n{envelope}"),
+        envelope: &format!("related_pr: {pr}\n{envelope}"),
         body: &body,
         minute: 4,
     };
@@ -108,7 +137,7 @@ fn feedback(
 
 fn lgtm(
     bounds: &Bounds,
-    reviewer: &str,
+    Line { pr, reviewer }: Line,
     says: &[Say],
     result: &str,
     fields: &str,
@@ -127,14 +156,14 @@ fn lgtm(
     };
     let draft = Draft {
         label: &format!(
-            "{reviewer}: lgtm {result} {nits}{}{says:?}",
+            "{reviewer}: lgtm of {pr} {result} {nits}{}{says:?}",
             envelope.trim()
         ),
         outbox: reviewer,
         from: reviewer,
         to: AUTHOR,
         kind: "review_lgtm",
-        envelope: &format!("related_pr: {PR}\n{envelope}"),
+        envelope: &format!("related_pr: {pr}\n{envelope}"),
         body: &format!("quality_gate_result: {result}\nmerge_ready: true\n{named}{fields}"),
         minute: 4,
     };
@@ -153,77 +182,75 @@ fn nits() -> String {
 }
 
 /// What the author can send while the round is `round`.
-fn authors(bounds: &Bounds, reviewer: &str, round: u32, rest: &mut Vec<Arc<Input>>) {
-    let mut request = |label: &str, fields: &str, priority: &str, minute: i64| {
-        let draft = Draft {
-            label: &format!("{AUTHOR}: request to {reviewer} {label}"),
-            outbox: AUTHOR,
-            from: AUTHOR,
-            to: reviewer,
-            kind: "review_request",
-            envelope: priority,
-            body: &format!(
-                "pr: {PR}\nbranch: b\ndiff_summary: s\nmax_turns_reviewer: {}\n{fields}",
-                bounds.turns
-            ),
-            minute,
-        };
-        rest.push(draft.input(&[], None, false));
+fn authors(bounds: &Bounds, line: Line, round: u32, rest: &mut Vec<Arc<Input>>) {
+    let mut ask = |label: &str, fields: &str, priority: &str, minute: i64| {
+        rest.push(request(bounds, line, label, fields, priority, minute));
     };
     for fields in bounds.requests {
-        request(fields, fields, "", 0);
+        ask(fields, fields, "", 0);
     }
-    request(
-        "of a round it does not open",
-        &format!("round: {}", round + 2),
-        "",
-        0,
-    );
+    let later = format!("round: {}", round + 2);
+    ask("of a round it does not open", &later, "", 0);
     if bounds.supersedes {
-        request(
-            "replacing the open one",
-            "supersedes_message_id: req",
-            "",
-            1,
-        );
-        request(
-            "replacing the open one, at once",
-            "supersedes_message_id: req",
-            "priority: P0\n",
-            1,
-        );
-        request(
-            "replacing no known one",
-            "supersedes_message_id: old",
-            "",
-            1,
-        );
+        let open = "supersedes_message_id: req";
+        ask("replacing the open one", open, "", 1);
+        ask("replacing the open one, at once", open, "priority: P0\n", 1);
+        let unknown = "supersedes_message_id: old";
+        ask("replacing no known one", unknown, "", 1);
     }
-    let mut addressed = |round: u32, fields: &str| {
-        let draft = Draft {
-            label: &format!("{AUTHOR}: addressed of round {round} {fields}"),
-            outbox: AUTHOR,
-            from: AUTHOR,
-            to: reviewer,
-            kind: "review_addressed",
-            envelope: &format!("related_pr: {PR}\n"),
-            body: &format!("commit_sha: bbbbbb1\nchanges_summary: c\nround: {round}\n{fields}"),
-            minute: 5,
-        };
-        rest.push(draft.input(&[], None, false));
+    rest.extend(
+        bounds
+            .reports
+            .iter()
+            .map(|fields| addressed(line, round, fields)),
+    );
+    rest.push(addressed(line, round + 1, ""));
+}
+
+fn request(
+    bounds: &Bounds,
+    Line { pr, reviewer }: Line,
+    label: &str,
+    fields: &str,
+    priority: &str,
+    minute: i64,
+) -> Arc<Input> {
+    let draft = Draft {
+        label: &format!("{AUTHOR}: request to {reviewer} about {pr} {label}"),
+        outbox: AUTHOR,
+        from: AUTHOR,
+        to: reviewer,
+        kind: "review_request",
+        envelope: priority,
+        body: &format!(
+            "pr: {pr}\nbranch: b\ndiff_summary: s\nmax_turns_reviewer: {}\n{fields}",
+            bounds.turns
+        ),
+        minute,
     };
-    for fields in bounds.reports {
-        addressed(round, fields);
-    }
-    addressed(round + 1, "");
+    draft.input(&[], None, false)
+}
+
+fn addressed(Line { pr, reviewer }: Line, round: u32, fields: &str) -> Arc<Input> {
+    let draft = Draft {
+        label: &format!("{AUTHOR}: addressed of round {round} of {pr} {fields}"),
+        outbox: AUTHOR,
+        from: AUTHOR,
+        to: reviewer,
+        kind: "review_addressed",
+        envelope: &format!("related_pr: {pr}\n"),
+        body: &format!("commit_sha: bbbbbb1\nchanges_summary: c\nround: {round}\n{fields}"),
+        minute: 5,
+    };
+    draft.input(&[], None, false)
 }
 
 /// What comes from whom it must not come from.
-fn strangers(reviewer: &str, round: u32, rest: &mut Vec<Arc<Input>>) {
+fn strangers(Line { pr, reviewer }: Line, round: u32, rest: &mut Vec<Arc<Input>>) {
     let third = if reviewer == THIRD { "llama" } else { THIRD };
     let lgtm = "quality_gate_result: pass\nmerge_ready: true";
-    let related = format!("related_pr: {PR}\n");
-    let request = format!("pr: {PR}\nbranch: b\ndiff_summary: s");
+    let related = format!("related_pr: {pr}\n");
+    let request = format!("pr: {pr}\nbranch: b\ndiff_summary: s");
     let addressed = format!("commit_sha: bbbbbb1\nchanges_summary: c\nround: {round}");
     for (outbox, from, to, kind, envelope, body) in [
         (AUTHOR, AUTHOR, reviewer, "review_lgtm", &*related, lgtm),

@@ -1,9 +1,12 @@
 //! The invariants about a step: what may change from the state before to the state after, by what moved.
 
+use std::collections::BTreeSet;
+
+use message_schema::id::AgentName;
 use review::{
     Approval, Deadline, Event, FIX_REVIEWS_MAX, GENERATIONS_MAX, HandoffMode, Happened, Heads,
     Invocation, Origin, Phase, PullAction, Rank, Review, ReviewKey, SUPERSESSIONS, Task,
-    ThreadState, messages_max,
+    TaskFinding, ThreadState, messages_max,
 };
 
 use super::{Broken, Invariant, blockers, holds, is_advised, response};
@@ -59,6 +62,7 @@ pub(crate) fn step(
         Invariant::RankFalls,
         || format!("{} generations", after.generations()),
     )?;
+    claimed_once(after)?;
     if let Moved::Happened(happened) = moved {
         let tasks = happened.handoff.iter().flat_map(|handoff| &handoff.tasks);
         tasks
@@ -135,11 +139,8 @@ fn accepted(
             || format!("from {due} to {later}"),
         )?;
     }
-    let reviews: u32 = after
-        .reviews
-        .values()
-        .map(|standing| standing.review.asked)
-        .sum();
+    let of_pull = after.reviews.iter().filter(|(of, _)| of.pr == key.pr);
+    let reviews: u32 = of_pull.map(|(_, standing)| standing.review.asked).sum();
     let is_fix = now.review.fixes.is_some();
     holds(
         !is_fix || reviews <= FIX_REVIEWS_MAX,
@@ -262,6 +263,7 @@ fn happen(
                 format!("from {before:?} to {after:?}")
             })
         }
+        Event::Pull(pull) if pull.pr != key.pr => unchanged(key, Some(was), now),
         Event::Pull(pull) => pulled(pull.action, &was.review, &now.review),
         // A person's decision starts a new count.
         Event::Person(_) => Ok(()),
@@ -341,11 +343,8 @@ fn handed_off(bounds: &Bounds, before: &Node, event: &Event, task: &Task) -> Res
         .pull_author
         .is_some_and(|author| bots.contains(author));
     for finding in &task.findings {
-        let of = before
-            .dispatched
-            .get(&finding.id)
-            .copied()
-            .unwrap_or_default();
+        let name = (finding.review.pr.clone(), finding.id.clone());
+        let of = before.dispatched.get(&name).copied().unwrap_or_default();
         holds(of == 0, Invariant::HandedOffOnce, || {
             format!("{} for the second time", finding.id)
         })?;
@@ -360,6 +359,54 @@ fn handed_off(bounds: &Bounds, before: &Node, event: &Event, task: &Task) -> Res
                 && (by_itself || thread.is_queued())
         });
         holds(may_go, Invariant::HandedOffOnce, || format!("{thread:?}"))?;
+        let is_queued = thread.is_some_and(review::Thread::is_queued);
+        let goes_on = fixes_something(before, &finding.review)
+            || has_something_to_fix(before, &finding.review.author);
+        holds(is_queued || !goes_on, Invariant::HandoffsEnd, || {
+            format!("{} of {} goes by itself", finding.id, finding.review)
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether the review's pull request claims a task.
+fn fixes_something(node: &Node, key: &ReviewKey) -> bool {
+    let mut reviews = node.reviews.iter();
+    reviews.any(|(of, standing)| of.pr == key.pr && standing.review.fixes.is_some())
+}
+
+/// Whether the agent was handed a task that no merged pull request claims.
+fn has_something_to_fix(node: &Node, agent: &AgentName) -> bool {
+    let is_fixed = |task: &Task| {
+        let claims = |(key, standing): (&ReviewKey, &Standing)| {
+            let pull = node.pulls.get(&key.pr);
+            standing.review.fixes.as_ref() == Some(&task.id)
+                && pull.is_some_and(|pull| pull.action == PullAction::Merged)
+        };
+        let is_resolved = |finding: &TaskFinding| {
+            let thread = node
+                .reviews
+                .get(&finding.review)
+                .and_then(|of| of.review.threads.get(&finding.id));
+            thread.is_some_and(|thread| thread.state == ThreadState::Resolved)
+        };
+        node.reviews.iter().any(claims) || task.findings.iter().all(is_resolved)
+    };
+    node.tasks
+        .iter()
+        .any(|task| task.target == *agent && !is_fixed(task))
+}
+
+fn claimed_once(node: &Node) -> Result<(), Broken> {
+    for task in &node.tasks {
+        let claims = |(_, standing): &(&ReviewKey, &Standing)| {
+            standing.review.fixes.as_ref() == Some(&task.id)
+        };
+        let prs = node.reviews.iter().filter(claims).map(|(key, _)| &key.pr);
+        let prs: BTreeSet<_> = prs.collect();
+        holds(prs.len() <= 1, Invariant::ClaimedOnce, || {
+            format!("{}: {prs:?}", task.id)
+        })?;
     }
     Ok(())
 }

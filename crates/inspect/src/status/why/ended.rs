@@ -2,8 +2,11 @@
 //! request; and whether the limits let anybody go on.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use message_schema::Code;
+use message_schema::id::MessageId;
 use review::{
-    Approval, CloseReason, EscalationReason, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review, ReviewKey,
+    Act, Approval, CloseReason, DeclinedEvent, EscalationReason, Event, EventRecord,
+    GIVEN_BACK_PER_DAY, PersonsDecision, Policy, ReportedEvent, Review, ReviewKey, Which, on_event,
 };
 
 use super::{Diagnosis, Look, Missing};
@@ -34,14 +37,14 @@ impl Look<'_> {
             "leave to merge: {} approved {commit} with merge_ready: false",
             self.key.reviewer
         );
-        let reopen = self.commands.person(
-            &self.named("reopen"),
+        let reopen = (
+            Act::Reopen,
+            self.named("reopen"),
             "has the agents go on, in a new generation",
         );
         Diagnosis {
             kind: Missing::MergeReady,
-            missing: Some(missing),
-            fixes: vec![reopen],
+            ..self.given_back(missing, vec![reopen])
         }
     }
 
@@ -66,8 +69,11 @@ impl Look<'_> {
                 "a commit: the approval is bound to none, so no gate check passes".to_owned()
             }
         };
-        if let Some(barred) = self.generations_are_used() {
-            return self.decision(format!("{missing}; {barred}"), self.ends());
+        if pull.is_some_and(|pull| !pull.is_open()) {
+            return self.nothing();
+        }
+        if let Some(over) = self.nobody_asks(&missing) {
+            return over;
         }
         let (request, what) = self.request("BRANCH");
         let request = format!(
@@ -79,25 +85,17 @@ impl Look<'_> {
 
     pub(super) fn escalated(&self, why: &EscalationReason) -> Diagnosis {
         let missing = format!("a person's decision: {}", what_happened(why, self.key));
-        if let Some(barred) = self.generations_are_used() {
-            return self.decision(format!("{missing}; {barred}"), self.ends());
-        }
-        if let Some(from) = self.given_back_again_at() {
-            let from = from.format("%Y-%m-%dT%H:%M:%SZ");
-            let why = format!(
-                "it was given back {GIVEN_BACK_PER_DAY} times within 24 hours, and can be again at {from}"
-            );
-            return self.decision(format!("{missing}; {why}"), self.ends());
-        }
         let reopen = (
+            Act::Reopen,
             self.named("reopen"),
             "a new generation: the author asks again",
         );
         let grant = (
+            Act::Grant { rounds: 1 },
             self.named("grant") + " --rounds 1",
             "one more round: the author goes on fixing",
         );
-        let mut fixes = match why {
+        let ways = match why {
             EscalationReason::MaxRoundsExceeded => vec![grant, reopen],
             EscalationReason::ReviewerBudgetExceeded
             | EscalationReason::ReviewerTimeout
@@ -108,18 +106,79 @@ impl Look<'_> {
             | EscalationReason::Cancelled
             | EscalationReason::Reviewer(_) => vec![reopen],
         };
+        let mut answer = self.given_back(missing, ways);
         let held = self
             .review
             .threads
             .iter()
             .find(|(_, thread)| thread.blocking && thread.is_held());
         if let Some((id, _)) = held {
-            fixes.push((
-                format!("{} {id}", self.named("resolve")),
+            answer.fixes.push(self.commands.person(
+                &format!("{} {id}", self.named("resolve")),
                 "declares a held thread done with, if it is",
             ));
         }
-        self.decision(missing, fixes)
+        answer
+    }
+
+    /// What a person decides: to give the review back to the agents, in one of these ways, where the rules
+    /// accept it, else to end it with its pull request.
+    fn given_back(&self, missing: String, ways: Vec<(Act, String, &str)>) -> Diagnosis {
+        let mut barred = None;
+        let mut fixes = Vec::new();
+        for (act, words, what) in ways {
+            match self.declined(act) {
+                None => fixes.push((words, what)),
+                Some(declined) => barred = barred.or(Some(declined)),
+            }
+        }
+        let Some(declined) = barred.filter(|_| fixes.is_empty()) else {
+            return self.decision(missing, fixes);
+        };
+        let further = match (declined.code, self.given_back_again_at()) {
+            (Code::ReopenLimitExceeded, Some(at)) => {
+                format!(", and can be again at {}", at.format("%Y-%m-%dT%H:%M:%SZ"))
+            }
+            (_, _) => ", so no agent can go on".to_owned(),
+        };
+        self.decision(format!("{missing}; {}{further}", declined.why), self.ends())
+    }
+
+    /// Why the rules would decline a person's decision now. The policy only says how many rounds it opens, so
+    /// the default one will do.
+    fn declined(&self, act: Act) -> Option<DeclinedEvent> {
+        let event = Event::Person(PersonsDecision {
+            which: Which::of(self.key),
+            by: String::new(),
+            reason: String::new(),
+            act,
+        });
+        let told = ReportedEvent {
+            order: None,
+            event: &event,
+        };
+        let state = self.standing.index.state();
+        let ids = &mut || MessageId::new("settled-why").expect("an id");
+        match on_event(state, &Policy::default(), told, self.now, ids) {
+            EventRecord::Happened(_) => None,
+            EventRecord::Declined(declined) => Some(declined),
+        }
+    }
+
+    /// What is missing where the author's next request would be refused whatever it says.
+    pub(super) fn nobody_asks(&self, missing: &str) -> Option<Diagnosis> {
+        let state = self.standing.index.state();
+        let fault = state.no_request(self.key, self.review)?;
+        let missing = format!("{missing}; {}, so no agent can go on", fault.message);
+        Some(self.decision(missing, self.ends()))
+    }
+
+    fn nothing(&self) -> Diagnosis {
+        Diagnosis {
+            kind: Missing::Nothing,
+            missing: None,
+            fixes: Vec::new(),
+        }
     }
 
     fn decision(&self, missing: String, fixes: Vec<(String, &str)>) -> Diagnosis {
@@ -154,22 +213,21 @@ impl Look<'_> {
                     "a review_request of {}: the pull request is open again",
                     self.key.author
                 );
-                self.author(Missing::Request, missing, &[self.request("BRANCH")])
+                self.nobody_asks("a person's decision: the pull request is open again")
+                    .unwrap_or_else(|| {
+                        self.author(Missing::Request, missing, &[self.request("BRANCH")])
+                    })
             }
-            CloseReason::Merged | CloseReason::NotMerged => Diagnosis {
-                kind: Missing::Nothing,
-                missing: None,
-                fixes: Vec::new(),
-            },
+            CloseReason::Merged | CloseReason::NotMerged => self.nothing(),
+            CloseReason::Commented if self.declined(Act::Reopen).is_some() => self.nothing(),
             CloseReason::Commented => {
                 let reopen = self.commands.person(
                     &self.named("reopen"),
                     "has the agents go on, if that is wanted",
                 );
                 Diagnosis {
-                    kind: Missing::Nothing,
-                    missing: None,
                     fixes: vec![reopen],
+                    ..self.nothing()
                 }
             }
         }
@@ -191,15 +249,6 @@ impl Look<'_> {
             .reviews()
             .filter(move |(key, _)| is_same(key))
             .map(|(_, review)| review)
-    }
-
-    fn generations_are_used(&self) -> Option<String> {
-        let used = self
-            .same_pr()
-            .map(|review| review.generation)
-            .fold(0, u8::saturating_add);
-        (used >= GENERATIONS_MAX)
-            .then(|| format!("its {GENERATIONS_MAX} generations are used, so no agent can go on"))
     }
 
     /// When people may give the pull request back again, if they may not now.

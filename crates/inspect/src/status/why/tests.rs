@@ -194,6 +194,15 @@ fn what_the_limits_forbid_is_not_proposed() {
         ..escalated(EscalationReason::AuthorTimeout)
     };
     assert_eq!(short(&used, None), closes);
+    let last = Review {
+        generation: GENERATIONS_MAX,
+        ..escalated(EscalationReason::MaxRoundsExceeded)
+    };
+    assert_eq!(
+        short(&last, None),
+        max,
+        "a round can be granted all the same"
+    );
     let stale = Approval {
         stale: true,
         ..approval(Some("abc1234"))

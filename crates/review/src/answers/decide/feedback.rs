@@ -122,7 +122,12 @@ pub(super) fn decide(
                 ..approval
             })
         }
-        phase => {
+        phase @ (Phase::Awaiting { .. }
+        | Phase::Reviewing(_)
+        | Phase::Fixing { .. }
+        | Phase::Addressed { .. }
+        | Phase::Escalated(_)
+        | Phase::Closed(_)) => {
             alerts.extend(other.map(|other| other.alert()));
             phase
         }

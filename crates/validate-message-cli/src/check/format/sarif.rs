@@ -36,7 +36,7 @@ fn codes() -> impl Iterator<Item = Code> {
 
 fn rule(code: Code) -> Value {
     let help = format!(
-        "{} `validate-message explain {code}` says more and shows it done right.",
+        "{} `validate-message explain {code}` explains it and shows a corrected example.",
         code.sentence()
     );
     json!({

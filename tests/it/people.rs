@@ -346,7 +346,7 @@ fn status_fits_the_columns_it_is_given() {
         .replace("from: claude", &format!("from: {long}"));
     mailroom.post(&long, "request-1.yaml", &request);
     assert!(mailroom.once().status.success());
-    for columns in ["60", "100"] {
+    for columns in ["60", "80", "100"] {
         let mut status = settled();
         let output = status
             .arg("status")

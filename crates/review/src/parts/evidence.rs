@@ -104,7 +104,7 @@ fn missing(change: &Change, said: &[&Examined], evidence: &ApprovalEvidence) -> 
             missing.push("it does not name the diff_digest that was read".to_owned());
         }
         (None, None) if files.is_empty() => missing.push(
-            "neither the request nor the approval says what was to be read, or was".to_owned(),
+            "the request names no diff, and the approval does not say what was read".to_owned(),
         ),
         (None, _) => {}
     }

@@ -15,6 +15,9 @@ use super::status::columns;
 /// Attempts a round begins with; as long as all are left, there is nothing to say.
 const ATTEMPTS: u8 = review::ATTEMPTS;
 
+/// A screen that is narrower shows no column of runs.
+const RUN_WIDTH_MIN: usize = 80;
+
 /// What is indented below a row.
 const INDENT: usize = 4;
 
@@ -103,7 +106,7 @@ fn reviews(rows: &[ReviewRow], now: DateTime<Utc>, screen: Screen) -> String {
     }
     let mut lines = vec![["REVIEW", "PHASE", "RUN", "ROUND", "MOVE", "SINCE"].map(str::to_owned)];
     lines.extend(rows.iter().map(|row| cells(row, now)));
-    shorten_names(&mut lines, screen.width);
+    fit(&mut lines, screen.width);
     let table = columns(&lines);
     let mut table = table.lines();
     let head = table.next().unwrap_or_default();
@@ -132,8 +135,11 @@ fn cells(row: &ReviewRow, now: DateTime<Utc>) -> [String; 6] {
     ]
 }
 
-/// Cuts reviews and movers to the width that the other columns leave.
-fn shorten_names(lines: &mut [[String; 6]], width: usize) {
+/// Cuts reviews and movers to the width that the other columns leave. A narrow screen has no room for runs.
+fn fit(lines: &mut [[String; 6]], width: usize) {
+    if width < RUN_WIDTH_MIN {
+        lines.iter_mut().for_each(|line| line[2].clear());
+    }
     let widest = |column: usize| lines.iter().map(|line| line[column].len()).max();
     let others: usize = [1, 2, 3, 5].into_iter().filter_map(widest).sum();
     let names = width.saturating_sub(others + 5 * 2);

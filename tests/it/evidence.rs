@@ -258,6 +258,35 @@ fn a_checkout_with_another_change_serves_nothing() {
     );
 }
 
+/// An author that leaves a file out of its list keeps it from the patterns of `human_paths`.
+#[test]
+fn a_request_that_lists_other_files_than_differ_is_served_nothing() {
+    let repository = repository();
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let _daemon = mailroom.serve();
+    mailroom.put(
+        "body.yaml",
+        "pr: 86\nbranch: fix/login\ndiff_summary: It logs in.\nchanged_files: [src/a.rs]\n",
+    );
+    let body = mailroom.root().join("body.yaml");
+    let body = body.to_str().expect("a path in UTF-8");
+    let args = ["send", "review_request", "--to", "codex", "--body-file"];
+    let sent = run(
+        &mailroom,
+        "claude",
+        repository.path(),
+        &[&args[..], &[body]].concat(),
+    );
+    assert!(sent.status.success(), "{}", said(&sent));
+    let output = run(&mailroom, "codex", repository.path(), &["diff", "86"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(
+        output.stdout.is_empty() && said(&output).contains("3 files differ here"),
+        "{}",
+        said(&output)
+    );
+}
+
 #[test]
 fn a_command_that_was_run_is_recorded_as_observed() {
     let repository = repository();

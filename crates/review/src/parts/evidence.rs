@@ -170,7 +170,7 @@ fn fault(what: &str) -> Fault {
     .clause(Clause::Evidence)
     .field("body.examined")
     .expected("`examined` with the request's diff_digest and every changed file")
-    .fix("read the change with `settled diff`, then say `settled lgtm`; or name in `examined.declared` what was read otherwise")
+    .fix("read the change with `settled diff`, then run `settled lgtm`; or name in `examined.declared` what was read otherwise")
 }
 
 /// The clauses about who approves: none is the reviewer's to mend.

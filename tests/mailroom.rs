@@ -156,6 +156,21 @@ impl Mailroom {
         self.spawn(&["serve"], &[])
     }
 
+    /// Starts `settled serve` where the kernel grants no watches, and waits until it serves.
+    pub fn serve_without_events(&self) -> Daemon {
+        let script = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$0\" serve \"$1\"";
+        let mut command = Command::new("unshare");
+        command
+            .args(["-Ur", "sh", "-c", script])
+            .arg(binaries::settled());
+        let daemon = self.spawn_as(command, &[], &[]);
+        wait::until("the daemon to serve (needs user namespaces)", || {
+            daemon.log().contains("serving")
+        });
+        assert!(daemon.log().contains("no events from the file system"));
+        daemon
+    }
+
     /// Starts `settled serve` with these settings in its environment and does not wait for anything.
     pub fn spawn_with(&self, settings: &[(&str, &str)]) -> Daemon {
         let mut command = settled();

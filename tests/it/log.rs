@@ -184,3 +184,25 @@ fn a_ledger_put_back_while_it_is_followed_is_told() {
     });
     assert_eq!(end.code(), Some(1));
 }
+
+#[test]
+fn no_character_that_reorders_a_line_is_printed_as_it_is() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let file = "a\u{202e}lmay.yaml";
+    let text = seed::note("question", "q-1", "claude", "codex", "?");
+    mailroom.post("claude", file, &text);
+    assert!(mailroom.once().status.success());
+    for command in [
+        &["log"][..],
+        &["log", "--json"],
+        &["trace", "q-1", "--json"],
+    ] {
+        let output = mailroom.run(command);
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(printed.contains("202e"), "{command:?}: {printed}");
+        assert!(!printed.contains('\u{202e}'), "{command:?}: {printed}");
+    }
+    let line = mailroom.run(&["log", "--json"]).stdout;
+    let line: Value = serde_json::from_slice(&line).expect("one document");
+    assert_eq!(line["data"]["file"], file, "the escape means the same");
+}

@@ -553,3 +553,86 @@ fn no_link_leads_root_out_of_the_workspace() {
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert_eq!((before(&outside), before(&canary)), (was, file_was));
 }
+
+/// A message of two lines, written by claude's user with a pause of these seconds between them.
+fn write_with_pause(room: &Room, seconds: u32) -> (Child, String) {
+    let text = seed::note("question", "q-1", "claude", "codex", "one\ntwo\n");
+    let (head, rest) = text.split_once("two").expect("a second line");
+    let path = "agents/claude/outbox/a.yaml";
+    let script = "umask 022; (printf %s \"$0\"; sleep \"$2\"; printf %s \"two$1\") > \"$3\"";
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", script, head, rest, &seconds.to_string(), path])
+        .current_dir(room.mailroom.root())
+        .uid(CLAUDE)
+        .gid(CLAUDE);
+    let child = shell.spawn().expect("a shell");
+    let path = room.mailroom.root().join(path);
+    wait::until("the first half", || {
+        std::fs::read_to_string(&path).is_ok_and(|text| !text.is_empty())
+    });
+    (child, text)
+}
+
+#[test]
+fn a_writer_of_another_user_that_pauses_briefly_around_a_start_is_waited_for() {
+    let room = Room::new();
+    let (mut writer, text) = write_with_pause(&room, 1);
+    let _served = room.serve();
+    assert!(writer.wait().expect("our child").success());
+    assert_eq!(room.mailroom.delivered("codex", "a.yaml"), text);
+}
+
+#[test]
+fn a_message_that_its_writer_changes_after_it_was_judged_is_told_to_sender_and_operator() {
+    // Whether the same daemon sees the change or the next one.
+    for restarts in [false, true] {
+        let room = Room::new();
+        let mailroom = &room.mailroom;
+        let (mut writer, text) = write_with_pause(&room, 8);
+        let mut served = room.serve();
+        let first = mailroom.delivered("codex", "a.yaml");
+        assert!(text.starts_with(&first) && first.len() < text.len());
+        mailroom.cleared("claude");
+        if restarts {
+            drop(served);
+            assert!(writer.wait().expect("our child").success());
+            served = room.serve();
+        } else {
+            assert!(writer.wait().expect("our child").success());
+        }
+        wait::until("the notice", || {
+            mailroom.notices("claude", "sent_differs").len() == 1
+        });
+        assert_eq!(read(mailroom.agent("claude", "sent").join("a.yaml")), text);
+        wait::until("the alert", || {
+            served.log().contains("sent_differs: claude")
+        });
+        let records = ledger::records(mailroom.root());
+        let of_change = records
+            .iter()
+            .find(|record| record["kind"] == "sent_differs");
+        let event = &of_change.expect("a record")["decision"]["happened"]["event"];
+        assert_eq!(event["sent_differs"]["file"], "a.yaml");
+        let status = mailroom.status();
+        assert_eq!(status["troubles"][0]["kind"], "sent_differs", "{status}");
+        let doctor = said(&mailroom.run(&["doctor"]));
+        assert!(
+            doctor.contains("sent/a.yaml holds other bytes than were judged"),
+            "{doctor}"
+        );
+        drop(served);
+        let again = room.serve();
+        std::fs::remove_file(mailroom.agent("claude", "sent").join("a.yaml")).expect("a file");
+        wait::until("the alert to be cleared", || {
+            let troubles = &mailroom.status()["troubles"];
+            troubles.as_array().is_none_or(Vec::is_empty)
+        });
+        assert_eq!(
+            mailroom.notices("claude", "sent_differs").len(),
+            1,
+            "told once"
+        );
+        drop(again);
+    }
+}

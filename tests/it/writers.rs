@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::Write as _;
+use std::path::Path;
+use std::process::{Child, Command};
 use std::time::Duration;
 
-use settled_tests::mailroom::Mailroom;
+use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{names, read, repository, seed, wait};
 
 /// The longest pause the writers here make; shorter ones must lead to the same.
@@ -16,6 +18,44 @@ fn begin(path: &std::path::Path, text: &str) -> File {
     file.write_all(text.as_bytes()).expect("room");
     file
 }
+
+/// A process that writes a message in two halves with a pause between them.
+struct PausingWriter {
+    child: Child,
+    text: String,
+}
+
+impl PausingWriter {
+    /// Starts it and waits until the first half is there.
+    fn start(mailroom: &Mailroom, seconds: &str) -> Self {
+        let text = seed::note("question", "q-1", "claude", "codex", "one\ntwo\n");
+        let (head, rest) = text.split_once("two").expect("a second line");
+        let path = mailroom.agent("claude", "outbox").join("a.yaml");
+        let script = "(printf %s \"$0\"; sleep \"$2\"; printf %s \"two$1\") > \"$3\"";
+        let child = Command::new("sh")
+            .args(["-c", script, head, rest, seconds])
+            .arg(&path)
+            .spawn();
+        wait::until("the first half", || !read_if_there(&path).is_empty());
+        Self {
+            child: child.expect("a shell"),
+            text,
+        }
+    }
+
+    /// Waits for its end and gives the whole text.
+    fn ended(mut self) -> String {
+        assert!(self.child.wait().expect("our child").success());
+        self.text
+    }
+}
+
+fn read_if_there(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The pauses of a writer, in seconds: below and above every time of stillness.
+const PAUSES: [&str; 2] = ["0.3", "3"];
 
 /// A mailroom in which codex is to answer the request.
 fn reviewing() -> Mailroom {
@@ -101,4 +141,67 @@ fn a_feedback_that_waits_for_its_packet_is_not_overtaken_by_a_later_lgtm() {
     mailroom.delivered("claude", feedback.file);
     mailroom.refused("codex", "a-lgtm.yaml");
     assert_eq!(mailroom.status()["reviews"][0]["phase"], feedback.phase);
+}
+
+#[test]
+fn a_writer_that_began_before_a_start_is_waited_for() {
+    for pause in PAUSES {
+        let mailroom = Mailroom::new(&["claude", "codex"]);
+        let writer = PausingWriter::start(&mailroom, pause);
+        let _daemon = mailroom.serve();
+        let text = writer.ended();
+        assert_eq!(mailroom.delivered("codex", "a.yaml"), text, "{pause} s");
+    }
+}
+
+#[test]
+fn a_writer_that_began_before_a_restart_is_waited_for() {
+    for pause in PAUSES {
+        let mailroom = Mailroom::new(&["claude", "codex"]);
+        let before = mailroom.serve();
+        let writer = PausingWriter::start(&mailroom, pause);
+        before.kill();
+        let _daemon = mailroom.serve();
+        let text = writer.ended();
+        assert_eq!(mailroom.delivered("codex", "a.yaml"), text, "{pause} s");
+    }
+}
+
+#[test]
+fn a_daemon_without_events_waits_for_a_writer_that_pauses() {
+    for pause in PAUSES {
+        let mailroom = Mailroom::new(&["claude", "codex"]);
+        let _daemon = mailroom.serve_without_events();
+        let writer = PausingWriter::start(&mailroom, pause);
+        let text = writer.ended();
+        assert_eq!(mailroom.delivered("codex", "a.yaml"), text, "{pause} s");
+    }
+}
+
+#[test]
+fn a_single_pass_waits_for_a_writer_that_pauses() {
+    for pause in PAUSES {
+        let mailroom = Mailroom::new(&["claude", "codex"]);
+        let writer = PausingWriter::start(&mailroom, pause);
+        let output = mailroom.once();
+        let text = writer.ended();
+        assert!(output.status.success(), "{}", said(&output));
+        assert_eq!(mailroom.delivered("codex", "a.yaml"), text, "{pause} s");
+    }
+}
+
+#[test]
+fn a_single_pass_leaves_a_file_whose_writer_does_not_end() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let writer = PausingWriter::start(&mailroom, "9");
+    let output = mailroom.once();
+    assert_eq!(
+        names(mailroom.agent("claude", "outbox")),
+        ["a.yaml"],
+        "{}",
+        said(&output)
+    );
+    let text = writer.ended();
+    assert!(mailroom.once().status.success());
+    assert_eq!(mailroom.delivered("codex", "a.yaml"), text);
 }

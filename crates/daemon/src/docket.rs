@@ -1,7 +1,7 @@
 //! Keeps the files that wait to be judged: picks the next one, gives a file more time, and holds a file back behind
 //! another. The crate `judgement` judges them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -63,6 +63,8 @@ pub(crate) struct Docket {
 pub(crate) struct Batch {
     pub(crate) drafts: Vec<EntryDraft>,
     pub(crate) records: Vec<Record>,
+    /// The numbers of those whose file may still have a writer.
+    pub(crate) growing: BTreeSet<u64>,
 }
 
 impl Batch {
@@ -167,6 +169,9 @@ impl Docket {
                 Ok(NextStep::Commit(decided)) => {
                     let (draft, record) = *decided;
                     self.forget(&found.agent, &found.file);
+                    if found.may_grow {
+                        batch.growing.insert(seq);
+                    }
                     batch.add(draft, record);
                 }
                 Ok(NextStep::LookAgain { at }) => self.intake.give_time(found, at),

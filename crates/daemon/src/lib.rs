@@ -3,6 +3,7 @@
 
 mod docket;
 pub mod gc;
+mod growing;
 mod held;
 pub mod invocation;
 pub mod logs;

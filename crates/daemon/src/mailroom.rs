@@ -26,6 +26,7 @@ use workspace::operator_alerts::Alerts;
 use workspace::{directory, orders};
 
 use crate::docket::{Batch, Docket};
+use crate::growing::GrowingOriginals;
 use crate::metrics::{Meter, TimedTask};
 use crate::unknown_sender::UnknownSenders;
 
@@ -59,6 +60,7 @@ pub struct Mailroom {
     docket: Docket,
     waits: fairness::Fairness,
     unknown_senders: UnknownSenders,
+    growing: GrowingOriginals,
     housekeeping: housekeeping::Housekeeping,
     /// How many outboxes the last sweep could not list.
     unlisted: usize,
@@ -127,6 +129,7 @@ impl Mailroom {
             docket,
             waits: fairness::Fairness::default(),
             unknown_senders: UnknownSenders::default(),
+            growing: GrowingOriginals::default(),
             housekeeping,
             unlisted: 0,
             meter: Meter::start(),
@@ -249,6 +252,9 @@ impl Mailroom {
                     log(entry, record, self.docket.agents());
                     self.docket.untaken.note(entry, record);
                     self.docket.known_deliveries.note(entry);
+                    if batch.growing.contains(&entry.seq) {
+                        self.growing.watch(entry);
+                    }
                     self.meter.committed(record);
                     pass.count(record);
                 }

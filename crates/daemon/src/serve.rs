@@ -45,6 +45,12 @@ const ONCE_FILES_MS: u64 = 6_000;
 /// How long it tries again what failed, in milliseconds, and the pause in between.
 const ONCE_RETRY_MS: (u64, u64) = (1_000, 100);
 
+/// How many files the runtime and its signals open.
+const RUNTIME_FILES: usize = 8;
+
+/// How many files a pass over one agent's mail has open at a time, with some to spare.
+const PASS_FILES: usize = 10;
+
 /// What `serve --once` did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Tally {
@@ -92,7 +98,7 @@ pub enum Until {
 /// Serves the workspace until SIGINT or SIGTERM, and reads its config anew on SIGHUP; where it runs at a terminal that
 /// signal says the terminal is gone, and ends it. `ready` is called once, after recovery and the first sweep.
 pub fn serve(root: &Path, until: Until, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
-    prove_room_for_files().map_err(DaemonError::Setup)?;
+    prove_room_for_files(RUNTIME_FILES).map_err(DaemonError::Setup)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -105,11 +111,11 @@ pub fn serve(root: &Path, until: Until, ready: impl FnOnce(&Mailroom)) -> Result
     })
 }
 
-/// Opens as many files as the runtime and its signals need and closes them again: where it gets none the runtime can
-/// only panic.
-fn prove_room_for_files() -> std::io::Result<()> {
-    (0..4)
-        .map(|_| std::os::unix::net::UnixStream::pair())
+/// Opens so many files and closes them again. Without room for the runtime's it could only panic, and without room for
+/// those of a pass the daemon would serve and deliver nothing.
+fn prove_room_for_files(count: usize) -> std::io::Result<()> {
+    (0..count)
+        .map(|_| std::fs::File::open("/"))
         .collect::<std::io::Result<Vec<_>>>()
         .map(drop)
 }
@@ -117,6 +123,7 @@ fn prove_room_for_files() -> std::io::Result<()> {
 /// Judges and delivers all that is there, giving unfinished files their time, then stops.
 pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     let mut daemon = Daemon::open(root)?;
+    prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
     daemon.sweep_once()?;
     let mut tally = Tally::default();
     let mut moved_at = daemon.clock.read().mono;
@@ -139,6 +146,8 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     let now = daemon.clock.read();
     daemon.mailroom.keep_deadlines(now.utc, now)?;
     daemon.mailroom.pass(now)?;
+    daemon.look_for_changed_originals(now)?;
+    daemon.mailroom.finish(now)?;
     daemon.mailroom.checkpoint()?;
     daemon.mailroom.close();
     tally.undelivered = daemon.mailroom.undelivered();
@@ -213,6 +222,7 @@ impl<'r> Daemon<'r> {
 
     async fn run(mut self, mut signals: Signals) -> Result<(), DaemonError> {
         self.start_watching();
+        prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
         self.mailroom.limit_batch_time(BATCH_TIME);
         self.exporter = self.listen(self.mailroom.config())?;
         self.schedule.set(Duty::Sweep, Some(0));
@@ -261,6 +271,7 @@ impl<'r> Daemon<'r> {
                 }
                 if now.mono >= self.report_at {
                     self.mailroom.look_for_unknown_senders();
+                    self.look_for_changed_originals(now)?;
                     self.report();
                     self.report_at = now.mono + SWEEP_MS;
                 }
@@ -285,6 +296,18 @@ impl<'r> Daemon<'r> {
             Duty::Beat => self.supervisor.beat(now.mono),
         }
         Ok(())
+    }
+
+    /// Records what writers changed in `sent/`. Where the ledger cannot be written now, the next sweep of this or a later
+    /// start does so.
+    fn look_for_changed_originals(&mut self, now: Moment) -> Result<(), SpoolError> {
+        match self.mailroom.look_for_changed_originals(now) {
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(error = %chain(&error), "cannot look after what was sent; it is tried again");
+                Ok(())
+            }
+            result => result,
+        }
     }
 
     /// How long nothing has to be done, unless something happens.

@@ -140,6 +140,7 @@ impl NoticeFiles<'_> {
                 deliveries.push(delivery);
                 ("handoff", handoff::message(&head, task, path))
             }
+            Says::SentDiffers { file } => ("sent_differs", notices::sent_differs(&head, file)),
         };
         deliveries.push(self.posted(&letter.to, what, number, text, names));
         deliveries

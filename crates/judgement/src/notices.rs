@@ -63,6 +63,24 @@ pub(crate) fn refusal(
     write(head, content)
 }
 
+/// Notifies a sender that it changed a message after it was judged.
+pub(crate) fn sent_differs(head: &NoticeHead<'_>, file: &str) -> String {
+    let subject = format!(
+        "Changed after it was judged: sent/{} (sent_differs)",
+        one_line(file, 120)
+    );
+    let body = format!(
+        "sent/{file} was changed after it was judged, most likely by a writer that paused. Its recipients have the bytes \
+         that were judged and get no others.\n\
+         Send the whole message again under a new id. Write it under a name that does not end in .yaml, .yml or .json and \
+         rename it into your outbox, or use `settled send`.\n"
+    );
+    write(
+        head,
+        notification(subject, fitted(body, "`settled log` shows the record")),
+    )
+}
+
 fn notification(subject: String, body: String) -> NoticeContent {
     NoticeContent {
         kind: MessageType::Text(TextKind::Notification),

@@ -75,6 +75,7 @@ pub(super) fn drain(
         let digest: String = Digest::of(letter.text.as_bytes())
             .to_string()
             .chars()
+            .skip("sha256:".len())
             .take(16)
             .collect();
         if !there.iter().any(|name| name.contains(&digest)) {

@@ -49,7 +49,9 @@ pub use parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Re
 pub use parts::state::State;
 pub use words::alert::{Alert, Late, NoClaim, ToldAlert};
 pub use words::deadline::{Deadline, patience};
-pub use words::event::{Act, Event, LedgerAccepted, PersonsDecision, PullAction, PullEvent, Which};
+pub use words::event::{
+    Act, Event, LedgerAccepted, PersonsDecision, PullAction, PullEvent, SentDiffers, Which,
+};
 pub use words::key::{ReviewKey, TaskId};
 pub use words::pair::machine::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
 pub use words::pair::record::{

@@ -406,6 +406,7 @@ fn letter(letter: &DaemonMessage) -> Fact {
         Says::Closed { reason, .. } => format!("notification closed {}", reason.word()),
         Says::Decided { .. } => "notification decided".to_owned(),
         Says::Handoff { task } => format!("handoff {task}"),
+        Says::SentDiffers { file } => format!("notification sent_differs {file}"),
     };
     Fact::note(format!("{DAEMON} -> {to} {what}"))
 }

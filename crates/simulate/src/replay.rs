@@ -316,7 +316,8 @@ fn deadline_of(event: &Event) -> Option<&ReviewKey> {
         | Event::Pull(_)
         | Event::Person(_)
         | Event::Pair(_)
-        | Event::LedgerAccepted(_) => None,
+        | Event::LedgerAccepted(_)
+        | Event::SentDiffers(_) => None,
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) fn file(outbox: &AgentName, owner: u32, body: Body) -> OutboxFile {
         },
         owner,
         body,
+        may_grow: false,
     }
 }
 

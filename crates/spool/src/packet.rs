@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use lease::Writer;
 use rustix::io::Errno;
 
 use crate::disk::{self, FileKind, Stat};
@@ -14,7 +15,7 @@ use crate::{Hint, Now, SpoolError, dirs};
 
 /// How long a packet that nobody saw closed must be still to count as finished, in milliseconds.
 const STILL_MS: u64 = 500;
-/// The same for one whose writer was seen to begin and not to end: a pause is not the end. A file that was linked in
+/// The same for one that its writer was seen to begin and not to end, or that a writer has open: a pause is not the end. A file that was linked in
 /// looks like that as well, so it cannot be for ever.
 const WRITER_MS: u64 = 3_000;
 /// So many packets are remembered; beyond, all are forgotten, which costs each of them `STILL_MS` once.
@@ -76,13 +77,23 @@ impl Packets {
     }
 
     /// Says whether the file, as it is now, can be taken for finished.
-    fn is_finished(&self, path: &Path, stat: &Stat, now: Now) -> bool {
+    fn is_finished(
+        &self,
+        path: &Path,
+        stat: &Stat,
+        now: Now,
+        is_open: impl FnOnce() -> bool,
+    ) -> bool {
         let age = u64::try_from(now.wall.saturating_sub(stat.mtime_ns / 1_000_000));
         self.change(path, |known| {
             if known.closed.as_ref() == Some(stat) {
                 return true;
             }
-            let quiet = if known.writing { WRITER_MS } else { STILL_MS };
+            let quiet = if known.writing || is_open() {
+                WRITER_MS
+            } else {
+                STILL_MS
+            };
             // Too young, or from the future: then only two looks with nothing changed between them tell.
             let since = match known.still {
                 Some((before, since)) if before == *stat => since,
@@ -158,7 +169,8 @@ pub(crate) fn read(
     let bytes = disk::read_up_to(&*root.disk, &file, before.size, limit.saturating_add(1))
         .map_err(|source| root.error("read", path, source))?;
     let same = before == look()? && bytes.len() as u64 == before.size;
-    let finished = same && packets.is_finished(path, &before, now);
+    let is_open = || matches!(root.disk.writer(&file), Ok(Writer::Present));
+    let finished = same && packets.is_finished(path, &before, now, is_open);
     Ok(if finished {
         PacketRead::Bytes(bytes)
     } else {

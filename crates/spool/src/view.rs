@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::packet::{self, PacketRead, Packets};
 use crate::root::OpenRoot;
-use crate::{Digest, FileName, Now, SpoolError, dirs, layout};
+use crate::{Away, Digest, FileName, Now, Original, SpoolError, dirs, layout};
 
 /// The largest file of an inbox that is looked into, in bytes.
 const INBOX_FILE_MAX: u64 = 1 << 20;
@@ -62,6 +62,34 @@ impl View<'_> {
         };
         let bytes = self.root.bytes(&dir, file, INBOX_FILE_MAX)?;
         Ok(bytes.map(|bytes| Digest::of(&bytes)))
+    }
+
+    /// Gives the name of an accepted original in `sent/` if its writer changed it after it was judged; nothing if it is as
+    /// it was, is not there, or was not put away yet.
+    pub fn changed_original(
+        &self,
+        seq: u64,
+        original: &Original,
+    ) -> Result<Option<FileName>, SpoolError> {
+        let (Away::Sent(file), Some(stamp), Some(digest)) =
+            (&original.away, original.stamp, original.digest)
+        else {
+            return Ok(None);
+        };
+        let root = self.root;
+        let Some(dir) = root.dir_if_there(&layout::agent_dir(&original.outbox, dirs::SENT))? else {
+            return Ok(None);
+        };
+        for name in file.variants(seq) {
+            let there = root.look(&dir, &name)?;
+            let Some(there) = there.filter(|there| there.ino == stamp.ino) else {
+                continue;
+            };
+            let is_same = (there.size, there.mtime_ns) == (stamp.size, stamp.mtime_ns)
+                || root.has_digest(&dir, &name, &digest, there.size)?;
+            return Ok((!is_same).then_some(name));
+        }
+        Ok(None)
     }
 
     /// Reads a packet that a message points to: `path` is relative to the root, at most `limit` bytes. It counts as

@@ -1,6 +1,6 @@
 //! Reads the clock, which nothing else does.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
@@ -71,9 +71,10 @@ pub fn since_boot() -> Duration {
     Duration::from_secs(part(now.tv_sec)) + Duration::from_nanos(part(now.tv_nsec))
 }
 
-/// The time of day, cut to the millisecond.
+/// The time of day, cut to the millisecond. A clock that was never set may be before 1970.
 pub fn now() -> DateTime<Utc> {
-    Utc::now().trunc_subsecs(3)
+    // `Utc::now` panics before 1970.
+    DateTime::from(SystemTime::now()).trunc_subsecs(3)
 }
 
 /// A new id for a message of the daemon's own.

@@ -26,6 +26,8 @@ pub enum AlertKind {
     Unreadable,
     /// No record made a file in an inbox, and nothing proves its sender.
     SenderUnproven,
+    /// An accepted message was changed in its sender's `sent/` after it was judged.
+    SentDiffers,
 }
 
 /// A condition an operator has to fix.

@@ -95,7 +95,7 @@ impl Order {
         format!(
             "{}_{}.json",
             self.asked_at.format("%Y%m%dT%H%M%S%3fZ"),
-            self.id
+            self.id.as_str().replace(':', "=")
         )
     }
 }

@@ -3,9 +3,13 @@
 
 use std::os::unix::fs::MetadataExt as _;
 
+use review::{Event, ReportedEvent, SentDiffers};
+use spool::{SpoolError, dirs};
+use workspace::clock::Moment;
 use workspace::operator_alerts::{Alert, AlertKind, is_unreadable};
 
-use super::Mailroom;
+use super::{Mailroom, Pass};
+use crate::docket::Batch;
 use crate::unknown_sender::ScanContext;
 
 impl Mailroom {
@@ -38,7 +42,9 @@ impl Mailroom {
         alerts.clear(|alert| match alert.kind {
             AlertKind::OutboxOwner => !mismatches.contains(alert),
             AlertKind::Unreadable => !is_unreadable(&alert.path),
-            AlertKind::SenderUnproven => alert.path.symlink_metadata().is_err(),
+            AlertKind::SenderUnproven | AlertKind::SentDiffers => {
+                alert.path.symlink_metadata().is_err()
+            }
         });
         mismatches.into_iter().for_each(|alert| alerts.raise(alert));
         alerts.save();
@@ -59,5 +65,37 @@ impl Mailroom {
             &mut context,
         );
         self.docket.alerts.save();
+    }
+
+    /// Records the accepted originals that their writers changed in `sent/`, which notifies their senders, and alerts the
+    /// operator to each.
+    pub fn look_for_changed_originals(&mut self, moment: Moment) -> Result<(), SpoolError> {
+        let changed = self
+            .growing
+            .changed(&self.root, &self.spool.view(), moment)?;
+        let mut batch = Batch::default();
+        for differs in &changed {
+            let reported = ReportedEvent {
+                order: None,
+                event: &Event::SentDiffers(differs.clone()),
+            };
+            let record = self.judge_event(reported, moment);
+            self.add(&mut batch, record, moment);
+        }
+        self.commit(batch, &mut Pass::default())?;
+        for SentDiffers { agent, file, seq } in changed {
+            let sent = dirs::of_agent(agent.as_str(), dirs::SENT);
+            let what = format!(
+                "sent_differs: {agent} changed this file after it was judged; its recipients have the bytes of record {seq}. \
+                 {agent} has a notice: once it has sent the message again, remove the file"
+            );
+            self.docket.alerts.raise(Alert {
+                kind: AlertKind::SentDiffers,
+                path: self.root.join(sent).join(file),
+                what,
+            });
+        }
+        self.docket.alerts.save();
+        Ok(())
     }
 }

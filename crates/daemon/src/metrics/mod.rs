@@ -200,7 +200,8 @@ fn is_budget_spent(letter: &DaemonMessage) -> bool {
         Says::Escalated { .. }
         | Says::Closed { .. }
         | Says::Decided { .. }
-        | Says::Handoff { .. } => false,
+        | Says::Handoff { .. }
+        | Says::SentDiffers { .. } => false,
     }
 }
 
@@ -209,7 +210,7 @@ fn ends(letter: &DaemonMessage, of: &ReviewKey) -> bool {
         Says::Escalated { review, .. }
         | Says::BudgetSpent { review, .. }
         | Says::Closed { review, .. } => review == of,
-        Says::Decided { .. } | Says::Handoff { .. } => false,
+        Says::Decided { .. } | Says::Handoff { .. } | Says::SentDiffers { .. } => false,
     }
 }
 

@@ -4,6 +4,7 @@
 //! `UPDATE=1` writes what is missing, and replaces nothing.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::room::Room;
@@ -16,10 +17,11 @@ use workspace::index::LedgerIndex;
 type Story = fn() -> String;
 
 /// Every sample, and what writes it.
-const SAMPLES: [(&str, Story); 3] = [
+const SAMPLES: [(&str, Story); 4] = [
     ("v1", story),
     ("v1.pairs", story_of_pairs),
     ("v1.accepted", story_of_an_acceptance),
+    ("v1.sent", story_of_a_changed_original),
 ];
 
 const SEGMENT: &str = ".settled/ledger/00000000000000000001.jsonl";
@@ -278,6 +280,21 @@ fn story_of_an_acceptance() -> String {
     std::fs::read_to_string(room.path(SEGMENT)).expect("a segment")
 }
 
+/// A ledger of a message whose writer changed it after it was judged.
+fn story_of_a_changed_original() -> String {
+    let room = Room::new();
+    room.ask("claude", "codex", "q-1");
+    room.visit(60);
+    let sent = std::fs::File::options()
+        .append(true)
+        .open(room.path("agents/claude/sent/q-1.yaml"));
+    sent.expect("the original")
+        .write_all(b"more\n")
+        .expect("room");
+    room.visit(120);
+    std::fs::read_to_string(room.path(SEGMENT)).expect("a segment")
+}
+
 /// The lines a snapshot of this workspace's ledger would have.
 fn added_up(root: &Path) -> String {
     let (index, _) = LedgerIndex::read(root).expect("a ledger this version reads");
@@ -414,7 +431,7 @@ fn a_snapshot_of_another_version_is_passed_over() {
     for (ours, other) in [
         ("\"v\":1", "\"v\":0"),
         ("\"v\":1", "\"v\":2"),
-        ("settled 0.1.0 3", "settled 9.9.9 7"),
+        ("settled 0.1.0 4", "settled 9.9.9 7"),
     ] {
         assert!(text.contains(ours), "{text}");
         std::fs::write(&path, text.replacen(ours, other, 1)).expect("a snapshot");

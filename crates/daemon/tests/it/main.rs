@@ -8,4 +8,5 @@ mod ledgers;
 mod patience;
 mod reload;
 mod room;
+mod sent;
 mod time;

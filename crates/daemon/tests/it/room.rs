@@ -65,6 +65,10 @@ impl Room {
         }
         mailroom.keep_deadlines(now.utc, now).expect("deadlines");
         mailroom.pass(now).expect("a pass");
+        mailroom
+            .look_for_changed_originals(now)
+            .expect("a look at what was sent");
+        mailroom.finish(now).expect("deliveries");
         mailroom.checkpoint().expect("a checkpoint");
         mailroom.close();
     }

@@ -386,3 +386,21 @@ fn a_flood_of_newer_files_puts_off_neither_a_deadline_nor_an_order_nor_a_take() 
         assert!(kinds.iter().any(|kind| kind == what), "{what}");
     }
 }
+
+#[test]
+fn mail_is_delivered_by_a_clock_before_1970() {
+    let room = crate::room::Room::new();
+    room.ask("claude", "codex", "q-1");
+    let file = File::options()
+        .write(true)
+        .open(room.path("agents/claude/outbox/q-1.yaml"));
+    let day = Duration::from_secs(86_400);
+    file.expect("the file")
+        .set_modified(UNIX_EPOCH - 3 * day)
+        .expect("a file's time can be set");
+    room.visit(-BEGIN - 86_400);
+    assert!(room.path("agents/codex/inbox/q-1.yaml").exists());
+    let ledger = std::fs::read_to_string(room.path(".settled/ledger/00000000000000000001.jsonl"));
+    let ledger = ledger.expect("a segment");
+    assert!(ledger.contains("\"at\":\"1969-12-31T"), "{ledger}");
+}

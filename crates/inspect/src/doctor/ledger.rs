@@ -1,8 +1,9 @@
 //! The ledger, its snapshots, and the daemon above them.
 
+use std::collections::HashMap;
 use std::io;
 
-use spool::SpoolError;
+use spool::{Away, Digest, Entry, FileName, SpoolError, dirs};
 use workspace::error::chain;
 use workspace::index::LedgerIndex;
 use workspace::operator_alerts;
@@ -40,6 +41,74 @@ pub(super) fn whole(case: &CheckContext<'_>) -> Checked {
         )),
         None => CheckOutcome::ok(format!("{records} records, chained and whole")),
     }])
+}
+
+/// Whether the files in `sent/` hold what was judged.
+pub(super) fn sent(case: &CheckContext<'_>) -> Checked {
+    let mut names = HashMap::new();
+    for agent in case.agents {
+        let sent = case.root.join(dirs::of_agent(agent.as_str(), dirs::SENT));
+        // What cannot be listed is told by `access`.
+        for entry in std::fs::read_dir(sent).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_file())
+                && let Ok(name) = FileName::new(entry.file_name().into_encoded_bytes())
+            {
+                names.insert((agent.to_string(), name), entry.path());
+            }
+        }
+    }
+    let (mut count, mut differing) = (0, Vec::new());
+    let mut compare = |entry: &Entry| {
+        let Some(original) = &entry.original else {
+            return Ok(());
+        };
+        let (Away::Sent(name), Some(digest)) = (&original.away, original.digest) else {
+            return Ok(());
+        };
+        let Some(path) = names.remove(&(original.outbox.clone(), name.clone())) else {
+            return Ok(());
+        };
+        match std::fs::read(&path) {
+            Ok(bytes) if Digest::of(&bytes) == digest => count += 1,
+            Ok(_) => differing.push(path),
+            // It was removed meanwhile, or may not be read: `access` tells.
+            Err(_) => {}
+        }
+        Ok(())
+    };
+    match spool::read_ledger(case.root, &mut compare) {
+        Ok(_) => {}
+        Err(error) if is_denied(&error) => {
+            return Ok(vec![CheckOutcome::note(
+                "not compared: the ledger is the daemon's to read",
+            )]);
+        }
+        Err(error) => return Err(chain(&error)),
+    }
+    if differing.is_empty() {
+        return Ok(vec![CheckOutcome::ok(format!(
+            "{count} files in sent/ hold what was judged"
+        ))]);
+    }
+    differing.sort_unstable();
+    let more = differing.len().saturating_sub(TROUBLES_MAX);
+    let mut said: Vec<CheckOutcome> = differing
+        .iter()
+        .take(TROUBLES_MAX)
+        .map(|path| {
+            CheckOutcome::wrong(
+                format!(
+                    "{} holds other bytes than were judged (sent_differs)",
+                    path.display()
+                ),
+                "have its sender send the message again, then remove the file",
+            )
+        })
+        .collect();
+    if more > 0 {
+        said.push(CheckOutcome::note(format!("and {more} more")));
+    }
+    Ok(said)
 }
 
 /// Whether a start would go on from the newest snapshot.

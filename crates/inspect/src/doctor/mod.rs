@@ -129,6 +129,7 @@ const CHECKS: &[CheckFn] = &[
     ("events", machine::events),
     ("ledger", ledger::whole),
     ("snapshot", ledger::snapshot),
+    ("sent", ledger::sent),
     ("serving", ledger::serving),
     ("troubles", ledger::troubles),
     ("service", tools::service),

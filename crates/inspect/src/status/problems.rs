@@ -63,6 +63,8 @@ pub enum ProblemKind {
     DeadLetter,
     /// A file in an inbox that nobody is proven to have sent.
     SenderUnproven,
+    /// An accepted message that its sender changed after it was judged.
+    SentDiffers,
 }
 
 impl ProblemKind {
@@ -79,6 +81,7 @@ impl ProblemKind {
             Self::ApprovalStale => "approval_stale",
             Self::DeadLetter => "dead_letter",
             Self::SenderUnproven => "sender_unproven",
+            Self::SentDiffers => "sent_differs",
         }
     }
 }
@@ -291,6 +294,14 @@ fn dead_letter(letter: &Refusal, commands: &FixCommands<'_>) -> Problem {
     }
 }
 
+/// A command on the file of a trouble, where its path can be typed.
+fn with_path(command: &str, trouble: &Alert, what: &str, commands: &FixCommands<'_>) -> FixCommand {
+    match trouble.path.to_str().filter(|path| is_one_line(path)) {
+        Some(path) => FixCommands::by_hand(format!("{command} {}", quoted(path.as_ref())), what),
+        None => commands.operator("status", what),
+    }
+}
+
 fn of_trouble(trouble: &Alert, commands: &FixCommands<'_>) -> Problem {
     let (kind, fix) = match trouble.kind {
         operator_alerts::AlertKind::Unreadable => (
@@ -306,13 +317,15 @@ fn of_trouble(trouble: &Alert, commands: &FixCommands<'_>) -> Problem {
         ),
         operator_alerts::AlertKind::SenderUnproven => {
             let what = "look at the file; if it is wanted, its sender sends it through an outbox";
-            let fix = match trouble.path.to_str().filter(|path| is_one_line(path)) {
-                Some(path) => {
-                    FixCommands::by_hand(format!("ls -l {}", quoted(path.as_ref())), what)
-                }
-                None => commands.operator("status", what),
-            };
+            let fix = with_path("ls -l", trouble, what, commands);
             (ProblemKind::SenderUnproven, fix)
+        }
+        operator_alerts::AlertKind::SentDiffers => {
+            let what = "clears this once its sender has sent the message again";
+            (
+                ProblemKind::SentDiffers,
+                with_path("rm", trouble, what, commands),
+            )
         }
     };
     Problem {

@@ -205,7 +205,8 @@ fn is_take(event: &Event) -> bool {
         | Event::Pull(_)
         | Event::Person(_)
         | Event::Pair(_)
-        | Event::LedgerAccepted(_) => false,
+        | Event::LedgerAccepted(_)
+        | Event::SentDiffers(_) => false,
     }
 }
 
@@ -215,7 +216,8 @@ fn is_in_place(letter: &DaemonMessage, of: &ReviewKey) -> bool {
         Says::Escalated { .. }
         | Says::Closed { .. }
         | Says::Decided { .. }
-        | Says::Handoff { .. } => false,
+        | Says::Handoff { .. }
+        | Says::SentDiffers { .. } => false,
     }
 }
 

@@ -60,7 +60,8 @@ fn decided(record: &EventRecord) -> Option<&ReviewStep> {
         | Event::Ran { .. }
         | Event::Pull(_)
         | Event::Pair(_)
-        | Event::LedgerAccepted(_) => None,
+        | Event::LedgerAccepted(_)
+        | Event::SentDiffers(_) => None,
     }
 }
 

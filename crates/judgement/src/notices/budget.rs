@@ -134,7 +134,8 @@ fn verdict(spent: &Spent<'_>) -> String {
             | Event::Pull(_)
             | Event::Person(_)
             | Event::Pair(_)
-            | Event::LedgerAccepted(_),
+            | Event::LedgerAccepted(_)
+            | Event::SentDiffers(_),
         ) => format!(
             "{reviewer} gave no response within {} turns",
             open.turns.get()

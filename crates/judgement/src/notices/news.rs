@@ -71,7 +71,8 @@ pub(crate) fn closed(
             | Event::Ran { .. }
             | Event::Person(_)
             | Event::Pair(_)
-            | Event::LedgerAccepted(_),
+            | Event::LedgerAccepted(_)
+            | Event::SentDiffers(_),
         )
         | None => String::new(),
     };
@@ -122,7 +123,8 @@ impl ReviewChange<'_> {
                 | Event::Ran { .. }
                 | Event::Pull(_)
                 | Event::Pair(_)
-                | Event::LedgerAccepted(_),
+                | Event::LedgerAccepted(_)
+                | Event::SentDiffers(_),
             )
             | None => None,
         }
@@ -148,7 +150,8 @@ impl ReviewChange<'_> {
                 | Event::Pull(_)
                 | Event::Person(_)
                 | Event::Pair(_)
-                | Event::LedgerAccepted(_),
+                | Event::LedgerAccepted(_)
+                | Event::SentDiffers(_),
             )
             | None => String::new(),
         };

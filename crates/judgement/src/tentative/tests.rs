@@ -228,6 +228,7 @@ impl Table {
             },
             owner: 0,
             body: Body::Message { bytes, digest },
+            may_grow: false,
         };
         let submission = Submission {
             found: &found,

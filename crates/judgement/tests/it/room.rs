@@ -94,6 +94,7 @@ impl Room {
             },
             owner: 0,
             body: Body::Message { bytes, digest },
+            may_grow: false,
         };
         let submission = Submission {
             found: &found,

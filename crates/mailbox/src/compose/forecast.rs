@@ -262,6 +262,7 @@ fn file(agent: &AgentName, checked: &CheckedMessage) -> OutboxFile {
             digest: Digest::of(&bytes),
             bytes,
         },
+        may_grow: false,
     }
 }
 

@@ -34,14 +34,15 @@ pub enum WriteError {
     },
 }
 
-/// The name of a message's file. An id may begin with a dot, and a file with such a name is left alone by the daemon.
+/// The name of a message's file. An id may begin with a dot, and a file with such a name is left alone by the daemon. It may
+/// have a colon, which other systems do not allow in a name; `=` stands for it and occurs in no id.
 pub fn file_name(id: &MessageId) -> String {
     let hidden = if id.as_str().starts_with('.') {
         "_"
     } else {
         ""
     };
-    format!("{hidden}{id}.yaml")
+    format!("{hidden}{}.yaml", id.as_str().replace(':', "="))
 }
 
 /// Where a message of that id is written.
@@ -95,4 +96,17 @@ pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = std::fs::remove_file(&temporary);
     }
     written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_message_is_a_name_on_every_system_and_no_other_messages() {
+        let of = |id: &str| file_name(&MessageId::new(id).expect("an id"));
+        assert_eq!(of("req:86@1+2"), "req=86@1+2.yaml");
+        assert_eq!(of(".req-86"), "_.req-86.yaml");
+        assert_ne!(of("req:86"), of("req_86"));
+    }
 }

@@ -152,7 +152,8 @@ impl Undo {
             | Event::Observed { .. }
             | Event::Ran { .. }
             | Event::Person(_)
-            | Event::LedgerAccepted(_) => {}
+            | Event::LedgerAccepted(_)
+            | Event::SentDiffers(_) => {}
         }
         self.letters(state, &happened.letters);
         for step in &happened.steps {

@@ -65,6 +65,8 @@ pub enum Event {
     Pair(PairReport),
     /// A person accepted a ledger that a snapshot contradicts.
     LedgerAccepted(LedgerAccepted),
+    /// The writer of an accepted message changed its file after it was judged.
+    SentDiffers(SentDiffers),
 }
 
 impl Event {
@@ -82,6 +84,7 @@ impl Event {
             Self::Person(_) => "decided",
             Self::Pair(_) => "pair",
             Self::LedgerAccepted(_) => "ledger_accepted",
+            Self::SentDiffers(_) => "sent_differs",
         }
     }
 
@@ -133,6 +136,9 @@ impl Event {
             Self::LedgerAccepted(LedgerAccepted { by, reason, head }) => {
                 format!("{by}: accepted the rewritten ledger up to {head} ({reason})")
             }
+            Self::SentDiffers(SentDiffers { agent, file, .. }) => {
+                format!("{agent} changed sent/{file} after it was judged")
+            }
             Self::Pair(PairReport { pair, what }) => match what {
                 PairStep::Began(start) => format!("run {start} of the pair {pair} began"),
                 PairStep::Ended { signal, run } => {
@@ -164,6 +170,17 @@ pub struct LedgerAccepted {
     pub reason: String,
     /// The digest of the last record that is accepted.
     pub head: String,
+}
+
+/// An accepted message whose copy in its sender's `sent/` holds other bytes than were judged.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SentDiffers {
+    /// Its sender.
+    pub agent: AgentName,
+    /// The copy's name in `sent/`, as it is shown.
+    pub file: String,
+    /// The number of the record that accepted it.
+    pub seq: u64,
 }
 
 /// A review as people name it.

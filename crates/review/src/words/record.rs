@@ -353,6 +353,11 @@ pub enum Says {
         /// Which of the record's tasks.
         task: TaskId,
     },
+    /// The reader changed this file of its `sent/` after it was judged; a notification.
+    SentDiffers {
+        /// The file's name, as it is shown.
+        file: String,
+    },
 }
 
 /// What a record does to one review.

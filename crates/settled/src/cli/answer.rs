@@ -1,9 +1,10 @@
 //! What a command prints: text for people, and for programs one envelope that is the same everywhere.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::Write as _;
 
-use message_schema::line::escaped;
+use message_schema::line::{escaped, is_trap};
 use serde::Serialize;
 
 use super::failure::Failure;
@@ -96,7 +97,9 @@ impl<T: Serialize> CommandOutput<T> {
 
     /// The whole answer on one line of JSON, for those that come one after the other.
     pub(super) fn line(&self) -> String {
-        serde_json::to_string(&self.envelope()).expect("text keys and plain values are JSON") + "\n"
+        let line =
+            serde_json::to_string(&self.envelope()).expect("text keys and plain values are JSON");
+        escaped_json(&line) + "\n"
     }
 
     /// The whole answer as JSON.
@@ -144,7 +147,9 @@ impl<T: Serialize> CommandOutput<T> {
 
 /// A failure that does not end the command, on one line of JSON among its answers.
 pub(super) fn failure_line(failure: &Failure) -> String {
-    serde_json::to_string(&document(failure)).expect("text keys and plain values are JSON") + "\n"
+    let line =
+        serde_json::to_string(&document(failure)).expect("text keys and plain values are JSON");
+    escaped_json(&line) + "\n"
 }
 
 /// A failure in the same form.
@@ -168,7 +173,22 @@ fn document(failure: &Failure) -> JsonDocument<'_, serde_json::Value> {
 }
 
 fn pretty(document: &impl Serialize) -> String {
-    serde_json::to_string_pretty(document).expect("text keys and plain values are JSON") + "\n"
+    let text = serde_json::to_string_pretty(document).expect("text keys and plain values are JSON");
+    escaped_json(&text) + "\n"
+}
+
+/// JSON in which every character is escaped that could reorder or break the line it is shown on: such a character stands
+/// only inside a string, and the escape means the same to a reader.
+fn escaped_json(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c != '\n' && is_trap(c) {
+            write!(escaped, "\\u{:04x}", u32::from(c)).expect("memory takes text");
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
 }
 
 /// Prints to standard output; a reader that went away ends the command quietly.

@@ -7,6 +7,8 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use lease::Writer;
+
 use super::os::Os;
 use super::{Disk, Handle, OpenMode, Stat};
 use crate::FileName;
@@ -40,6 +42,7 @@ struct FaultyState {
     changes: u64,
     looks: u64,
     stopped: bool,
+    hides_writers: bool,
     boot_id: String,
     log: Vec<String>,
 }
@@ -75,6 +78,11 @@ impl FaultyDisk {
         state.changes = 0;
         state.looks = 0;
         state.log.clear();
+    }
+
+    /// From now on nobody can tell whether a file has a writer, as on a file system without leases.
+    pub fn hide_writers(&self) {
+        self.state().hides_writers = true;
     }
 
     /// Says how many changes were tried since the fault was set.
@@ -226,6 +234,14 @@ impl Disk for FaultyDisk {
         self.alive()?;
         let taken = self.taken(buffer.len());
         Os.read_at(file, &mut buffer[..taken], offset)
+    }
+
+    fn writer(&self, file: &Handle) -> io::Result<Writer> {
+        self.alive()?;
+        if self.state().hides_writers {
+            return Ok(Writer::Unknown);
+        }
+        Os.writer(file)
     }
 
     fn lock(&self, file: &Handle) -> io::Result<bool> {

@@ -17,6 +17,8 @@ use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use lease::Writer;
+
 use crate::FileName;
 
 /// An open file or directory; closed when dropped.
@@ -94,6 +96,8 @@ pub trait Disk: Send + Sync {
     }
     /// Reads up to `buffer.len()` bytes at `offset`; 0 is the end.
     fn read_at(&self, file: &Handle, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Says whether anybody has a file open for writing; it is open for reading only.
+    fn writer(&self, file: &Handle) -> io::Result<Writer>;
     /// Takes the exclusive lock of an open file without waiting; false if another process has it.
     fn lock(&self, file: &Handle) -> io::Result<bool>;
     /// Names this run of the kernel: what was written in another run may have been lost with it. At most 36 bytes count.

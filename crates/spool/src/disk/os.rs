@@ -2,8 +2,10 @@
 
 use std::io;
 use std::ops::ControlFlow;
+use std::os::fd::AsFd as _;
 use std::path::{Component, Path};
 
+use lease::Writer;
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -87,6 +89,10 @@ impl Disk for Os {
         Ok(retry_on_intr(|| {
             rustix::io::pread(file, &mut *buffer, offset)
         })?)
+    }
+
+    fn writer(&self, file: &Handle) -> io::Result<Writer> {
+        Ok(lease::writer(file.as_fd()))
     }
 
     fn lock(&self, file: &Handle) -> io::Result<bool> {

@@ -10,6 +10,8 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use lease::Writer;
+
 use super::notes::{NodeId, Notes, Operation, Thing};
 use super::os::Os;
 use super::{Disk, Handle, OpenMode, Stat};
@@ -189,6 +191,10 @@ impl Disk for VolatileDisk {
 
     fn read_at(&self, file: &Handle, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         Os.read_at(file, buffer, offset)
+    }
+
+    fn writer(&self, file: &Handle) -> io::Result<Writer> {
+        Os.writer(file)
     }
 
     fn lock(&self, file: &Handle) -> io::Result<bool> {

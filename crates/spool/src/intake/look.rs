@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use lease::Writer;
 use rustix::io::Errno;
 
 use crate::disk::{self, FileKind, OpenMode, Stat};
@@ -12,9 +13,15 @@ use crate::{Digest, FileName, Now, SpoolError, Stamp};
 /// How long a file that was made in place and not closed yet is waited for, in milliseconds. It may have been linked in,
 /// whole, and then nobody ever closes it.
 const MADE_MS: u64 = 2_000;
-/// How long a writer that was seen to write and not to close is waited for, in milliseconds, whatever its pauses: the
-/// word that it closed is exact, and this long only if it was lost.
+/// How long a writer that was seen to write and not to close, or that has the file open, is waited for after each change,
+/// in milliseconds.
 const WRITER_MS: u64 = 30_000;
+/// How long a file must be still whose writers the kernel does not tell, in milliseconds, if nobody saw it closed.
+const UNKNOWN_MS: u64 = 2_000;
+/// When a file is looked at again that a writer has open, in milliseconds.
+const OPEN_MS: u64 = 250;
+/// A file that nobody changed for so long, in milliseconds, has no writer that comes back to it.
+const ABANDONED_MS: u64 = 60_000;
 /// How long a second name is tolerated, in milliseconds: some writers link the finished file in and unlink the first.
 const LINK_MS: u64 = 2_000;
 /// A change within so many milliseconds before the reading does not show in the time of the last change for sure.
@@ -87,11 +94,32 @@ pub(super) struct Memory {
 
 /// What to do with a file after a look.
 pub(super) enum Readiness {
-    /// It is to be judged; the number is the user it belongs to.
-    Take(Stamp, u32, Body),
+    /// It is to be judged.
+    Take(FinishedFile),
     /// Look again at this time.
     Wait(u64),
     Gone,
+}
+
+/// A file as it is taken.
+pub(super) struct FinishedFile {
+    pub(super) stamp: Stamp,
+    /// The user it belongs to.
+    pub(super) owner: u32,
+    pub(super) body: Body,
+    pub(super) may_grow: bool,
+}
+
+/// What opening and reading a file brought.
+enum ReadOutcome {
+    Bytes {
+        bytes: Vec<u8>,
+        may_grow: bool,
+    },
+    /// Its writer may not be done: look again at this time.
+    Unfinished(u64),
+    /// It changed meanwhile, or became another file.
+    Changed,
 }
 
 /// How to look.
@@ -114,8 +142,16 @@ pub(super) fn look(
         return Ok(Readiness::Gone);
     };
     let stamp = stamp(&stat, now);
-    if let Some(unfit) = unfit_kind(stat.kind) {
-        return Ok(Readiness::Take(stamp, stat.uid, Body::Unfit(unfit)));
+    let unfit = |unfit| {
+        Readiness::Take(FinishedFile {
+            stamp,
+            owner: stat.uid,
+            body: Body::Unfit(unfit),
+            may_grow: false,
+        })
+    };
+    if let Some(kind) = unfit_kind(stat.kind) {
+        return Ok(unfit(kind));
     }
     if let Some(until) = wait_until(&stamp, memory, rules, now) {
         return Ok(Readiness::Wait(until));
@@ -123,33 +159,34 @@ pub(super) fn look(
     if stat.links > 1 {
         let first = *memory.first.get_or_insert(now.mono);
         let until = first.saturating_add(LINK_MS);
-        let linked = Readiness::Take(stamp, stat.uid, Body::Unfit(Unfit::HardLink));
         return Ok(if now.mono < until {
             Readiness::Wait(until)
         } else {
-            linked
+            unfit(Unfit::HardLink)
         });
     }
     if stat.size > rules.size_max {
-        return Ok(Readiness::Take(
-            stamp,
-            stat.uid,
-            Body::Unfit(Unfit::TooLarge(stat.size)),
-        ));
+        return Ok(unfit(Unfit::TooLarge(stat.size)));
     }
-    let read = read(root, dir, name, &stat, rules.size_max);
-    match read {
-        Ok(Some(bytes)) => {
+    let file = Opening {
+        root,
+        dir,
+        name,
+        seen: &stat,
+    };
+    match file.read(memory, rules.size_max, now) {
+        Ok(ReadOutcome::Bytes { bytes, may_grow }) => {
             let digest = Digest::of(&bytes);
-            Ok(Readiness::Take(
+            Ok(Readiness::Take(FinishedFile {
                 stamp,
-                stat.uid,
-                Body::Message { bytes, digest },
-            ))
+                owner: stat.uid,
+                body: Body::Message { bytes, digest },
+                may_grow,
+            }))
         }
-        // It was changed, or became another file, between the look and the reading; whatever was said about it before
-        // was said too early.
-        Ok(None) => {
+        Ok(ReadOutcome::Unfinished(until)) => Ok(Readiness::Wait(until)),
+        // Whatever was said about it before was said too early.
+        Ok(ReadOutcome::Changed) => {
             memory.hint = None;
             memory.still = None;
             Ok(Readiness::Wait(now.mono.saturating_add(rules.quiet_ms)))
@@ -159,27 +196,58 @@ pub(super) fn look(
     }
 }
 
-/// Opens once, reads once, and makes sure that it was the same unchanged file all the time.
-fn read(
-    root: &OpenRoot,
-    dir: &Dir,
-    name: &FileName,
-    seen: &Stat,
-    size_max: u64,
-) -> io::Result<Option<Vec<u8>>> {
-    let disk = &*root.disk;
-    let file = match disk.open(&dir.handle, name.as_ref(), OpenMode::Read) {
-        // A link took its place; the next look sees it.
-        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Ok(None),
-        result => result?,
-    };
-    // What was opened may be another file than the one looked at, and larger than was thought.
-    if disk.stat(&file)? != *seen {
-        return Ok(None);
+/// A file that looked finished and fit, about to be opened.
+struct Opening<'a> {
+    root: &'a OpenRoot,
+    dir: &'a Dir,
+    name: &'a FileName,
+    seen: &'a Stat,
+}
+
+impl Opening<'_> {
+    /// Opens once, asks for a writer, reads once, and makes sure that it was the same unchanged file all the time.
+    fn read(&self, memory: &mut Memory, size_max: u64, now: Now) -> io::Result<ReadOutcome> {
+        let disk = &*self.root.disk;
+        let file = match disk.open(&self.dir.handle, self.name.as_ref(), OpenMode::Read) {
+            // A link took its place; the next look sees it.
+            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+                return Ok(ReadOutcome::Changed);
+            }
+            result => result?,
+        };
+        // What was opened may be another file than the one looked at, and larger than was thought.
+        if disk.stat(&file)? != *self.seen {
+            return Ok(ReadOutcome::Changed);
+        }
+        let stamp = stamp(self.seen, now);
+        let mut may_grow = false;
+        if memory.hint != Some(Hint::Finished) {
+            let writer = disk.writer(&file)?;
+            if let Some(until) = writer_until(writer, &stamp, memory, now) {
+                return Ok(ReadOutcome::Unfinished(until));
+            }
+            may_grow = writer != Writer::Absent && !is_older(&stamp, ABANDONED_MS, now);
+        }
+        let bytes = disk::read_up_to(disk, &file, self.seen.size, size_max.saturating_add(1))?;
+        let same = disk.stat(&file)? == *self.seen && bytes.len() as u64 == self.seen.size;
+        Ok(if same {
+            ReadOutcome::Bytes { bytes, may_grow }
+        } else {
+            ReadOutcome::Changed
+        })
     }
-    let bytes = disk::read_up_to(disk, &file, seen.size, size_max.saturating_add(1))?;
-    let same = disk.stat(&file)? == *seen && bytes.len() as u64 == seen.size;
-    Ok(same.then_some(bytes))
+}
+
+/// Says until when a file that nobody saw closed is to be left alone, by what the kernel says of its writers.
+fn writer_until(writer: Writer, stamp: &Stamp, memory: &mut Memory, now: Now) -> Option<u64> {
+    match writer {
+        Writer::Absent => None,
+        Writer::Present => {
+            let until = still_until(stamp, memory, WRITER_MS, now)?;
+            Some(until.min(now.mono.saturating_add(OPEN_MS)))
+        }
+        Writer::Unknown => still_until(stamp, memory, UNKNOWN_MS, now),
+    }
 }
 
 /// Says until when a file is to be left alone because it may not be finished.
@@ -199,8 +267,12 @@ fn wait_until(stamp: &Stamp, memory: &mut Memory, rules: Rules, now: Now) -> Opt
         Some(Hint::Growing) => WRITER_MS.max(rules.quiet_ms),
         None => rules.quiet_ms,
     };
-    let age = now.wall.saturating_sub(stamp.mtime_ns / 1_000_000);
-    if u64::try_from(age).is_ok_and(|age| age >= quiet) {
+    still_until(stamp, memory, quiet, now)
+}
+
+/// Says until when a file is to be left alone so that it was still for this long.
+fn still_until(stamp: &Stamp, memory: &mut Memory, quiet: u64, now: Now) -> Option<u64> {
+    if is_older(stamp, quiet, now) {
         return None;
     }
     // Too young, or from the future: then only two looks with nothing changed between them tell.
@@ -211,6 +283,12 @@ fn wait_until(stamp: &Stamp, memory: &mut Memory, rules: Rules, now: Now) -> Opt
     memory.still = Some((*stamp, since));
     let until = since.saturating_add(quiet);
     (now.mono < until).then_some(until)
+}
+
+/// Says whether a file was last changed longer ago than this; nothing from the future was.
+fn is_older(stamp: &Stamp, ms: u64, now: Now) -> bool {
+    let age = now.wall.saturating_sub(stamp.mtime_ns / 1_000_000);
+    u64::try_from(age).is_ok_and(|age| age >= ms)
 }
 
 fn same_file(one: &Stamp, other: &Stamp) -> bool {

@@ -40,6 +40,8 @@ pub struct OutboxFile {
     pub owner: u32,
     /// What is in it.
     pub body: Body,
+    /// Nobody saw it closed, and its writer may still have it open: what comes later would be missing from `body`.
+    pub may_grow: bool,
 }
 
 /// What one taking brought.
@@ -432,13 +434,14 @@ impl Intake {
         });
         let wait = |file: &mut File, until: u64| file.wake = Some(until);
         let result = match looked {
-            Ok(Readiness::Take(stamp, owner, body)) => {
+            Ok(Readiness::Take(finished)) => {
                 return Ok(Next::Found(Box::new(OutboxFile {
                     agent: agent.to_owned(),
                     file: name,
-                    stamp,
-                    owner,
-                    body,
+                    stamp: finished.stamp,
+                    owner: finished.owner,
+                    body: finished.body,
+                    may_grow: finished.may_grow,
                 })));
             }
             Ok(Readiness::Gone) if was_given_time => return Ok(Next::Gone(name)),

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use spool::{Body, FaultyDisk, Hint, Intake, Now, OutboxFile, Spool, Unfit};
+use spool::{Body, Disk, FaultyDisk, Hint, Intake, Now, OutboxFile, Spool, Unfit};
 
 use crate::daemon::{BOOT, LATER, Workspace, name};
 
@@ -14,6 +14,7 @@ const QUIET: u64 = 50;
 
 struct Desk {
     workspace: Workspace,
+    disk: Arc<FaultyDisk>,
     spool: Spool,
     intake: Intake,
     agents: Vec<String>,
@@ -23,12 +24,17 @@ impl Desk {
     fn new(agents: &[&str]) -> Desk {
         let workspace = Workspace::new(agents);
         let disk = Arc::new(FaultyDisk::new(BOOT));
-        let spool = Spool::open(workspace.root(), disk, &mut |_| Ok(()))
-            .expect("a start")
-            .spool;
+        let spool = Spool::open(
+            workspace.root(),
+            Arc::clone(&disk) as Arc<dyn Disk>,
+            &mut |_| Ok(()),
+        )
+        .expect("a start")
+        .spool;
         let agents = agents.iter().map(|agent| (*agent).to_owned()).collect();
         Desk {
             workspace,
+            disk,
             spool,
             intake: Intake::new(1000, QUIET),
             agents,
@@ -203,6 +209,64 @@ fn a_writer_that_was_never_seen_to_end_holds_its_file_for_half_a_minute_unless_e
     assert!(desk.take(at(41_000)).is_empty());
     desk.intake.doubt_hints();
     assert_eq!(desk.take(at(41_000)), ["b.yaml"]);
+}
+
+/// Opens a file for writing, as its writer left it before a start, and dates it.
+fn open(desk: &Desk, path: &str, text: &str, ms: i64) -> std::fs::File {
+    desk.write(path, text, ms);
+    std::fs::File::options()
+        .append(true)
+        .open(desk.workspace.path(&format!("agents/{path}")))
+        .expect("the file")
+}
+
+#[test]
+fn a_file_that_a_writer_has_open_is_waited_for_without_any_hint() {
+    let mut desk = Desk::new(&["claude"]);
+    let writer = open(&desk, "claude/outbox/a.yaml", "te", 0);
+    let stuck = open(&desk, "claude/outbox/b.yaml", "te", 0);
+    desk.scan();
+    assert!(desk.take(at(QUIET)).is_empty());
+    assert_eq!(
+        desk.intake.next_wakeup(),
+        Some(at(QUIET + 250).mono),
+        "the kernel is asked again"
+    );
+    assert!(desk.take(at(4_000)).is_empty());
+    drop(writer);
+    let found = desk.take_all(at(4_250));
+    assert_eq!(found.len(), 1);
+    assert!(!found[0].may_grow, "nobody has it open");
+    assert!(desk.take(at(29_999)).is_empty());
+    let found = desk.take_all(at(30_000 + QUIET));
+    assert_eq!(
+        found.len(),
+        1,
+        "a writer that never ends holds nothing up for ever"
+    );
+    assert!(found[0].may_grow);
+    drop(stuck);
+}
+
+#[test]
+fn a_file_whose_writers_nobody_can_tell_needs_two_seconds_of_stillness() {
+    let mut desk = Desk::new(&["claude"]);
+    desk.disk.hide_writers();
+    desk.write("claude/outbox/a.yaml", "te", 0);
+    desk.write("claude/outbox/old.yaml", "text", -70_000);
+    desk.write("claude/outbox/seen.yaml", "text", 0);
+    desk.intake
+        .hint("claude", &name("seen.yaml"), Hint::Finished);
+    desk.scan();
+    let found = desk.take_all(at(QUIET));
+    let names: Vec<_> = found.iter().map(|found| found.file.to_string()).collect();
+    assert_eq!(names, ["seen.yaml", "old.yaml"]);
+    assert!(found.iter().all(|found| !found.may_grow));
+    desk.write("claude/outbox/a.yaml", "text", 1_500);
+    assert!(desk.take(at(2_050)).is_empty());
+    assert!(desk.take(at(4_049)).is_empty());
+    let found = desk.take_all(at(4_050));
+    assert!(found.len() == 1 && found[0].may_grow);
 }
 
 #[test]

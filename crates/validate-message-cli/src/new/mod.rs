@@ -2,8 +2,9 @@
 //! change. Id and time are made here, everything else comes from the flags or holds a place.
 
 use std::process::ExitCode;
+use std::time::SystemTime;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use clap::builder::PossibleValuesParser;
 use message_schema::envelope::{MessageType, Priority, ReviewKind, TextKind, Timestamp};
 use message_schema::id::{AgentName, CommitSha, MessageId, PacketPath, PrNumber};
@@ -75,7 +76,7 @@ pub(crate) struct Args {
 
 /// Prints the template, filled; not if it would be refused, as a message to its sender.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let now = Timestamp::from_utc(Utc::now());
+    let now = Timestamp::from_utc(DateTime::<Utc>::from(SystemTime::now()));
     let text = filled(args, now, &Ulid::generate().to_string().to_lowercase());
     let refused = parse(text.as_bytes()).map(|message| check(&message, PacketInput::NotLooked));
     match refused {

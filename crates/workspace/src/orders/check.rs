@@ -26,6 +26,7 @@ pub fn check(event: &Event) -> Result<(), String> {
         Event::LedgerAccepted(_) => {
             Err("a ledger is accepted with `settled ledger accept`".to_owned())
         }
+        Event::SentDiffers(_) => Err("what is in `sent/` is the daemon's own to see".to_owned()),
         Event::Taken(_) | Event::Turns { .. } => Ok(()),
         Event::Pair(news) => check_pair(&news.what),
     }

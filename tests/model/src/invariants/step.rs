@@ -252,7 +252,8 @@ fn happen(
         | Event::Started(_)
         | Event::Failed { .. }
         | Event::Pair(_)
-        | Event::LedgerAccepted(_) => {
+        | Event::LedgerAccepted(_)
+        | Event::SentDiffers(_) => {
             falls(Some(&was.review), &now.review)?;
             let (before, after) = (was.review.deadline(), now.review.deadline());
             let is_renewed = matches!(

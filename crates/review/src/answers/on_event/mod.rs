@@ -13,9 +13,9 @@ use message_schema::id::MessageId;
 
 use self::context::{Consequences, Declined, EventContext};
 use crate::parts::state::State;
-use crate::words::event::Event;
+use crate::words::event::{Event, SentDiffers};
 use crate::words::policy::Policy;
-use crate::words::record::{DeclinedEvent, EventRecord, Happened};
+use crate::words::record::{DeclinedEvent, EventRecord, Happened, Says};
 
 /// An event as a person, a runner or the daemon reports it.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +53,7 @@ pub fn on_event(
         Event::Person(decision) => person::on_event(&mut context, decision),
         Event::Pair(news) => pair::on_event(&mut context, news),
         Event::LedgerAccepted(_) => Ok(Consequences::default()),
+        Event::SentDiffers(differs) => Ok(sent_differs(&mut context, differs)),
     };
     let (event, order) = (reported.event.clone(), reported.order.cloned());
     match answer {
@@ -75,6 +76,15 @@ pub fn on_event(
             code,
             why,
         }),
+    }
+}
+
+/// The recipients keep what was judged; only its sender can send the rest.
+fn sent_differs(context: &mut EventContext<'_>, differs: &SentDiffers) -> Consequences {
+    let file = differs.file.clone();
+    Consequences {
+        letters: vec![context.message(&differs.agent, Says::SentDiffers { file })],
+        ..Consequences::default()
     }
 }
 

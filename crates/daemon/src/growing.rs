@@ -1,0 +1,137 @@
+//! Looks after accepted originals whose writer may not have been done when they were judged. One that changes in `sent/` is
+//! recorded: its sender gets a notice and the operator an alert.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use message_schema::id::AgentName;
+use review::{Event, SentDiffers};
+use spool::{Away, Entry, Original, Since, SpoolError, Tail, View};
+use workspace::clock::Moment;
+
+/// How long an original is looked after, in seconds.
+const WATCH_S: i64 = 600;
+
+/// The most originals of one outbox that are looked after; the oldest gives way.
+const WATCHED_MAX: usize = 256;
+
+/// So many records before a start are asked for what their daemon looked after.
+const RECENT: u64 = 1_000;
+
+/// The originals that are looked after, by outbox.
+#[derive(Debug, Default)]
+pub(crate) struct GrowingOriginals {
+    outboxes: BTreeMap<String, VecDeque<Watched>>,
+    /// Whether the records before this start were asked.
+    knows_recent: bool,
+}
+
+#[derive(Debug)]
+struct Watched {
+    seq: u64,
+    /// Without its text.
+    original: Original,
+    since: DateTime<Utc>,
+}
+
+impl GrowingOriginals {
+    /// Looks after the original that a record accepted.
+    pub(crate) fn watch(&mut self, entry: &Entry) {
+        let (Some(original), Ok(since)) = (&entry.original, entry.at.parse()) else {
+            return;
+        };
+        if !matches!(original.away, Away::Sent(_)) {
+            return;
+        }
+        let watched = self.outboxes.entry(original.outbox.clone()).or_default();
+        if watched.len() >= WATCHED_MAX {
+            watched.pop_front();
+        }
+        watched.push_back(Watched {
+            seq: entry.seq,
+            original: Original {
+                text: None,
+                ..original.clone()
+            },
+            since,
+        });
+    }
+
+    /// Looks after what the last records before this start accepted: whoever accepted it may have ended too early to see
+    /// it change. None of them says whether its writer was done.
+    fn watch_recent(&mut self, root: &Path, next_seq: u64) -> Result<(), SpoolError> {
+        let from = next_seq.saturating_sub(1 + RECENT);
+        let since = if from == 0 {
+            Since::Beginning
+        } else {
+            Since::Record(from)
+        };
+        let mut told = Vec::new();
+        Tail::open(root, since)?.read(&mut |entry| {
+            told.extend(told_of(entry));
+            self.watch(entry);
+            Ok(())
+        })?;
+        for watched in self.outboxes.values_mut() {
+            watched.retain(|watched| !told.contains(&watched.seq));
+        }
+        Ok(())
+    }
+
+    /// Gives an event for each original that changed, and looks after it no longer.
+    pub(crate) fn changed(
+        &mut self,
+        root: &Path,
+        view: &View<'_>,
+        moment: Moment,
+    ) -> Result<Vec<SentDiffers>, SpoolError> {
+        if !self.knows_recent {
+            self.watch_recent(root, view.next_seq())?;
+            self.knows_recent = true;
+        }
+        let mut changed = Vec::new();
+        let mut failed = None;
+        self.outboxes.retain(|outbox, watched| {
+            watched.retain(
+                |watched| match view.changed_original(watched.seq, &watched.original) {
+                    Ok(None) => !is_over(watched.since, moment.utc),
+                    Ok(Some(file)) => {
+                        changed.extend(AgentName::new(outbox).ok().map(|agent| SentDiffers {
+                            agent,
+                            file: file.to_string(),
+                            seq: watched.seq,
+                        }));
+                        false
+                    }
+                    Err(error) => {
+                        failed = Some(error);
+                        !is_over(watched.since, moment.utc)
+                    }
+                },
+            );
+            !watched.is_empty()
+        });
+        if let Some(error) = failed {
+            tracing::warn!(error = %workspace::error::chain(&error), "cannot look at a file in sent/; will retry");
+        }
+        Ok(changed)
+    }
+}
+
+fn is_over(since: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+    now - since > TimeDelta::seconds(WATCH_S)
+}
+
+/// The record whose original this one says was changed.
+fn told_of(entry: &Entry) -> Option<u64> {
+    if entry.kind != "sent_differs" {
+        return None;
+    }
+    let record: review::Record = serde_json::from_str(entry.decision.get()).ok()?;
+    if let Event::SentDiffers(differs) = &record.happened()?.event {
+        Some(differs.seq)
+    } else {
+        None
+    }
+}

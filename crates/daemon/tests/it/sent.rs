@@ -1,0 +1,48 @@
+//! An accepted original that its writer changes in `sent/` is told once, whoever serves by then.
+
+use std::io::Write as _;
+
+use crate::room::Room;
+
+/// The notices about changed originals in claude's inbox.
+fn notices(room: &Room) -> usize {
+    let inbox = std::fs::read_dir(room.path("agents/claude/inbox")).expect("an inbox");
+    inbox
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().contains("sent_differs"))
+        .count()
+}
+
+#[test]
+fn a_changed_original_is_told_once_over_all_starts() {
+    let room = Room::new();
+    room.ask("claude", "codex", "q-1");
+    room.visit(60);
+    room.visit(90);
+    assert_eq!(notices(&room), 0, "nothing changed");
+    let original = std::fs::File::options()
+        .append(true)
+        .open(room.path("agents/claude/sent/q-1.yaml"));
+    let mut original = original.expect("the original");
+    original.write_all(b"more\n").expect("room");
+    for second in [120, 150, 180] {
+        room.visit(second);
+        assert_eq!(notices(&room), 1, "after {second} s");
+    }
+}
+
+#[test]
+fn an_original_that_was_only_touched_removed_or_replaced_is_not_told() {
+    let room = Room::new();
+    for id in ["q-1", "q-2", "q-3"] {
+        room.ask("claude", "codex", id);
+    }
+    room.visit(60);
+    room.finish("agents/claude/sent/q-1.yaml", 90);
+    std::fs::remove_file(room.path("agents/claude/sent/q-2.yaml")).expect("a file");
+    let other = room.path("agents/claude/sent/other");
+    std::fs::write(&other, "other").expect("a file");
+    std::fs::rename(other, room.path("agents/claude/sent/q-3.yaml")).expect("a rename");
+    room.visit(120);
+    assert_eq!(notices(&room), 0);
+}

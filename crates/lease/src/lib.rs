@@ -1,0 +1,141 @@
+//! Asks the kernel whether somebody has a file open for writing.
+//!
+//! Linux answers by the way of a read lease: it is granted only while nobody has the file open for writing. The lease is
+//! given back at once; only the answer is wanted. No crate wraps the call, and the workspace forbids unsafe code, so the
+//! one call stands here alone.
+
+use std::os::fd::BorrowedFd;
+
+/// Chooses the signal by which a broken lease is reported; `libc` lacks the number, which all systems that Rust knows share.
+#[cfg(target_os = "linux")]
+const F_SETSIG: libc::c_int = 10;
+
+/// What the kernel says about the writers of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writer {
+    /// Nobody has it open for writing.
+    Absent,
+    /// A process has it open for writing, or mapped it writable.
+    Present,
+    /// The kernel does not say: only the owner of a file and a process with `CAP_LEASE` may ask, and not every file system
+    /// and system can answer.
+    Unknown,
+}
+
+/// Says whether anybody has this file open for writing. It must itself be open for reading only.
+///
+/// A writer that opens the file in the instant of the question waits for microseconds, or gets `EWOULDBLOCK` if it opened it
+/// with `O_NONBLOCK`.
+#[cfg(target_os = "linux")]
+pub fn writer(file: BorrowedFd<'_>) -> Writer {
+    // A lease that is broken before it is given back is reported by a signal: SIGIO, which ends a process, unless another
+    // is chosen. SIGURG is ignored by default.
+    if fcntl(file, F_SETSIG, libc::SIGURG).is_err() {
+        return Writer::Unknown;
+    }
+    match fcntl(file, libc::F_SETLEASE, libc::F_RDLCK) {
+        Ok(()) => {
+            // If this failed, the lease would end when the file is closed.
+            let _ = fcntl(file, libc::F_SETLEASE, libc::F_UNLCK);
+            Writer::Absent
+        }
+        Err(libc::EAGAIN) => Writer::Present,
+        Err(_) => Writer::Unknown,
+    }
+}
+
+/// Only Linux has leases.
+#[cfg(not(target_os = "linux"))]
+pub fn writer(_file: BorrowedFd<'_>) -> Writer {
+    Writer::Unknown
+}
+
+/// Calls `fcntl` with a command that takes a number. Gives `errno` if it fails.
+#[cfg(target_os = "linux")]
+#[expect(
+    unsafe_code,
+    reason = "neither rustix nor nix wraps F_SETLEASE and F_SETSIG"
+)]
+fn fcntl(
+    file: BorrowedFd<'_>,
+    command: libc::c_int,
+    argument: libc::c_int,
+) -> Result<(), libc::c_int> {
+    use std::os::fd::AsRawFd as _;
+    // SAFETY: the descriptor is open for as long as it is borrowed, and the commands given here take an `int` and touch no
+    // memory of ours.
+    let answer = unsafe { libc::fcntl(file.as_raw_fd(), command, argument) };
+    if answer == -1 {
+        let error = std::io::Error::last_os_error();
+        return Err(error.raw_os_error().unwrap_or(libc::EINVAL));
+    }
+    Ok(())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+
+    #[test]
+    fn a_writer_is_seen_until_it_closes_the_file() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("a");
+        let writing = File::create(&path).expect("a file");
+        let reading = File::open(&path).expect("the file");
+        assert_eq!(writer(reading.as_fd()), Writer::Present);
+        let other = writing.try_clone().expect("a second handle");
+        drop(writing);
+        assert_eq!(
+            writer(reading.as_fd()),
+            Writer::Present,
+            "one is still open"
+        );
+        drop(other);
+        assert_eq!(writer(reading.as_fd()), Writer::Absent);
+    }
+
+    #[test]
+    fn the_question_keeps_no_lease() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("a");
+        std::fs::write(&path, "text").expect("a file");
+        let reading = File::open(&path).expect("the file");
+        assert_eq!(writer(reading.as_fd()), Writer::Absent);
+        let began = std::time::Instant::now();
+        File::options().write(true).open(&path).expect("the file");
+        // A lease that is held makes an opener wait until `fs.lease-break-time` is over.
+        assert!(began.elapsed() < std::time::Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_question_that_a_writer_interrupts_ends_nobody() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("a");
+        std::fs::write(&path, "text").expect("a file");
+        let end = std::time::Instant::now() + std::time::Duration::from_millis(300);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while std::time::Instant::now() < end {
+                    drop(File::options().write(true).open(&path).expect("the file"));
+                }
+            });
+            let reading = File::open(&path).expect("the file");
+            while std::time::Instant::now() < end {
+                assert_ne!(writer(reading.as_fd()), Writer::Unknown);
+            }
+        });
+    }
+
+    #[test]
+    fn whoever_may_not_ask_gets_no_answer() {
+        // Another user's file; root may ask about all.
+        if rustix::process::geteuid().is_root() {
+            return;
+        }
+        let reading = File::open("/etc/passwd").expect("the file");
+        assert_eq!(writer(reading.as_fd()), Writer::Unknown);
+    }
+}

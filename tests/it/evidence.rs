@@ -263,21 +263,15 @@ fn a_checkout_with_another_change_serves_nothing() {
 fn a_request_that_lists_other_files_than_differ_is_served_nothing() {
     let repository = repository();
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    let _daemon = mailroom.serve();
-    mailroom.put(
-        "body.yaml",
-        "pr: 86\nbranch: fix/login\ndiff_summary: It logs in.\nchanged_files: [src/a.rs]\n",
-    );
-    let body = mailroom.root().join("body.yaml");
-    let body = body.to_str().expect("a path in UTF-8");
-    let args = ["send", "review_request", "--to", "codex", "--body-file"];
-    let sent = run(
-        &mailroom,
-        "claude",
-        repository.path(),
-        &[&args[..], &[body]].concat(),
-    );
-    assert!(sent.status.success(), "{}", said(&sent));
+    let shown = json(&request(&mailroom, repository.path(), &["--dry-run"]));
+    let text = shown["data"]["message_text"].as_str().expect("a message");
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.contains("b.txt"))
+        .collect();
+    assert_eq!(lines.len() + 1, text.lines().count(), "{text}");
+    mailroom.post("claude", "req-1.yaml", &(lines.join("\n") + "\n"));
+    assert!(mailroom.once().status.success());
     let output = run(&mailroom, "codex", repository.path(), &["diff", "86"]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(

@@ -13,12 +13,14 @@ use settled_tests::rust_source::sources;
 use settled_tests::{list, read, repository, write};
 
 /// The rooms, each with those it is built on. It may also use what lies below these.
-const EDGES: [(&str, &[&str]); 16] = [
+const EDGES: [(&str, &[&str]); 18] = [
     ("message-schema", &[]),
     ("git", &["message-schema"]),
     ("validate-message", &["message-schema"]),
     ("validate-message-cli", &["validate-message"]),
-    ("review", &["validate-message"]),
+    ("pair-machine", &["message-schema"]),
+    ("policy", &["message-schema"]),
+    ("review", &["validate-message", "pair-machine", "policy"]),
     ("lease", &[]),
     ("spool", &["lease"]),
     ("judgement", &["review", "spool"]),
@@ -38,7 +40,14 @@ const EDGES: [(&str, &[&str]); 16] = [
 const ONLOOKERS: [&str; 4] = ["settled-tests", "settled-torture", "settled-walk", "xtask"];
 
 /// The rooms that are arithmetic on values.
-const PURE: [&str; 4] = ["message-schema", "validate-message", "review", "judgement"];
+const PURE: [&str; 6] = [
+    "message-schema",
+    "validate-message",
+    "pair-machine",
+    "policy",
+    "review",
+    "judgement",
+];
 
 /// The most files, or folders, of a room that may import each other in a circle.
 const CIRCLE_MAX: usize = 3;

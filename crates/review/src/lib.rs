@@ -39,6 +39,12 @@ pub use answers::on_event::{ReportedEvent, due, on_event};
 pub use answers::persist::{Restore, RestoreError};
 pub use answers::refuse::{Refused, refuse};
 pub use answers::undo::Undo;
+pub use pair_machine::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
+pub use pair_machine::{InvalidTransition, RunState};
+pub use pair_machine::{
+    PairId, PairMember, PairReport, PairSetup, PairStanding, PairStep, TASK_MAX, TRANSCRIPT_MAX,
+    Transcript,
+};
 pub use parts::evidence::{approval_barred, edited_tests};
 pub use parts::gate::required_commands;
 pub use parts::isolated::{Cycle, gate, resembles, threads};
@@ -47,25 +53,19 @@ pub use parts::pulls::Pull;
 pub use parts::rank::{Rank, messages_max};
 pub use parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review};
 pub use parts::state::State;
+pub use policy::{
+    EvidenceMode, FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, HumanPaths, LateFindings,
+    MessagesPerHour, OpenReviews, Policy, Profile, Role, RuntimeClock, ThreadMode,
+};
 pub use words::alert::{Alert, Late, NoClaim, ToldAlert};
 pub use words::deadline::{Deadline, patience};
 pub use words::event::{
     Act, Event, LedgerAccepted, PersonsDecision, PullAction, PullEvent, SentDiffers, Which,
 };
 pub use words::key::{ReviewKey, TaskId};
-pub use words::pair::machine::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
-pub use words::pair::record::{
-    PairId, PairMember, PairReport, PairSetup, PairStanding, PairStep, TASK_MAX, TRANSCRIPT_MAX,
-    Transcript,
-};
-pub use words::pair::state::{InvalidTransition, RunState};
 pub use words::phase::{
     ATTEMPTS, Addressed, Approval, CloseReason, Closer, EscalationReason, Heads, Invocation, Phase,
     STARTS_MAX, SUPERSESSIONS, Side,
-};
-pub use words::policy::{
-    EvidenceMode, FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, HumanPaths, LateFindings,
-    MessagesPerHour, OpenReviews, Policy, Profile, Role, RuntimeClock, ThreadMode,
 };
 pub use words::reading::{ApprovalEvidence, Change, ObservedRun, ReadingState, ReadingStep};
 pub use words::record::{

@@ -97,7 +97,17 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
         "environment" => Some(&ENVIRONMENT),
         "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
         "schema" => Some(&["test", "--offline", "--package", "message-schema", "--lib"]),
-        "review" => Some(&["test", "--offline", "--package", "review", "--tests"]),
+        "review" => Some(&[
+            "test",
+            "--offline",
+            "--package",
+            "review",
+            "--package",
+            "pair-machine",
+            "--package",
+            "policy",
+            "--tests",
+        ]),
         "pair" => Some(&["test", "--offline", "--package", "pair", "--tests"]),
         "pairs" => Some(&[
             "test",

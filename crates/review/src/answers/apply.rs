@@ -11,13 +11,13 @@ use crate::parts::review::Review;
 use crate::parts::state::State;
 use crate::words::event::Event;
 use crate::words::key::ReviewKey;
-use crate::words::pair::record::{PairReport, PairStanding, PairStep};
 use crate::words::phase::{Closer, Phase};
 use crate::words::reading::ReadingState;
 use crate::words::record::{
     Accepted, DaemonMessage, EventRecord, Generation, Happened, Judgement, Record, RefusedMessage,
     ReviewStep,
 };
+use pair_machine::{PairReport, PairStanding, PairStep};
 
 /// Adds one record to the state. Cannot fail: whatever the ledger holds has been decided.
 pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {

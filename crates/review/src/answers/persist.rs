@@ -20,9 +20,9 @@ use crate::parts::rate::FileRate;
 use crate::parts::review::Review;
 use crate::parts::state::State;
 use crate::words::key::ReviewKey;
-use crate::words::pair::record::PairId;
 use crate::words::record::ContentDigest;
 use crate::words::task::Task;
+use pair_machine::PairId;
 
 /// How many ids stand in one line.
 const IDS_PER_LINE: usize = 256;

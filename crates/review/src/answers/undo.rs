@@ -17,12 +17,12 @@ use crate::parts::review::Review;
 use crate::parts::state::State;
 use crate::words::event::Event;
 use crate::words::key::{ReviewKey, TaskId};
-use crate::words::pair::record::PairId;
 use crate::words::record::{
     Accepted, DaemonMessage, EventRecord, Happened, Judgement, Notice, Record, RefusedMessage,
     ReviewStep,
 };
 use crate::words::task::Task;
+use pair_machine::PairId;
 
 /// The touched parts of a state, each by its key; `None` where there was nothing.
 #[derive(Debug, Default)]

@@ -10,9 +10,9 @@ use message_schema::packet::FindingsPacket;
 use crate::parts::review::Review;
 use crate::words::alert::{Alert, named};
 use crate::words::key::ReviewKey;
-use crate::words::policy::{EvidenceMode, Policy};
 use crate::words::reading::{ApprovalEvidence, Change, ObservedRun, ReadingState};
 use crate::words::refusal::{Clause, Fault};
+use policy::{EvidenceMode, Policy};
 
 /// What a response brings to the gate besides threads and what it says itself.
 #[derive(Clone)]

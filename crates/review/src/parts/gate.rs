@@ -9,10 +9,10 @@ use message_schema::packet::{CommandResult, FindingsPacket, Severity};
 
 use crate::parts::evidence;
 use crate::words::phase::Invocation;
-use crate::words::policy::Policy;
 use crate::words::reading::ObservedRun;
 use crate::words::refusal::{Clause, Fault};
 use crate::words::thread::{Thread, ThreadState};
+use policy::Policy;
 
 /// What an lgtm brings to the gate besides the threads.
 pub(crate) struct Evidence<'a> {

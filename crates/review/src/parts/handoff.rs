@@ -8,9 +8,9 @@ use message_schema::id::{AgentName, FindingId, RepoPath};
 use crate::parts::review::Review;
 use crate::words::event::{PullAction, PullEvent};
 use crate::words::key::{ReviewKey, TaskId};
-use crate::words::policy::{HandoffMode, Policy};
 use crate::words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
 use crate::words::thread::{HandoffState, Origin, Thread, ThreadState};
+use policy::{HandoffMode, Policy};
 
 /// What is known of the pull request an event is about.
 pub(crate) struct Opener<'a> {

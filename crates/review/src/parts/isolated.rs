@@ -12,9 +12,9 @@ use crate::parts::duplicate::FindingSignature;
 use crate::parts::gate::Evidence;
 use crate::parts::response::{NewBlockers, Response, Silence};
 use crate::parts::{gate, response};
-use crate::words::policy::{GatePolicy, Policy};
 use crate::words::refusal::Fault;
 use crate::words::thread::Thread;
+use policy::{GatePolicy, Policy};
 
 /// One answer of a reviewer to its threads, in no review and in no last round.
 #[derive(Clone, Copy, Debug)]

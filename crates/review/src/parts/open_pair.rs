@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::parts::review::Review;
 use crate::words::key::ReviewKey;
-use crate::words::pair::record::{PairSetup, PairStanding};
 use crate::words::phase::{Phase, Side};
+use pair_machine::{PairSetup, PairStanding};
 
 /// A pair that goes on or may go on: one that is over for good is in the ledger only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

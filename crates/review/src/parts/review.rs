@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::deadline::Deadline;
 use crate::words::key::TaskId;
-use crate::words::pair::state::RunState;
 use crate::words::phase::{Closer, Phase, Side};
 use crate::words::reading::ReadingState;
 use crate::words::thread::Thread;
+use pair_machine::RunState;
 
 /// Reviews of a fix pull request over its life, over all its reviewers: a fix
 /// that five reviews did not settle is a person's to judge.

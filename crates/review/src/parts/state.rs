@@ -13,9 +13,9 @@ use crate::parts::review::{FIX_REVIEWS_MAX, Review};
 use crate::parts::reviews::Reviews;
 use crate::words::event::PullEvent;
 use crate::words::key::{ReviewKey, TaskId};
-use crate::words::pair::record::PairId;
-use crate::words::policy::{Policy, Profile};
 use crate::words::task::Task;
+use pair_machine::PairId;
+use policy::{Policy, Profile};
 
 /// The fold of all records.
 #[derive(Clone, Debug, Default, PartialEq)]

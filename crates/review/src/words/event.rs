@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::deadline::Deadline;
 use crate::words::key::ReviewKey;
-use crate::words::pair::record::{PairReport, PairStep};
 use crate::words::reading::ObservedRun;
+use pair_machine::{PairReport, PairStep};
 
 /// One thing that happened, as whoever saw it reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

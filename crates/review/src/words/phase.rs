@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::alert::Alert;
 use crate::words::key::ReviewKey;
-use crate::words::pair::state::RunState;
 use crate::words::reading::ApprovalEvidence;
 use crate::words::refusal::Clause;
+use pair_machine::RunState;
 
 /// Responses that may be refused for what they say, per round.
 pub const ATTEMPTS: u8 = 3;

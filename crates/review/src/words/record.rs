@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::words::alert::Alert;
 use crate::words::event::Event;
 use crate::words::key::{ReviewKey, TaskId};
-use crate::words::pair::record::PairStanding;
 use crate::words::phase::{CloseReason, EscalationReason, Phase};
 use crate::words::reading::ReadingStep;
 use crate::words::task::Handoff;
 use crate::words::thread::Thread;
+use pair_machine::PairStanding;
 
 /// The version of the rules, which every record names. Raise it with every change by which the same message or event is
 /// decided otherwise on the same state.

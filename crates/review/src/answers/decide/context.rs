@@ -10,8 +10,8 @@ use crate::parts::state::State;
 use crate::words::alert::Alert;
 use crate::words::key::ReviewKey;
 use crate::words::phase::Approval;
-use crate::words::policy::Policy;
 use crate::words::record::{ContentDigest, ReviewStep};
+use policy::Policy;
 
 /// A checked message and where it was found.
 #[derive(Clone, Copy, Debug)]

@@ -14,10 +14,10 @@ use crate::parts::{evidence, gate, response};
 use crate::words::deadline::patience;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{Approval, CloseReason, Closer, EscalationReason, Invocation, Phase};
-use crate::words::policy::{LateFindings, Policy};
 use crate::words::record::ReviewStep;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 use crate::words::thread::{Thread, ThreadState};
+use policy::{LateFindings, Policy};
 
 pub(super) fn decide(
     context: &MessageContext<'_>,

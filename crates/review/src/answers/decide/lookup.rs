@@ -7,8 +7,8 @@ use message_schema::id::{AgentName, PrNumber};
 use super::context::MessageContext;
 use crate::parts::review::Review;
 use crate::words::key::ReviewKey;
-use crate::words::policy::Role;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
+use policy::Role;
 
 /// The part a message type is played in.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -22,9 +22,9 @@ use message_schema::id::{AgentName, MessageId};
 pub use self::context::Posted;
 use self::context::{MessageContext, Ruling};
 use crate::parts::state::State;
-use crate::words::policy::Policy;
 use crate::words::record::{Accepted, ContentDigest, Duplicate, Judgement};
 use crate::words::refusal::{Fault, Refusal, outside_review};
+use policy::Policy;
 
 /// What is to be done with a message that is not refused.
 #[derive(Clone, Debug, PartialEq)]

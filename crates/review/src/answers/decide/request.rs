@@ -19,10 +19,10 @@ use crate::words::phase::{
     ATTEMPTS, Addressed, Approval, CloseReason, EscalationReason, Heads, Invocation, Phase,
     SUPERSESSIONS,
 };
-use crate::words::policy::RuntimeClock;
 use crate::words::reading::{Change, ReadingState, ReadingStep};
 use crate::words::record::{Generation, ReviewStep};
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
+use policy::RuntimeClock;
 
 pub(super) fn decide(
     context: &MessageContext<'_>,

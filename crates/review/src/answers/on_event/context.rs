@@ -8,10 +8,10 @@ use crate::parts::review::Review;
 use crate::parts::state::State;
 use crate::words::event::Which;
 use crate::words::key::ReviewKey;
-use crate::words::pair::record::PairStanding;
-use crate::words::policy::Policy;
 use crate::words::record::{DaemonMessage, ReviewStep, Says};
 use crate::words::task::Handoff;
+use pair_machine::PairStanding;
+use policy::Policy;
 
 /// What the rules look at.
 pub(super) struct EventContext<'a> {

@@ -14,8 +14,8 @@ use message_schema::id::MessageId;
 use self::context::{Consequences, Declined, EventContext};
 use crate::parts::state::State;
 use crate::words::event::{Event, SentDiffers};
-use crate::words::policy::Policy;
 use crate::words::record::{DeclinedEvent, EventRecord, Happened, Says};
+use policy::Policy;
 
 /// An event as a person, a runner or the daemon reports it.
 #[derive(Clone, Copy, Debug)]

@@ -6,9 +6,9 @@ use message_schema::Code;
 use super::context::{Consequences, Declined, EventContext};
 use super::reviewer;
 use crate::parts::open_pair::OpenPair;
-use crate::words::pair::machine::{Pair, PairEvent, PairFailure, Signal};
-use crate::words::pair::record::{PairReport, PairSetup, PairStanding, PairStep, Transcript};
-use crate::words::pair::state::{InvalidTransition, RunState};
+use pair_machine::{InvalidTransition, RunState};
+use pair_machine::{Pair, PairEvent, PairFailure, Signal};
+use pair_machine::{PairReport, PairSetup, PairStanding, PairStep, Transcript};
 
 pub(super) fn on_event(
     context: &mut EventContext<'_>,

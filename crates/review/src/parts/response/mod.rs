@@ -18,9 +18,9 @@ use crate::parts::duplicate::FindingSignature;
 use crate::parts::gate::nit_cover;
 use crate::words::alert::{Alert, Late};
 use crate::words::phase::Invocation;
-use crate::words::policy::{Policy, ThreadMode};
 use crate::words::refusal::Fault;
 use crate::words::thread::{Hold, NEW_FINDINGS_MAX, Origin, Thread, ThreadState};
+use policy::{Policy, ThreadMode};
 
 /// A feedback or lgtm, as far as threads go.
 pub(crate) struct Response<'a> {

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::words::pair::state::{InvalidTransition, RunState};
+use crate::state::{InvalidTransition, RunState};
 
 /// Iterations a pair takes unless told otherwise.
 pub const ITERATIONS: u8 = 20;
@@ -341,7 +341,7 @@ impl Pair {
     }
 
     /// The pair ended for a reason that lies outside of it; one that is over stays as it is.
-    pub(crate) fn failed(self, failure: PairFailure) -> Self {
+    pub fn failed(self, failure: PairFailure) -> Self {
         self.fail(failure).unwrap_or(self)
     }
 

@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use serde::{Deserialize, Serialize};
 
-use crate::words::pair::machine::{Pair, Signal, SignalWords};
-use crate::words::pair::state::RunState;
+use crate::machine::{Pair, Signal, SignalWords};
+use crate::state::RunState;
 
 /// The longest task of a pair, in bytes.
 pub const TASK_MAX: usize = 16 * 1024;
@@ -215,7 +215,7 @@ impl PairStanding {
     }
 
     /// The same once a run has used this much.
-    pub(crate) fn without(self, run: &Transcript) -> Self {
+    pub fn without(self, run: &Transcript) -> Self {
         Self {
             began_at: None,
             ms_left: self.ms_left.saturating_sub(run.ms),

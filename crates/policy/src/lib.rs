@@ -1,6 +1,8 @@
 //! What the project may choose. The daemon reads it from `settled.toml` and hands it in; what a
 //! decision took from it is recorded, so that replay needs no policy.
 
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use message_schema::id::AgentName;
@@ -318,7 +320,7 @@ impl Default for OpenReviews {
 
 impl Policy {
     /// Whether the agent may take the role.
-    pub(crate) fn admits(&self, agent: &AgentName, role: Role) -> bool {
+    pub fn admits(&self, agent: &AgentName, role: Role) -> bool {
         self.agents
             .get(agent)
             .is_none_or(|roles| roles.is_empty() || roles.contains(&role))

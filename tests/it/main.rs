@@ -51,4 +51,5 @@ mod unproven;
 mod users;
 mod verdict_files;
 mod verdicts;
+mod words;
 mod writers;

@@ -1,4 +1,4 @@
-//! What the command is asked: files to check, or one of its other services.
+//! The command line: files to check, or a subcommand.
 
 use clap::{Parser, Subcommand};
 
@@ -6,16 +6,16 @@ use crate::{check, codes, explain, fmt, hook, new, schema};
 
 const EXAMPLES: &str = "\
 Examples:
-  validate-message agents/claude/outbox/x.yaml    look for its packet in the workspace around it
+  validate-message agents/claude/outbox/x.yaml    find its packet in the surrounding workspace
   validate-message --format json a.yaml b.yaml    print one JSON document for both
   validate-message --root . - < draft.yaml        check a message from standard input
-  validate-message --packet found.yaml x.yaml     take found.yaml for the packet x.yaml names
-  validate-message --staged                       check what the next commit will hold
-  validate-message install-hook                   have git do so before each commit
-  validate-message --fix x.yaml                   mend what has one right form only, then check
-  validate-message list-codes                     every code, and what it means
-  validate-message explain finding_invalid        one of them, with an example and the same done right
-  validate-message new review_request             a message to begin with
+  validate-message --packet found.yaml x.yaml     use found.yaml as the packet that x.yaml names
+  validate-message --staged                       check the files of the next commit
+  validate-message install-hook                   make git do so before each commit
+  validate-message --fix x.yaml                   fix unambiguous mistakes, then check
+  validate-message list-codes                     every code and its meaning
+  validate-message explain finding_invalid        one code, with an example and its correction
+  validate-message new review_request             print a template
 
 Exit status: 0 nothing refused (there may be warnings), 1 something refused, 2 wrong usage,
 3 a file could not be read.";
@@ -40,16 +40,16 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Say what a code means, with an example that yields it and the same done right
+    /// Explain a code, with an example that yields it and a corrected example
     Explain(explain::Args),
-    /// List every code that a message may be refused or warned with
+    /// List every code for refusals and warnings
     ListCodes(codes::Args),
     /// Print the JSON Schema of a message type, of the envelope or of the findings packet
     Schema(schema::Args),
-    /// Print a message or findings packet to begin with, which validates as it stands
+    /// Print a valid template of a message or findings packet
     New(Box<new::Args>),
-    /// Put message files into their canonical form
+    /// Format message files
     Fmt(fmt::Args),
-    /// Have git check the messages of each commit and each merge: write its hooks for them
+    /// Install git hooks that check the messages of each commit and merge
     InstallHook(hook::Args),
 }

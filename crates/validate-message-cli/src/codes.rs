@@ -1,4 +1,4 @@
-//! The codes: which there are, and what each of them means.
+//! `list-codes`: every code with its meaning.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ const JSON_VERSION: u32 = 1;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How to print them
+    /// The output format
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
 }

@@ -9,10 +9,10 @@ use crate::print::{self, Form};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The code, as it stands behind the place
+    /// The code, as printed after the place
     code: String,
 
-    /// How to print the page
+    /// The output format
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
 }

@@ -1,4 +1,4 @@
-//! `--fix`: mends what has one right form only, before the files are checked.
+//! `--fix`: fixes unambiguous mistakes before the files are checked.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,11 +12,11 @@ use crate::{diff, file, print};
 #[derive(Clone, Copy, clap::Args)]
 #[group(id = "mending")]
 pub(crate) struct Args {
-    /// Mend what has one right form only, then check; what is mended is told on standard error
+    /// Fix unambiguous mistakes, report each fix on standard error, then check
     #[arg(long)]
     fix: bool,
 
-    /// With --fix: change nothing and check nothing; print what would be mended
+    /// With --fix: print the fixes as a diff, change and check nothing
     #[arg(long, requires = "fix")]
     diff: bool,
 }

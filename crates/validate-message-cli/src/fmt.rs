@@ -13,15 +13,15 @@ use crate::{diff, file, print};
 Exit status: 0 every file has its form (now), 1 a file has not (--check, --diff) or cannot be parsed,
 2 wrong usage, 3 a file could not be read or written. Signed messages and JSON are left as they are.")]
 pub(crate) struct Args {
-    /// The messages; `-` takes one from standard input and prints its form
+    /// The messages; `-` reads one from standard input and prints it formatted
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Change nothing; name the files that would be changed
+    /// Change nothing; list the files that need formatting
     #[arg(long, conflicts_with = "diff")]
     check: bool,
 
-    /// Change nothing; print what would be changed
+    /// Change nothing; print a diff
     #[arg(long)]
     diff: bool,
 }

@@ -16,7 +16,7 @@ const HOOKS: [&str; 2] = ["pre-commit", "pre-merge-commit"];
 /// Where to install, or that it is to be taken out.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Take the hook out again
+    /// Remove the hook
     #[arg(long)]
     uninstall: bool,
 }

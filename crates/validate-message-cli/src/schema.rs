@@ -16,15 +16,15 @@ of such a message), findings_packet, report. The body of every other message typ
 schema of the envelope is printed.
 
 Examples:
-  validate-message schema review_lgtm                 what the body of an approval may say
+  validate-message schema review_lgtm                 the body of an approval
   validate-message schema envelope --draft 07 > schemas/envelope.schema.json
                                                       for the editor: `new` writes the line that names it")]
 pub(crate) struct Args {
-    /// Whose schema
+    /// The message type, or envelope or findings_packet
     #[arg(value_name = "TYPE")]
     kind: String,
 
-    /// The draft of JSON Schema to write; both give every document the same verdict
+    /// The JSON Schema draft to write; both accept the same documents
     #[arg(long, value_enum, default_value_t = Draft::Draft202012)]
     draft: Draft,
 }
@@ -32,10 +32,10 @@ pub(crate) struct Args {
 /// The drafts a schema can be written in.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Draft {
-    /// The form in which the schemas are kept
+    /// The draft of the schemas in the repository
     #[value(name = "2020-12")]
     Draft202012,
-    /// What most editors read
+    /// The draft that most editors read
     #[value(name = "07", alias = "7", alias = "draft-07")]
     Draft07,
 }

@@ -20,17 +20,17 @@ const SIZE_MAX: u64 = 4 * 1024 * 1024;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled agents-md                              print the block
-  settled agents-md AGENTS.md CLAUDE.md          put it into both, or bring it up to date
-  settled agents-md --check AGENTS.md            exit 6 if it is missing or old
+  settled agents-md AGENTS.md CLAUDE.md          add or update it in both
+  settled agents-md --check AGENTS.md            exit 6 if missing or out of date
   settled agents-md --remove AGENTS.md")]
 pub(super) struct Args {
-    /// The files; made where they are missing
+    /// The files; created if they do not exist
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Change nothing; exit 6 if a file lacks the block or has an old one
+    /// Change nothing; exit 6 if the block of a file is missing or out of date
     #[arg(long, requires = "files", conflicts_with = "remove")]
     check: bool,
-    /// Take the block out
+    /// Remove the block
     #[arg(long, requires = "files")]
     remove: bool,
 }

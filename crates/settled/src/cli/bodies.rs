@@ -16,58 +16,58 @@ use super::input;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Every message")]
 pub(super) struct EnvelopeArgs {
-    /// The recipient, or several separated by commas; may be left out where the pull request has one open review
+    /// The recipient, or several separated by commas; optional if the pull request has one open review
     #[arg(long, value_name = "AGENTS", value_delimiter = ',', value_parser = super::agent)]
     pub(super) to: Vec<AgentName>,
-    /// The pull request it is about
+    /// The number of the pull request
     #[arg(long, value_name = "NUMBER", alias = "related-pr")]
     pub(super) pr: Option<PrNumber>,
-    /// The body, or the summary of a request or of what was addressed, out of a file; `-` is standard input
+    /// A file with the body, or with the summary of a request or a review_addressed; `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
     pub(super) body_file: Option<PathBuf>,
-    /// The same, as one word of the command line
+    /// The same, as an argument
     #[arg(long, value_name = "TEXT")]
     pub(super) body: Option<String>,
-    /// One line on what it is about [default: from the type and the pull request]
+    /// The subject, one line [default: from the type and the pull request]
     #[arg(long, value_name = "LINE")]
     pub(super) subject: Option<String>,
     /// P0 to P3 [default: P2]
     #[arg(long, value_name = "P", value_parser = priority)]
     pub(super) priority: Option<Priority>,
-    /// The message it answers
+    /// The message this one answers
     #[arg(long, value_name = "ID", alias = "parent")]
     pub(super) parent_message_id: Option<String>,
     /// The conversation it belongs to, as `conv-20260213-name-1`
     #[arg(long, value_name = "ID", alias = "conversation")]
     pub(super) conversation_id: Option<String>,
-    /// A packet it is about, other than findings
+    /// A packet other than findings
     #[arg(long, value_name = "PATH")]
     related_packet: Option<String>,
-    /// After this instant it is refused, as 2026-02-13T10:00:00Z
+    /// The time after which the daemon refuses the message, as 2026-02-13T10:00:00Z
     #[arg(long, value_name = "INSTANT")]
     expires_at: Option<String>,
-    /// A label, carried untouched
+    /// A label, delivered unchanged
     #[arg(long, value_name = "LABEL")]
     channel: Option<String>,
-    /// Text for context stores, carried untouched
+    /// Text for context stores, delivered unchanged
     #[arg(long, value_name = "TEXT")]
     context_keys: Option<String>,
-    /// OACP's `auto_proceed`, carried untouched
+    /// OACP's `auto_proceed`, delivered unchanged
     #[arg(long, value_name = "TEXT")]
     autonomy_hint: Option<String>,
-    /// OACP's signature trailer, carried untouched
+    /// OACP's signature trailer, delivered unchanged
     #[arg(long, value_name = "TEXT")]
     auth: Option<String>,
 }
 
 /// What a response cost.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "What it cost (feedback, lgtm, addressed)")]
+#[command(next_help_heading = "Cost (feedback, lgtm, addressed)")]
 pub(super) struct Telemetry {
-    /// The model that wrote it
+    /// The model that wrote the message
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// Turns it took
+    /// Turns used
     #[arg(long, value_name = "N")]
     turns: Option<u64>,
     /// Input tokens
@@ -91,19 +91,19 @@ pub(super) struct Request {
     /// The branch under review
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
-    /// What changed; --body-file takes a long one
+    /// A summary of the change; use --body-file for a long one
     #[arg(long, value_name = "TEXT")]
     diff_summary: Option<String>,
-    /// The commit to be reviewed [default: the branch's, in a git repository]
+    /// The commit to review [default: the branch's head, in a git repository]
     #[arg(long, value_name = "SHA", alias = "head")]
     declared_head: Option<String>,
-    /// The commit it is based on, or in a git repository the branch it is to be merged into [default: origin's, main or master]
+    /// The base commit, or in a git repository the branch to merge into [default: origin's, main or master]
     #[arg(long, value_name = "SHA", alias = "base")]
     base_sha: Option<String>,
-    /// The git repository that is asked what differs
+    /// The git repository to diff in
     #[arg(long, value_name = "DIR", default_value = ".")]
     repo_dir: PathBuf,
-    /// The repository, where a workspace serves several
+    /// The repository, if the workspace serves several
     #[arg(long, value_name = "OWNER/NAME")]
     repo: Option<String>,
     /// Turns the reviewer may take, 1 to 1000
@@ -112,13 +112,13 @@ pub(super) struct Request {
     /// Seconds the reviewer may run, 1 to 86400
     #[arg(long, value_name = "N")]
     max_runtime_s_reviewer: Option<u64>,
-    /// Rounds asked for, 1 to 3
+    /// Rounds to request, 1 to 3
     #[arg(long, value_name = "N")]
     max_rounds: Option<u64>,
-    /// A command an lgtm must record as passing; may be given again
+    /// A command an lgtm must record as passing; repeatable
     #[arg(long, value_name = "COMMAND", alias = "validation-command")]
     validation_commands: Vec<String>,
-    /// An outward action the author expects; may be given again
+    /// An external action the author expects; repeatable
     #[arg(long, value_name = "TEXT", alias = "side-effect")]
     side_effects: Vec<String>,
     /// `review` or `verify`
@@ -130,7 +130,7 @@ pub(super) struct Request {
     /// The open request this one replaces
     #[arg(long, value_name = "ID", alias = "supersedes")]
     supersedes_message_id: Option<String>,
-    /// Why it replaces it
+    /// The reason for the replacement
     #[arg(long, value_name = "TEXT")]
     supersede_reason: Option<String>,
 }
@@ -142,55 +142,55 @@ pub(super) struct Addressed {
     /// The commit with the fixes
     #[arg(long, value_name = "SHA", alias = "commit")]
     commit_sha: Option<String>,
-    /// What was changed; --body-file takes a long one
+    /// A summary of the fixes; use --body-file for a long one
     #[arg(long, value_name = "TEXT")]
     changes_summary: Option<String>,
-    /// A file edited for it; may be given again
+    /// A file changed by the fixes; repeatable
     #[arg(long, value_name = "PATH", alias = "touched-file", num_args = 1..)]
     touched_files: Vec<String>,
-    /// A finding that is addressed; may be given again; without any all are
+    /// An addressed finding; repeatable [default: all]
     #[arg(long, value_name = "ID", alias = "addressed-finding-id", num_args = 1..)]
     addressed_finding_ids: Vec<String>,
 }
 
-/// The fields of a `review_feedback` and a `review_lgtm`, and those that several types share.
+/// The fields of a `review_feedback` and a `review_lgtm`, and the fields that several types share.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "review_feedback, review_lgtm and fields of several types")]
+#[command(next_help_heading = "review_feedback, review_lgtm and shared fields")]
 pub(super) struct ResponseArgs {
-    /// The findings packet; one from outside the workspace is copied into it
+    /// The findings packet; a file outside the workspace is copied into it
     #[arg(long, value_name = "FILE", alias = "packet")]
     findings_packet: Option<PathBuf>,
     /// The round [default: the review's]
     #[arg(long, value_name = "N")]
     round: Option<u64>,
-    /// How many findings block [default: counted in the packet]
+    /// The number of blocking findings [default: counted in the packet]
     #[arg(long, value_name = "N")]
     blocking_count: Option<u64>,
-    /// Why a person should go on
+    /// The reason to escalate to a person
     #[arg(long, value_name = "TEXT")]
     escalation: Option<String>,
     /// `pass` or `fail` [default: pass]
     #[arg(long, value_name = "WORD")]
     quality_gate_result: Option<String>,
-    /// Whether it may be merged now [default: true]
+    /// True if the pull request may be merged now [default: true]
     #[arg(long, value_name = "BOOL")]
     merge_ready: Option<bool>,
-    /// A file with the nits as a list; `-` is standard input
+    /// A file with a list of nits; `-` is standard input
     #[arg(long, value_name = "FILE")]
     nits: Option<PathBuf>,
-    /// The commit that was reviewed, or that the fixes led to
+    /// The reviewed commit, or the commit with the fixes
     #[arg(long, value_name = "SHA")]
     validated_head: Option<String>,
-    /// A note from a person; recorded, grants nothing; text or JSON
+    /// A note from a person, recorded but without effect; text or JSON
     #[arg(long, value_name = "TEXT")]
     human_direction: Option<String>,
-    /// Outward actions left undone; text or JSON
+    /// External actions left undone; text or JSON
     #[arg(long, value_name = "TEXT")]
     withheld_side_effects: Option<String>,
     /// OACP's older list of nits; text or JSON
     #[arg(long, value_name = "TEXT")]
     follow_ups: Option<String>,
-    /// Free fields on what it cost; JSON
+    /// More fields about the cost; JSON
     #[arg(long, value_name = "JSON")]
     telemetry: Option<String>,
 }

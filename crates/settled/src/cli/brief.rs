@@ -15,11 +15,11 @@ use crate::exit::Exit;
 /// Shows what is asked of a reviewer.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled brief                    the one request that is open with you
+  settled brief                    the one request open with you
   settled brief 86 --json
   settled brief 86 --schema > schema.json && codex exec --output-schema schema.json ...
 
-Exit codes: 0 something is asked, 3 nothing is.")]
+Exit codes: 0 a request is open with you, 3 none is.")]
 pub(super) struct Args {
     #[command(flatten)]
     which: RequestArgs,
@@ -31,13 +31,13 @@ pub(super) struct Args {
 /// The request that is meant.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct RequestArgs {
-    /// The number of the pull request; may be left out where one request is open with you
+    /// The number of the pull request; optional if only one request is open with you
     #[arg(value_name = "PR")]
     pr: Option<PrNumber>,
-    /// Who asks, where several do
+    /// The author, if several have a request open with you
     #[arg(long, value_name = "AGENT", value_parser = super::agent)]
     author: Option<AgentName>,
-    /// The repository, where the number alone does not tell
+    /// The repository, if the number alone is ambiguous
     #[arg(long, value_name = "OWNER/NAME")]
     repo: Option<Repo>,
 }

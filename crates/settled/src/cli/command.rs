@@ -1,4 +1,4 @@
-//! Every command there is, and which file answers for it.
+//! Every command and the file that implements it.
 
 use clap::Subcommand;
 use review::Act;
@@ -15,54 +15,54 @@ use crate::exit::Exit;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make the workspace if it is missing, then serve it in the foreground
+    /// Create the workspace if it does not exist, then serve it in the foreground
     Up(up::Args),
-    /// Make a workspace, or add agents to one; nothing is overwritten
+    /// Create a workspace or add agents to one; overwrites nothing
     Init(init::Args),
     /// Serve a workspace in the foreground
     Serve(serve::Args),
-    /// Show every review: phase, round, whose move
+    /// Show every review: its phase, its round and who moves next
     Status(status::Args),
-    /// Show every decision of the ledger, oldest first
+    /// Show every decision in the ledger, oldest first
     Log(log::Args),
-    /// Play scenarios by the real rules, without a workspace
+    /// Run scenarios against the real rules, without a workspace
     Simulate(simulate::Args),
-    /// Explain a code: what it means, an example that yields it, the same done right
+    /// Explain a code: its meaning, an example that yields it, a corrected example
     Explain(explain::Args),
-    /// Remove old files that agents have finished with, as settled.toml says
+    /// Remove old files that agents have finished with, by the rules in settled.toml
     Gc(gc::Args),
-    /// Work with the ledger
+    /// Verify the ledger, or accept one restored from a backup
     Ledger(ledger::Args),
     /// Print the table of states, the legal actions and the bounds
     States(states::Args),
-    /// List what waits for you, the most urgent first
+    /// List your mail, most urgent first
     #[command(visible_alias = "list")]
     Inbox(inbox::InboxArgs),
-    /// Show one message whole, with the packet it points to
+    /// Show a whole message, with its packet
     #[command(visible_aliases = ["get", "read"])]
     Show(inbox::ShowArgs),
-    /// Take a message to work on it; with --pr, report that a reviewer did
+    /// Take a message to work on; with --pr, report that a reviewer took its request
     Take(turn::TakeArgs),
     /// Archive messages you have finished with
     #[command(visible_alias = "ack")]
     Done(inbox::DoneArgs),
-    /// Wait until something comes for you
+    /// Wait for mail
     Wait(wait::Args),
-    /// Tell agents' own programs that mail waits
+    /// Notify agents of mail through their programs' hooks
     Hook(hook::Args),
-    /// Keep a block for agents in AGENTS.md, CLAUDE.md or GEMINI.md
+    /// Maintain the Settled section of AGENTS.md, CLAUDE.md or GEMINI.md
     AgentsMd(agents_md::Args),
-    /// Show a whole review between two scripted agents, in seconds
+    /// Run a whole review between two scripted agents, in seconds
     Demo(demo::Args),
-    /// Help agents: a primer, and what to do next
+    /// Help agents: print a primer, or the next step as JSON
     Robot(robot::Args),
-    /// Print what an open request asks you to read, out of your own checkout
+    /// Print the change of an open request from your own checkout
     Diff(diff::Args),
-    /// Run the validation commands of an open request, and have it recorded
+    /// Run the validation commands of an open request and record the results
     ValidateRun(validate_run::Args),
-    /// Count completed turns of a reviewer; at the limit its invocation ends
+    /// Count a reviewer's completed turns; the invocation ends at the limit
     Turn(turn::TurnArgs),
-    /// Report what happened to a pull request
+    /// Report an event of a pull request
     Pr(pull::Args),
     /// Reopen a finished review for the agents
     #[command(after_help = "Examples:
@@ -74,7 +74,7 @@ pub(super) enum Command {
   settled cancel 86
   settled cancel 86 --reviewer codex --reason \"the branch is gone\"")]
     Cancel(person::OfReview),
-    /// Approve a review yourself, for what no agent may approve
+    /// Approve a review as a person, when no agent may
     #[command(after_help = "Examples:
   settled approve 86
   settled approve 86 --head 1c0ffee --reason \"the workflow is right\"")]
@@ -87,55 +87,55 @@ pub(super) enum Command {
     #[command(after_help = "Examples:
   settled resolve 86 F-001")]
     Resolve(person::OfThread),
-    /// Leave a thread as it is, on purpose
+    /// Mark a thread as deliberately not fixed
     #[command(after_help = "Examples:
   settled wont-fix 86 F-001")]
     WontFix(person::OfThread),
-    /// Hand a thread off when the pull request is merged, whatever the mode
+    /// Hand a thread off when the pull request merges, in any mode
     #[command(after_help = "Examples:
   settled queue 86 F-001")]
     Queue(person::OfThread),
-    /// Take a thread out of the agents' hands
+    /// Reserve a thread for people
     #[command(after_help = "Examples:
   settled hold 86 F-001")]
     Hold(person::OfThread),
-    /// Give a held thread back to the agents
+    /// Return a held thread to the agents
     #[command(after_help = "Examples:
   settled release 86 F-001")]
     Release(person::OfThread),
-    /// Say what a review waits for, and the command that brings it
+    /// Show what a review waits for and the command that unblocks it
     Why(why::Args),
-    /// Show the threads of a review, with everything that happened to them
+    /// Show the threads of a review with their full history
     Threads(threads::Args),
-    /// Show every problem that needs somebody, worst first
+    /// Show every problem that needs action, worst first
     Problems(problems::Args),
     /// Show the status live
     Watch(watch::Args),
-    /// Show what this round asks of you as its reviewer
+    /// Show your brief as the reviewer of this round
     Brief(brief::Args),
-    /// Give findings and actions on open threads: packet and message in one go
+    /// Send findings and actions on open threads: packet and message in one step
     Feedback(respond::FeedbackArgs),
-    /// Approve: packet and message in one go
+    /// Approve: packet and message in one step
     Lgtm(respond::LgtmArgs),
     /// Send a message of any type, checked before it is written
     Send(Box<send::Args>),
-    /// Answer a message of yours
+    /// Reply to a message you received
     Reply(Box<reply::Args>),
     /// Undo `queue`
     #[command(after_help = "Examples:
   settled drop 86 F-001")]
     Drop(person::OfThread),
-    /// Ask whether an approval holds for a commit
+    /// Check that a commit is approved
     Gate(gate::Args),
-    /// Put a verdict into a file, or judge such a file again
+    /// Export a verdict to a file, or verify such a file
     Verdict(verdict::Args),
-    /// Print completions for a shell
+    /// Print shell completions
     Completions(completions::OfShell),
     /// Print the manual page, or write one for every command
     Man(completions::Manual),
-    /// Show the whole life of one message, each step with its evidence
+    /// Trace one message through every step, with evidence
     Trace(trace::Args),
-    /// List refused messages, show them, and send them again
+    /// List, show and resend refused messages
     DeadLetter(dead_letter::Args),
     /// Check the workspace for problems and print a fix for each
     Doctor(doctor::Args),
@@ -143,7 +143,7 @@ pub(super) enum Command {
     Service(service::Args),
     /// Alternate an author and a reviewer command until the reviewer approves
     Pair(Box<pair::Args>),
-    /// Keep one agent; the daemon starts it
+    /// Supervise one agent; the daemon starts this command
     #[command(name = runner::launch::KEEPER, hide = true)]
     KeepRun(keep::Args),
 }

@@ -30,10 +30,10 @@ pub(super) struct OfShell {
 /// Manual pages.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled man | man -l -                       the page of settled itself
+  settled man | man -l -                       the main page
   settled man ~/.local/share/man/man1          every page, one for each command")]
 pub(super) struct Manual {
-    /// Where to write every page; else the first goes to standard output
+    /// A directory for all pages; without it the first page goes to standard output
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 }

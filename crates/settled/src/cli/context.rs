@@ -16,15 +16,15 @@ pub(super) use workspace::shell::quoted;
 
 /// The options every command has.
 #[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "Everywhere")]
+#[command(next_help_heading = "Global options")]
 pub(super) struct Global {
-    /// The workspace; else what SETTLED_ROOT says
+    /// The workspace [default: $SETTLED_ROOT]
     #[arg(long, value_name = "DIR", global = true)]
     root: Option<PathBuf>,
-    /// The agent you are; else what SETTLED_AGENT says
+    /// The agent you act as [default: $SETTLED_AGENT]
     #[arg(long, value_name = "NAME", global = true)]
     agent: Option<String>,
-    /// One JSON document instead of text
+    /// Print one JSON document instead of text
     #[arg(long, global = true)]
     json: bool,
 }
@@ -37,7 +37,7 @@ pub(super) struct Root {
     root: Option<PathBuf>,
 }
 
-/// What a command is told about who asks.
+/// The caller's options: workspace, agent, output form.
 #[derive(Debug)]
 pub(super) struct Context {
     root: Option<Setting<PathBuf>>,
@@ -105,7 +105,7 @@ impl Context {
         Ok(root)
     }
 
-    /// How things stand in the workspace; what keeps it from being read is for the doctor to say.
+    /// The status of the workspace; `doctor` reports why it cannot be read.
     pub(super) fn status(&self) -> Result<WorkspaceStatus, Failure> {
         WorkspaceStatus::read(self.workspace()?).map_err(|error| {
             Failure::new(Exit::Failed, &error).next(self.command_of(None, "doctor"))

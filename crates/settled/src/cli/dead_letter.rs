@@ -23,18 +23,18 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List what was refused, oldest first, and what was corrected since
+    /// List refused messages, oldest first, and the corrections sent since
     #[command(after_help = "Examples:
   settled dead-letter list
   settled dead-letter list --agent claude
   settled dead-letter list --json | jq '.data.letters[] | select(.open) | .report.refused'")]
     List,
-    /// Show the report and the message
+    /// Show a refused message and its report
     #[command(after_help = "Examples:
   settled dead-letter show feedback-1.yaml
   settled dead-letter show msg-86-2 --agent codex")]
     Show(LetterArgs),
-    /// Put the message back into the outbox it came from; the dead letter stays
+    /// Resend a message from the outbox it came from; the dead letter stays
     #[command(after_help = "Examples:
   settled dead-letter retry feedback-1.yaml
   settled dead-letter retry msg-86-2 --agent codex --force")]
@@ -43,7 +43,7 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct LetterArgs {
-    /// The file's name in dead_letter, with or without its ending, or the message's id
+    /// The name of the file in dead_letter, with or without its extension, or the id of the message
     #[arg(value_name = "NAME-OR-ID")]
     word: String,
 }

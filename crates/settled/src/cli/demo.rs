@@ -15,18 +15,18 @@ use crate::exit::Exit;
 /// Shows a review.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled demo                                  a review in some seconds, on a temporary workspace
-  settled demo --dir ./demo --pace 2s           slowly, to be watched from another terminal:
+  settled demo                                  a review in seconds, in a temporary workspace
+  settled demo --dir ./demo --pace 2s           slowly; watch it from another terminal:
   settled watch --root ./demo
-  settled demo --svg demo.svg                   the same as a picture")]
+  settled demo --svg demo.svg                   also as a picture")]
 pub(super) struct Args {
-    /// The workspace to make, and to leave for you to look at; else a temporary one
+    /// Create this workspace and keep it [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// How long to wait before each step, as in 800ms or 2s
+    /// The pause before each step, as in 800ms or 2s
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = pace)]
     pace: Duration,
-    /// Write it as a picture as well
+    /// Also write the demo as an SVG picture
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }

@@ -15,12 +15,12 @@ use super::context::{Context, quoted};
 use super::failure::Failure;
 use crate::exit::Exit;
 
-/// Prints what a request asks to have read.
+/// Prints the change of an open request.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled diff 86                          the whole change
-  settled diff 86 --file src/lock.rs       some of it
-  settled diff 86 --names                  which files, and which of them were printed before
+  settled diff 86 --file src/lock.rs       one file
+  settled diff 86 --names                  the files, and which of them were printed before
 
 `settled lgtm` and `settled feedback` say in `examined.served` what was printed.
 
@@ -28,10 +28,10 @@ Exit codes: 0 printed, 1 the change here is not the request's, 3 nothing is aske
 pub(super) struct Args {
     #[command(flatten)]
     which: RequestArgs,
-    /// Only this file; may be given again
+    /// Only this file; repeatable
     #[arg(long, value_name = "PATH", num_args = 1..)]
     file: Vec<RepoPath>,
-    /// Only the names of the files
+    /// Only the file names
     #[arg(long)]
     names: bool,
     /// The checkout
@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The files that were printed whole. Output that nobody reads ends it: what comes after was not served.
+/// The files printed in full. Printing stops when the reader of our output goes away; later files do not count.
 fn print(parts: &[&FileDiff]) -> io::Result<Vec<RepoPath>> {
     let mut out = io::stdout().lock();
     let mut printed = Vec::new();

@@ -14,7 +14,7 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled doctor ./mailroom
-  settled doctor --agent claude                  as this agent: can it read and write what it needs
+  settled doctor --agent claude                  also check this agent's read and write access
   settled doctor --fix
   settled doctor --json | jq '.data.findings[] | select(.state == \"wrong\")'")]
 pub(super) struct Args {

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 /// Explains codes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled explain action_missing                   what it means, how it comes, the same done right
+  settled explain action_missing                   its meaning, its cause, a corrected example
   settled explain action_missing --json | jq -r .data.fixed
   settled explain --list                           every code with its sentence")]
 pub(super) struct Args {

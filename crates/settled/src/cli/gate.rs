@@ -27,7 +27,7 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Say whether a pull request is approved at exactly this commit: exit code 0 if so, 8 if not
+    /// Check that a pull request is approved at exactly this commit: exit code 0 if so, 8 if not
     #[command(after_help = "Examples:
   settled gate check --pr 86 --head 9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21
   settled gate check --pr 86 --head \"$HEAD\" --reviewer codex --reviewer gemini
@@ -41,10 +41,10 @@ struct Check {
     /// The number of the pull request
     #[arg(long, value_name = "PR")]
     pr: PrNumber,
-    /// The repository, where the number alone does not tell
+    /// The repository, if the number alone is ambiguous
     #[arg(long, value_name = "OWNER/NAME")]
     repo: Option<Repo>,
-    /// A reviewer that has to approve; may be repeated; without it, all that review the pull request
+    /// A reviewer that must approve; repeatable [default: every reviewer of the pull request]
     #[arg(long = "reviewer", value_name = "AGENT")]
     reviewers: Vec<AgentName>,
     #[command(flatten)]
@@ -54,16 +54,16 @@ struct Check {
 /// The commit that is asked about, and how an approval of another may hold for it.
 #[derive(Debug, clap::Args)]
 pub(super) struct At {
-    /// The commit that would be merged, in full
+    /// The full id of the commit to merge
     #[arg(long, value_name = "SHA")]
     pub(super) head: CommitSha,
-    /// Count an approval whose reviewer says that it waits (`merge_ready: false`)
+    /// Accept an approval that its reviewer marked as not ready to merge (`merge_ready: false`)
     #[arg(long)]
     pub(super) allow_waiting: bool,
-    /// A clone in which the approved commit's change and the head's are compared: equal, the approval holds
+    /// A clone to compare the patches of the approved commit and the head in; an approval of an equal patch holds
     #[arg(long, value_name = "DIR", requires = "base")]
     repo_dir: Option<PathBuf>,
-    /// The branch both are to be merged into, as the clone names it
+    /// The target branch of both, as the clone names it
     #[arg(long, value_name = "REF", requires = "repo_dir")]
     base: Option<String>,
 }

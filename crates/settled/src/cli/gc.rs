@@ -16,12 +16,12 @@ use crate::exit::Exit;
 /// Removes old files that are done with.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled gc --dry-run ./mailroom    what would go
+  settled gc --dry-run ./mailroom    what would be removed
   settled gc ./mailroom")]
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,
-    /// Only show what would be removed
+    /// Only show the files that would be removed
     #[arg(long)]
     dry_run: bool,
 }

@@ -32,7 +32,7 @@ const PATIENCE_MS: i64 = 200;
   settled hook install claude --dir ~/project     into ~/project/.claude/settings.json
   settled hook install codex --dir ~/project      into ~/project/.codex/hooks.json
   settled hook install claude --dir ~/project --uninstall
-  settled hook turn-end --for codex               what the program runs")]
+  settled hook turn-end --for codex               the command that the hook runs")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -40,11 +40,11 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Say that mail waits, when a session starts
+    /// At the start of a session: report waiting mail
     SessionStart(For),
-    /// Say that mail waits, when a turn ends: once, then the agent may stop
+    /// At the end of a turn: report waiting mail once, then let the agent stop
     TurnEnd(For),
-    /// Put both into the settings of an agent's program, for the workspace and the agent that are named
+    /// Add both hooks to the settings of an agent's program, for this workspace and agent
     #[command(after_help = "Examples:
   settled hook install claude --dir ~/project --root ./mailroom --agent claude
   settled hook install codex --dir ~/project --uninstall")]
@@ -54,7 +54,7 @@ enum Command {
 /// Which program asks.
 #[derive(Debug, clap::Args)]
 struct For {
-    /// The program that runs it, which decides the form of the answer
+    /// The program that runs the hook; it determines the output format
     #[arg(
         long = "for",
         value_name = "PROGRAM",
@@ -70,10 +70,10 @@ struct Install {
     /// The program
     #[arg(value_name = "PROGRAM", value_parser = programs())]
     program: Program,
-    /// The project whose settings are changed
+    /// The project whose settings to change
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Take them out again
+    /// Remove the hooks
     #[arg(long)]
     uninstall: bool,
 }

@@ -16,10 +16,10 @@ use crate::exit::Exit;
 /// Lists what waits for an agent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled inbox                what waits for you, the most urgent first
+  settled inbox                your mail, most urgent first
   settled inbox --json | jq -r '.data.letters[].id'")]
 pub(super) struct InboxArgs {
-    /// List at most so many; all are counted
+    /// List at most this many; the count covers all
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
     limit: u16,
 }
@@ -27,11 +27,11 @@ pub(super) struct InboxArgs {
 /// Shows one message whole.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled show msg-claude-001       the message and the packet it points to
-  settled show                      the next one that waits
+  settled show msg-claude-001       the message and its packet
+  settled show                      the next waiting message
   settled show request.yaml --json")]
 pub(super) struct ShowArgs {
-    /// Its id or its file's name; else the next one that waits
+    /// The message's id or file name [default: the next waiting message]
     #[arg(value_name = "MESSAGE")]
     message: Option<String>,
 }
@@ -42,7 +42,7 @@ pub(super) struct ShowArgs {
   settled done msg-claude-001
   settled done msg-1 msg-2")]
 pub(super) struct DoneArgs {
-    /// Their ids or their files' names
+    /// The ids or file names of the messages
     #[arg(value_name = "MESSAGE", required = true)]
     messages: Vec<String>,
 }

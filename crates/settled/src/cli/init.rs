@@ -24,8 +24,8 @@ use crate::exit::Exit;
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,
-    /// The agents to have mailboxes, separated by commas; with --separate-users an agent runs as the user of its
-    /// name, or as NAME=USER, NAME=UID or NAME=UID:GID says
+    /// The agents that get mailboxes, separated by commas; with --separate-users an agent runs as the user of its
+    /// name, or as the user given by NAME=USER, NAME=UID or NAME=UID:GID
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = agent_and_user)]
     agents: Vec<(AgentName, Option<UserSpec>)>,
     #[command(flatten)]

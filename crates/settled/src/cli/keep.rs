@@ -11,7 +11,7 @@ use crate::exit::Exit;
 /// Keeps one agent until nothing of it runs.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The folder of the run
+    /// The directory of the run
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }

@@ -24,12 +24,12 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check that every record is whole and chained to the one before, and every snapshot right
+    /// Verify that every record is whole and chained to the one before, and that every snapshot is right
     #[command(after_help = "Examples:
   settled ledger verify ./mailroom
-  settled ledger verify --from heads.txt ./mailroom    heads.txt: what it printed earlier")]
+  settled ledger verify --from heads.txt ./mailroom    heads.txt: earlier output")]
     Verify(Verify),
-    /// Go on from a ledger that a snapshot contradicts
+    /// Accept a ledger that a snapshot contradicts, and continue from it
     #[command(after_help = "Examples:
   settled ledger accept --head \"$LAST\" --reason 'restored from a backup' ./mailroom")]
     Accept(Accept),
@@ -37,10 +37,10 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Verify {
-    /// The digest of a record that the ledger has to hold: the last one, as it was printed earlier
+    /// The digest of a record the ledger must contain: the last record, as printed earlier
     #[arg(long, value_name = "DIGEST")]
     expect: Vec<Digest>,
-    /// A file with what this command printed earlier, once or several times; - for standard input
+    /// A file with earlier output of this command, one or several runs; `-` is standard input
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
     #[command(flatten)]

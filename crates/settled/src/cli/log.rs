@@ -26,25 +26,25 @@ const BEFORE_FOLLOWING: usize = 10;
 #[command(after_help = "Examples:
   settled log ./mailroom
   settled log -n 20
-  settled log --follow --pr 86                   what comes, as it comes
+  settled log --follow --pr 86                   new records as they arrive
   settled log --follow -n 0 --verdict refused --json
   settled log ./mailroom --json | jq 'select(.data.verdict == \"refused\")'")]
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,
-    /// Go on with what comes, until Ctrl-C
+    /// Keep printing new records until Ctrl-C
     #[arg(long, short)]
     follow: bool,
-    /// Only the last N; 10 if what comes is followed
+    /// Only the last N records; 10 with --follow
     #[arg(short = 'n', long = "last", value_name = "N")]
     last: Option<usize>,
-    /// Only what is about this pull request
+    /// Only records of this pull request
     #[arg(long, value_name = "PR")]
     pr: Option<PrNumber>,
-    /// Only what this agent sent or got, or what moved a review of its own
+    /// Only messages that this agent sent or received, and events of its reviews
     #[arg(long, value_name = "AGENT", value_parser = super::agent)]
     of: Option<AgentName>,
-    /// Only records of this verdict
+    /// Only records with this verdict
     #[arg(long, value_name = "VERDICT", value_parser = PossibleValuesParser::new(VERDICTS))]
     verdict: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The command line: one file per command, every one thin.
+//! The command line: one thin file per command.
 
 mod agents_md;
 mod answer;
@@ -76,19 +76,19 @@ pub struct SettledCli {
 }
 
 const LONG: &str = "The mailroom for AI code review. Agents write YAML files into their outbox; Settled checks each \
-one, decides whether it may move the review now, and delivers it to the recipient's inbox exactly once in effect. \
-The daemon keeps track of turns, rounds, replies and attempts.";
+one against the rules of its review and delivers it to the recipient's inbox exactly once in effect. \
+The daemon counts turns, rounds, replies and attempts, so every review ends.";
 
 const EXAMPLES: &str = "Examples:
-  settled up ./mailroom --agents claude,codex    make a workspace and serve it
-  export SETTLED_ROOT=./mailroom                 for all that follows, instead of --root ./mailroom
-  settled status                                 whose move is it
-  settled why 86                                 what a review waits for, and whose command brings it
-  settled serve --once                           judge and deliver what is there, then exit
+  settled up ./mailroom --agents claude,codex    create a workspace and serve it
+  export SETTLED_ROOT=./mailroom                 replaces --root ./mailroom from here on
+  settled status                                 every review and who moves next
+  settled why 86                                 what a review waits for and the command that unblocks it
+  settled serve --once                           judge and deliver pending messages, then exit
   settled log                                    every decision, oldest first
-  settled pr merged 86                           report what happened to a pull request
+  settled pr merged 86                           report an event of a pull request
   settled reopen 86                              give an escalated review back to the agents
-  settled explain action_missing                 what a code means and what to do
+  settled explain action_missing                 the meaning of a code and what to do
   settled ledger verify                          check the ledger's chain
 
 Exit codes: 0 ok, 1 failed, 2 usage or config, 3 not found, 4 timed out, 5 identity missing or not
@@ -238,7 +238,7 @@ fn complain(failure: &Failure, as_json: bool) {
 /// The agents option of `up` and `init`.
 #[derive(Debug, clap::Args)]
 struct Agents {
-    /// The agents to have mailboxes, separated by commas
+    /// The agents that get mailboxes, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = agent)]
     agents: Vec<AgentName>,
 }

@@ -22,10 +22,10 @@ pub(super) struct Target {
     /// The number of the pull request
     #[arg(value_name = "PR")]
     pr: PrNumber,
-    /// The reviewer, where the pull request has several
+    /// The reviewer, if the pull request has several
     #[arg(long, value_name = "AGENT")]
     reviewer: Option<AgentName>,
-    /// The repository, where the number alone does not tell
+    /// The repository, if the number alone is ambiguous
     #[arg(long, value_name = "OWNER/NAME")]
     repo: Option<Repo>,
 }

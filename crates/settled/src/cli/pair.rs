@@ -1,4 +1,4 @@
-//! `settled pair`: two commands that work and review in turn, from here.
+//! `settled pair`: alternates an author and a reviewer command.
 
 use std::io::{IsTerminal as _, Write as _, stdout};
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ use crate::exit::Exit;
 use ::pair::view::{Last, PairLine, Transcripts, said, transcript};
 use ::pair::{Driver, PairError, Progress, RecordedStep, Role, Stop, history};
 
-/// How often the line of a command at work is drawn anew.
+/// The redraw interval of a running command's line.
 const FRAME: Duration = Duration::from_secs(1);
 
-/// Lets two commands work and review in turn.
+/// Alternates an author and a reviewer command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled pair --author claude --author-command 'sh author.sh' --reviewer codex --reviewer-command 'sh reviewer.sh' --task task.md
@@ -35,56 +35,56 @@ const FRAME: Duration = Duration::from_secs(1);
   settled pair --resume
   settled pair --drop
 
-The commands read their prompt on standard input, and their last line is a signal: DONE, PASS or FAIL.
-Ctrl-C ends it; --resume goes on from there.")]
+The commands read their prompt from standard input and end their output with a signal: DONE, PASS or FAIL.
+Ctrl-C interrupts the pair; --resume continues it.")]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["author", "resume", "drop", "transcript"])))]
 pub(super) struct Args {
-    /// The agent in whose name the author works
+    /// The agent that the author command works as
     #[arg(long, value_name = "AGENT", value_parser = super::agent, requires_all = ["author_command", "task"])]
     author: Option<AgentName>,
-    /// The author's command, for the shell
+    /// The author's shell command
     #[arg(long, value_name = "COMMAND", requires = "author")]
     author_command: Option<String>,
-    /// The form of the author's output: text, claude, codex or gemini
+    /// The format of the author's output: text, claude, codex or gemini
     #[arg(long, value_name = "FORM", value_parser = form, default_value = "text", requires = "author")]
     author_output: String,
-    /// The agent in whose name is reviewed; without one the author's DONE is the end
+    /// The agent that the reviewer command works as; without one the pair ends with the author's DONE
     #[arg(long, value_name = "AGENT", value_parser = super::agent, requires_all = ["author", "reviewer_command"])]
     reviewer: Option<AgentName>,
-    /// The reviewer's command, for the shell
+    /// The reviewer's shell command
     #[arg(long, value_name = "COMMAND", requires = "reviewer")]
     reviewer_command: Option<String>,
-    /// The form of the reviewer's output
+    /// The format of the reviewer's output
     #[arg(long, value_name = "FORM", value_parser = form, default_value = "text", requires = "reviewer")]
     reviewer_output: String,
-    /// A file with what is to be done; - for standard input
+    /// A file with the task; `-` is standard input
     #[arg(long, value_name = "FILE", requires = "author")]
     task: Option<PathBuf>,
-    /// The one pull request the pair answers for; else every review that its author asks for meanwhile
+    /// The only pull request of the pair [default: every review its author requests meanwhile]
     #[arg(long, value_name = "N", requires = "reviewer")]
     pr: Option<PrNumber>,
-    /// Where the commands are run; else here
+    /// The directory to run the commands in [default: the current one]
     #[arg(long, value_name = "DIR", requires = "author")]
     workdir: Option<PathBuf>,
-    /// How often the author may be run
+    /// The most runs of the author
     #[arg(long, value_name = "N", default_value_t = ITERATIONS, requires = "author", value_parser = clap::value_parser!(u8).range(1..))]
     max_iterations: u8,
-    /// Seconds one run may take
+    /// The time limit of one run, in seconds
     #[arg(long, value_name = "N", default_value_t = 1_800, requires = "author", value_parser = clap::value_parser!(u32).range(1..=604_800))]
     run_seconds: u32,
-    /// Seconds all runs together may take
+    /// The time limit of all runs together, in seconds
     #[arg(long, value_name = "N", default_value_t = 14_400, requires = "author", value_parser = clap::value_parser!(u32).range(1..=604_800))]
     seconds: u32,
-    /// Turns all runs together may take, as far as the forms of their output show them
+    /// The most turns of all runs together; counted only if the output formats show turns
     #[arg(long, value_name = "N", requires = "author", value_parser = clap::value_parser!(u32).range(1..))]
     turns: Option<u32>,
-    /// The last line by which the author is ready; else as in settled.toml
+    /// The last line that signals the author is done [default: from settled.toml]
     #[arg(long, value_name = "WORD", requires = "author")]
     done: Option<String>,
-    /// The last line by which the reviewer approves
+    /// The last line that signals approval by the reviewer
     #[arg(long, value_name = "WORD", requires = "author")]
     pass: Option<String>,
-    /// The last line by which either gives up
+    /// The last line that signals either command gives up
     #[arg(long, value_name = "WORD", requires = "author")]
     fail: Option<String>,
     /// Resume an interrupted pair; name it if there are several
@@ -93,7 +93,7 @@ pub(super) struct Args {
     /// Discard an interrupted pair and escalate its open request
     #[arg(long, value_name = "PAIR", num_args = 0..=1, conflicts_with_all = ["author", "resume", "transcript"])]
     drop: Option<Option<MessageId>>,
-    /// Show all that was said and done in a pair; the newest, if none is named
+    /// Show the full transcript of a pair [default: the newest]
     #[arg(long, value_name = "PAIR", num_args = 0..=1, conflicts_with = "author")]
     transcript: Option<Option<MessageId>>,
 }

@@ -31,7 +31,7 @@ pub(super) struct OfReview {
 pub(super) struct OfRounds {
     #[command(flatten)]
     target: Target,
-    /// How many more rounds
+    /// The number of extra rounds; 1 is the maximum
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=1))]
     rounds: u8,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub(super) struct OfRounds {
 pub(super) struct OfCommit {
     #[command(flatten)]
     target: Target,
-    /// The commit that is approved [default: the round's head]
+    /// The commit to approve [default: the round's head]
     #[arg(long, value_name = "SHA")]
     head: Option<CommitSha>,
     #[command(flatten)]
@@ -65,10 +65,10 @@ pub(super) struct OfThread {
 /// Who decides, and why.
 #[derive(Debug, clap::Args)]
 pub(super) struct Signed {
-    /// Who decides; your login name unless told
+    /// The person who decides [default: your login name]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
-    /// Why; asked for at the terminal unless given
+    /// The reason; without it you type it at the terminal
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }

@@ -16,10 +16,10 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled problems ./mailroom
-  settled problems ./mailroom || echo \"somebody has to do something\"
+  settled problems ./mailroom || echo \"action required\"
   settled problems ./mailroom --json | jq -r '.next[].run'
 
-Exit codes: 0 there is none, 6 there is at least one.")]
+Exit codes: 0 no problems, 6 at least one problem.")]
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,

@@ -36,27 +36,27 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// It was opened
+    /// Report that it was opened
     #[command(after_help = "Examples:
   settled pr opened 86 --head 9b2f41c --author octocat")]
     Opened(ReportedPull),
-    /// It has new commits: an approval of another commit is stale from now on
+    /// Report new commits; an approval of another commit becomes stale
     #[command(after_help = "Examples:
   settled pr synchronize 86 --head 9b2f41c")]
     Synchronize(ReportedPull),
-    /// It was opened again
+    /// Report that it was reopened
     #[command(after_help = "Examples:
   settled pr reopened 86 --head 9b2f41c")]
     Reopened(ReportedPull),
-    /// It was closed without being merged: its reviews end
+    /// Report that it was closed without a merge; its reviews end
     #[command(after_help = "Examples:
   settled pr closed 86")]
     Closed(ReportedPull),
-    /// It was merged: its reviews end, and findings are handed off
+    /// Report that it was merged; its reviews end and open findings are handed off
     #[command(after_help = "Examples:
   settled pr merged 86 --repo owner/name --head 9b2f41c")]
     Merged(ReportedPull),
-    /// Read a GitHub `pull_request` payload
+    /// Report the event in a GitHub `pull_request` payload
     #[command(after_help = "Examples:
   settled pr ingest payload.json
   settled pr ingest - < \"$GITHUB_EVENT_PATH\"")]
@@ -72,10 +72,10 @@ struct ReportedPull {
     /// The repository
     #[arg(long, value_name = "OWNER/NAME")]
     repo: Option<Repo>,
-    /// Its head commit
+    /// The head commit
     #[arg(long, value_name = "SHA")]
     head: Option<CommitSha>,
-    /// Who opened it, by its name at the forge
+    /// The login of the pull request's author at the forge
     #[arg(long, value_name = "LOGIN")]
     author: Option<String>,
 }

@@ -22,12 +22,12 @@ use crate::exit::Exit;
   settled reply 20260213T100000123Z-codex-7f3a2b1c --commit-sha abc1234 --body-file - < what-i-did.md
   settled reply q-1 --type notification --body \"later\"
 
-Exit codes: those of `settled send`; 3 if there is no such message.")]
+Exit codes: those of `settled send`; 3 if the message does not exist.")]
 pub(super) struct Args {
-    /// The message's id, or its file's name, in your inbox, inbox/taken or archive
+    /// The id or file name of a message in your inbox, inbox/taken or archive
     #[arg(value_name = "MESSAGE")]
     message: String,
-    /// The type of the answer [default: by the type of the message]
+    /// The type of the reply [default: from the type of the message]
     #[arg(long = "type", value_name = "TYPE", value_parser = kind, hide_possible_values = true)]
     kind: Option<MessageType>,
     #[command(flatten)]

@@ -32,14 +32,14 @@ use crate::exit::Exit;
   actions: {F-001: resolve, F-002: reply}
   EOF
   settled feedback 86 --action F-001=escalate
-  settled feedback --findings answer.json     structured output by the schema of `settled brief --schema`")]
+  settled feedback --findings answer.json     structured output that follows `settled brief --schema`")]
 pub(super) struct FeedbackArgs {
     #[command(flatten)]
     which: RequestArgs,
-    /// Findings: a list, a mapping with `findings`, `actions` and more, or structured output; `-` is standard input
+    /// A file with findings: a list, a mapping with `findings`, `actions` and more, or structured output; `-` is standard input
     #[arg(long, value_name = "FILE", required_unless_present = "action")]
     findings: Option<PathBuf>,
-    /// Why a person should go on
+    /// The reason to escalate to a person
     #[arg(long, value_name = "TEXT")]
     escalation: Option<String>,
     #[command(flatten)]
@@ -56,13 +56,13 @@ pub(super) struct FeedbackArgs {
 pub(super) struct LgtmArgs {
     #[command(flatten)]
     which: RequestArgs,
-    /// The same file as of `settled feedback`: actions, nits, what was run, or structured output
+    /// A file as for `settled feedback`: actions, nits, recorded commands, or structured output
     #[arg(long, value_name = "FILE", alias = "nits")]
     findings: Option<PathBuf>,
-    /// Something left for later, a P3 the author takes; may be given again
+    /// A nit for later: a P3 that the author takes; repeatable
     #[arg(long, value_name = "TEXT")]
     nit: Vec<String>,
-    /// Approve, but not for merging now
+    /// Approve, but mark the pull request as not ready to merge
     #[arg(long)]
     not_merge_ready: bool,
     #[command(flatten)]
@@ -72,19 +72,19 @@ pub(super) struct LgtmArgs {
 /// What both may say.
 #[derive(Debug, clap::Args)]
 struct ResponseInput {
-    /// What is done with an open thread: resolve, veto, escalate, reply, or in an lgtm defer; may be given again
+    /// The action on an open thread: resolve, veto, escalate, reply, or in an lgtm defer; repeatable
     #[arg(long, value_name = "ID=ACTION", value_parser = pair)]
     action: Vec<(String, String)>,
-    /// A command that was run and its result, pass, fail or warn; may be given again
+    /// A command you ran and its result: pass, fail or warn; repeatable
     #[arg(long, value_name = "COMMAND=RESULT", value_parser = pair)]
     ran: Vec<(String, String)>,
-    /// The commit that was reviewed
+    /// The reviewed commit
     #[arg(long, value_name = "SHA", alias = "validated-head")]
     head: Option<String>,
-    /// A changed file that you have read other than by `settled diff`; may be given again
+    /// A changed file that you read other than with `settled diff`; repeatable
     #[arg(long, value_name = "PATH", num_args = 1..)]
     examined: Vec<RepoPath>,
-    /// One line on what it is about [default: from the pull request]
+    /// The subject, one line [default: from the pull request]
     #[arg(long, value_name = "LINE")]
     subject: Option<String>,
     /// P0 to P3 [default: P2]

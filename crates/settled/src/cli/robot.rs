@@ -16,8 +16,8 @@ pub(super) const PRIMER: &str = include_str!("../robot.md");
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:
-  settled robot help       all an agent has to know, in less than 700 tokens
-  settled robot triage     where you stand and what to run next, as JSON; exit 6 if there is something to do",
+  settled robot help       the primer, in less than 700 tokens
+  settled robot triage     your status and next command, as JSON; exit 6 if you have something to do",
     disable_help_subcommand = true
 )]
 pub(super) struct Args {
@@ -29,7 +29,7 @@ pub(super) struct Args {
 enum Command {
     /// Print a primer for agents
     Help,
-    /// Say where you stand and what to run next, as JSON; exit 6 if there is something to do
+    /// Say your status and next command, as JSON; exit 6 if you have something to do
     Triage,
 }
 

@@ -18,7 +18,7 @@ use crate::exit::Exit;
   settled send question --to gemini --subject \"Which port?\" --body \"80 or 8080?\"
   settled send review_feedback --pr 86 --findings-packet findings.yaml    (settled feedback writes one)
 
-Exit codes: 0 accepted, 7 invalid or refused, 8 refused by the quality gate, 9 written and not judged yet.")]
+Exit codes: 0 accepted, 7 invalid or refused, 8 refused by the quality gate, 9 written but not judged yet.")]
 pub(super) struct Args {
     /// review_request, review_feedback, review_addressed, review_lgtm, notification, question, task_request, follow_up,
     /// handoff, handoff_complete, brainstorm_request or brainstorm_followup

@@ -18,13 +18,13 @@ use crate::exit::Exit;
 /// What `init` is told about users.
 #[derive(Debug, clap::Args)]
 pub(super) struct Separate {
-    /// Give each agent's part of the workspace to a user of its own; needs root
+    /// Give each agent's part of the workspace to a separate user; needs root
     #[arg(long)]
     separate_users: bool,
     /// The user the daemon runs as: a name, UID or UID:GID [default: the owner of .settled, in a new workspace root]
     #[arg(long, value_name = "USER", requires = "separate_users")]
     daemon: Option<UserSpec>,
-    /// Print what would be, and change nothing
+    /// Print the changes without making them
     #[arg(long, requires = "separate_users")]
     dry_run: bool,
 }

@@ -24,10 +24,10 @@ use crate::exit::Exit;
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,
-    /// Judge and deliver all that is there, then exit
+    /// Judge and deliver all pending messages, then exit
     #[arg(long)]
     once: bool,
-    /// End with standard input, as whoever started it wants
+    /// Stop when standard input ends
     #[arg(long, hide = true, conflicts_with = "once")]
     until_eof: bool,
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub(super) struct Args {
 /// The option of the commands that log.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct LogForm {
-    /// The form of the log: text, json or journald; where the journal reads it, journald is the default
+    /// The log format: text, json or journald [default: journald under the journal, else text]
     #[arg(
         long,
         value_name = "FORM",

@@ -14,13 +14,13 @@ use super::context::{Context, Root, quoted};
 use super::failure::Failure;
 use crate::exit::Exit;
 
-/// What the service is called where nothing else was said.
+/// The default name of the service.
 const NAME: &str = "settled";
 
 /// Installs, removes or inspects the service.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled service install ./mailroom --dry-run       print the file, and change nothing
+  settled service install ./mailroom --dry-run       print the file without installing it
   sudo settled service install /srv/mailroom
   settled service install ./mailroom --user
   settled service status ./mailroom --user")]
@@ -31,16 +31,16 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum ServiceCommand {
-    /// Write the service's file, and say how it is started
+    /// Write the service file and print how to start the service
     #[command(after_help = "Examples:
   settled service install ./mailroom --user
   settled service install ./mailroom --system --starts-agents --dry-run")]
     Install(Install),
-    /// Remove the service's file; the workspace is left alone
+    /// Remove the service file; the workspace stays
     #[command(after_help = "Examples:
   settled service uninstall ./mailroom --user")]
     Uninstall(Of),
-    /// Say whether the service is installed as it would be now, enabled, and serving
+    /// Show if the service is up to date, enabled and serving
     #[command(after_help = "Examples:
   settled service status ./mailroom --user --json | jq .data.enabled")]
     Status(Install),
@@ -50,7 +50,7 @@ enum ServiceCommand {
 struct Install {
     #[command(flatten)]
     of: Of,
-    /// The daemon starts agents: they need the network, their home and their tools, so less is locked
+    /// Relax the sandbox for a daemon that starts agents: they need the network, their home and their tools
     #[arg(long)]
     starts_agents: bool,
 }
@@ -59,19 +59,19 @@ struct Install {
 struct Of {
     #[command(flatten)]
     root: Root,
-    /// A service of the machine; the default for root
+    /// A system service; the default for root
     #[arg(long, conflicts_with = "user")]
     system: bool,
-    /// A service of your own; the default for everybody else
+    /// A user service; the default for other users
     #[arg(long)]
     user: bool,
-    /// A file for launchd; the default on macOS
+    /// A launchd file; the default on macOS
     #[arg(long)]
     launchd: bool,
-    /// The service's name: one for each workspace
+    /// The service's name, unique per workspace
     #[arg(long, value_name = "NAME", default_value = NAME, value_parser = name)]
     name: String,
-    /// Put the file into this directory instead of the supervisor's
+    /// Write the file to this directory instead of the supervisor's
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
     /// Change nothing

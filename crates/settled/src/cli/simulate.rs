@@ -14,23 +14,23 @@ use crate::exit::Exit;
 /// Runs scenarios.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled simulate round.yaml                    play a scenario and say what came of it
-  settled simulate tests/scenarios/gate/*.yaml   play many; exit code 1 if one came out otherwise
+  settled simulate round.yaml                    run a scenario and print the outcome
+  settled simulate tests/scenarios/gate/*.yaml   run many; exit code 1 if one differs from its expectation
   settled simulate round.yaml --json | jq '.data.steps[].outcomes[].line'
   settled simulate --ledger ./mailroom --config other.toml
-                                                 what would have been decided otherwise")]
+                                                 the decisions that would differ")]
 pub(super) struct Args {
-    /// The scenarios
+    /// The scenario files
     #[arg(
         value_name = "SCENARIO",
         required_unless_present = "ledger",
         conflicts_with = "ledger"
     )]
     scenarios: Vec<PathBuf>,
-    /// A workspace whose ledger is judged again
+    /// Judge the ledger of this workspace again
     #[arg(long, value_name = "DIR", requires = "config")]
     ledger: Option<PathBuf>,
-    /// The settled.toml to judge it under
+    /// The settled.toml for that
     #[arg(long, value_name = "FILE", requires = "ledger")]
     config: Option<PathBuf>,
 }

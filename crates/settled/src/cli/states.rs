@@ -11,8 +11,8 @@ use crate::exit::Exit;
 /// Prints what every input does in every phase, the legal actions and the bounds.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled states                       Markdown; docs/states.md is this print
-  settled states | grep '^| fixing'    what can happen while the author fixes")]
+  settled states                       Markdown; docs/states.md is this output
+  settled states | grep '^| fixing'    possible events while the author fixes")]
 pub(super) struct Args {}
 
 /// The page, for programs.

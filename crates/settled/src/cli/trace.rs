@@ -16,13 +16,13 @@ const DIGEST_CHARS: usize = "sha256:".len() + 12;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled trace msg-86-1
-  settled trace msg-1 --from claude              where several senders use the same id
+  settled trace msg-1 --from claude              if several senders use the same id
   settled trace msg-86-1 --json | jq '.data.messages[].steps[] | select(.state == \"unknown\")'")]
 pub(super) struct Args {
-    /// The message's id
+    /// The id of the message
     #[arg(value_name = "ID")]
     id: MessageId,
-    /// Only the message of this sender; `settled` for the daemon's own
+    /// Only the message of this sender; `settled` for the daemon's notices
     #[arg(long, value_name = "AGENT")]
     from: Option<AgentName>,
 }

@@ -18,7 +18,7 @@ use crate::exit::Exit;
 pub(super) struct TurnArgs {
     #[command(flatten)]
     target: Target,
-    /// How many turns were completed
+    /// The number of completed turns
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     count: u16,
 }
@@ -27,20 +27,20 @@ pub(super) struct TurnArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled take                     the next message of your inbox
-  settled take msg-claude-001      of several that try, one succeeds
-  settled take --pr 86             for whoever runs the reviewer: its seconds count from now on
+  settled take msg-claude-001      if several try, one succeeds
+  settled take --pr 86             for the reviewer's runner: its time budget starts now
   settled take --pr 86 --reviewer codex --repo owner/name")]
 pub(super) struct TakeArgs {
-    /// The message's id or its file's name; else the next one
+    /// The message's id or file name [default: the next one]
     #[arg(value_name = "MESSAGE", conflicts_with_all = ["pr", "reviewer", "repo"])]
     message: Option<String>,
     /// Report that the reviewer of this pull request took its request
     #[arg(long, value_name = "NUMBER")]
     pr: Option<PrNumber>,
-    /// The reviewer, where the pull request has several
+    /// The reviewer, if the pull request has several
     #[arg(long, value_name = "AGENT", requires = "pr")]
     reviewer: Option<AgentName>,
-    /// The repository, where the number alone does not tell
+    /// The repository, if the number alone is ambiguous
     #[arg(long, value_name = "OWNER/NAME", requires = "pr")]
     repo: Option<Repo>,
 }

@@ -27,13 +27,13 @@ Exit codes: 0 all passed, 8 one failed, 3 nothing is to be run.")]
 pub(super) struct Args {
     #[command(flatten)]
     target: Target,
-    /// Only this command; may be given again
+    /// Only this command; repeatable
     #[arg(long, value_name = "COMMAND")]
     command: Vec<String>,
-    /// The checkout the commands run in
+    /// The checkout to run the commands in
     #[arg(long, value_name = "DIR", default_value = ".")]
     repo_dir: PathBuf,
-    /// How long each may take
+    /// The time limit of each command
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
 }

@@ -29,7 +29,7 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Write the records of a pull request's reviews into a file that proves itself without a daemon
+    /// Export the records of a pull request's reviews to a file that can be verified without a daemon
     #[command(after_help = "Examples:
   settled verdict export 86 -o verdict-86.txt
   settled verdict export 86 --reviewer codex > verdict-86.txt")]
@@ -47,31 +47,31 @@ struct Export {
     /// The number of the pull request
     #[arg(value_name = "PR")]
     pr: PrNumber,
-    /// The repository, where the number alone does not tell
+    /// The repository, if the number alone is ambiguous
     #[arg(long, value_name = "OWNER/NAME")]
     repo: Option<Repo>,
-    /// A reviewer whose approval counts; may be repeated; without it, all that review the pull request
+    /// A reviewer whose approval counts; repeatable [default: every reviewer of the pull request]
     #[arg(long = "reviewer", value_name = "AGENT")]
     reviewers: Vec<AgentName>,
-    /// The file to be written; else standard output
+    /// The output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 struct Verify {
-    /// The file
+    /// The verdict file
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     at: At,
-    /// The pull request it has to be about
+    /// The pull request the file must be about
     #[arg(long, value_name = "PR")]
     pr: Option<PrNumber>,
-    /// A reviewer that has to approve, whomever the file names; may be repeated
+    /// A reviewer that must approve, even if the file does not name it; repeatable
     #[arg(long = "reviewer", value_name = "AGENT")]
     reviewers: Vec<AgentName>,
-    /// The digest of the ledger's last record, as the daemon's machine gave it when the file was written
+    /// The digest of the ledger's last record, as printed on the daemon's machine at export
     #[arg(long, value_name = "DIGEST")]
     anchor: Option<Digest>,
     /// The digest of the whole file, as `export` gave it

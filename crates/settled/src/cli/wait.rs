@@ -23,23 +23,23 @@ use crate::exit::Exit;
 /// Waits for mail.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled wait                                     until anything lies in your inbox
+  settled wait                                     until your inbox has a message
   settled wait --for verdict --pr 86 --timeout 30m
-  settled wait --for reply --id msg-claude-001     until that message is answered
-  settled wait --timeout 0                         look, do not wait
+  settled wait --for reply --id msg-claude-001     until that message has a reply
+  settled wait --timeout 0                         check once without waiting
 
-Exit codes: 0 it came, 4 timed out (the status is printed), 7 the message was refused.")]
+Exit codes: 0 arrived, 4 timed out (prints the status), 7 the message was refused.")]
 pub(super) struct Args {
-    /// What to wait for
+    /// The event to wait for
     #[arg(long = "for", value_name = "WHAT", default_value = "any")]
     what: WaitFor,
-    /// The message whose reply is waited for
+    /// Wait for the reply to this message
     #[arg(long, value_name = "ID", required_if_eq("what", "reply"))]
     id: Option<String>,
-    /// Only what is about this pull request
+    /// Only mail about this pull request
     #[arg(long, value_name = "NUMBER")]
     pr: Option<PrNumber>,
-    /// How long: seconds, or as in 90s, 10m, 2h; at most a day
+    /// The longest wait: seconds, or as in 90s, 10m, 2h; at most a day
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time)]
     timeout: Duration,
 }
@@ -50,9 +50,9 @@ pub(super) struct Args {
 enum WaitFor {
     /// Any message
     Any,
-    /// An answer to one of your messages
+    /// A reply to one of your messages
     Reply,
-    /// Feedback, an lgtm, or word of the daemon on a review, that you have not answered yet
+    /// Feedback, an lgtm or a notice about a review that you have not answered yet
     Verdict,
 }
 

@@ -50,7 +50,7 @@ Ctrl-C ends it.")]
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,
-    /// Show one frame and end
+    /// Print one frame and exit
     #[arg(long)]
     once: bool,
 }

@@ -30,11 +30,11 @@ use self::verdict::Totals;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The messages, or findings packets by themselves: files, directories, `-` for standard input
+    /// Messages or findings packets: files, directories, `-` for standard input
     #[arg(required_unless_present_any = ["staged", "stdin_filename"], value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// How to print what is found [default: full on a terminal, else concise]
+    /// The output format [default: full on a terminal, else concise]
     #[arg(
         long,
         value_enum,
@@ -43,34 +43,34 @@ pub(crate) struct Args {
     )]
     format: Option<Format>,
 
-    /// Whether to colour it; auto is on a terminal, unless NO_COLOR is set
+    /// When to use colour; auto means on a terminal unless NO_COLOR is set
     #[arg(long, value_enum, default_value_t = ColorWhen::Auto, value_name = "WHEN")]
     color: ColorWhen,
 
-    /// The workspace in which packets are looked for [default: the nearest directory above the
+    /// The workspace to find packets in [default: the nearest directory above the
     /// file that holds `agents/` and `packets/`]
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 
-    /// Take this file for the packet that the messages name
+    /// Use this file as the packet that the messages name
     #[arg(long, value_name = "FILE", conflicts_with = "root")]
     packet: Option<PathBuf>,
 
-    /// Check what the next commit adds, changes or leaves without its packet, as it stands in git's index: messages in
-    /// mailboxes and findings packets; paths narrow it, and a file named there is checked wherever it lies
+    /// Check the files that the next commit adds, changes or leaves without their packet, as in git's index: messages
+    /// in mailboxes and findings packets; paths limit the check, and a file among them is checked wherever it is
     #[arg(long, conflicts_with_all = ["packet", "stdin_filename", "fix"])]
     staged: bool,
 
-    /// Take standard input for this file: its name is printed, its place counts
+    /// Treat standard input as this file: print its name, judge it by its place
     #[arg(long, value_name = "FILE")]
     stdin_filename: Option<PathBuf>,
 
-    /// Take severities from this file [default: the nearest `validate-message.toml` above each
+    /// Read severities from this file [default: the nearest `validate-message.toml` above each
     /// message]
     #[arg(long, value_name = "FILE", conflicts_with = "isolated")]
     config: Option<PathBuf>,
 
-    /// Read no `validate-message.toml`
+    /// Ignore every `validate-message.toml`
     #[arg(long)]
     isolated: bool,
 

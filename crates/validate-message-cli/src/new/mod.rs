@@ -45,11 +45,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     round: u32,
 
-    /// How soon an answer is wanted: P0, P1, P2, P3
+    /// The priority: P0, P1, P2, P3
     #[arg(long, default_value = "P2", value_parser = PossibleValuesParser::new(Priority::ALL.iter().map(|p| p.as_str())))]
     priority: String,
 
-    /// What it is about, in one line
+    /// The subject, one line
     #[arg(long, value_name = "TEXT", value_parser = subject)]
     subject: Option<String>,
 
@@ -61,15 +61,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHA", default_value = "0000000", value_parser = commit)]
     commit: String,
 
-    /// Where the findings packet lies in the workspace [default: packets/findings/pr<PR>_r<ROUND>.yaml]
+    /// The path of the findings packet in the workspace [default: packets/findings/pr<PR>_r<ROUND>.yaml]
     #[arg(long, value_name = "PATH", value_parser = packet)]
     packet: Option<String>,
 
-    /// The message's id [default: made of time, sender and chance]
+    /// The message's id [default: from the time, the sender and a random part]
     #[arg(long, value_name = "ID", value_parser = id)]
     id: Option<String>,
 
-    /// What editors find the schema by, seen from the file [default: in schemas/ of the workspace]
+    /// The path of the schema for editors, relative to the file [default: in schemas/ of the workspace]
     #[arg(long, value_name = "PATH", value_parser = subject)]
     schema: Option<String>,
 }

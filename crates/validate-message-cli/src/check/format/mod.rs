@@ -21,19 +21,19 @@ use super::verdict::{Totals, Verdict};
 /// How verdicts are printed.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Format {
-    /// For people: each violation with the lines it is in
+    /// For people: each violation with its source lines
     Full,
-    /// One line for each violation, fixes indented below
+    /// One line per violation, with the fix indented below
     Concise,
-    /// One short line for each violation, its fix included
+    /// One short line per violation, with its fix
     Agent,
-    /// One document for all files
+    /// One JSON document for all files
     Json,
     /// SARIF 2.1.0, for code scanning
     Sarif,
-    /// Commands that GitHub's runners turn into annotations
+    /// GitHub workflow commands that become annotations
     Github,
-    /// JUnit XML, for the test report of a CI
+    /// JUnit XML, for CI test reports
     Junit,
 }
 

@@ -3,6 +3,11 @@
 //! The driver starts its own program as the keeper of each command and as a daemon. Here that is this file: it keeps, and
 //! serves nobody, so that every order is processed in the daemon's place.
 
+#![allow(
+    clippy::print_stdout,
+    reason = "it has a main of its own, which reports its tests"
+)]
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -107,9 +112,10 @@ impl Table {
         let mut steps = Vec::new();
         let mut progress = |progress: &Progress<'_>| {
             if let Progress::Told(told) = progress {
-                steps.push(match told.step {
-                    PairStep::Ended { signal, .. } => format!("ended {}", signal.word()),
-                    step => step.word().to_owned(),
+                steps.push(if let PairStep::Ended { signal, .. } = told.step {
+                    format!("ended {}", signal.word())
+                } else {
+                    told.step.word().to_owned()
                 });
             }
         };
@@ -135,9 +141,12 @@ impl Table {
     fn phase(&self) -> String {
         let (index, _) = LedgerIndex::read(&self.root()).expect("a ledger");
         let mut reviews = index.state().reviews();
-        let phase = reviews.next().map(|(_, review)| match &review.phase {
-            Phase::Escalated(reason) => format!("escalated {reason}"),
-            phase => phase.word().to_owned(),
+        let phase = reviews.next().map(|(_, review)| {
+            if let Phase::Escalated(reason) = &review.phase {
+                format!("escalated {reason}")
+            } else {
+                review.phase.word().to_owned()
+            }
         });
         assert!(reviews.next().is_none());
         phase.unwrap_or_default()
@@ -311,7 +320,7 @@ fn every_end_names_its_reason() {
         ),
         (
             of("echo DONE", "echo PASS", |setup| {
-                setup.workdir = "/nowhere".to_owned()
+                setup.workdir = "/nowhere".to_owned();
             }),
             PairFailure::NotStarted,
             "",

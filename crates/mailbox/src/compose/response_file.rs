@@ -174,7 +174,7 @@ impl LooseResponse {
             merge_ready: lgtm.get("merge_ready").cloned(),
             examined: lgtm
                 .get("examined")
-                .map(|said| Examined::deserialize(said))
+                .map(Examined::deserialize)
                 .transpose()
                 .map_err(|error| NotAResponseFile::Unknown(format!("`examined`: {error}")))?,
             ..Self::default()

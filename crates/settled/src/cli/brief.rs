@@ -96,9 +96,9 @@ impl RequestArgs {
             let mine = standings.mine(self.pr.as_ref(), self.repo.as_ref());
             stand.extend(mine.map(|(key, review)| ReviewStatus::of(key, review)));
         }
-        stand
-            .iter()
-            .for_each(|standing| message += &format!("\n{}", escaped(&standing.told())));
+        for standing in &stand {
+            message += &format!("\n{}", escaped(&standing.told()));
+        }
         let failure = Failure::plain(Exit::NotFound, message).code("no_open_request");
         failure
             .data(&serde_json::json!({ "reviews": stand }))
@@ -192,7 +192,7 @@ fn text(ask: &Ask) -> String {
         }
         match (ask.feedback_resolves(open), ask.lgtm_resolves(open)) {
             (true, _) => {
-                lines.push("    reported as addressed: resolved if you do not name it".to_owned())
+                lines.push("    reported as addressed: resolved if you do not name it".to_owned());
             }
             (false, true) => lines.push("    resolved by an lgtm that does not name it".to_owned()),
             (false, false) => {}

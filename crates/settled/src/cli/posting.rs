@@ -484,10 +484,15 @@ impl Outgoing<'_> {
 
 /// How a command ends whose message was refused.
 fn exit_of(code: Code) -> Exit {
-    match code {
-        Code::QualityGateViolation | Code::ApprovalWithoutEvidence => Exit::GateRefused,
-        Code::IdCollision => Exit::Failed,
-        _ => Exit::InvalidMessage,
+    if matches!(
+        code,
+        Code::QualityGateViolation | Code::ApprovalWithoutEvidence
+    ) {
+        Exit::GateRefused
+    } else if code == Code::IdCollision {
+        Exit::Failed
+    } else {
+        Exit::InvalidMessage
     }
 }
 

@@ -37,7 +37,8 @@ pub(crate) fn check(place: &Place<'_>) -> Result<(), Broken> {
             line,
             review,
         };
-        let why = status.why(&key, review, &[], now(), &spell);
+        let policy = &place.bounds.policy;
+        let why = status.why(&key, review, policy, now(), &spell);
         let is_alone = status.is_alone(&key);
         let threads = Histories::default().tell(&key, review, is_alone, &spell);
         let persons = threads.threads.into_iter().flat_map(|thread| thread.person);

@@ -136,7 +136,7 @@ impl Advised<'_> {
         } else if next.contains("review_lgtm") {
             let mut threads = self.review.threads.values();
             let passes = !threads.any(|thread| thread.blocking && thread.is_held());
-            passes.then(|| self.approve(next)).unwrap_or(Ok(()))
+            if passes { self.approve(next) } else { Ok(()) }
         } else if next.contains("review_addressed") {
             self.post(&self.authors().addressed, next)
         } else if next.contains("once the pull request is open again") {

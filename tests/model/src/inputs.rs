@@ -82,13 +82,16 @@ pub(crate) struct Advised {
     pub(crate) addressed: Arc<Input>,
 }
 
+/// A line, a round, and what is said of each thread.
+type ResponseKey = (Line, u32, Response, Vec<Say>);
+
 /// All messages of a walk.
 #[derive(Debug)]
 pub(crate) struct Inputs {
     /// By pull request and reviewer, by round.
     hands: Vec<(Line, Vec<OnceLock<Hand>>)>,
     /// Responses to threads as they stand in one state.
-    responses: Mutex<BTreeMap<(Line, u32, Response, Vec<Say>), Arc<Input>>>,
+    responses: Mutex<BTreeMap<ResponseKey, Arc<Input>>>,
 }
 
 /// A pull request and a reviewer of it.

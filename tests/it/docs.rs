@@ -254,6 +254,22 @@ fn every_link_leads_somewhere() {
     }
 }
 
+/// The codes of alerts are in the source alone: no command lists them.
+#[test]
+fn every_alert_has_its_row_in_the_protocol() {
+    let source = read(&repository().join("crates/review/src/words/alert.rs"));
+    let (_, codes) = source.split_once("fn code(&self)").expect("the codes");
+    let (codes, _) = codes.split_once("fn thread(&self)").expect("what follows");
+    let codes: Vec<&str> = codes.split('"').skip(1).step_by(2).collect();
+    assert!(codes.len() > 10, "{codes:?}");
+    let protocol = read(&repository().join("docs/protocol.md"));
+    let (_, alerts) = protocol.split_once("**Alerts.**").expect("the alerts");
+    let (alerts, _) = alerts.split_once("\n## ").expect("the next section");
+    for code in codes {
+        assert!(alerts.contains(&format!("`{code}`")), "{code} has no row");
+    }
+}
+
 #[test]
 fn every_path_of_the_repository_that_is_named_exists() {
     for page in pages() {

@@ -258,6 +258,29 @@ fn a_checkout_with_another_change_serves_nothing() {
     );
 }
 
+/// An author that leaves a file out of its list keeps it from the patterns of `human_paths`.
+#[test]
+fn a_request_that_lists_other_files_than_differ_is_served_nothing() {
+    let repository = repository();
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let shown = json(&request(&mailroom, repository.path(), &["--dry-run"]));
+    let text = shown["data"]["message_text"].as_str().expect("a message");
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.contains("b.txt"))
+        .collect();
+    assert_eq!(lines.len() + 1, text.lines().count(), "{text}");
+    mailroom.post("claude", "req-1.yaml", &(lines.join("\n") + "\n"));
+    assert!(mailroom.once().status.success());
+    let output = run(&mailroom, "codex", repository.path(), &["diff", "86"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(
+        output.stdout.is_empty() && said(&output).contains("3 files differ here"),
+        "{}",
+        said(&output)
+    );
+}
+
 #[test]
 fn a_command_that_was_run_is_recorded_as_observed() {
     let repository = repository();

@@ -145,6 +145,20 @@ fn why_names_the_one_missing_thing_in_every_phase() {
 }
 
 #[test]
+fn why_advises_no_lgtm_where_only_a_person_approves() {
+    let mailroom = after(1);
+    mailroom.put("settled.toml", "[gate]\nhuman_paths = [\"ci/\"]\n");
+    let why = mailroom.json(&["why", "86"])["data"]["reviews"][0].take();
+    let gate = why["gate"][0].as_str().expect("a clause");
+    assert!(gate.contains("does not say which files change"), "{why}");
+    let fixes = why["fixes"].to_string();
+    assert!(
+        fixes.contains("settled approve 86") && !fixes.contains("settled lgtm"),
+        "{fixes}"
+    );
+}
+
+#[test]
 fn why_as_json_names_who_moves_and_commands_that_run_as_they_stand() {
     let mailroom = after_a_refusal();
     let answer = mailroom.json(&["why", "86"]);
@@ -346,7 +360,7 @@ fn status_fits_the_columns_it_is_given() {
         .replace("from: claude", &format!("from: {long}"));
     mailroom.post(&long, "request-1.yaml", &request);
     assert!(mailroom.once().status.success());
-    for columns in ["60", "100"] {
+    for columns in ["60", "80", "100"] {
         let mut status = settled();
         let output = status
             .arg("status")

@@ -475,6 +475,16 @@ fn an_abbreviated_commit_is_expanded_by_the_clone() {
     let (code, found) = remap(&mailroom, &head[..9], &repository.path());
     assert!(code == 0 && found["remapped"] == true, "{code} {found}");
 
+    // Without a clone the answer names the command that has one, and that passes.
+    let answer = mailroom.json(&["gate", "check", "--pr", "86", "--head", &head]);
+    let run = answer["next"][0]["run"].as_str().expect("a command");
+    let path = repository.path();
+    let run = run
+        .replace("DIR", path.to_str().expect("a path in UTF-8"))
+        .replace("REF", "main");
+    let passed = mailroom.shell(&run);
+    assert!(passed.status.success(), "{run}\n{}", said(&passed));
+
     let elsewhere = Repository::new();
     assert_void(
         &mailroom,

@@ -89,6 +89,16 @@ pub enum NoDiff {
         /// The digest here.
         found: DiffDigest,
     },
+    /// The files that differ are not those that the request lists. Those decide whether a person has to approve.
+    #[error(
+        "{found} files differ here, and they are not the {listed} that `changed_files` of the request lists"
+    )]
+    OtherFiles {
+        /// How many the request lists.
+        listed: usize,
+        /// How many differ here.
+        found: usize,
+    },
     /// Git.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -110,9 +120,19 @@ pub fn change(ask: &Ask, directory: &Path) -> Result<OwnChange, NoDiff> {
         })
     };
     let (base, head) = (find(base)?, find(head)?);
-    let found = repository.changes(&base, &head)?.digest;
-    if found != asked {
+    let found = repository.changes(&base, &head)?;
+    if found.digest != asked {
+        let found = found.digest;
         return Err(NoDiff::Other { asked, found });
+    }
+    let (count, first) = said.map_or((0, &[][..]), |change| {
+        (change.count, &*change.changed_files)
+    });
+    if count > 0 && (count != found.files.len() || !found.files.starts_with(first)) {
+        return Err(NoDiff::OtherFiles {
+            listed: count,
+            found: found.files.len(),
+        });
     }
     let parts = repository.diff(&base, &head)?;
     Ok(OwnChange {

@@ -51,7 +51,7 @@ pub enum EvidenceMode {
 }
 
 /// Patterns of paths. `?` is one character and `*` any number of them within a name; `**` is any number of folders; a
-/// pattern that ends with `/` is everything below.
+/// pattern that ends with `/` is everything below. One without a `/` is a name in any folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HumanPaths(Vec<String>);
 
@@ -75,7 +75,8 @@ impl HumanPaths {
         self.0.iter().any(|pattern| {
             let whole = match pattern.strip_suffix('/') {
                 Some(folder) => format!("{folder}/**"),
-                None => pattern.clone(),
+                None if pattern.contains('/') => pattern.clone(),
+                None => format!("**/{pattern}"),
             };
             let parts: Vec<&str> = whole.split('/').collect();
             is_below(&parts, &path)

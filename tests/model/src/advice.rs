@@ -12,7 +12,7 @@ use inspect::status::threads::Histories;
 use message_schema::id::{AgentName, FindingId, PrNumber};
 use review::{
     Act, Decision, Event, EventRecord, PersonsDecision, Phase, Posted, PullAction, PullEvent,
-    ReportedEvent, Review, ReviewKey, State, Which, apply,
+    ReportedEvent, Review, ReviewKey, State, Which, apply, approval_barred,
 };
 use spool::{Digest, Folded, Verified};
 use workspace::index::LedgerIndex;
@@ -37,7 +37,8 @@ pub(crate) fn check(place: &Place<'_>) -> Result<(), Broken> {
             line,
             review,
         };
-        let why = status.why(&key, review, &[], now(), &spell);
+        let policy = &place.bounds.policy;
+        let why = status.why(&key, review, policy, now(), &spell);
         let is_alone = status.is_alone(&key);
         let threads = Histories::default().tell(&key, review, is_alone, &spell);
         let persons = threads.threads.into_iter().flat_map(|thread| thread.person);
@@ -117,7 +118,7 @@ impl Advised<'_> {
             ["send", "review_request", ..] => self.post(&self.authors().request, &fix.run),
             ["send", "review_addressed", ..] => self.post(&self.authors().addressed, &fix.run),
             ["feedback", ..] => self.respond(Response::Feedback, &fix.run),
-            ["lgtm", ..] => self.respond(Response::Lgtm, &fix.run),
+            ["lgtm", ..] => self.approve(&fix.run),
             // These only look.
             ["brief" | "gate" | "threads" | "why", ..] => Ok(()),
             _ => Err(breach(&fix.run, "is a command the walk cannot run")),
@@ -135,9 +136,7 @@ impl Advised<'_> {
         } else if next.contains("review_lgtm") {
             let mut threads = self.review.threads.values();
             let passes = !threads.any(|thread| thread.blocking && thread.is_held());
-            passes
-                .then(|| self.respond(Response::Lgtm, next))
-                .unwrap_or(Ok(()))
+            passes.then(|| self.approve(next)).unwrap_or(Ok(()))
         } else if next.contains("review_addressed") {
             self.post(&self.authors().addressed, next)
         } else if next.contains("once the pull request is open again") {
@@ -153,6 +152,17 @@ impl Advised<'_> {
     fn authors(&self) -> &crate::inputs::Advised {
         let Place { bounds, inputs, .. } = self.place;
         &inputs.hand(bounds, self.line, self.review.round).advised
+    }
+
+    /// Approves as the reviewer; where only a person can, as the refusal of that advises: with an escalation.
+    fn approve(&self, said: &str) -> Result<(), Broken> {
+        let barred = approval_barred(&self.place.bounds.policy, self.key, self.review);
+        let response = if barred.is_empty() {
+            Response::Lgtm
+        } else {
+            Response::Feedback
+        };
+        self.respond(response, said)
     }
 
     fn respond(&self, response: Response, said: &str) -> Result<(), Broken> {

@@ -97,6 +97,9 @@ impl Tally {
 fn end(phase: &Phase) -> Option<String> {
     match phase {
         Phase::Approved(approval) if approval.by_rule => Some("approved by rule".to_owned()),
+        Phase::Approved(approval) if approval.by_person.is_some() => {
+            Some("approved by a person".to_owned())
+        }
         Phase::Approved(_) => Some("approved".to_owned()),
         Phase::Escalated(EscalationReason::Reviewer(_)) => {
             Some("escalated reviewer's words".to_owned())

@@ -67,6 +67,8 @@ invariants! {
     NoBlockedApproval => "no approval over an open or held blocker",
     /// An approval is of the commit its round was about, or of a newer one that an event told of.
     RightCommit => "an approval is of its round's head or a newer one",
+    /// A change of what is a person's is approved by a person.
+    PersonsPaths => "only a person approves what `human_paths` names",
     /// A finding is handed off at most once, and only when its pull request was merged.
     HandedOffOnce => "handed off at most once, never before the merge",
     /// A chain of fixes ends: without a person no task comes of a fix, or of an author who has one.

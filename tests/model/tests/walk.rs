@@ -9,8 +9,9 @@ use review::REPLIES_MAX;
 use settled_walk::{Replies, alone, follow, run_all, small};
 
 /// Each way a review can end; a walk that never ended so would say nothing about it.
-const ENDS: [&str; 14] = [
+const ENDS: [&str; 15] = [
     "approved",
+    "approved by a person",
     "approved by rule",
     "closed commented",
     "closed merged",

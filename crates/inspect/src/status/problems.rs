@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::FindingId;
 use message_schema::line::{escaped, is_one_line};
-use review::{Phase, ReviewKey};
+use review::{Phase, Policy, ReviewKey};
 use serde::Serialize;
 use workspace::operator_alerts::{self, Alert};
 use workspace::shell::quoted;
@@ -101,7 +101,7 @@ impl WorkspaceStatus {
             // What `why` says first is what fixes it.
             let problem = |kind, what: String, since| {
                 let fix = self
-                    .why(key, review, &[], now, spell)
+                    .why(key, review, &Policy::default(), now, spell)
                     .fixes
                     .into_iter()
                     .next();

@@ -4,7 +4,7 @@
 mod ended;
 
 use chrono::{DateTime, Utc};
-use review::{Deadline, Invocation, Phase, Review, ReviewKey, Side};
+use review::{Deadline, Invocation, Phase, Policy, Review, ReviewKey, Side};
 use serde::Serialize;
 use workspace::shell::quoted;
 
@@ -83,12 +83,12 @@ struct Diagnosis {
 }
 
 impl WorkspaceStatus {
-    /// Why this review does not go on. `validation` are the commands the project wants recorded as passing.
+    /// Why this review does not go on. The policy is the project's.
     pub fn why(
         &self,
         key: &ReviewKey,
         review: &Review,
-        validation: &[String],
+        policy: &Policy,
         now: DateTime<Utc>,
         spell: &Spell<'_>,
     ) -> Why {
@@ -96,6 +96,7 @@ impl WorkspaceStatus {
             standing: self,
             key,
             review,
+            policy,
             now,
             commands: FixCommands(spell),
         };
@@ -119,7 +120,7 @@ impl WorkspaceStatus {
             missing,
             since: review.since,
             fixes,
-            gate: look.gate(validation),
+            gate: look.gate(),
             otherwise,
             otherwise_at,
         }
@@ -130,6 +131,7 @@ struct Look<'a> {
     standing: &'a WorkspaceStatus,
     key: &'a ReviewKey,
     review: &'a Review,
+    policy: &'a Policy,
     now: DateTime<Utc>,
     commands: FixCommands<'a>,
 }
@@ -338,7 +340,12 @@ impl Look<'_> {
             ),
         ]);
         let is_held = |thread: &review::Thread| thread.blocking && thread.is_held();
-        if !self.review.threads.values().any(is_held) {
+        if !self.barred().is_empty() {
+            fixes.push(self.commands.person(
+                &self.named("approve"),
+                "approves what no agent may, if nothing blocks",
+            ));
+        } else if !self.review.threads.values().any(is_held) {
             let words = format!("lgtm {pr}");
             fixes.push(agent(words, "approves, if the quality gate passes"));
         }
@@ -369,8 +376,17 @@ impl Look<'_> {
         format!("{pr}{}{name}", of_repo(self.key))
     }
 
+    /// Why no lgtm of this reviewer passes, whatever it says.
+    fn barred(&self) -> Vec<String> {
+        let (policy, key, review) = (self.policy, self.key, self.review);
+        if self.standing.index.state().is_advised(policy, key, review) {
+            return Vec::new();
+        }
+        review::approval_barred(policy, key, review)
+    }
+
     /// What stands between the review and an approval.
-    fn gate(&self, validation: &[String]) -> Vec<String> {
+    fn gate(&self) -> Vec<String> {
         if self.review.phase.is_final() && self.review.mover() != Side::Person {
             return Vec::new();
         }
@@ -382,7 +398,9 @@ impl Look<'_> {
             .map(|(id, thread)| threads::in_the_way(id, thread))
             .collect();
         if let Some(open) = self.review.phase.invocation() {
-            let commands = validation.iter().chain(&open.validation_commands);
+            gate.extend(self.barred());
+            let project = &self.policy.gate.validation_commands;
+            let commands = project.iter().chain(&open.validation_commands);
             gate.extend(
                 commands
                     .map(|command| format!("`{}` is to be recorded as passing", command.trim())),

@@ -102,6 +102,12 @@ pub struct AskedChange {
     /// The digest of the diff.
     #[serde(default)]
     pub diff_digest: Option<DiffDigest>,
+    /// How many files its author lists.
+    #[serde(default)]
+    pub count: usize,
+    /// The first of them.
+    #[serde(default)]
+    pub changed_files: Vec<RepoPath>,
 }
 
 /// What is left of a round's means.

@@ -104,7 +104,7 @@ fn missing(change: &Change, said: &[&Examined], evidence: &ApprovalEvidence) -> 
             missing.push("it does not name the diff_digest that was read".to_owned());
         }
         (None, None) if files.is_empty() => missing.push(
-            "neither the request nor the approval says what was to be read, or was".to_owned(),
+            "the request names no diff, and the approval does not say what was read".to_owned(),
         ),
         (None, _) => {}
     }
@@ -170,7 +170,7 @@ fn fault(what: &str) -> Fault {
     .clause(Clause::Evidence)
     .field("body.examined")
     .expected("`examined` with the request's diff_digest and every changed file")
-    .fix("read the change with `settled diff`, then say `settled lgtm`; or name in `examined.declared` what was read otherwise")
+    .fix("read the change with `settled diff`, then run `settled lgtm`; or name in `examined.declared` what was read otherwise")
 }
 
 /// The clauses about who approves: none is the reviewer's to mend.

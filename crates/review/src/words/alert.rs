@@ -239,7 +239,7 @@ impl std::fmt::Display for Alert {
             Self::HandoffRefIgnored { why } => write!(f, "handoff_ref: {why}"),
             Self::ResolvedBySilence { thread } => write!(
                 f,
-                "`{thread}` is resolved by silence: the author reported it as addressed, and the response does not name it"
+                "`{thread}` is resolved by silence: the author reported fixes, and the response does not name it"
             ),
             Self::SeverityKept {
                 thread,

@@ -68,7 +68,7 @@ pub enum Resolution {
     /// The reviewer's action or status, or a person.
     #[default]
     Word,
-    /// The author reported it as addressed, and the response did not name it.
+    /// The author reported fixes, and the response did not name it.
     Silence,
 }
 

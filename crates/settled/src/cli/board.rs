@@ -15,6 +15,9 @@ use super::status::columns;
 /// Attempts a round begins with; as long as all are left, there is nothing to say.
 const ATTEMPTS: u8 = review::ATTEMPTS;
 
+/// A screen that is narrower shows no column of runs.
+const RUN_WIDTH_MIN: usize = 80;
+
 /// What is indented below a row.
 const INDENT: usize = 4;
 
@@ -101,23 +104,9 @@ fn reviews(rows: &[ReviewRow], now: DateTime<Utc>, screen: Screen) -> String {
     if rows.is_empty() {
         return "no review yet\n".to_owned();
     }
-    let mut lines = vec![["REVIEW", "PHASE", "ROUND", "MOVE", "SINCE"].map(str::to_owned)];
-    // So much is left for names when all else has its width.
-    let names = screen.width.saturating_sub(52);
-    for row in rows {
-        let phase = if row.stale == Some(true) {
-            format!("{} (stale)", row.phase)
-        } else {
-            row.phase.to_owned()
-        };
-        lines.push([
-            cut(&row.review, (names * 2 / 3).max(16)),
-            phase,
-            format!("{} of {}", row.round_of_generation, row.rounds),
-            cut(row.mover.as_deref().unwrap_or("-"), (names / 3).max(8)),
-            ago(now - row.since),
-        ]);
-    }
+    let mut lines = vec![["REVIEW", "PHASE", "RUN", "ROUND", "MOVE", "SINCE"].map(str::to_owned)];
+    lines.extend(rows.iter().map(|row| cells(row, now)));
+    fit(&mut lines, screen.width);
     let table = columns(&lines);
     let mut table = table.lines();
     let head = table.next().unwrap_or_default();
@@ -127,6 +116,37 @@ fn reviews(rows: &[ReviewRow], now: DateTime<Utc>, screen: Screen) -> String {
         text += &screen.flow(INDENT, &details(row, now));
     }
     text
+}
+
+/// One row of the table, whatever its width.
+fn cells(row: &ReviewRow, now: DateTime<Utc>) -> [String; 6] {
+    let phase = if row.stale == Some(true) {
+        format!("{} (stale)", row.phase)
+    } else {
+        row.phase.to_owned()
+    };
+    [
+        row.review.clone(),
+        phase,
+        row.run.to_owned(),
+        format!("{} of {}", row.round_of_generation, row.rounds),
+        row.mover.clone().unwrap_or_else(|| "-".to_owned()),
+        ago(now - row.since),
+    ]
+}
+
+/// Cuts reviews and movers to the width that the other columns leave. A narrow screen has no room for runs.
+fn fit(lines: &mut [[String; 6]], width: usize) {
+    if width < RUN_WIDTH_MIN {
+        lines.iter_mut().for_each(|line| line[2].clear());
+    }
+    let widest = |column: usize| lines.iter().map(|line| line[column].len()).max();
+    let others: usize = [1, 2, 3, 5].into_iter().filter_map(widest).sum();
+    let names = width.saturating_sub(others + 5 * 2);
+    for line in lines {
+        line[0] = cut(&line[0], (names * 2 / 3).max(16));
+        line[4] = cut(&line[4], (names / 3).max(8));
+    }
 }
 
 fn coloured(row: &ReviewRow, line: &str, now: DateTime<Utc>, screen: Screen) -> String {
@@ -224,6 +244,26 @@ mod tests {
             blockers: Vec::new(),
             legal_next: Vec::new(),
         }
+    }
+
+    #[test]
+    fn the_widest_row_fits_into_80_columns() {
+        let widest = ReviewRow {
+            review: "owner/repository#1234567 a-long-author -> a-long-reviewer".to_owned(),
+            phase: "approved",
+            run: "completed",
+            stale: Some(true),
+            mover: Some("a-long-reviewer".to_owned()),
+            since: DateTime::UNIX_EPOCH + TimeDelta::seconds(1),
+            ..row()
+        };
+        let text = reviews(&[widest, row()], DateTime::UNIX_EPOCH, Screen::plain(80));
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+        assert!(text.contains("approved (stale)  completed"), "{text}");
+        assert!(text.contains("escalated         reviewing"), "{text}");
     }
 
     #[test]

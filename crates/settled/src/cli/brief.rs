@@ -211,7 +211,7 @@ fn text(ask: &Ask) -> String {
             .iter()
             .map(|command| format!("an lgtm records as pass: {command}")),
     );
-    if !ask.lgtm_possible {
+    if !ask.lgtm_possible && !ask.held_threads.is_empty() {
         lines.push("an lgtm cannot pass: a blocker is with a person".to_owned());
     }
     lines

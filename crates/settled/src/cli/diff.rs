@@ -122,6 +122,8 @@ fn failure(why: &NoDiff, args: &Args) -> Failure {
             "git -C {} fetch origin {commit}",
             quoted(args.repo_dir.as_os_str())
         )),
-        NoDiff::NotSaid | NoDiff::Other { .. } | NoDiff::Git(_) => failure,
+        NoDiff::NotSaid | NoDiff::Other { .. } | NoDiff::OtherFiles { .. } | NoDiff::Git(_) => {
+            failure
+        }
     }
 }

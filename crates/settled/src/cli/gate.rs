@@ -200,11 +200,18 @@ impl At {
             .expect("what does not pass has a reason")
         {
             Reason::NoApproval => context.command("status"),
-            Reason::Escalated | Reason::Closed | Reason::GateBroken => {
+            // A request for a commit that begins like the approved one is `already_approved`.
+            Reason::Abbreviated if self.repo_dir.is_none() => {
+                let (pr, head) = (&asked.pr, &asked.head);
+                context.command(&format!(
+                    "gate check --pr {pr} --head {head}{repo} --repo-dir DIR --base REF"
+                ))
+            }
+            Reason::Escalated | Reason::Closed | Reason::GateBroken | Reason::Abbreviated => {
                 context.command(&format!("reopen {} --reviewer {reviewer}{repo}", asked.pr))
             }
             // Only another request can lead to another approval, and that is its author's to send.
-            Reason::Unbound | Reason::OtherCommit | Reason::Abbreviated | Reason::Stale => {
+            Reason::Unbound | Reason::OtherCommit | Reason::Stale => {
                 let words = format!(
                     "send review_request --to {reviewer} --pr {}{repo} --declared-head {} --branch BRANCH \
                      --diff-summary TEXT",

@@ -124,10 +124,10 @@ fn waiting(me: &Me) -> Result<(Vec<MailboxEntry>, usize), Failure> {
         bag.some_letters(place, READ_MAX)
             .map_err(|error| Failure::new(Exit::Failed, &error))
     };
-    let ((mut letters, in_hand), (waiting, count)) =
+    let ((mut letters, taken), (waiting, count)) =
         (some(MailboxPlace::Taken)?, some(MailboxPlace::Inbox)?);
     letters.extend(waiting);
-    Ok((letters, in_hand + count))
+    Ok((letters, taken + count))
 }
 
 /// What the program says on standard input; nothing where it says nothing for a while.

@@ -107,14 +107,14 @@ pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure
 pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
     let bag = AgentMailboxes::new(&me.root, &me.agent);
     let mut letters = letters(&bag, MailboxPlace::Taken)?;
-    let in_hand = letters.len();
+    let taken = letters.len();
     letters.extend(self::letters(&bag, MailboxPlace::Inbox)?);
-    let waiting = letters.len() - in_hand;
+    let waiting = letters.len() - taken;
     letters.truncate(limit);
     Ok(Waiting {
         agent: me.agent.to_string(),
         waiting,
-        taken: in_hand,
+        taken,
         letters,
     })
 }

@@ -208,7 +208,7 @@ fn respond(
         (
             "resolved_by_silence",
             format!(
-                "{} is resolved by silence: the author reported it as addressed, and the response does not name it",
+                "{} is resolved by silence: the author reported fixes, and the response does not name it",
                 escaped(id)
             ),
         )

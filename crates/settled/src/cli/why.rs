@@ -5,7 +5,7 @@ use inspect::status::WorkspaceStatus;
 use inspect::status::fix::FixCommand;
 use inspect::status::why::Why;
 use message_schema::line::escaped;
-use review::Which;
+use review::{Policy, Which};
 use serde::Serialize;
 use workspace::clock;
 use workspace::config::Config;
@@ -44,12 +44,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         return Err(unknown(&standing, &args.target.which(), context));
     }
     // A config that cannot be read is for others to complain about.
-    let validation = Config::load(root)
-        .map(|config| config.policy([]).gate.validation_commands)
-        .unwrap_or_default();
-    let validation: Vec<String> = validation.into_iter().collect();
+    let agents = || standing.agents.iter().cloned();
+    let policy =
+        Config::load(root).map_or_else(|_| Policy::default(), |config| config.policy(agents()));
     let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
-    let why = |(key, review)| standing.why(key, review, &validation, now, &spell);
+    let why = |(key, review)| standing.why(key, review, &policy, now, &spell);
     let whys = Whys {
         serving: standing.serving,
         reviews: selected.into_iter().map(why).collect(),

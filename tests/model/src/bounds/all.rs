@@ -2,9 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use message_schema::id::{CommitSha, FindingId};
 use message_schema::limit::Rounds;
 use message_schema::packet::Severity;
-use review::{Act, HandoffMode, HandoffPolicy, LateFindings, Policy, Profile, Role, ThreadMode};
+use review::{
+    Act, GatePolicy, HandoffMode, HandoffPolicy, HumanPaths, LateFindings, Policy, Profile, Role,
+    ThreadMode,
+};
 
 use super::Bounds;
 use crate::describe::{Say, Slot};
@@ -128,12 +132,9 @@ fn limits(rounds: u64) -> Bounds {
 
 /// The reviewer's means: attempts, replacements, turns, takes.
 fn means(rounds: u64, generations: u32) -> Bounds {
-    // What was addressed is another commit, so that the one head opens the next generation.
-    let requests: &[&str] = if rounds == 1 { TWO_HEADS } else { ONE_HEAD };
     let reports: &[&str] = &[""];
     Bounds {
         generations,
-        requests,
         reports,
         says: Say::MEANS,
         supersedes: true,
@@ -172,9 +173,30 @@ fn chain(fixes: usize, bounds: Bounds) -> Bounds {
     }
 }
 
+/// What only a person approves: one of the two requests changes it, and a bare one may.
+fn human(bounds: Bounds) -> Bounds {
+    let paths = HumanPaths::new(vec!["ci/".to_owned()]).expect("a pattern");
+    let gate = GatePolicy {
+        human_paths: paths,
+        ..bounds.policy.gate.clone()
+    };
+    let requests: &[&str] = &[
+        "declared_head: aaaaaa1\nchanged_files: [ci/build.yml]",
+        "declared_head: aaaaaa2\nchanged_files: [alpha.rs]",
+        "declared_head: aaaaaa3",
+    ];
+    Bounds {
+        policy: Policy {
+            gate,
+            ..bounds.policy
+        },
+        requests,
+        ..bounds
+    }
+}
+
 /// People decide, which the termination between decisions does not depend on.
 fn people(rounds: u64, decisions: u8) -> Bounds {
-    use message_schema::id::FindingId;
     let id = || FindingId::new("F-1").expect("an id");
     let acts = vec![
         Act::Reopen,
@@ -185,13 +207,16 @@ fn people(rounds: u64, decisions: u8) -> Bounds {
         Act::Resolve(id()),
         Act::WontFix(id()),
         Act::Queue(id()),
+        Act::Approve { head: None },
+        Act::Approve {
+            head: CommitSha::new("aaaaaa2").ok(),
+        },
     ];
     let reports: &[&str] = &[""];
     Bounds {
         acts,
         decisions,
         reports,
-        requests: ONE_HEAD,
         says: Say::TALK,
         ..base("people", rounds)
     }
@@ -232,7 +257,6 @@ pub fn all() -> Vec<Bounds> {
             slots: three,
             says: Say::SOME,
             reports: EVERY_REPORT,
-            requests: ONE_HEAD,
             ..base("", 3)
         },
         Bounds {
@@ -240,7 +264,6 @@ pub fn all() -> Vec<Bounds> {
             slots: three,
             says: Say::FEW,
             reports: report,
-            requests: ONE_HEAD,
             ..base("", 3)
         },
         explicit(Bounds {
@@ -255,7 +278,6 @@ pub fn all() -> Vec<Bounds> {
             slots: mixed,
             says: Say::FEW,
             reports: touched,
-            requests: ONE_HEAD,
             ..base("", 3)
         },
         late(Bounds {
@@ -278,11 +300,15 @@ pub fn all() -> Vec<Bounds> {
             generations: 3,
             says: Say::FEW,
             reports: report,
-            requests: ONE_HEAD,
             ..base("", 2)
         },
         people(3, 1),
         people(3, 2),
+        human(Bounds {
+            name: "a person's paths",
+            says: Say::FEW,
+            ..people(2, 2)
+        }),
         advisory(Bounds {
             name: "advisory",
             slots: mixed,
@@ -305,7 +331,6 @@ pub fn all() -> Vec<Bounds> {
                 slots: mixed,
                 says: Say::MEANS,
                 reports: report,
-                requests: ONE_HEAD,
                 ..base("", 2)
             },
         ),
@@ -386,7 +411,6 @@ pub fn all() -> Vec<Bounds> {
             name: "crashes",
             crashes: true,
             says: Say::TALK,
-            requests: ONE_HEAD,
             supersedes: true,
             reports: report,
             ..base("", 2)
@@ -430,6 +454,11 @@ pub fn small() -> Vec<Bounds> {
             says: Say::FEW,
             ..people(2, 1)
         },
+        human(Bounds {
+            name: "a person's paths",
+            says: Say::MEANS,
+            ..people(1, 1)
+        }),
         advisory(Bounds {
             name: "advisory",
             says: Say::FEW,

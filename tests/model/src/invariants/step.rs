@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use message_schema::id::AgentName;
+use message_schema::id::{AgentName, CommitSha};
 use review::{
-    Approval, Deadline, Event, FIX_REVIEWS_MAX, GENERATIONS_MAX, HandoffMode, Happened, Heads,
-    Invocation, Origin, Phase, PullAction, Rank, Review, ReviewKey, SUPERSESSIONS, Task,
-    TaskFinding, ThreadState, messages_max,
+    Act, Approval, Deadline, Event, FIX_REVIEWS_MAX, GENERATIONS_MAX, HandoffMode, Happened, Heads,
+    Invocation, Origin, PersonsDecision, Phase, Policy, PullAction, Rank, Review, ReviewKey,
+    SUPERSESSIONS, Task, TaskFinding, ThreadState, messages_max,
 };
 
 use super::{Broken, Invariant, blockers, holds, is_advised, response};
@@ -119,6 +119,11 @@ fn accepted(
         }
     }
     if let Phase::Approved(approval) = &now.review.phase {
+        holds(
+            !is_a_persons(&bounds.policy, &now.review),
+            Invariant::PersonsPaths,
+            || format!("approved {:?}", now.review.reading.change.files),
+        )?;
         let advised = is_advised(&bounds.policy, before, key, &now.review);
         let blocked = blockers(&now.review).next();
         let why = || format!("approved over {blocked:?}");
@@ -147,6 +152,13 @@ fn accepted(
         Invariant::RankFalls,
         || format!("{reviews} reviews of a fix"),
     )
+}
+
+/// Whether the change touches what only a person approves, or does not say what it touches.
+fn is_a_persons(policy: &Policy, review: &Review) -> bool {
+    let paths = &policy.gate.human_paths;
+    let mut files = review.reading.change.files.iter();
+    !paths.is_empty() && (files.len() == 0 || files.any(|file| paths.admits(file.as_str())))
 }
 
 fn is_of_the_round(open: &Invocation, approval: &Approval) -> bool {
@@ -266,9 +278,46 @@ fn happen(
         }
         Event::Pull(pull) if pull.pr != key.pr => unchanged(key, Some(was), now),
         Event::Pull(pull) => pulled(pull.action, &was.review, &now.review),
-        // A person's decision starts a new count.
+        Event::Person(PersonsDecision {
+            act: Act::Approve { head },
+            ..
+        }) => {
+            if is_same {
+                Ok(())
+            } else {
+                approved_by_person(head.as_ref(), &was.review, &now.review)
+            }
+        }
+        // Any other decision of a person starts a new count.
         Event::Person(_) => Ok(()),
     }
+}
+
+/// A person's approval gives nothing back and passes no blocker, and is of the commit it names, else of the round's.
+fn approved_by_person(head: Option<&CommitSha>, was: &Review, now: &Review) -> Result<(), Broken> {
+    let (from, to) = (was.rank(), now.rank());
+    let falls = to < from || (was.phase.is_final() && to == from);
+    holds(falls, Invariant::RankFalls, || {
+        format!("from {from:?} to {to:?}")
+    })?;
+    let Phase::Approved(approval) = &now.phase else {
+        let why = format!("a person approved, and it is {:?}", now.phase);
+        return Err(Broken::new(Invariant::KnownEnds, why));
+    };
+    let blocked = blockers(was).next();
+    holds(blocked.is_none(), Invariant::NoBlockedApproval, || {
+        format!("a person approved over {blocked:?}")
+    })?;
+    let is_right = match (head, was.phase.invocation()) {
+        (Some(_), _) => approval.commit.as_ref() == head,
+        (None, Some(open)) => is_of_the_round(open, approval),
+        (None, None) => approval.commit.is_some(),
+    };
+    holds(
+        is_right && approval.by_person.is_some(),
+        Invariant::RightCommit,
+        || format!("{approval:?} of {:?}", was.phase),
+    )
 }
 
 /// An event of the pull request closes what is open, takes an approval's validity away, or tells an open round of a

@@ -234,7 +234,7 @@ impl Look<'_> {
     }
 
     /// `word 86`, and the reviewer where the pull request has several.
-    fn named(&self, word: &str) -> String {
+    pub(super) fn named(&self, word: &str) -> String {
         format!("{word} {}", named(self.key, self.same_pr().count() == 1))
     }
 

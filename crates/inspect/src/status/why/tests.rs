@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::envelope::Priority;
 use message_schema::limit::Rounds;
 use review::{
-    Approval, CloseReason, EscalationReason, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Phase,
+    Approval, CloseReason, EscalationReason, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Phase, Policy,
     PullAction, PullEvent, Review, ReviewKey, State,
 };
 use spool::{Digest, Folded, Verified};
@@ -88,7 +88,7 @@ fn spell(agent: Option<&message_schema::id::AgentName>, words: &str) -> String {
 }
 
 fn ask(standing: &WorkspaceStatus, review: &Review) -> Why {
-    standing.why(&key(), review, &[], now(), &spell)
+    standing.why(&key(), review, &Policy::default(), now(), &spell)
 }
 
 /// The kind, and the first command.

@@ -214,7 +214,7 @@ fn empty() -> Fault {
     )
     .field("findings")
     .expected("a finding, an action that keeps a thread open, or an escalation")
-    .fix("send review_lgtm, or raise what is wrong as a finding")
+    .fix("send review_lgtm with this findings_packet, or raise what is wrong as a finding")
 }
 
 /// Whether anything blocking is open, and whether anything blocking is with a person.

@@ -4,6 +4,7 @@ use message_schema::Code;
 use message_schema::id::FindingId;
 use message_schema::packet::{Action, Finding, Severity, Status};
 
+use super::Response;
 use crate::words::refusal::Fault;
 use crate::words::thread::NEW_FINDINGS_MAX;
 use crate::words::thread::{Thread, ThreadState};
@@ -177,9 +178,21 @@ pub(super) fn reopened_before(id: &FindingId) -> Fault {
 }
 
 /// `why` is the rest of the sentence, where silence would have resolved another thread.
-pub(super) fn missing(id: &FindingId, thread: &Thread, last_round: bool, why: &str) -> Fault {
+pub(super) fn missing(
+    id: &FindingId,
+    thread: &Thread,
+    response: &Response<'_>,
+    why: &str,
+) -> Fault {
     let comma = if why.is_empty() { "" } else { ", " };
-    let legal = words(thread.legal_actions(thread.dialogue.stance, last_round));
+    let legal = words(thread.legal_actions(thread.dialogue.stance, response.last_round));
+    // An lgtm needs no packet, so its sender may not know that it can have one.
+    let fix = match response.packet {
+        Some(_) => format!("add `{id}` to the findings with `action:` one of {legal}"),
+        None => format!(
+            "name a findings packet in `findings_packet`, and in it `{id}` with `action:` one of {legal}"
+        ),
+    };
     Fault::new(
         Code::ActionMissing,
         format!("open thread `{id}` is given no action{comma}{why}"),
@@ -187,7 +200,5 @@ pub(super) fn missing(id: &FindingId, thread: &Thread, last_round: bool, why: &s
     .thread(id)
     .field("findings")
     .expected(format!("one of {legal}"))
-    .fix(format!(
-        "add `{id}` to the findings with `action:` one of {legal}"
-    ))
+    .fix(fix)
 }

@@ -138,7 +138,7 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<ThreadChanges, Vec<Fault>
             break;
         }
     }
-    // Of a packet that was not read to its end, silence says nothing.
+    // A thread that a packet does not name up to here may be named further on.
     if sheet.faults.len() < FAULTS_MAX {
         sheet.read_silence();
     }
@@ -450,12 +450,11 @@ impl<'a> Sheet<'a> {
             if covered.contains(id) {
                 continue;
             }
-            let last_round = self.response.last_round;
             match self.response.silence {
                 _ if self.silence_resolves(id, &thread) => match self.look_alike(&thread) {
                     Some(other) => {
                         let why = format!("and `{other}` of this response looks like it");
-                        self.faults.push(missing(id, &thread, last_round, &why));
+                        self.faults.push(missing(id, &thread, self.response, &why));
                     }
                     None => {
                         self.alerts
@@ -465,11 +464,11 @@ impl<'a> Sheet<'a> {
                     }
                 },
                 Silence::ResolvesAllButP0 => {
-                    let why = "and of a P0 that the author did not name silence says nothing";
-                    self.faults.push(missing(id, &thread, last_round, why));
+                    let why = "and silence does not resolve a P0 that the author did not name";
+                    self.faults.push(missing(id, &thread, self.response, why));
                 }
                 Silence::ResolvesNamed(_) | Silence::IsMissing => {
-                    self.faults.push(missing(id, &thread, last_round, ""));
+                    self.faults.push(missing(id, &thread, self.response, ""));
                 }
                 Silence::Carries => {}
             }

@@ -37,6 +37,28 @@ fn silence_resolves_what_the_author_reported_and_nothing_else() {
 }
 
 #[test]
+fn what_is_advised_on_a_fixed_p0_that_nobody_named_leads_to_approval() {
+    let fix = |table: &Table| table.faults[0].fix.clone().expect("an advice");
+    let mut table = Table::default();
+    table.request().expect("opens");
+    table.feedback(1, "F-001 P0 open").expect("feedback");
+    table.addressed(1, &[]).expect("addressed");
+    table.request().expect("round 2");
+    assert_eq!(table.lgtm("", None), refused(&["action_missing"]));
+    assert_eq!(
+        fix(&table),
+        "name a findings packet in `findings_packet`, and in it `F-001` with `action:` one of resolve, veto, escalate"
+    );
+    let fixed = "F-001 P0 fixed";
+    assert_eq!(table.feedback(2, fixed), refused(&["feedback_empty"]));
+    assert_eq!(
+        fix(&table),
+        "send review_lgtm with this findings_packet, or raise what is wrong as a finding"
+    );
+    assert_eq!(table.lgtm("", Some(fixed)), ok("approved"));
+}
+
+#[test]
 fn explicit_threads_infer_nothing() {
     let mut table = second_round();
     table.policy.threads = ThreadMode::Explicit;

@@ -52,7 +52,7 @@ fn a_brief_lies_beside_each_request_and_tells_a_right_response_from_a_wrong_one(
             .collect();
         serde_json::json!({ "response": {
             "type": "review_feedback", "threads": threads, "new_findings": [], "commands_run": [],
-            "escalation": "", "validated_head": "",
+            "examined": { "diff_digest": "", "declared": [] }, "escalation": "", "validated_head": "",
         } })
     };
     assert!(
@@ -124,7 +124,7 @@ fn a_person_who_decides_while_a_request_is_open_brings_a_new_brief() {
             ids.iter().map(|id| (id.clone(), deal.clone())).collect();
         let mut response = serde_json::json!({ "response": {
             "type": "review_feedback", "threads": threads, "new_findings": [], "commands_run": [],
-            "escalation": "", "validated_head": "",
+            "examined": { "diff_digest": "", "declared": [] }, "escalation": "", "validated_head": "",
         } });
         if *brief == newest {
             // What a person settled can still be escalated.

@@ -325,7 +325,8 @@ fn structured_output_by_the_schema_of_the_brief_is_sent_as_it_is() {
         serde_json::from_str(&ended(&run(&mailroom, "codex", &["brief", "--schema"]), 0))
             .expect("JSON");
     let response = serde_json::json!({ "response": {
-        "type": "review_feedback", "threads": {}, "commands_run": [], "escalation": "", "validated_head": "",
+        "type": "review_feedback", "threads": {}, "commands_run": [],
+        "examined": { "diff_digest": "", "declared": [] }, "escalation": "", "validated_head": "",
         "new_findings": [{
             "severity": "P1", "blocking": true, "title": "no lock", "file": "src/a.rs", "lines": "7", "category": "",
             "evidence": "", "recommendation": "", "introduced_by": "",

@@ -333,3 +333,97 @@ fn a_command_that_was_run_is_recorded_as_observed() {
         "{dirty}"
     );
 }
+
+/// The lines of `tests/fixtures/stream/claude.jsonl`, about these files and with this end.
+fn stream(files: &[&str], end: &str) -> String {
+    let page = read(settled_tests::repository().join("tests/fixtures/stream/claude.jsonl"));
+    let mut lines: Vec<Value> = page
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line of the stream"))
+        .collect();
+    let mut result = lines.pop().expect("its end");
+    let (call, answer) = (lines[2].clone(), lines[3].clone());
+    let mut said = vec![lines[0].clone()];
+    for (number, file) in files.iter().enumerate() {
+        let (mut call, mut answer) = (call.clone(), answer.clone());
+        let id = format!("toolu_{number}");
+        call["message"]["content"][0]["id"] = id.as_str().into();
+        call["message"]["content"][0]["input"]["file_path"] = (*file).into();
+        answer["message"]["content"][0]["tool_use_id"] = id.as_str().into();
+        said.extend([call, answer]);
+    }
+    result["structured_output"] = serde_json::from_str(end).expect("an answer");
+    said.push(result);
+    said.iter().map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn what_the_runner_sees_its_agent_read_reaches_the_verdict() {
+    let repository = repository();
+    let directory = repository.path();
+    sh(directory, "git checkout -q fix/login");
+    let mailroom = strict(directory);
+    let digest = body(&mailroom)["diff_digest"].clone();
+    let answer = serde_json::json!({ "response": {
+        "type": "review_lgtm", "threads": {}, "nits": [], "merge_ready": true,
+        "validated_head": sh(directory, "git rev-parse HEAD"),
+        "commands_run": [{ "command": "test -e b.txt", "result": "pass", "notes": "" }],
+        "examined": { "diff_digest": digest, "declared": ["tests/a.rs"] },
+    } });
+    let place = tempfile::tempdir().expect("a directory");
+    let said = place.path().join("said.jsonl");
+    // One within the change by its path from the root, one by its relative path, and one that no request asks for.
+    let whole = directory.join("b.txt").display().to_string();
+    settled_tests::write(
+        &said,
+        &stream(&[&whole, "src/a.rs", "brief.yaml"], &answer.to_string()),
+    );
+    let config = format!(
+        "[gate]\nevidence = \"require\"\n[agents.codex]\ncommand = ['cat', '{}']\noutput = \"claude\"\nworkdir = '{}'\n",
+        said.display(),
+        directory.display()
+    );
+    mailroom.put("settled.toml", &config);
+    let daemon = mailroom.serve();
+    settled_tests::wait::until("the review to end", || {
+        review(&mailroom)["phase"] == "approved"
+    });
+    drop(daemon);
+    let observed: Vec<Value> = settled_tests::ledger::records(mailroom.root())
+        .into_iter()
+        .filter(|record| record["kind"] == "observed")
+        .collect();
+    assert!(
+        !observed.is_empty()
+            && observed.iter().all(|record| {
+                let record = record.to_string();
+                !record.contains("brief.yaml") && !record.contains("tests/a.rs")
+            }),
+        "{observed:#?}"
+    );
+
+    let file = place.path().join("verdict.txt");
+    let path = file.display().to_string();
+    let exported = mailroom.run(&["verdict", "export", "86", "-o", &path]);
+    let head = sh(directory, "git rev-parse HEAD");
+    let verify = |more: &[&str]| {
+        let args = ["verdict", "verify", &path, "--head", &head];
+        mailroom.run(&[&args[..], more].concat())
+    };
+    for output in [&exported, &verify(&[])] {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        for line in [
+            "    evidence: files 1 declared, 0 served, 2 observed; commands 1 declared, 0 observed\n",
+            "    edits_tests: tests/a.rs\n",
+        ] {
+            assert!(
+                text.contains(line),
+                "{}",
+                settled_tests::mailroom::said(output)
+            );
+        }
+    }
+    let shown = json(&verify(&["--json"]))["data"]["reviews"][0].take();
+    assert_eq!(shown["edits_tests"], serde_json::json!(["tests/a.rs"]));
+    assert_eq!(shown["evidence"]["observed"], 2, "{shown:#}");
+}

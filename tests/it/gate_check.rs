@@ -112,7 +112,7 @@ fn the_keys_of_the_answer_are_kept() {
     assert_eq!(keys(&data), "head passes pr reviews");
     assert_eq!(
         keys(&data["reviews"][0]),
-        "approved_at approved_commit author passes phase reasons review reviewer summary"
+        "approved_at approved_commit author evidence passes phase reasons review reviewer summary"
     );
 }
 

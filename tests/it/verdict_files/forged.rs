@@ -102,6 +102,10 @@ fn a_file_made_consistent_again_needs_decisions_that_follow() {
     let (header, records) = parts(&approved);
     let again = |records: &[String]| approved.with(sealed(&header, records).as_bytes());
     assert_eq!(again(&records), 0, "as it was");
+    // Its first lines cannot say that more was read than the records do.
+    let boasting = header.replace("\"observed\":0", "\"observed\":1");
+    assert_ne!(boasting, header);
+    assert_eq!(approved.with(sealed(&boasting, &records).as_bytes()), 8);
     // The approval alone, and the request alone.
     assert_eq!((again(&records[1..]), again(&records[..1])), (8, 8));
     let forged = |from: &str, to: &str| {

@@ -11,6 +11,7 @@ use review::{Approval, CloseReason, Phase, Review, ReviewKey, State};
 use serde::Serialize;
 
 use super::patch::Comparison;
+use super::summary::EvidenceSummary;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -93,6 +94,9 @@ pub struct CheckedReview {
     /// What resolved the findings that no response resolved in words: under `silence` their ids.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub resolved_by: BTreeMap<&'static str, Vec<FindingId>>,
+    /// What was read of the change, and which tests it edits.
+    #[serde(flatten)]
+    pub shown: EvidenceSummary,
     /// What was found when the changes of both commits were compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remap: Option<Remap>,
@@ -286,6 +290,7 @@ impl CheckedReview {
             approved_commit: approval.and_then(|approval| approval.commit.clone()),
             approved_at: approval.map(|approval| approval.at),
             resolved_by: by_silence(review),
+            shown: EvidenceSummary::of(review),
             remap: None,
             told: SentenceParts {
                 head: asked.head.to_string(),

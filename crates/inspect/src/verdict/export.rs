@@ -14,10 +14,12 @@ use workspace::directory;
 use workspace::index::{self, LedgerIndex};
 
 use super::approval::{self, NoAnswer};
-use super::file::{self, Anchor, Header, PolicyThen, RecordUse};
+use super::file::{self, Anchor, Header, PolicyThen, RecordUse, VerdictFile};
+use super::proof::{self, Unfounded};
+use super::summary::EvidenceSummary;
 
 /// What was written down.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Exported {
     /// The file.
     pub bytes: Vec<u8>,
@@ -27,6 +29,11 @@ pub struct Exported {
     pub anchor: Anchor,
     /// How many records are in it.
     pub records: usize,
+    /// The evidence of each review that counts, by its key.
+    pub evidence: BTreeMap<String, EvidenceSummary>,
+    /// Why its records do not follow from each other, if they do not: under a config that was changed since, whoever
+    /// verifies should not be the first to find out.
+    pub unfounded: Option<Unfounded>,
 }
 
 /// Why nothing was.
@@ -93,13 +100,25 @@ pub fn export(
             toml,
         },
         agents,
+        evidence: BTreeMap::new(),
     };
-    let (bytes, seal) = file::write(&header, &records);
+    let mut file = VerdictFile {
+        header,
+        records,
+        seal: Digest::ZERO,
+    };
+    let proof = proof::prove(&file);
+    if let Ok(proof) = &proof {
+        file.header.evidence = proof.evidence(&file.header);
+    }
+    let (bytes, seal) = file::write(&file.header, &file.records);
     Ok(Exported {
         bytes,
         seal,
         anchor,
-        records: records.len(),
+        records: file.records.len(),
+        evidence: file.header.evidence,
+        unfounded: proof.err(),
     })
 }
 

@@ -8,9 +8,13 @@
 //! end 1 sha256:<of the chain>
 //! ```
 
+use std::collections::BTreeMap;
+
 use message_schema::id::{AgentName, PrNumber, Repo};
 use serde::{Deserialize, Serialize};
 use spool::{Digest, Entry};
+
+use super::summary::EvidenceSummary;
 
 const OPENING: &str = "settled verdict 1";
 
@@ -36,6 +40,10 @@ pub struct Header {
     pub policy: PolicyThen,
     /// The agents that had a mailbox.
     pub agents: Vec<AgentName>,
+    /// The evidence of each review that counts, by its key; what the records lead to has to show the same. None where
+    /// the records do not follow, or an older program wrote the file.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub evidence: BTreeMap<String, EvidenceSummary>,
 }
 
 /// The last record of a ledger.
@@ -292,6 +300,7 @@ mod tests {
                 toml: None,
             },
             agents: Vec::new(),
+            evidence: BTreeMap::new(),
         };
         let used = [
             (RecordUse::Judged, records[0].clone()),

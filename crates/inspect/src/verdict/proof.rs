@@ -1,5 +1,6 @@
 //! What a file proves: its records judged again by the rules under the policy in it, and where that leads.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use message_schema::line::escaped;
@@ -7,7 +8,9 @@ use review::{RULES, State};
 use simulate::{Divergence, Rejudge};
 use workspace::config::{Config, ConfigError};
 
-use super::file::{RecordUse, VerdictFile};
+use super::approval;
+use super::file::{Header, RecordUse, VerdictFile};
+use super::summary::EvidenceSummary;
 
 /// Records that follow from each other, and the state they lead to.
 pub struct Proof {
@@ -21,6 +24,16 @@ pub struct Proof {
 /// Why a file proves nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum Unfounded {
+    /// Its header shows other evidence than its records.
+    #[error(
+        "the header shows other evidence than the records lead to: found {found}, expected {expected}"
+    )]
+    OtherEvidence {
+        /// What the header says.
+        found: String,
+        /// What the records lead to.
+        expected: String,
+    },
     /// Its policy cannot be used.
     #[error("the policy in the file cannot be used")]
     Policy(#[source] ConfigError),
@@ -54,7 +67,7 @@ impl Unfounded {
     /// Whether another version of the rules may explain it.
     pub fn is_of_other_rules(&self) -> bool {
         match self {
-            Self::Policy(_) => false,
+            Self::Policy(_) | Self::OtherEvidence { .. } => false,
             Self::NewerRules { .. } => true,
             Self::Unlike { rules, .. } => *rules != RULES,
         }
@@ -95,10 +108,37 @@ pub fn prove(file: &VerdictFile) -> Result<Proof, Unfounded> {
             judged: escaped(&judged),
         })?;
     }
+    let (found, expected) = (&file.header.evidence, proof.evidence(&file.header));
+    if !found.is_empty() && *found != expected {
+        return Err(Unfounded::OtherEvidence {
+            found: told(found),
+            expected: told(&expected),
+        });
+    }
     Ok(proof)
 }
 
+fn told(evidence: &BTreeMap<String, EvidenceSummary>) -> String {
+    escaped(&serde_json::to_string(evidence).expect("text keys and plain values are JSON"))
+}
+
 impl Proof {
+    /// What each review that counts shows of its evidence.
+    pub(super) fn evidence(&self, header: &Header) -> BTreeMap<String, EvidenceSummary> {
+        let Header {
+            pr,
+            repo,
+            reviewers,
+            ..
+        } = header;
+        let found = approval::find(self.state(), pr, repo.as_ref(), reviewers);
+        found
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(key, review)| (key.to_string(), EvidenceSummary::of(review)))
+            .collect()
+    }
+
     /// Where every review of the file stands.
     pub fn state(&self) -> &State {
         self.again.state()

@@ -39,6 +39,9 @@ pub struct FeedbackAnswer {
     /// What was run to check the change.
     #[serde(default)]
     pub commands_run: Vec<CommandRun>,
+    /// What was read of the change.
+    #[serde(default)]
+    pub examined: ExaminedAnswer,
     /// Why a person should go on; empty if none need.
     #[serde(default)]
     pub escalation: String,
@@ -64,11 +67,24 @@ pub struct LgtmAnswer {
     /// What was run to check the change.
     #[serde(default)]
     pub commands_run: Vec<CommandRun>,
+    /// What was read of the change.
+    #[serde(default)]
+    pub examined: ExaminedAnswer,
     /// Whether the pull request may be merged now.
     pub merge_ready: bool,
     /// The commit the approval is bound to.
     #[serde(default)]
     pub validated_head: String,
+}
+
+/// What the reviewer says it has read. Nothing is filled in for it: left out, it has read nothing.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExaminedAnswer {
+    /// The digest of the diff that was read.
+    pub diff_digest: String,
+    /// The files that were read.
+    pub declared: Vec<String>,
 }
 
 /// What is done with one open thread.

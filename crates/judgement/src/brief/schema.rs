@@ -6,7 +6,7 @@
 //! `anyOf`, `items`, which vendors' structured outputs take. Beyond those `maxItems` (not everywhere:
 //! the daemon counts again) and `$ref` to `$defs` (local, never recursive). The root is an object
 //! and every property is required, because some vendors want it so: an empty text means none. What
-//! no such keyword can say (the form of a commit, of a path, of lines) is checked by
+//! no such keyword can say (the form of a commit, of a digest, of a path, of lines) is checked by
 //! [`StructuredResponse`](super::StructuredResponse).
 
 use std::collections::BTreeMap;
@@ -31,6 +31,8 @@ a text that is empty means none.";
 
 /// The parts that no review changes, made once.
 static COMMANDS_RUN: LazyLock<String> = LazyLock::new(commands_run);
+static EXAMINED: LazyLock<String> =
+    LazyLock::new(|| object(&[("diff_digest", TEXT), ("declared", &list(TEXT))]));
 static NEW_FINDINGS: LazyLock<String> = LazyLock::new(new_findings);
 static NITS: LazyLock<String> = LazyLock::new(nits);
 
@@ -39,7 +41,10 @@ type Definitions = BTreeMap<&'static str, &'static str>;
 
 /// The schema of the response to an assignment.
 pub(super) fn of(assignment: &Assignment<'_>) -> String {
-    let mut definitions = Definitions::from([("commands_run", COMMANDS_RUN.as_str())]);
+    let mut definitions = Definitions::from([
+        ("commands_run", COMMANDS_RUN.as_str()),
+        ("examined", EXAMINED.as_str()),
+    ]);
     let mut verdicts = vec![feedback(assignment, &mut definitions)];
     if assignment.may_approve() {
         verdicts.push(lgtm(assignment, &mut definitions));
@@ -68,10 +73,11 @@ fn feedback(assignment: &Assignment<'_>, definitions: &mut Definitions) -> Strin
         let ids: Vec<&FindingId> = resolved(assignment.review, for_good).collect();
         (field, (!ids.is_empty()).then(|| list(&one_of(&ids))))
     });
-    let commands_run = reference("commands_run");
+    let (commands_run, examined) = (reference("commands_run"), reference("examined"));
     let mut fields = vec![
         ("type", kind.as_str()),
         ("commands_run", &commands_run),
+        ("examined", &examined),
         ("threads", &threads),
         ("new_findings", &NEW_FINDINGS),
         ("validated_head", TEXT),
@@ -88,6 +94,7 @@ fn lgtm(assignment: &Assignment<'_>, definitions: &mut Definitions) -> String {
     object(&[
         ("type", &only("review_lgtm")),
         ("commands_run", &reference("commands_run")),
+        ("examined", &reference("examined")),
         (
             "threads",
             &threads(assignment, Choice::in_lgtm, definitions),

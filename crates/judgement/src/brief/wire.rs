@@ -5,16 +5,16 @@
 use std::collections::BTreeMap;
 
 use message_schema::body::{
-    Body, Escalation, GateResult, Nit, NitTier, ReviewFeedback, ReviewLgtm,
+    Body, Escalation, Examined, GateResult, Nit, NitTier, ReviewFeedback, ReviewLgtm,
 };
-use message_schema::id::{CommitSha, FindingId, PacketPath, RepoPath};
+use message_schema::id::{CommitSha, DiffDigest, FindingId, PacketPath, RepoPath};
 use message_schema::packet::{
     Action, CommandRun, Finding, FindingsPacket, LineRange, QaValidation, Severity, Status,
 };
 
 use super::answer::{
-    Deal, FeedbackAnswer, LgtmAnswer, NewFinding, NitAnswer, NotAResponse, StructuredResponse,
-    TerminalResponse, ThreadAnswer,
+    Deal, ExaminedAnswer, FeedbackAnswer, LgtmAnswer, NewFinding, NitAnswer, NotAResponse,
+    StructuredResponse, TerminalResponse, ThreadAnswer,
 };
 use super::assignment::resolved;
 use review::Review;
@@ -29,7 +29,7 @@ const LATER: &str = "look at it after the merge";
 pub struct WireResponse {
     /// The body of its message; names the packet if there is one.
     pub body: Body,
-    /// The packet; an lgtm that acts on no thread and records no command needs none.
+    /// The packet; an lgtm that acts on no thread and records no command and no file that was read needs none.
     pub packet: Option<FindingsPacket>,
 }
 
@@ -103,7 +103,10 @@ impl<'a> Scribe<'a> {
             withheld_side_effects: None,
             telemetry: None,
         };
-        let packet = self.packet(findings, &answer.commands_run, validated_head);
+        let packet = FindingsPacket {
+            examined: examined(&answer.examined)?,
+            ..self.packet(findings, &answer.commands_run, validated_head)
+        };
         Ok(WireResponse {
             body: Body::Feedback(body),
             packet: Some(packet),
@@ -131,8 +134,13 @@ impl<'a> Scribe<'a> {
             nit.nit_id = format!("NIT-{number:03}");
         }
         let validated_head = commit(&answer.validated_head)?;
-        let packet = self.packet(findings, &answer.commands_run, validated_head.clone());
-        let is_empty = packet.findings.is_empty() && packet.qa_validation.is_none();
+        let packet = FindingsPacket {
+            examined: examined(&answer.examined)?,
+            ..self.packet(findings, &answer.commands_run, validated_head.clone())
+        };
+        let is_empty = packet.findings.is_empty()
+            && packet.qa_validation.is_none()
+            && packet.examined.is_none();
         let packet = (!is_empty).then_some(packet);
         let body = ReviewLgtm {
             quality_gate_result: GateResult::Pass,
@@ -316,6 +324,29 @@ fn commit(said: &str) -> Result<Option<CommitSha>, NotAResponse> {
     field("validated_head", said, CommitSha::EXPECTED, |text| {
         CommitSha::new(text).ok()
     })
+}
+
+/// What was read, if anything is said of it. It goes into the packet, which has room for many files.
+fn examined(said: &ExaminedAnswer) -> Result<Option<Examined>, NotAResponse> {
+    let files = said.declared.iter().enumerate().map(|(index, file)| {
+        let name = format!("examined.declared[{index}]");
+        field(&name, file, RepoPath::EXPECTED, |text| {
+            RepoPath::new(text).ok()
+        })
+    });
+    let examined = Examined {
+        diff_digest: field(
+            "examined.diff_digest",
+            &said.diff_digest,
+            DiffDigest::EXPECTED,
+            |text| DiffDigest::new(text).ok(),
+        )?,
+        declared: files
+            .filter_map(Result::transpose)
+            .collect::<Result<_, _>>()?,
+        ..Examined::default()
+    };
+    Ok((examined != Examined::default()).then_some(examined))
 }
 
 /// What a text says, if it says anything.

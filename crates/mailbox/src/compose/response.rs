@@ -157,8 +157,13 @@ fn structured(
         .filter(|finding| finding.counts_as_blocking())
         .count();
     let mut written = written;
-    let examined = examined(ask, None);
-    if let (true, Some(packet)) = (is_long(examined.as_ref()), &mut written.packet) {
+    let said = written
+        .packet
+        .as_ref()
+        .and_then(|packet| packet.examined.as_ref());
+    let examined = examined(ask, said);
+    let belongs_in_packet = said.is_some() || is_long(examined.as_ref());
+    if let (true, Some(packet)) = (belongs_in_packet, &mut written.packet) {
         packet.examined.clone_from(&examined);
     }
     let is_in_packet = written

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use inspect::verdict::{
-    ApprovalQuestion, ApprovalVerdict, CheckedReview, NoAnswer, Patches, Reason,
+    ApprovalQuestion, ApprovalVerdict, CheckedReview, EvidenceSummary, NoAnswer, Patches, Reason,
 };
 use message_schema::id::{AgentName, CommitSha, PrNumber, Repo};
 use review::State;
@@ -230,6 +230,12 @@ impl At {
     }
 }
 
+/// The lines of a review's evidence.
+pub(super) fn shown(evidence: &EvidenceSummary) -> String {
+    let lines = evidence.lines().into_iter();
+    lines.map(|line| format!("    {line}\n")).collect()
+}
+
 /// The answer for people.
 pub(super) fn text(verdict: &ApprovalVerdict) -> String {
     let ApprovalVerdict {
@@ -237,7 +243,7 @@ pub(super) fn text(verdict: &ApprovalVerdict) -> String {
     } = verdict;
     let all = reviews
         .iter()
-        .map(|one| format!("  {}: {}\n", one.review, one.summary));
+        .map(|one| format!("  {}: {}\n{}", one.review, one.summary, shown(&one.shown)));
     std::iter::once(format!("pull request {pr} is approved at {head}\n"))
         .chain(all)
         .collect()

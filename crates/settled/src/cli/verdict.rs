@@ -1,10 +1,13 @@
 //! `settled verdict`: a verdict in a file, and what such a file proves.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use inspect::verdict::{self, Anchor, ApprovalVerdict, ExportError, NoAnswer, VerdictFile};
+use inspect::verdict::{
+    self, Anchor, ApprovalVerdict, EvidenceSummary, ExportError, NoAnswer, VerdictFile,
+};
 use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::line::escaped;
 use serde::Serialize;
@@ -87,6 +90,8 @@ struct ExportView {
     /// The digest of all of it.
     seal: Digest,
     ledger: Anchor,
+    /// The evidence of each review that counts, by its key.
+    evidence: BTreeMap<String, EvidenceSummary>,
 }
 
 /// What a file proves.
@@ -147,11 +152,9 @@ fn export(args: &Export, context: &Context) -> Result<Exit, Failure> {
         records: exported.records,
         seal,
         ledger,
+        evidence: exported.evidence,
     });
-    // Under a config that was changed since, a record may not follow any more; whoever verifies should not be the
-    // first to find out.
-    let file = VerdictFile::read(&exported.bytes).expect("what was just written is read back");
-    if let Err(why) = verdict::prove(&file) {
+    if let Some(why) = exported.unfounded {
         let (code, what) = if why.is_of_other_rules() {
             ("rules_changed", "the rules of this program do")
         } else {
@@ -167,13 +170,18 @@ fn export(args: &Export, context: &Context) -> Result<Exit, Failure> {
              records,
              seal,
              ledger,
+             evidence,
          }| {
             let file = escaped(&file.display().to_string());
             let Anchor {
                 records: number,
                 last,
             } = ledger;
-            format!("{file}: {records} records\nseal {seal}\nledger {number} {last}\n")
+            let shown = evidence
+                .iter()
+                .map(|(review, one)| format!("  {review}\n{}", gate::shown(one)));
+            let shown: String = shown.collect();
+            format!("{file}: {records} records\n{shown}seal {seal}\nledger {number} {last}\n")
         },
     )?;
     Ok(Exit::Ok)

@@ -171,6 +171,7 @@ fn deal(action: &str, stance: &str) -> Value {
 fn feedback(threads: &Value) -> Value {
     json!({ "response": {
         "type": "review_feedback", "threads": threads, "new_findings": [], "commands_run": [],
+        "examined": { "diff_digest": "", "declared": [] },
         "escalation": "", "validated_head": "",
     } })
 }
@@ -178,6 +179,7 @@ fn feedback(threads: &Value) -> Value {
 fn lgtm(threads: &Value) -> Value {
     json!({ "response": {
         "type": "review_lgtm", "threads": threads, "nits": [], "commands_run": [],
+        "examined": { "diff_digest": "", "declared": [] },
         "merge_ready": true, "validated_head": "",
     } })
 }

@@ -73,7 +73,7 @@ fn named(files: &[RepoPath]) -> String {
     let names: Vec<String> = files
         .iter()
         .take(NAMED_MAX)
-        .map(|file| escaped(file.as_str()).clone())
+        .map(|file| escaped(file.as_str()))
         .collect();
     match files.len().saturating_sub(NAMED_MAX) {
         0 => names.join(", "),

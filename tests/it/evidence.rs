@@ -427,3 +427,42 @@ fn what_the_runner_sees_its_agent_read_reaches_the_verdict() {
     assert_eq!(shown["edits_tests"], serde_json::json!(["tests/a.rs"]));
     assert_eq!(shown["evidence"]["observed"], 2, "{shown:#}");
 }
+
+#[test]
+fn a_request_that_hides_a_file_of_people_passes_no_gate_that_looks_into_a_clone() {
+    let repository = repository();
+    let head = sh(repository.path(), "git rev-parse fix/login");
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.put("settled.toml", "[gate]\nhuman_paths = [\"b.txt\"]\n");
+    let shown = json(&request(&mailroom, repository.path(), &["--dry-run"]));
+    let text = shown["data"]["message_text"].as_str().expect("a message");
+    let hidden: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.contains("b.txt"))
+        .collect();
+    mailroom.post("claude", "req-1.yaml", &(hidden.join("\n") + "\n"));
+    assert!(mailroom.once().status.success());
+    let approved = run(
+        &mailroom,
+        "codex",
+        repository.path(),
+        &["lgtm", "86", "--no-wait"],
+    );
+    assert!(approved.status.success(), "{}", said(&approved));
+    assert!(mailroom.once().status.success());
+
+    let check = |more: &[&str]| {
+        let args = ["gate", "check", "--pr", "86", "--head", &head, "--json"];
+        run(
+            &mailroom,
+            "codex",
+            repository.path(),
+            &[&args[..], more].concat(),
+        )
+    };
+    assert!(check(&[]).status.success(), "the list hides it");
+    let looked = check(&["--repo-dir", ".", "--base", "main"]);
+    assert_eq!(looked.status.code(), Some(8), "{}", said(&looked));
+    let reasons = &json(&looked)["data"]["reviews"][0]["reasons"];
+    assert_eq!(reasons, &serde_json::json!(["human_paths"]));
+}

@@ -343,7 +343,9 @@ mod tests {
             ("**/migrations/**", "db/migrations/1.sql"),
             ("**/migrations/**", "migrations/a/1.sql"),
             ("settled.toml", "settled.toml"),
+            ("settled.toml", "a/settled.toml"),
             ("*.tf", "main.tf"),
+            ("*.tf", "a/main.tf"),
             ("**/*.tf", "main.tf"),
             ("**/*.tf", "a/b/main.tf"),
             ("a?.rs", "ab.rs"),
@@ -353,8 +355,8 @@ mod tests {
         for (pattern, path) in [
             (".github/", ".github"),
             (".github/", "a/.github/x"),
-            ("*.tf", "a/main.tf"),
-            ("settled.toml", "a/settled.toml"),
+            ("db/*.tf", "main.tf"),
+            ("db/*.tf", "a/db/main.tf"),
             ("**/migrations/**", "migrations"),
             ("a?.rs", "a.rs"),
         ] {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use message_schema::Code;
-use message_schema::id::{AgentName, CommitSha, FindingId, PrNumber, Repo};
+use message_schema::id::{AgentName, CommitSha, FindingId, PrNumber, Repo, RepoPath};
 use message_schema::line::escaped;
-use review::{Approval, CloseReason, Phase, Review, ReviewKey, State};
+use review::{Approval, CloseReason, HumanPaths, Phase, Review, ReviewKey, State};
 use serde::Serialize;
 
 use super::patch::Comparison;
@@ -50,6 +50,8 @@ pub enum Reason {
     Stale,
     /// The reviewer approves and says that it is not to be merged yet.
     Waiting,
+    /// The change touches a file that only a person approves, and an agent approved it.
+    HumanPaths,
 }
 
 /// The answer.
@@ -100,6 +102,8 @@ pub struct CheckedReview {
     /// What was found when the changes of both commits were compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remap: Option<Remap>,
+    #[serde(skip)]
+    is_by_person: bool,
     #[serde(skip)]
     told: SentenceParts,
 }
@@ -234,6 +238,24 @@ impl ApprovalVerdict {
         self.passes = self.reviews.iter().all(|review| review.passes);
         Ok(())
     }
+
+    /// Bars approvals of agents where one of the files that the change really touches is a person's to approve,
+    /// whatever the request said of them.
+    pub fn bar_human_paths(&mut self, changed: &[RepoPath], paths: &HumanPaths) {
+        let Some(file) = changed.iter().find(|file| paths.admits(file.as_str())) else {
+            return;
+        };
+        for review in self
+            .reviews
+            .iter_mut()
+            .filter(|review| !review.is_by_person)
+        {
+            review.reasons.insert(Reason::HumanPaths);
+            review.told.end = escaped(file.as_str());
+            review.conclude();
+        }
+        self.passes = self.reviews.iter().all(|review| review.passes);
+    }
 }
 
 impl CheckedReview {
@@ -292,6 +314,7 @@ impl CheckedReview {
             resolved_by: by_silence(review),
             shown: EvidenceSummary::of(review),
             remap: None,
+            is_by_person: approval.is_some_and(|approval| approval.by_person.is_some()),
             told: SentenceParts {
                 head: asked.head.to_string(),
                 end,
@@ -354,6 +377,7 @@ impl CheckedReview {
                 Reason::Stale => {
                     format!("the approval of {commit} is stale: the pull request has had another head since")
                 }
+                Reason::HumanPaths => format!("approved by an agent, and only a person approves a change of {end}"),
                 Reason::Waiting => {
                     "approved, but the reviewer says that it waits (merge_ready: false)".to_owned()
                 }

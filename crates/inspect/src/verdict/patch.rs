@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use git::{GitError, MergeBase, Repository};
-use message_schema::id::CommitSha;
+use message_schema::id::{CommitSha, RepoPath};
 use message_schema::line::escaped;
 use spool::Digest;
 
@@ -74,14 +74,7 @@ impl Patches {
 
     /// Compares the change of an approved commit with that of another.
     pub fn compare(&self, approved: &CommitSha, head: &CommitSha) -> Result<Comparison, GitError> {
-        let Some(base) = self.repository().resolve(&self.base)? else {
-            let what = format!(
-                "{} is no commit of the repository in {}",
-                escaped(&self.base),
-                self.directory.display()
-            );
-            return Err(GitError::Unusable { what });
-        };
+        let base = self.base_commit()?;
         if let (Some(was), Some(is)) = (self.expand(approved)?, self.expand(head)?)
             && was == is
         {
@@ -103,6 +96,40 @@ impl Patches {
             why: different(&was, &is, approved, head),
             fetch: None,
         })
+    }
+
+    /// The files that a commit changes since it left the branch. Fails where that cannot be told.
+    pub fn files(&self, head: &CommitSha) -> Result<Vec<RepoPath>, GitError> {
+        let (repository, base) = (self.repository(), self.base_commit()?);
+        let Some(commit) = self.expand(head)? else {
+            return Err(self.unusable(head.as_str()));
+        };
+        match repository.merge_base(&base, &commit)? {
+            MergeBase::One(from) => Ok(repository.changes(&from, &commit)?.files),
+            MergeBase::None | MergeBase::Several => {
+                let what = format!(
+                    "{head} and {} have no single merge base",
+                    escaped(&self.base)
+                );
+                Err(GitError::Unusable { what })
+            }
+        }
+    }
+
+    fn base_commit(&self) -> Result<String, GitError> {
+        self.repository()
+            .resolve(&self.base)?
+            .ok_or_else(|| self.unusable(&self.base))
+    }
+
+    fn unusable(&self, name: &str) -> GitError {
+        let directory = self.directory.display();
+        GitError::Unusable {
+            what: format!(
+                "{} is no commit of the repository in {directory}",
+                escaped(name)
+            ),
+        }
     }
 
     /// The one commit of the clone that is meant; nothing if there is none, or several begin so.

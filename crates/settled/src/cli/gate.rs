@@ -9,6 +9,7 @@ use inspect::verdict::{
 use message_schema::id::{AgentName, CommitSha, PrNumber, Repo};
 use review::State;
 use serde::Serialize;
+use workspace::config::Config;
 use workspace::index::LedgerIndex;
 
 use super::answer::CommandOutput;
@@ -78,7 +79,17 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let (index, _) = LedgerIndex::read(context.workspace()?)
         .map_err(|error| Failure::new(Exit::Failed, &error))?;
     let asked = at.asked(pr.clone(), repo.clone(), reviewers.clone());
-    let verdict = at.judge(index.state(), &asked)?;
+    let mut verdict = at.judge(index.state(), &asked)?;
+    if verdict.passes
+        && let Some(patches) = at.patches()
+    {
+        let config = Config::load(context.workspace()?)
+            .map_err(|error| Failure::new(Exit::Failed, &error))?;
+        let changed = patches
+            .files(&at.head)
+            .map_err(|error| Failure::new(Exit::Failed, &error))?;
+        verdict.bar_human_paths(&changed, &config.gate.human_paths);
+    }
     at.answer(verdict, &asked, context)
 }
 
@@ -111,15 +122,18 @@ impl At {
             };
             Failure::new(exit, &error)
         })?;
-        if let (Some(directory), Some(base)) = (&self.repo_dir, &self.base) {
-            let patches = Patches {
-                directory: directory.clone(),
-                base: base.clone(),
-            };
+        if let Some(patches) = self.patches() {
             let remapped = verdict.remap(|commit| patches.compare(commit, &self.head));
             remapped.map_err(|error| Failure::new(Exit::Failed, &error))?;
         }
         Ok(verdict)
+    }
+
+    fn patches(&self) -> Option<Patches> {
+        Some(Patches {
+            directory: self.repo_dir.clone()?,
+            base: self.base.clone()?,
+        })
     }
 
     /// Prints an answer that holds; any other is a failure with the command that mends it.
@@ -219,6 +233,7 @@ impl At {
                 );
                 context.command_of(Some(author), &words)
             }
+            Reason::HumanPaths => context.command(&format!("approve {}{repo}", asked.pr)),
             Reason::Waiting => {
                 let head = &asked.head;
                 context.command(&format!(

@@ -21,7 +21,7 @@ pub struct LogLine {
     review: Option<String>,
     /// The state of that review's run after it, by the stored name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<&'static str>,
+    run_state: Option<&'static str>,
     delivered: Vec<String>,
     /// Copies the sender had put into a mailbox itself, and which were taken out again.
     withdrawn: Vec<String>,
@@ -48,7 +48,7 @@ impl LogLine {
             file: original.map(|original| original.file.to_string()),
             id: entry.id.clone(),
             review: entry.review.clone(),
-            run: record.steps().first().map(|step| step.phase.run().stored()),
+            run_state: record.steps().first().map(|step| step.phase.run().stored()),
             delivered: places(delivered),
             withdrawn: places(withdrawn),
             what: what(&record),
@@ -71,7 +71,7 @@ impl LogLine {
             (None, None) => "-".to_owned(),
         };
         let run = self
-            .run
+            .run_state
             .map_or_else(String::new, |run| format!(", run {run}"));
         let review = self
             .review
@@ -223,7 +223,7 @@ mod tests {
             file: Some("a\u{202e}\n.yaml".to_owned()),
             id: None,
             review: None,
-            run: None,
+            run_state: None,
             delivered: Vec::new(),
             withdrawn: Vec::new(),
             what: "expired".to_owned(),

@@ -24,7 +24,7 @@ pub struct ReviewRow {
     /// Its phase.
     pub phase: &'static str,
     /// The state of its run, by the stored name: `working`, `reviewing`, `completed` or `failed`.
-    pub run: &'static str,
+    pub run_state: &'static str,
     /// Why it was escalated or closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -106,7 +106,7 @@ impl ReviewRow {
             author: key.author.to_string(),
             reviewer: key.reviewer.to_string(),
             phase: review.phase.word(),
-            run: review.run().stored(),
+            run_state: review.run().stored(),
             reason: reason(&review.phase),
             mover,
             generation: review.generation,

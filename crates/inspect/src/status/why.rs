@@ -340,11 +340,12 @@ impl Look<'_> {
             ),
         ]);
         let is_held = |thread: &review::Thread| thread.blocking && thread.is_held();
+        let mut threads = self.review.threads.values();
         if !self.barred().is_empty() {
-            fixes.push(self.commands.person(
-                &self.named("approve"),
-                "approves what no agent may, if nothing blocks",
-            ));
+            if !threads.any(review::Thread::blocks_approval) {
+                let what = "approves what no agent may";
+                fixes.push(self.commands.person(&self.named("approve"), what));
+            }
         } else if !self.review.threads.values().any(is_held) {
             let words = format!("lgtm {pr}");
             fixes.push(agent(words, "approves, if the quality gate passes"));

@@ -128,7 +128,7 @@ fn cells(row: &ReviewRow, now: DateTime<Utc>) -> [String; 6] {
     [
         row.review.clone(),
         phase,
-        row.run.to_owned(),
+        row.run_state.to_owned(),
         format!("{} of {}", row.round_of_generation, row.rounds),
         row.mover.clone().unwrap_or_else(|| "-".to_owned()),
         ago(now - row.since),
@@ -220,7 +220,7 @@ mod tests {
             author: "claude".to_owned(),
             reviewer: "codex".to_owned(),
             phase: "escalated",
-            run: "reviewing",
+            run_state: "reviewing",
             reason: None,
             mover: None,
             generation: 1,
@@ -251,7 +251,7 @@ mod tests {
         let widest = ReviewRow {
             review: "owner/repository#1234567 a-long-author -> a-long-reviewer".to_owned(),
             phase: "approved",
-            run: "completed",
+            run_state: "completed",
             stale: Some(true),
             mover: Some("a-long-reviewer".to_owned()),
             since: DateTime::UNIX_EPOCH + TimeDelta::seconds(1),

@@ -119,6 +119,7 @@ impl Advised<'_> {
             ["send", "review_addressed", ..] => self.post(&self.authors().addressed, &fix.run),
             ["feedback", ..] => self.respond(Response::Feedback, &fix.run),
             ["lgtm", ..] => self.approve(&fix.run),
+            ["approve", ..] => self.decide(&words, Act::Approve { head: None }),
             // These only look.
             ["brief" | "gate" | "threads" | "why", ..] => Ok(()),
             _ => Err(breach(&fix.run, "is a command the walk cannot run")),

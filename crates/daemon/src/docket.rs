@@ -257,11 +257,13 @@ impl Docket {
     ) -> NextStep {
         let mut rejection = stop.rejection;
         if let Some(at) = self.not_yet(submission.found, stop.patience, moment) {
-            match (stop.patience, message) {
-                (Patience::Packet, Some(message)) if !self.hold(submission.found, message) => {
-                    *rejection = Rejection::too_many_waiting(&submission.found.file);
-                }
-                _ => return NextStep::LookAgain { at },
+            let held = match (stop.patience, message) {
+                (Patience::Packet, Some(message)) => self.hold(submission.found, message),
+                _ => Ok(()),
+            };
+            match held {
+                Ok(()) => return NextStep::LookAgain { at },
+                Err(full) => rejection = full,
             }
         }
         let judge = self.tentative.judge(moment.utc);
@@ -290,20 +292,22 @@ impl Docket {
         message: &Message,
         moment: Moment,
     ) -> Result<u64, Stop> {
-        if !self.hold(found, message) {
-            return Err(Stop {
-                rejection: Box::new(Rejection::too_many_waiting(&found.file)),
-                patience: Patience::None,
-            });
-        }
+        self.hold(found, message).map_err(|rejection| Stop {
+            rejection,
+            patience: Patience::None,
+        })?;
         let at = self.still_since(found, moment) + Patience::Packet.still_ms();
         Ok(at.max(moment.mono.saturating_add(RETRY_MS)))
     }
 
-    /// Keeps later messages to the same recipient from overtaking a review message; `false` if its outbox holds too many.
-    fn hold(&mut self, found: &OutboxFile, message: &Message) -> bool {
+    /// Keeps later messages to the same recipient from overtaking a review message; refuses it if its outbox holds too
+    /// many.
+    fn hold(&mut self, found: &OutboxFile, message: &Message) -> Result<(), Box<Rejection>> {
         let to: Vec<&str> = named_recipients(message).collect();
-        !is_review(message) || self.held.hold(&found.agent, &found.file, &to)
+        if !is_review(message) || self.held.hold(&found.agent, &found.file, &to) {
+            return Ok(());
+        }
+        Err(Box::new(Rejection::too_many_waiting(&found.file)))
     }
 
     /// Forgets a file that was judged or is gone, and looks at those next that waited behind it.

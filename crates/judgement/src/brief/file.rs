@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::{escaped_json, flow, render_lines};
-use review::{Event, EventRecord, Judgement, Policy, Record, ReviewStep, State};
+use review::{EventRecord, Judgement, Policy, Record, ReviewStep, State};
 use spool::{Content, Delivery, FileName, Mailbox};
 
 use super::{Brief, brief};
@@ -49,20 +49,8 @@ fn decided(record: &EventRecord) -> Option<&ReviewStep> {
     let EventRecord::Happened(happened) = record else {
         return None;
     };
-    match &happened.event {
-        Event::Person(_) => happened.steps.first(),
-        Event::Deadline { .. }
-        | Event::Taken(_)
-        | Event::Turns { .. }
-        | Event::Started(_)
-        | Event::Failed { .. }
-        | Event::Observed { .. }
-        | Event::Ran { .. }
-        | Event::Pull(_)
-        | Event::Pair(_)
-        | Event::LedgerAccepted(_)
-        | Event::SentDiffers(_) => None,
-    }
+    happened.event.decision()?;
+    happened.steps.first()
 }
 
 fn name(brief: &Brief) -> FileName {

@@ -111,23 +111,7 @@ pub(crate) fn decided(notice: &NoticeHead<'_>, about: &ReviewChange<'_>) -> Stri
 
 impl ReviewChange<'_> {
     fn decision(&self) -> Option<&PersonsDecision> {
-        match self.event {
-            Some(Event::Person(decision)) => Some(decision),
-            Some(
-                Event::Deadline { .. }
-                | Event::Taken(_)
-                | Event::Turns { .. }
-                | Event::Started(_)
-                | Event::Failed { .. }
-                | Event::Observed { .. }
-                | Event::Ran { .. }
-                | Event::Pull(_)
-                | Event::Pair(_)
-                | Event::LedgerAccepted(_)
-                | Event::SentDiffers(_),
-            )
-            | None => None,
-        }
+        self.event?.decision()
     }
 
     /// Explains how the reviewer's command failed.

@@ -70,6 +70,24 @@ pub enum Event {
 }
 
 impl Event {
+    /// The person's decision, if it is one.
+    pub fn decision(&self) -> Option<&PersonsDecision> {
+        match self {
+            Self::Person(decision) => Some(decision),
+            Self::Deadline { .. }
+            | Self::Taken(_)
+            | Self::Turns { .. }
+            | Self::Started(_)
+            | Self::Failed { .. }
+            | Self::Observed { .. }
+            | Self::Ran { .. }
+            | Self::Pull(_)
+            | Self::Pair(_)
+            | Self::LedgerAccepted(_)
+            | Self::SentDiffers(_) => None,
+        }
+    }
+
     /// The word the ledger files it under.
     pub fn word(&self) -> &'static str {
         match self {

@@ -12,10 +12,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lease::Writer;
 
-use super::notes::{NodeId, Notes, Operation, Thing};
-use super::os::Os;
-use super::{Disk, Handle, OpenMode, Stat};
 use crate::FileName;
+use crate::notes::{NodeId, Notes, Operation, Thing};
+use crate::os::Os;
+use crate::{Disk, Handle, OpenMode, Stat};
 
 #[derive(Debug)]
 struct VolatileState {

@@ -9,9 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lease::Writer;
 
-use super::os::Os;
-use super::{Disk, Handle, OpenMode, Stat};
 use crate::FileName;
+use crate::os::Os;
+use crate::{Disk, Handle, OpenMode, Stat};
 
 /// What happens at the chosen change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,16 +1,18 @@
-//! The few verbs the spool needs from a disk, so that a test can stop or fail at any of them.
+//! The few verbs the spool needs from a disk, so that a test can stop or fail at any of them. Knows no mailbox, no
+//! ledger and no message.
 //!
 //! All names are relative to an open directory. Directories are opened beneath the root without following any symbolic
 //! link; everything else is one path component in an open directory.
 
-pub(crate) mod os;
+mod name;
+mod os;
 
-#[cfg(feature = "faulty-disk")]
-pub(crate) mod faulty;
-#[cfg(feature = "faulty-disk")]
-pub(crate) mod notes;
-#[cfg(feature = "faulty-disk")]
-pub(crate) mod volatile;
+#[cfg(feature = "faulty")]
+mod faulty;
+#[cfg(feature = "faulty")]
+mod notes;
+#[cfg(feature = "faulty")]
+mod volatile;
 
 use std::io;
 use std::ops::ControlFlow;
@@ -19,7 +21,14 @@ use std::path::Path;
 
 use lease::Writer;
 
-use crate::FileName;
+#[cfg(feature = "faulty")]
+pub use crate::faulty::{DiskFault, FaultyDisk};
+pub use crate::name::{FileName, NotAFileName};
+#[cfg(feature = "faulty")]
+pub use crate::notes::{Arrival, Notes};
+pub use crate::os::Os;
+#[cfg(feature = "faulty")]
+pub use crate::volatile::VolatileDisk;
 
 /// An open file or directory; closed when dropped.
 pub type Handle = OwnedFd;
@@ -54,6 +63,8 @@ pub struct Stat {
     pub size: u64,
     /// When its content was last changed, in nanoseconds since 1970, UTC.
     pub mtime_ns: i64,
+    /// When anything about it was last changed, in nanoseconds since 1970, UTC.
+    pub ctime_ns: i64,
 }
 
 /// How a file is opened. Never through a symbolic link, never blocking.
@@ -124,7 +135,7 @@ pub trait Disk: Send + Sync {
 }
 
 /// Writes all of `bytes` at `offset`.
-pub(crate) fn write_all(
+pub fn write_all(
     disk: &dyn Disk,
     file: &Handle,
     mut bytes: &[u8],
@@ -142,12 +153,7 @@ pub(crate) fn write_all(
 }
 
 /// Reads a file from its beginning, but at most `limit` bytes; `hint` is the size it is expected to have.
-pub(crate) fn read_up_to(
-    disk: &dyn Disk,
-    file: &Handle,
-    hint: u64,
-    limit: u64,
-) -> io::Result<Vec<u8>> {
+pub fn read_up_to(disk: &dyn Disk, file: &Handle, hint: u64, limit: u64) -> io::Result<Vec<u8>> {
     // One byte more than expected, so that the end shows in the first call.
     let room =
         usize::try_from(hint.saturating_add(1).min(limit)).expect("a limit on memory fits memory");
@@ -179,10 +185,33 @@ pub(crate) fn read_up_to(
 }
 
 /// Turns "there is no such file" into `None`.
-pub(crate) fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_whole_or_to_the_limit_whatever_size_it_was_expected_to_have() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let text: Vec<u8> = (0..2_000_u32).flat_map(u32::to_be_bytes).collect();
+        std::fs::write(directory.path().join("file"), &text).expect("a file");
+        let root = Os.open_root(directory.path()).expect("the root");
+        let file = Os.open(&root, Path::new("file"), OpenMode::Read);
+        let file = file.expect("the file");
+        let whole = text.len() as u64;
+        for hint in [0, 1, 600, 7_999, 8_000, 8_001, 20_000] {
+            for limit in [0, 1, 513, 7_999, 8_000, 8_001, 100_000] {
+                let read = read_up_to(&Os, &file, hint, limit).expect("bytes");
+                assert!(text.starts_with(&read), "{hint} of {limit}");
+                assert_eq!(read.len() as u64, whole.min(limit), "{hint} of {limit}");
+            }
+        }
     }
 }

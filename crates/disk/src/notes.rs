@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 const SECTOR: usize = 512;
 
 /// A file or directory of the notes, by the order in which they came; 0 is the root.
-pub(super) type NodeId = usize;
+pub(crate) type NodeId = usize;
 
 /// One change, or the sync that makes changes durable.
 #[derive(Debug, Clone)]
-pub(super) enum Operation {
+pub(crate) enum Operation {
     /// This name of this directory now means that file, or nothing.
     Name(NodeId, OsString, Option<NodeId>),
     Bytes(NodeId, u64, Vec<u8>),
@@ -33,7 +33,7 @@ pub enum Arrival {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Thing {
+pub(crate) enum Thing {
     File(Vec<u8>),
     Directory(BTreeMap<OsString, NodeId>),
 }
@@ -41,10 +41,10 @@ pub(super) enum Thing {
 /// Everything that was done to a disk, from its first state on.
 #[derive(Debug, Clone)]
 pub struct Notes {
-    pub(super) base: Vec<Thing>,
-    pub(super) changes: Vec<Operation>,
+    pub(crate) base: Vec<Thing>,
+    pub(crate) changes: Vec<Operation>,
     /// The other half of a rename, by the first one's place.
-    pub(super) halves: HashMap<usize, usize>,
+    pub(crate) halves: HashMap<usize, usize>,
 }
 
 impl Notes {
@@ -196,7 +196,7 @@ fn put(things: &BTreeMap<NodeId, Thing>, node: NodeId, path: &Path) -> io::Resul
                 .try_for_each(|(name, child)| put(things, *child, &path.join(name)))
         }
         Some(Thing::File(bytes)) => std::fs::write(path, bytes),
-        // A file of which only the name arrived.
+        // Only the file's name arrived.
         None => std::fs::write(path, ""),
     }
 }

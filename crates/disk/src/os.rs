@@ -9,8 +9,8 @@ use lease::Writer;
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::{Disk, FileKind, Handle, OpenMode, Stat};
 use crate::FileName;
+use crate::{Disk, FileKind, Handle, OpenMode, Stat};
 
 /// The real disk.
 #[derive(Debug, Clone, Copy, Default)]
@@ -111,7 +111,7 @@ impl Disk for Os {
     }
 
     /// Elsewhere the system's own answer needs more than file calls, so each boot is told by the age of a directory
-    /// that the system makes anew when it starts.
+    /// that the system recreates when it starts.
     #[cfg(not(target_os = "linux"))]
     fn boot_id(&self) -> io::Result<String> {
         let made = rustix::fs::stat("/dev")?;
@@ -263,6 +263,9 @@ fn stat(stat: &rustix::fs::Stat) -> Stat {
         mtime_ns: wide(stat.st_mtime)
             .saturating_mul(1_000_000_000)
             .saturating_add(wide(stat.st_mtime_nsec)),
+        ctime_ns: wide(stat.st_ctime)
+            .saturating_mul(1_000_000_000)
+            .saturating_add(wide(stat.st_ctime_nsec)),
     }
 }
 

@@ -33,7 +33,7 @@ impl ReviewKey {
 
     /// Whether a message that names this repository, or none, may mean this review: a review
     /// without a repository is meant by all, and a message without one means any.
-    pub(crate) fn may_be_of(&self, repo: Option<&Repo>) -> bool {
+    pub fn may_be_of(&self, repo: Option<&Repo>) -> bool {
         match (&self.repo, repo) {
             (Some(own), Some(named)) => *own == named.to_canonical(),
             (None, _) | (_, None) => true,
@@ -67,7 +67,7 @@ impl TaskId {
     }
 
     /// Whether a request means this task: by its name, or by the path of its packet.
-    pub(crate) fn is_named_by(&self, handoff_ref: &str) -> bool {
+    pub fn is_named_by(&self, handoff_ref: &str) -> bool {
         let name = handoff_ref.trim();
         let of_packet = name
             .strip_prefix("packets/handoff/")

@@ -70,7 +70,7 @@ impl std::fmt::Display for ObservedRun {
         } = self;
         match self.exit {
             Some(code) => write!(f, "{command}: exit code {code}, ")?,
-            None => write!(f, "{command}: ended by a signal or its time, ")?,
+            None => write!(f, "{command}: ended by a signal or its time limit, ")?,
         }
         write!(f, "{duration_ms} ms, output {output}")
     }
@@ -89,8 +89,13 @@ pub enum ReadingStep {
 }
 
 impl ReadingState {
+    /// Forgets what the runner saw: it was another reviewer that read. Commands were run for whoever asks.
+    pub fn forget_reader(&mut self) {
+        self.observed.clear();
+    }
+
     /// Adds a step. What was seen of one diff says nothing of another.
-    pub(crate) fn add(&mut self, step: &ReadingStep) {
+    pub fn add(&mut self, step: &ReadingStep) {
         match step {
             ReadingStep::Asked(change) => {
                 if change.digest.is_none() || change.digest != self.change.digest {

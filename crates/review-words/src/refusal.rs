@@ -4,7 +4,7 @@ use message_schema::Code;
 use message_schema::id::FindingId;
 use serde::{Deserialize, Serialize};
 
-use crate::words::key::ReviewKey;
+use crate::key::ReviewKey;
 
 /// Why a message moves nothing. All faults of one message are named at once; the first is the
 /// one the refusal is filed under.
@@ -56,7 +56,7 @@ pub struct Fault {
 
 impl Fault {
     /// A fault with its sentence; details are added by the methods below.
-    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
             field: None,
@@ -68,8 +68,8 @@ impl Fault {
             fix: None,
         }
     }
-
-    pub(crate) fn field(self, field: &str) -> Self {
+    /// Names the field.
+    pub fn field(self, field: &str) -> Self {
         Self {
             field: Some(field.to_owned()),
             ..self
@@ -77,7 +77,7 @@ impl Fault {
     }
 
     /// Says in which finding of the packet, from 0, the field stands.
-    pub(crate) fn in_finding(self, index: usize) -> Self {
+    pub fn in_finding(self, index: usize) -> Self {
         let field = self
             .field
             .map_or_else(String::new, |field| format!(".{field}"));
@@ -86,36 +86,36 @@ impl Fault {
             ..self
         }
     }
-
-    pub(crate) fn thread(self, thread: &FindingId) -> Self {
+    /// Names the thread.
+    pub fn thread(self, thread: &FindingId) -> Self {
         Self {
             thread: Some(thread.clone()),
             ..self
         }
     }
-
-    pub(crate) fn clause(self, clause: Clause) -> Self {
+    /// Names the clause of the gate.
+    pub fn clause(self, clause: Clause) -> Self {
         Self {
             clause: Some(clause),
             ..self
         }
     }
-
-    pub(crate) fn found(self, found: impl std::fmt::Display) -> Self {
+    /// Says what was found.
+    pub fn found(self, found: impl std::fmt::Display) -> Self {
         Self {
             found: Some(found.to_string()),
             ..self
         }
     }
-
-    pub(crate) fn expected(self, expected: impl Into<String>) -> Self {
+    /// Says what would have been accepted.
+    pub fn expected(self, expected: impl Into<String>) -> Self {
         Self {
             expected: Some(expected.into()),
             ..self
         }
     }
-
-    pub(crate) fn fix(self, fix: impl Into<String>) -> Self {
+    /// Says what to do.
+    pub fn fix(self, fix: impl Into<String>) -> Self {
         Self {
             fix: Some(fix.into()),
             ..self
@@ -123,13 +123,13 @@ impl Fault {
     }
 
     /// The refusal this one fault makes, outside any review.
-    pub(crate) fn refuses(self) -> Refusal {
+    pub fn refuses(self) -> Refusal {
         outside_review(vec![self])
     }
 }
 
 /// The refusal these faults make, outside any review.
-pub(crate) fn outside_review(faults: Vec<Fault>) -> Refusal {
+pub fn outside_review(faults: Vec<Fault>) -> Refusal {
     Refusal {
         retryable: faults.iter().all(|fault| fault.code.is_retryable()),
         faults,
@@ -150,7 +150,7 @@ impl Refusal {
 }
 
 /// Files faults under the review they concern.
-pub(crate) fn in_review(
+pub fn in_review(
     faults: Vec<Fault>,
     key: &ReviewKey,
     legal_next: Vec<String>,

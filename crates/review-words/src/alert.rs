@@ -6,8 +6,8 @@ use message_schema::limit::Rounds;
 use message_schema::packet::Severity;
 use serde::{Deserialize, Serialize};
 
-use crate::words::key::TaskId;
-use crate::words::refusal::Clause;
+use crate::key::TaskId;
+use crate::refusal::Clause;
 
 /// One thing that was changed, limited or seen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub enum Alert {
         /// The round's head.
         head: CommitSha,
     },
-    /// The approval is of another commit than the one the pull request is known to stand at.
+    /// The approval is for another commit than the head of the pull request.
     ApprovalStale {
         /// The approved commit.
         commit: CommitSha,
@@ -166,7 +166,7 @@ impl std::fmt::Display for NoClaim {
                 f,
                 "pull request {pr} claims `{task}`, until it is closed without a merge"
             ),
-            Self::Another { task } => write!(f, "this review claims `{task}` already"),
+            Self::Another { task } => write!(f, "this review already claims `{task}`"),
             Self::NotFirst => f.write_str("only the first request of a review claims a task"),
         }
     }
@@ -251,15 +251,15 @@ impl std::fmt::Display for Alert {
             ),
             Self::BlockingKept { thread } => write!(
                 f,
-                "`{thread}` still blocks: a packet can make a finding block, never stop it"
+                "`{thread}` still blocks: a packet can make a finding block, but not stop it from blocking"
             ),
             Self::FindingDeferred { thread, round, why } => {
                 let why = match why {
                     Late::OutsideTouched => {
-                        "lies in no file the author touched, and does not say what introduced it"
+                        "is in no file the author touched, and does not say what introduced it"
                     }
                     Late::InTask => {
-                        "and in the files of a fix pull request's task only a P0 can still block; it is left to the maintainer"
+                        "and in the files that a fix pull request repairs only a P0 can still block; the maintainer decides about it"
                     }
                 };
                 write!(f, "`{thread}` is deferred: it is new in round {round}, {why}")
@@ -270,17 +270,17 @@ impl std::fmt::Display for Alert {
             ),
             Self::ApprovalStale { commit, head } => write!(
                 f,
-                "the approval of `{commit}` is stale: the pull request is known to stand at `{head}`"
+                "the approval of `{commit}` is stale: the head of the pull request is `{head}`"
             ),
             Self::ApprovalUnbound => f.write_str(
-                "the approval is bound to no commit and passes no gate: neither the request nor the reviewer named one",
+                "the approval names no commit and passes no gate check: neither the request nor the reviewer named one",
             ),
             Self::EvidenceMissing { what } => {
-                write!(f, "the approval is without evidence: {what}")
+                write!(f, "the approval lacks evidence: {what}")
             }
             Self::NotObserved { files } => write!(
                 f,
-                "the runner has not seen these files read, so they count as declared: {}",
+                "the runner did not see the reviewer read these files, so they count as declared: {}",
                 named(files)
             ),
             Self::CommandsDeclared { commands } => write!(
@@ -306,7 +306,7 @@ impl std::fmt::Display for Alert {
 const NAMED_MAX: usize = 5;
 
 /// The first few of these files, and how many more.
-pub(crate) fn named(files: &[RepoPath]) -> String {
+pub fn named(files: &[RepoPath]) -> String {
     let names: Vec<String> = files
         .iter()
         .take(NAMED_MAX)

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Built by the same cargo, into the same target directory, with the same profile as the tests.
-struct Binaries {
+/// Where the running program lies, and so the programs of its profile.
+struct Place {
     directory: PathBuf,
     target: PathBuf,
 }
@@ -20,22 +20,25 @@ pub fn validate_message() -> PathBuf {
     directory().join("validate-message")
 }
 
-/// Where both lie, for a `PATH`.
+/// Where both lie, for a `PATH`: built by the same cargo, into the same target directory, with the same profile as the
+/// tests.
 pub fn directory() -> &'static Path {
-    &built().directory
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| build(place()));
+    &place().directory
 }
 
-/// The build folder, for what tests install.
+/// The build folder, for what tests install; builds nothing.
 pub fn target() -> &'static Path {
-    &built().target
+    &place().target
 }
 
-fn built() -> &'static Binaries {
-    static BUILT: OnceLock<Binaries> = OnceLock::new();
-    BUILT.get_or_init(build)
+fn place() -> &'static Place {
+    static PLACE: OnceLock<Place> = OnceLock::new();
+    PLACE.get_or_init(find)
 }
 
-fn build() -> Binaries {
+fn find() -> Place {
     let tests = std::env::current_exe().expect("the test program has a path");
     // <target>/<profile>/deps/it-<hash>, or <target>/<profile>/xtask
     let is_deps = |directory: &&Path| directory.ends_with("deps");
@@ -50,7 +53,11 @@ fn build() -> Binaries {
         .parent()
         .expect("profiles lie in the target directory")
         .to_owned();
-    let profile = match directory.file_name().and_then(|name| name.to_str()) {
+    Place { directory, target }
+}
+
+fn build(place: &Place) {
+    let profile = match place.directory.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",
         Some(profile) => profile,
     };
@@ -63,14 +70,19 @@ fn build() -> Binaries {
             "settled",
             "--package",
             "validate-message-cli",
+            "--package",
+            "settled-mcp",
+            "--package",
+            "settled-page",
+            "--package",
+            "settled-watch",
             "--bins",
         ])
         .args(["--profile", profile, "--target-dir"])
-        .arg(&target)
+        .arg(&place.target)
         .current_dir(crate::repository())
         .stdin(Stdio::null())
         .status()
         .expect("cargo can be run");
     assert!(status.success(), "the binaries under test do not build");
-    Binaries { directory, target }
 }

@@ -1,5 +1,5 @@
-//! Texts that are promised to stay as they are, kept under `tests/golden/`. `UPDATE=1` writes
-//! them anew; the change then stands in the diff of the commit that makes it.
+//! Texts that are promised to stay as they are, kept under `tests/golden/`. `UPDATE=1` rewrites
+//! them; the change then stands in the diff of the commit that makes it.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub fn check_file(path: &Path, text: &str) {
     let kept = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         kept == text,
-        "{} differs; UPDATE=1 writes it anew\n--- kept\n{kept}\n--- now\n{text}",
+        "{} differs; UPDATE=1 rewrites it\n--- kept\n{kept}\n--- now\n{text}",
         path.display()
     );
 }

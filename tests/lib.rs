@@ -9,18 +9,23 @@ pub mod call_path;
 pub mod debian;
 pub mod golden;
 pub mod hostile;
+pub mod house;
 pub mod imports;
+pub mod installed;
 pub mod ledger;
 pub mod mailroom;
 pub mod markdown;
+pub mod packages;
 pub mod peer;
 pub mod readers;
 pub mod rust_source;
 pub mod seed;
+pub mod tool;
 pub mod wait;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 /// The root of the repository.
@@ -40,6 +45,26 @@ pub fn read(path: impl AsRef<Path>) -> String {
 pub fn write(path: impl AsRef<Path>, text: &str) {
     let path = path.as_ref();
     std::fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// Runs a script in a directory, as nobody in particular and without the machine's git config; gives what it prints.
+pub fn sh(directory: &Path, script: &str) -> String {
+    let output = Command::new("sh")
+        .args(["-euc", script])
+        .current_dir(directory)
+        .env("HOME", directory)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .envs([("GIT_AUTHOR_NAME", "a"), ("GIT_COMMITTER_NAME", "a")])
+        .envs([("GIT_AUTHOR_EMAIL", "a@b"), ("GIT_COMMITTER_EMAIL", "a@b")])
+        .stdin(Stdio::null())
+        .output()
+        .expect("sh runs");
+    assert!(
+        output.status.success(),
+        "{script}: {}",
+        mailroom::said(&output)
+    );
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 /// The entries of a directory, sorted; none if there is no such directory.

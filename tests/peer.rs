@@ -112,6 +112,25 @@ pub fn managers() -> &'static Path {
     })
 }
 
+/// Where `uv` is installed, with what a package of the pre-commit mirror is built by in `wheels`.
+pub fn packers() -> &'static Path {
+    static PACKERS: OnceLock<PathBuf> = OnceLock::new();
+    PACKERS.get_or_init(|| {
+        let environment = install("packers-1", &["uv==0.13.9".to_owned()]);
+        let wheels = environment.join("wheels");
+        if !wheels.exists() {
+            step(
+                Command::new(environment.join("bin/python"))
+                    .args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"])
+                    .arg(&wheels)
+                    .arg("setuptools==84.2.1"),
+                "cannot download setuptools; the tests need the Python package index the first time",
+            );
+        }
+        environment
+    })
+}
+
 fn environment() -> &'static Path {
     static ENVIRONMENT: OnceLock<PathBuf> = OnceLock::new();
     ENVIRONMENT.get_or_init(|| {

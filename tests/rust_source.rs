@@ -62,6 +62,17 @@ pub fn sources(folder: &Path) -> Vec<Source> {
 }
 
 impl Source {
+    /// How many items of this file other crates may name, if its module may be: `pub(crate)`, fields and names that are
+    /// passed on do not count.
+    pub fn public_items(&self) -> usize {
+        const ITEMS: [&str; 10] = [
+            "async", "const", "enum", "fn", "mod", "static", "struct", "trait", "type", "unsafe",
+        ];
+        let pairs = self.tokens.windows(2);
+        let is_item = |pair: &&[Token]| pair[0].text == "pub" && ITEMS.contains(&&*pair[1].text);
+        pairs.filter(is_item).count()
+    }
+
     /// The names of the types this file defines at its top level or in a module written into it.
     pub fn types(&self) -> Vec<&str> {
         let mut names = Vec::new();

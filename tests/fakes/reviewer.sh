@@ -32,7 +32,7 @@ argue)
 nag)
     # Something new in each round.
     round=$(asked round)
-    { finding "trouble number $round" "part$round"; echo 'actions: {F-1-001: escalate}'; } > "$FAKE_NOTES.$$"
+    { finding "trouble number $round" "part$round"; echo 'threads: {F-1-001: escalate}'; } > "$FAKE_NOTES.$$"
     if [ "$round" = 1 ]; then sed -i '$d' "$FAKE_NOTES.$$"; fi
     settled feedback --findings "$FAKE_NOTES.$$" ;;
 flip)
@@ -41,7 +41,7 @@ flip)
         finding "the lock is never released" lock | settled feedback --findings -
     else
         stance=$(if [ $(($(asked round) % 2)) = 0 ]; then echo accepts; else echo seeks_change; fi)
-        printf 'findings: []\nactions: {F-1-001: {action: reply, stance: %s}}\n' "$stance" |
+        printf 'findings: []\nthreads: {F-1-001: {action: reply, stance: %s}}\n' "$stance" |
             settled feedback --findings - ||
             settled feedback --action F-1-001=escalate
     fi ;;
@@ -54,6 +54,11 @@ crash)
 code)
     echo PASS
     exit 3 ;;
+print)
+    # Prints this on standard output, and that on standard error, and ends with a code.
+    printf '%s\n' "$2"
+    printf '%b\n' "$3" >&2
+    exit "$4" ;;
 prose)
     echo "If you ask me, this can be merged. I would say PASS"
     echo "That is my verdict." ;;
@@ -74,6 +79,14 @@ turns)
         n=$((n + 1))
         echo "{\"type\":\"assistant\",\"message\":{\"id\":\"msg_$n\"},\"parent_tool_use_id\":null}"
         sleep 0.02
+    done ;;
+burn)
+    # Says that each of its answers took so many tokens, without an end.
+    n=0
+    while :; do
+        n=$((n + 1))
+        echo "{\"type\":\"assistant\",\"message\":{\"id\":\"msg_$n\",\"usage\":{\"input_tokens\":$2}},\"parent_tool_use_id\":null}"
+        sleep 0.05
     done ;;
 spoof)
     # An approval in the name of another agent, in its own outbox and, where it can, in the other's inbox.

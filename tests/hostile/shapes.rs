@@ -142,7 +142,7 @@ pub(super) fn all() -> Vec<(&'static str, Vec<u8>)> {
         [&vec![b'a'; SIZE_MAX - 1], &b"\0"[..]].concat(),
     ));
     all.push((
-        "bytes that are no UTF-8 at the end",
+        "bytes that are not UTF-8 at the end",
         [&"\u{e9}\n".as_bytes().repeat(SIZE_MAX / 3), &b"\xff"[..]].concat(),
     ));
     all.push((

@@ -1,4 +1,4 @@
-//! What an agent reads and moves with the commands: its inbox, what it has in hand, waiting, and where it stands.
+//! What an agent reads and moves with the commands: its inbox, what it has taken, waiting, and where it stands.
 
 use std::process::{Command, Output, Stdio};
 
@@ -114,7 +114,7 @@ fn a_message_is_taken_by_one_worker_shown_and_put_away() {
     assert_eq!(again.status.code(), Some(1));
     let inbox = text(&run(&mailroom, "codex", &["inbox"]), 0);
     assert!(
-        inbox.starts_with("2 waiting for codex, 1 in hand\n* P1 review_request"),
+        inbox.starts_with("2 waiting for codex, 1 taken\n* P1 review_request"),
         "{inbox}"
     );
     mailroom.once();
@@ -221,7 +221,7 @@ fn a_message_prints_nothing_that_moves_the_cursor() {
 fn who_asks_is_never_guessed() {
     let mailroom = with_mail();
     for (agent, says) in [
-        ("", "no agent was named"),
+        ("", "no agent given"),
         ("nobody", "has no mailboxes"),
         ("../codex", "../codex"),
     ] {
@@ -437,6 +437,16 @@ fn hooks_tell_of_mail_once_a_turn_and_never_fail() {
     );
     assert_eq!(text(&again, 0), "");
     assert_eq!(text(&hook(&mailroom, "gemini", &["turn-end"], ""), 0), "");
+    // Inside a run of ours the request itself is mail that waits: the hooks say nothing.
+    for (program, quiet) in [("claude", ""), ("codex", "{}\n"), ("gemini", "{}\n")] {
+        for moment in ["session-start", "turn-end"] {
+            let args = ["hook", moment, "--for", program];
+            let mut command = by(&mailroom, "codex", &args);
+            let output = command.env("SETTLED_RUN", "run-1").stdin(Stdio::null());
+            let output = output.output().expect("settled can be run");
+            assert_eq!(text(&output, 0), quiet, "{program} {moment}");
+        }
+    }
     for (agent, args) in [
         ("nobody", &["turn-end"][..]),
         ("codex", &["turn-end", "--for", "x"]),
@@ -514,7 +524,7 @@ fn a_block_in_agents_files_is_kept_up_to_date() {
     );
     let kept = read(&file);
     assert!(
-        kept.starts_with("# Rules\n\n<!-- settled:begin") && kept.contains("You are `codex`"),
+        kept.starts_with("# Rules\n\n<!-- settled:begin") && kept.contains("SETTLED_AGENT"),
         "{kept}"
     );
     text(
@@ -525,10 +535,13 @@ fn a_block_in_agents_files_is_kept_up_to_date() {
         ),
         0,
     );
+    // All agents read the file, so none of them is named in it, and no path.
     text(
         &run(&mailroom, "claude", &["agents-md", "--check", paths[0]]),
-        6,
+        0,
     );
+    let root = mailroom.root().display().to_string();
+    assert!(!kept.contains("You are") && !kept.contains(&root), "{kept}");
     text(
         &run(
             &mailroom,

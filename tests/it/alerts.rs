@@ -84,9 +84,8 @@ fn both_sides_are_told_in_the_acceptance_beside_the_message_and_in_the_brief() {
         ["evidence_missing", "approval_stale"]
     );
     let shown = text(&run(&mailroom, "claude", &["show", "ok-1"]));
-    let stale = format!(
-        "note: the approval of `{OLD}` is stale: the pull request is known to stand at `{NEW}`"
-    );
+    let stale =
+        format!("note: the approval of `{OLD}` is stale: the head of the pull request is `{NEW}`");
     assert!(shown.contains(&stale), "{shown}");
     let log = text(&mailroom.run(&["log"]));
     assert!(log.contains(&stale), "{log}");

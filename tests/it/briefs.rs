@@ -51,7 +51,7 @@ fn a_brief_lies_beside_each_request_and_tells_a_right_response_from_a_wrong_one(
             .map(|id| ((*id).to_owned(), deal.clone()))
             .collect();
         serde_json::json!({ "response": {
-            "type": "review_feedback", "threads": threads, "new_findings": [], "commands_run": [],
+            "type": "review_feedback", "threads": threads, "findings": [], "commands_run": [],
             "examined": { "diff_digest": "", "declared": [] }, "escalation": "", "validated_head": "",
         } })
     };
@@ -96,20 +96,19 @@ fn a_person_who_decides_while_a_request_is_open_brings_a_new_brief() {
         mailroom.delivered(post.to, post.file);
     }
     let before = brief(&mailroom, "86_claude_codex_r2.yaml");
-    let output = mailroom.at_terminal(&["resolve", "86", "F-001"], "it is as we want it");
+    let output = mailroom.at_terminal(&["thread", "resolve", "86", "F-001"], "it is as we want it");
     assert!(
         output.status.success(),
         "{}",
         settled_tests::mailroom::said(&output)
     );
-    let briefs = names(mailroom.root().join("packets/briefs"));
-    let newest = briefs
-        .iter()
-        .find(|name| name.starts_with("86_claude_codex_r2.") && name.len() > 23);
-    let newest = brief(
-        &mailroom,
-        newest.unwrap_or_else(|| panic!("a numbered name in {briefs:?}")),
-    );
+    // The command answers when the ledger has the order; the brief is made after that.
+    let newest = wait::for_some("a brief with a numbered name", || {
+        let briefs = names(mailroom.root().join("packets/briefs"));
+        let is_newest = |name: &String| name.starts_with("86_claude_codex_r2.") && name.len() > 23;
+        briefs.into_iter().find(is_newest)
+    });
+    let newest = brief(&mailroom, &newest);
     assert_eq!(newest["request"], before["request"]);
     let ids = |brief: &serde_json::Value| -> Vec<String> {
         let threads = brief["open_threads"].as_array().expect("a list");
@@ -123,7 +122,7 @@ fn a_person_who_decides_while_a_request_is_open_brings_a_new_brief() {
         let threads: serde_json::Map<_, _> =
             ids.iter().map(|id| (id.clone(), deal.clone())).collect();
         let mut response = serde_json::json!({ "response": {
-            "type": "review_feedback", "threads": threads, "new_findings": [], "commands_run": [],
+            "type": "review_feedback", "threads": threads, "findings": [], "commands_run": [],
             "examined": { "diff_digest": "", "declared": [] }, "escalation": "", "validated_head": "",
         } });
         if *brief == newest {

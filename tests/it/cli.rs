@@ -3,18 +3,26 @@
 
 use std::process::{Command, Output};
 
+use clap::CommandFactory as _;
+use message_schema::envelope::{MessageType, ReviewKind};
 use serde_json::Value;
+use settled::cli::SettledCli;
 use settled_tests::mailroom::{Mailroom, said, settled};
-use settled_tests::{binaries, golden, names, read, seed, write};
+use settled_tests::{binaries, golden, names, read, seed, wait, write};
 
 /// Every command that has a help text of its own.
 const COMMANDS: &[&[&str]] = &[
     &[],
     &["up"],
     &["init"],
+    &["agent"],
+    &["agent", "add"],
     &["serve"],
     &["status"],
     &["log"],
+    &["mcp"],
+    &["notify"],
+    &["page"],
     &["simulate"],
     &["states"],
     &["explain"],
@@ -37,21 +45,24 @@ const COMMANDS: &[&[&str]] = &[
     &["robot", "triage"],
     &["diff"],
     &["validate-run"],
-    &["approve"],
     &["turn"],
     &["take"],
     &["pr"],
     &["pr", "merged"],
     &["pr", "ingest"],
-    &["reopen"],
-    &["cancel"],
+    &["review"],
+    &["review", "approve"],
+    &["review", "cancel"],
+    &["review", "grant"],
+    &["review", "reopen"],
+    &["thread"],
+    &["thread", "drop"],
+    &["thread", "hold"],
+    &["thread", "queue"],
+    &["thread", "release"],
+    &["thread", "resolve"],
+    &["thread", "wont-fix"],
     &["pair"],
-    &["grant"],
-    &["resolve"],
-    &["wont-fix"],
-    &["queue"],
-    &["hold"],
-    &["release"],
     &["why"],
     &["threads"],
     &["problems"],
@@ -59,9 +70,13 @@ const COMMANDS: &[&[&str]] = &[
     &["brief"],
     &["feedback"],
     &["lgtm"],
+    &["next"],
     &["send"],
+    &["send", "question"],
+    &["send", "review_addressed"],
+    &["send", "review_feedback"],
+    &["send", "review_request"],
     &["reply"],
-    &["drop"],
     &["gate"],
     &["gate", "check"],
     &["verdict"],
@@ -174,40 +189,141 @@ fn every_command_explains_itself_with_an_example() {
 }
 
 #[test]
-fn no_command_is_missing_from_these_tests() {
+fn no_command_is_missing_from_these_tests_or_from_the_help() {
     let help = text(
         &settled()
             .arg("--help")
             .output()
             .expect("settled can be run"),
     );
-    let listed = help
-        .split("Commands:\n")
-        .nth(1)
-        .and_then(|rest| rest.split("\n\n").next())
-        .expect("commands");
-    for line in listed.lines() {
-        let command = line.split_whitespace().next().expect("a command's name");
-        let is_tested = COMMANDS
-            .iter()
-            .any(|tested| tested.first() == Some(&command));
+    let named: Vec<&str> = help.split([' ', ',', '\n']).collect();
+    for command in SettledCli::command()
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+    {
+        let name = command.get_name();
+        let is_tested = COMMANDS.iter().any(|tested| tested.first() == Some(&name));
+        assert!(is_tested, "`settled {name}` has no kept help text");
         assert!(
-            is_tested || command == "help",
-            "`settled {command}` has no kept help text"
+            named.contains(&name),
+            "`settled --help` does not name {name}"
         );
     }
 }
 
 #[test]
-fn the_version_is_the_packages() {
+fn the_help_fits_a_screen_and_that_of_send_is_short() {
+    let of = |args: &[&str]| text(&settled().args(args).output().expect("settled can be run"));
+    let help = of(&["--help"]);
+    assert_eq!(help, of(&["-h"]));
+    assert_eq!(help, of(&["help"]));
+    assert!(help.lines().count() <= 40, "{} lines", help.lines().count());
+    for line in help.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    let send = of(&["send", "--help"]);
+    assert!(send.len() <= 2500, "{} bytes", send.len());
+    assert_eq!(of(&["help", "send"]), send);
+    for kind in MessageType::all() {
+        let help = of(&["send", kind.as_str(), "--help"]);
+        assert!(help.len() <= 3500, "{kind:?}: {} bytes", help.len());
+        assert_eq!(
+            help.contains("--branch"),
+            kind == MessageType::Review(ReviewKind::Request),
+            "{kind:?}: {help}"
+        );
+    }
+}
+
+/// Old names, names of a level below, other people's words and slips: each is answered with a command that exists.
+#[test]
+fn an_unknown_command_names_the_one_that_was_meant() {
+    for (args, meant) in [
+        ("merged 7", &["settled pr merged 7"][..]),
+        ("reopen 7", &["settled review reopen 7"]),
+        ("grant 7 --rounds 1", &["settled review grant 7 --rounds 1"]),
+        ("approve 7", &["settled lgtm 7", "settled review approve 7"]),
+        ("cancel 7", &["settled review cancel 7"]),
+        ("hold 7 F-1-001", &["settled thread hold 7 F-1-001"]),
+        ("drop 7 F-1-001", &["settled thread drop 7 F-1-001"]),
+        ("release 7 F-1-001", &["settled thread release 7 F-1-001"]),
+        ("resolve 7 F-1-001", &["settled thread resolve 7 F-1-001"]),
+        ("wont_fix 7 F-1-001", &["settled thread wont-fix 7 F-1-001"]),
+        ("queue 7 F-1-001", &["settled thread queue 7 F-1-001"]),
+        ("check --pr 7", &["settled gate check --pr 7"]),
+        (
+            "review_request --pr 7",
+            &["settled send review_request --pr 7"],
+        ),
+        (
+            "addressed --pr 7",
+            &["settled send review_addressed --pr 7"],
+        ),
+        ("question --to codex", &["settled send question --to codex"]),
+        ("retry q-1", &["settled dead-letter retry q-1"]),
+        ("statsu", &["settled status"]),
+        ("feeback 7", &["settled feedback 7"]),
+        ("marged 7", &["settled pr merged 7"]),
+        ("merge 7", &["settled pr merged 7"]),
+        ("review 7", &["settled why 7"]),
+        ("thread 7", &["settled threads 7"]),
+        ("reveiw 7", &["settled why 7"]),
+        ("mail 7", &["settled inbox"]),
+        ("tail", &["settled log", "settled watch"]),
+        ("dashboard ./m", &["settled watch ./m", "settled page ./m"]),
+        ("version", &["settled --version"]),
+        (
+            "thread resolv 7 F-1-001",
+            &["settled thread resolve 7 F-1-001"],
+        ),
+        ("gate chek --pr 7", &["settled gate check --pr 7"]),
+        ("comment 7", &["settled feedback 7"]),
+        ("ls", &["settled inbox"]),
+        ("--root ./m merged 7", &["settled --root ./m pr merged 7"]),
+        ("frobnicate", &["settled --help"]),
+        ("gate frobnicate", &["settled gate --help"]),
+    ] {
+        let output = settled()
+            .args(args.split(' '))
+            .output()
+            .expect("settled can be run");
+        assert_eq!(output.status.code(), Some(2), "{args}: {}", said(&output));
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let tries: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("  try: "))
+            .collect();
+        assert_eq!(tries, meant, "{args}: {text}");
+    }
     let output = settled()
-        .arg("--version")
+        .args(["merged", "7", "--json"])
         .output()
         .expect("settled can be run");
-    assert_eq!(
-        text(&output),
-        format!("settled {}\n", env!("CARGO_PKG_VERSION"))
-    );
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!(answer["next"][0]["run"], "settled pr merged 7 --json");
+}
+
+#[test]
+fn the_version_is_the_packages_and_says_which_build_it_is() {
+    let version = env!("CARGO_PKG_VERSION");
+    for (program, name) in [
+        (binaries::settled(), "settled"),
+        (binaries::validate_message(), "validate-message"),
+    ] {
+        let output = Command::new(program)
+            .arg("--version")
+            .output()
+            .expect("the program can be run");
+        let said = text(&output);
+        let build = said
+            .trim_end()
+            .strip_prefix(&format!("{name} {version} ("))
+            .and_then(|rest| rest.strip_suffix(')'))
+            .unwrap_or_else(|| panic!("{said}"));
+        // The tests may be built optimised too; then a commit is named, or that it is unknown.
+        let is_expected = cfg!(not(debug_assertions)) || build == "development build";
+        assert!(is_expected, "{said}");
+    }
 }
 
 #[test]
@@ -432,12 +548,6 @@ fn looking_changes_nothing_and_needs_no_lock() {
 #[test]
 fn the_root_may_come_from_the_environment() {
     let mailroom = after_a_review();
-    let output = settled()
-        .arg("status")
-        .env("SETTLED_ROOT", mailroom.root())
-        .output()
-        .expect("settled can be run");
-    let (from_environment, from_option) = (text(&output), text(&mailroom.run(&["status"])));
     let root = format!(" --root {}", mailroom.root().display());
     // The commands that come next are told what this one was told, and are aligned by their length.
     let words = |text: &str| {
@@ -445,11 +555,17 @@ fn the_root_may_come_from_the_environment() {
             .map(str::to_owned)
             .collect::<Vec<_>>()
     };
-    assert!(!from_environment.contains("--root"), "{from_environment}");
-    assert_eq!(
-        words(&from_environment),
-        words(&from_option.replace(&root, ""))
-    );
+    // Both print how long ago something was, so both must run within the same second.
+    wait::until("the same from the environment and the option", || {
+        let output = settled()
+            .arg("status")
+            .env("SETTLED_ROOT", mailroom.root())
+            .output()
+            .expect("settled can be run");
+        let (from_environment, from_option) = (text(&output), text(&mailroom.run(&["status"])));
+        assert!(!from_environment.contains("--root"), "{from_environment}");
+        words(&from_environment) == words(&from_option.replace(&root, ""))
+    });
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn bash_completes_commands_options_and_what_lies_below_a_command() {
         ("settled verd", "verdict"),
         ("settled gate ch", "check"),
         ("settled verdict verify --anc", "--anchor"),
-        ("settled wont", "wont-fix"),
+        ("settled thread wont", "wont-fix"),
     ] {
         let words: Vec<&str> = line.split(' ').collect();
         let asked = format!(
@@ -75,7 +75,7 @@ fn every_command_has_a_manual_page_that_a_formatter_takes() {
     for page in [
         "settled.1",
         "settled-gate-check.1",
-        "settled-wont-fix.1",
+        "settled-thread-wont-fix.1",
         "settled-pr-merged.1",
     ] {
         assert!(

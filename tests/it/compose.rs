@@ -175,7 +175,7 @@ fn a_whole_review_is_held_with_these_commands_alone() {
     assert_eq!(
         nothing.status.code(),
         Some(7),
-        "an empty standard input is no list of findings: {}",
+        "an empty standard input is not a list of findings: {}",
         said(&nothing)
     );
     let open = fed(
@@ -317,6 +317,34 @@ fn an_lgtm_approves_with_nits_and_what_was_run() {
 }
 
 #[test]
+fn who_writes_into_a_review_that_is_over_is_told_so() {
+    let mailroom = Mailroom::new(&AGENTS);
+    let _daemon = mailroom.serve();
+    ended(&request(&mailroom, "req-1"), 0);
+    ended(
+        &run(
+            &mailroom,
+            "codex",
+            &["lgtm", "--head", "abc1234", "--id", "ok-1"],
+        ),
+        0,
+    );
+    let other = ["lgtm", "87", "--head", "abc1234", "--id", "ok-1"];
+    let nothing = ended(&run(&mailroom, "codex", &other), 3);
+    assert!(nothing.contains("no request is open"), "{nothing}");
+    let late = ["send", "review_addressed", "--pr", "86", "--json"];
+    let answer = json(&run(&mailroom, "claude", &late));
+    assert_eq!(
+        answer["error"],
+        serde_json::json!({
+            "exit": 1,
+            "code": "review_closed",
+            "message": "nothing was written:\n#86 claude -> codex: approved; the review is over",
+        })
+    );
+}
+
+#[test]
 fn structured_output_by_the_schema_of_the_brief_is_sent_as_it_is() {
     let mailroom = Mailroom::new(&AGENTS);
     let _daemon = mailroom.serve();
@@ -327,7 +355,7 @@ fn structured_output_by_the_schema_of_the_brief_is_sent_as_it_is() {
     let response = serde_json::json!({ "response": {
         "type": "review_feedback", "threads": {}, "commands_run": [],
         "examined": { "diff_digest": "", "declared": [] }, "escalation": "", "validated_head": "",
-        "new_findings": [{
+        "findings": [{
             "severity": "P1", "blocking": true, "title": "no lock", "file": "src/a.rs", "lines": "7", "category": "",
             "evidence": "", "recommendation": "", "introduced_by": "",
         }],
@@ -340,7 +368,7 @@ fn structured_output_by_the_schema_of_the_brief_is_sent_as_it_is() {
     let text = response.to_string();
     let other = fed(&mailroom, "codex", &["lgtm", "--findings", "-"], &text);
     assert!(
-        ended(&other, 2).contains("say `settled feedback`"),
+        ended(&other, 2).contains("use `settled feedback`"),
         "{}",
         said(&other)
     );

@@ -27,7 +27,7 @@ fn the_demonstration_is_a_whole_review_and_the_readme_shows_it() {
     let text = steady(&String::from_utf8(output.stdout).expect("we print UTF-8"));
     golden::check("demo.txt", &text);
     let picture = repository().join("docs/demo.svg");
-    let drawn = settled::demo::svg(&text);
+    let drawn = demo::svg(&text);
     if std::env::var_os("UPDATE").is_some() {
         settled_tests::write(&picture, &drawn);
     }

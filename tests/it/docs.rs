@@ -4,16 +4,18 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use clap::CommandFactory as _;
 use message_schema::Code;
 use message_schema::Finder;
 use rustix::process::{Pid, Signal, kill_process};
+use settled::cli::SettledCli;
 use settled_tests::mailroom::{said, settled};
 use settled_tests::markdown::{self, Block};
 use settled_tests::{binaries, golden, list, read, repository, wait};
 use tempfile::TempDir;
 
 /// How the README starts a program a newcomer has not built yet.
-const FROM_SOURCE: &str = "cargo run --release -p settled -- ";
+const FROM_SOURCE: &str = "cargo run -p settled -- ";
 
 /// Blocks that may stay unrun: the README's command that runs this very test.
 const UNRUN_MAX: usize = 1;
@@ -66,7 +68,7 @@ impl Reader {
                 "PATH",
                 format!("{}:{path}", binaries::directory().display()),
             )
-            .env("COLUMNS", "100")
+            .env_remove("COLUMNS")
             .env_remove("SETTLED_ROOT")
             .env_remove("SETTLED_AGENT")
             .stdin(Stdio::null());
@@ -212,7 +214,8 @@ fn every_command_in_the_readme_works_and_shows_what_came_out() {
 
 #[test]
 fn every_command_in_the_other_documents_works_and_shows_what_came_out() {
-    for page in pages().iter().filter(|page| !page.ends_with("README.md")) {
+    let readme = repository().join("README.md");
+    for page in pages().iter().filter(|page| **page != readme) {
         assert_eq!(
             follow(page),
             0,
@@ -254,10 +257,41 @@ fn every_link_leads_somewhere() {
     }
 }
 
+/// The site is made of `docs` alone: a link out of it would lead nowhere there.
+#[test]
+fn every_link_of_a_page_of_the_site_stays_on_the_site() {
+    let docs = repository().join("docs");
+    for page in pages().iter().filter(|page| page.starts_with(&docs)) {
+        for link in markdown::links(&read(page)) {
+            assert!(
+                !link.starts_with("../"),
+                "{} links to {link}, which is not in docs/; name the file by its path",
+                name(page)
+            );
+        }
+    }
+}
+
+#[test]
+fn every_page_is_in_the_contents_of_the_site_once() {
+    let contents = markdown::links(&read(repository().join("docs/SUMMARY.md")));
+    for page in pages() {
+        let name = name(&page);
+        let Some(file) = name
+            .strip_prefix("docs/")
+            .filter(|file| *file != "SUMMARY.md")
+        else {
+            continue;
+        };
+        let times = contents.iter().filter(|link| *link == file).count();
+        assert_eq!(times, 1, "docs/SUMMARY.md links {times} times to {file}");
+    }
+}
+
 /// The codes of alerts are in the source alone: no command lists them.
 #[test]
 fn every_alert_has_its_row_in_the_protocol() {
-    let source = read(repository().join("crates/review/src/words/alert.rs"));
+    let source = read(repository().join("crates/review-words/src/alert.rs"));
     let (_, codes) = source.split_once("fn code(&self)").expect("the codes");
     let (codes, _) = codes.split_once("fn thread(&self)").expect("what follows");
     let codes: Vec<&str> = codes.split('"').skip(1).step_by(2).collect();
@@ -331,24 +365,19 @@ fn codes() -> String {
 fn every_command_has_its_place_in_the_page_of_commands() {
     let page = read(repository().join("docs/cli.md"));
     let headings = markdown::anchors(&page);
-    let output = settled()
-        .arg("--help")
-        .output()
-        .expect("settled can be run");
-    let help = String::from_utf8_lossy(&output.stdout).into_owned();
-    let commands = help
-        .split("Commands:\n")
-        .nth(1)
-        .and_then(|rest| rest.split("\n\n").next())
-        .expect("commands");
-    for command in commands
-        .lines()
-        .filter_map(|line| line.split_whitespace().next())
-    {
+    let commands = SettledCli::command();
+    let mut all: Vec<String> = Vec::new();
+    for command in commands.get_subcommands().filter(|it| !it.is_hide_set()) {
+        all.push(command.get_name().to_owned());
+        let of_people = ["review", "thread"].contains(&command.get_name());
+        let below = command.get_subcommands().filter(|_| of_people);
+        all.extend(below.map(|below| format!("{}-{}", command.get_name(), below.get_name())));
+    }
+    for command in all {
         let anchor = format!("settled-{command}");
         let has_place = headings.iter().any(|heading| heading.starts_with(&anchor));
         assert!(
-            has_place || command == "help",
+            has_place,
             "docs/cli.md has no heading for `settled {command}`"
         );
     }

@@ -5,24 +5,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use serde_json::Value;
+use settled_tests::house::House;
 use settled_tests::imports::{self, circles, folders, imports};
+use settled_tests::packages::{self, dependencies};
 use settled_tests::rust_source::sources;
 use settled_tests::{list, read, repository, write};
 
 /// The rooms, each with those it is built on. It may also use what lies below these.
-const EDGES: [(&str, &[&str]); 19] = [
+const EDGES: [(&str, &[&str]); 29] = [
     ("message-schema", &[]),
     ("git", &["message-schema"]),
     ("validate-message", &["message-schema"]),
     ("validate-message-cli", &["validate-message"]),
     ("pair-machine", &["message-schema"]),
     ("policy", &["message-schema"]),
-    ("review", &["validate-message", "pair-machine", "policy"]),
+    ("review-words", &["message-schema"]),
+    (
+        "review",
+        &["validate-message", "pair-machine", "policy", "review-words"],
+    ),
     ("lease", &[]),
-    ("spool", &["lease"]),
+    ("disk", &["lease"]),
+    ("spool", &["disk"]),
     ("judgement", &["review", "spool"]),
     // The config names the form of a command's output, which the runner reads.
     ("workspace", &["judgement", "spool", "runner"]),
@@ -30,22 +35,38 @@ const EDGES: [(&str, &[&str]); 19] = [
     ("simulate", &["workspace"]),
     // A verdict is judged again from its records.
     ("inspect", &["workspace", "simulate", "git"]),
-    ("runner", &["message-schema", "spool"]),
+    // A run gets a tree of its own.
+    ("runner", &["message-schema", "spool", "git"]),
     ("daemon", &["mailbox", "runner"]),
     ("pair", &["daemon"]),
     ("screen", &["workspace"]),
-    ("settled", &["pair", "inspect", "screen"]),
+    ("demo", &["workspace"]),
+    ("views", &["inspect", "mailbox", "screen"]),
+    ("cockpit", &["inspect", "mailbox"]),
+    ("notifier", &["workspace"]),
+    // The live screen and the page are programs of their own: they are built of many crates.
+    ("settled-watch", &["cockpit", "screen"]),
+    // Its orders are the commands' orders.
+    ("settled-page", &["daemon", "cockpit"]),
+    ("setup", &["workspace"]),
+    (
+        "settled",
+        &["pair", "demo", "setup", "views", "cockpit", "notifier"],
+    ),
+    // It asks the program `settled` and shares no code with it.
+    ("settled-mcp", &[]),
 ];
 
 /// These look at everything and nothing depends on them.
 const ONLOOKERS: [&str; 4] = ["settled-tests", "settled-torture", "settled-walk", "xtask"];
 
 /// The rooms that are arithmetic on values.
-const PURE: [&str; 6] = [
+const PURE: [&str; 7] = [
     "message-schema",
     "validate-message",
     "pair-machine",
     "policy",
+    "review-words",
     "review",
     "judgement",
 ];
@@ -82,50 +103,9 @@ const WORLDLY: [&str; 13] = [
 /// Above so many lines a file is worth a second look; nothing fails for it.
 const LINES_WORTH_A_LOOK: usize = 600;
 
-fn packages() -> Vec<Value> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args([
-            "metadata",
-            "--no-deps",
-            "--offline",
-            "--format-version",
-            "1",
-        ])
-        .current_dir(repository())
-        .output()
-        .expect("cargo can be run");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
-    metadata["packages"]
-        .as_array()
-        .cloned()
-        .expect("a list of packages")
-}
-
-/// The names a package depends on; those of its tests too unless only `shipped` ones are asked for.
-fn dependencies(package: &Value, shipped: bool) -> Vec<String> {
-    let dependencies = package["dependencies"]
-        .as_array()
-        .expect("a list of dependencies")
-        .iter();
-    let counts = |dependency: &&Value| !shipped || dependency["kind"] != "dev";
-    let name = |dependency: &Value| {
-        dependency["name"]
-            .as_str()
-            .expect("a dependency has a name")
-            .to_owned()
-    };
-    dependencies.filter(counts).map(name).collect()
-}
-
 #[test]
 fn the_rooms_depend_on_each_other_only_along_the_drawn_edges() {
-    for package in packages() {
+    for package in packages::ours() {
         let name = package["name"].as_str().expect("a package has a name");
         if ONLOOKERS.contains(&name) {
             continue;
@@ -178,7 +158,7 @@ fn rooms() -> Vec<(&'static str, PathBuf)> {
 
 #[test]
 fn the_pure_rooms_depend_on_nothing_worldly() {
-    for package in packages() {
+    for package in packages::ours() {
         let name = package["name"].as_str().expect("a package has a name");
         if PURE.contains(&name) {
             let found = dependencies(&package, true);
@@ -294,6 +274,51 @@ fn no_room_is_larger_than_ten_thousand_lines() {
             "`{room}` has {lines} lines, of at most {ROOM_MAX}"
         );
     }
+}
+
+/// The page's figures may be off by a fifth, and by as many as this: a room is worked in every day.
+const FIGURE_SLACK: usize = 60;
+
+#[test]
+fn the_page_says_how_large_each_room_is() {
+    const MARK: &str = "<!-- house -->\n";
+    let page = repository().join("docs/architecture.md");
+    let text = read(&page);
+    let [before, table, after] = text.split(MARK).collect::<Vec<_>>()[..] else {
+        panic!("{} has a table between two marks", page.display());
+    };
+    let house = House::of(&repository().join("crates"));
+    if std::env::var_os("UPDATE").is_some() {
+        let text = [before, &house.table(), after].join(MARK);
+        return write(&page, &text);
+    }
+    let rows: BTreeMap<&str, [usize; 2]> = table.lines().skip(2).filter_map(figures).collect();
+    let names: Vec<&str> = house.rooms.iter().map(|room| room.name.as_str()).collect();
+    assert_eq!(
+        rows.keys().copied().collect::<Vec<_>>(),
+        names,
+        "UPDATE=1 writes the table"
+    );
+    for room in house.rooms {
+        for (said, is) in rows[room.name.as_str()]
+            .iter()
+            .zip([room.lines, room.public])
+        {
+            assert!(
+                said.abs_diff(is) <= is / 5 + FIGURE_SLACK,
+                "`{}`: the page says {said}, it is {is}; UPDATE=1 writes the table",
+                room.name
+            );
+        }
+    }
+}
+
+/// A row of the page's table: the room, its lines and its public names.
+fn figures(row: &str) -> Option<(&str, [usize; 2])> {
+    let mut cells = row.split('|').map(str::trim).skip(1);
+    let room = cells.next()?.trim_matches('`');
+    let mut number = || cells.next()?.parse().ok();
+    Some((room, [number()?, number()?]))
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn an_approval_holds_for_exactly_its_commit() {
         assert_eq!(
             check(&mailroom, bad, &[]).status.code(),
             Some(2),
-            "{bad:?} is no commit"
+            "{bad:?} is not a commit"
         );
     }
 }

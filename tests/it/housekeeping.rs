@@ -39,9 +39,7 @@ fn a_daemon_that_is_killed_after_a_snapshot_goes_on_from_it() {
     let before = mailroom.status();
     let daemon = mailroom.serve();
     assert!(
-        daemon
-            .log()
-            .contains("the ledger is read records=2 snapshot="),
+        daemon.log().contains("read the ledger records=2 snapshot="),
         "{}",
         daemon.log()
     );

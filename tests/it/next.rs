@@ -1,5 +1,5 @@
 //! What agents are told to run next: it runs as it stands, from every common situation, and leads through a whole review
-//! without a message that is waited for twice or lies in hand for ever.
+//! and no message is waited for twice or stays taken forever.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -392,7 +392,7 @@ fn what_was_answered_is_put_away_by_the_command_that_comes_next() {
     let told = answer(&fed(command(&mailroom, "codex", &given), FINDINGS));
     assert_eq!(
         told["next"],
-        json!([{ "run": "settled done req-1", "why": "it is answered" }])
+        json!([{ "run": "settled done req-1", "why": "already answered" }])
     );
     // An agent that was killed before it heard of it says it once more.
     let again = answer(&fed(command(&mailroom, "codex", &given), FINDINGS));
@@ -415,7 +415,8 @@ fn what_was_answered_is_put_away_by_the_command_that_comes_next() {
         "released",
     ];
     let told = ask(&mailroom, "claude", &addressed);
-    assert_eq!(runs(&told), ["settled done fb-1"]);
+    let next = "settled send review_request --to codex --pr 86 --branch b --declared-head abc1234";
+    assert_eq!(runs(&told), [next, "settled done fb-1"]);
     ask(&mailroom, "claude", &["done", "fb-1"]);
     ask(&mailroom, "codex", &["done", "req-1"]);
     assert_eq!(
@@ -499,4 +500,70 @@ fn what_files_and_messages_are_called_moves_no_cursor() {
         );
     }
     assert!(names(mailroom.agent("codex", "archive")).len() <= 2);
+}
+
+#[test]
+fn a_message_written_by_hand_is_named_until_it_is_accepted() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let said_by = |args: &[&str]| said(&fed(command(&mailroom, "claude", args), ""));
+    let [request, ..] = seed::review();
+    let wrong = request.text.replace("  branch:", "  brunch:");
+    assert_ne!(wrong, request.text);
+    mailroom.post("claude", "m.yaml", &wrong);
+    mailroom.post("claude", "half.yaml.tmp", "id: a");
+
+    // No daemon serves: its mistake is told where it is, and its correction waits for a daemon.
+    let home = said_by(&[]);
+    for words in [
+        "your outbox, not judged yet:",
+        "agents/claude/outbox/m.yaml:",
+        "fix: rename `brunch` to `branch`",
+        "half.yaml.tmp: the daemon reads only .yaml, .yml and .json",
+        "note: 1 message in your outbox waits for it",
+    ] {
+        assert!(home.contains(words), "no {words:?}: {home}");
+    }
+    let asked = ask(&mailroom, "claude", &["next"]);
+    let outbox = "mailroom/agents/claude/outbox";
+    let validate = format!("validate-message {outbox}/m.yaml");
+    let rename = format!("mv {outbox}/half.yaml.tmp {outbox}/half.yaml");
+    assert_eq!(runs(&asked), [validate, rename.clone()], "{asked}");
+    assert_eq!(asked["data"]["outbox"].as_array().map(Vec::len), Some(2));
+    let triage = fed(command(&mailroom, "claude", &["robot", "triage"]), "");
+    assert_eq!(triage.status.code(), Some(6), "{}", said(&triage));
+
+    // It is refused: first the notice is to be read, then the refused message is named until it is corrected.
+    mailroom.once();
+    let asked = ask(&mailroom, "claude", &["next"]);
+    assert!(
+        runs(&asked)[0].starts_with("settled show settled-"),
+        "{asked}"
+    );
+    assert_eq!(asked["data"]["refused"].as_array().map(Vec::len), Some(0));
+    let notice = asked["data"]["inbox"]["letters"][0]["id"].as_str();
+    let notice = notice.expect("an id").to_owned();
+    assert!(said_by(&["done", &notice]).contains("settled dead-letter show m.yaml"));
+    let home = said_by(&[]);
+    assert!(
+        home.contains("refused, and not corrected:\n  m.yaml: body_field_missing: "),
+        "{home}"
+    );
+    let asked = ask(&mailroom, "claude", &["next"]);
+    assert_eq!(
+        runs(&asked),
+        ["settled dead-letter show m.yaml", &rename],
+        "{asked}"
+    );
+
+    mailroom.post("claude", "m.yaml", &request.text);
+    let asked = ask(&mailroom, "claude", &["next"]);
+    assert_eq!(runs(&asked)[0], "settled serve --once", "{asked}");
+    mailroom.once();
+    let asked = ask(&mailroom, "claude", &["next"]);
+    assert_eq!(
+        asked["data"]["refused"].as_array().map(Vec::len),
+        Some(0),
+        "{asked}"
+    );
+    assert_eq!(runs(&asked), [rename, "settled wait".to_owned()], "{asked}");
 }

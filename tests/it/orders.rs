@@ -50,8 +50,10 @@ fn a_person_reopens_an_escalated_review_with_a_daemon_and_without() {
     for with_daemon in [true, false] {
         let mailroom = escalated();
         let daemon = with_daemon.then(|| mailroom.serve());
-        let output =
-            mailroom.at_terminal(&["reopen", "86", "--by", "ann"], "the reviewer was cut off");
+        let output = mailroom.at_terminal(
+            &["review", "reopen", "86", "--by", "ann"],
+            "the reviewer was cut off",
+        );
         assert_exit(&output, 0);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(
@@ -100,31 +102,33 @@ fn no_script_of_an_agent_can_decide_like_a_person() {
     let mailroom = escalated();
     let before = ledger::records(mailroom.root()).len();
     for (args, how) in [
-        (&["reopen", "86"][..], "at a terminal"),
+        (&["review", "reopen", "86"][..], "at a terminal"),
         (
-            &["reopen", "86", "--reason", "because"],
+            &["review", "reopen", "86", "--reason", "because"],
             "leave out --reason",
         ),
         (
-            &["grant", "86", "--rounds", "1", "--reason", "because"],
+            &[
+                "review", "grant", "86", "--rounds", "1", "--reason", "because",
+            ],
             "leave out --reason",
         ),
-        (&["wont-fix", "86", "F-001"], "at a terminal"),
+        (&["thread", "wont-fix", "86", "F-001"], "at a terminal"),
     ] {
         let output = mailroom.run(args);
         assert_exit(&output, 5);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
-            said.contains("claude runs as the same user") && said.contains(how),
+            said.contains("claude runs as your user") && said.contains(how),
             "{said}"
         );
     }
     // The terminal alone is not enough: the reason is typed there, and it says something.
     assert_exit(
-        &mailroom.at_terminal(&["reopen", "86", "--reason", "because"], ""),
+        &mailroom.at_terminal(&["review", "reopen", "86", "--reason", "because"], ""),
         5,
     );
-    assert_exit(&mailroom.at_terminal(&["reopen", "86"], "  "), 2);
+    assert_exit(&mailroom.at_terminal(&["review", "reopen", "86"], "  "), 2);
     assert_eq!(review(&mailroom)["phase"], "escalated");
     assert_eq!(
         ledger::records(mailroom.root()).len(),
@@ -343,25 +347,28 @@ fn a_person_holds_releases_and_resolves_threads() {
         ("wont-fix", "resolved"),
     ] {
         assert_exit(
-            &mailroom.at_terminal(&[command, "86", "F-001"], "for a reason"),
+            &mailroom.at_terminal(&["thread", command, "86", "F-001"], "for a reason"),
             0,
         );
         assert_eq!(threads(&mailroom)["F-001"], state, "after {command}");
     }
     assert_exit(
-        &mailroom.at_terminal(&["resolve", "86", "F-001"], "again"),
+        &mailroom.at_terminal(&["thread", "resolve", "86", "F-001"], "again"),
         1,
     );
     assert_exit(
-        &mailroom.at_terminal(&["drop", "86", "F-001"], "it is not queued"),
+        &mailroom.at_terminal(&["thread", "drop", "86", "F-001"], "it is not queued"),
         1,
     );
     assert_exit(
-        &mailroom.at_terminal(&["resolve", "86", "F-999"], "what?"),
+        &mailroom.at_terminal(&["thread", "resolve", "86", "F-999"], "what?"),
         3,
     );
     assert_exit(
-        &mailroom.at_terminal(&["grant", "86", "--rounds", "1"], "it is nearly done"),
+        &mailroom.at_terminal(
+            &["review", "grant", "86", "--rounds", "1"],
+            "it is nearly done",
+        ),
         0,
     );
     assert_eq!(review(&mailroom)["rounds"], 3);
@@ -373,7 +380,7 @@ fn without_a_workspace_nothing_is_ordered() {
     for args in [
         &["turn", "86"][..],
         &["pr", "closed", "86"],
-        &["reopen", "86"],
+        &["review", "reopen", "86"],
     ] {
         assert_exit(&mailroom.run(args), 3);
     }

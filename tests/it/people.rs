@@ -126,13 +126,14 @@ fn why_names_the_one_missing_thing_in_every_phase() {
     ask("approved, stale", &approved, 0);
     let escalated = escalated();
     ask("escalated", &escalated, 0);
-    let reopened = escalated.at_terminal(&["reopen", "86", "--by", "ann"], "it was cut off");
+    let reopened =
+        escalated.at_terminal(&["review", "reopen", "86", "--by", "ann"], "it was cut off");
     assert!(reopened.status.success(), "{}", said(&reopened));
     ask("awaiting", &escalated, 0);
     let held = after(2);
     for thread in ["F-001", "F-002"] {
         assert!(
-            held.at_terminal(&["hold", "86", thread, "--by", "ann"], "mine")
+            held.at_terminal(&["thread", "hold", "86", thread, "--by", "ann"], "mine")
                 .status
                 .success()
         );
@@ -153,7 +154,7 @@ fn why_advises_no_lgtm_where_only_a_person_approves() {
     assert!(gate.contains("does not say which files change"), "{why}");
     let fixes = why["fixes"].to_string();
     assert!(
-        fixes.contains("settled approve 86") && !fixes.contains("settled lgtm"),
+        fixes.contains("settled review approve 86") && !fixes.contains("settled lgtm"),
         "{fixes}"
     );
 }
@@ -245,7 +246,7 @@ fn threads_tell_what_may_be_done_now_and_by_what_it_came_there() {
     let settled = after(5);
     let held = after(2);
     assert!(
-        held.at_terminal(&["hold", "86", "F-002", "--by", "ann"], "mine")
+        held.at_terminal(&["thread", "hold", "86", "F-002", "--by", "ann"], "mine")
             .status
             .success()
     );
@@ -273,10 +274,7 @@ fn threads_tell_what_may_be_done_now_and_by_what_it_came_there() {
 #[test]
 fn problems_are_told_worst_first_each_with_its_command() {
     let mailroom = after(5);
-    assert_eq!(
-        text(&mailroom.run(&["problems"]), 0),
-        "nothing needs anybody\n"
-    );
+    assert_eq!(text(&mailroom.run(&["problems"]), 0), "no problems\n");
     assert_eq!(
         mailroom.json(&["problems"])["data"]["problems"],
         serde_json::json!([])
@@ -490,12 +488,12 @@ fn watch_in_a_pipe_prints_a_document_a_line_at_each_change() {
 }
 
 #[test]
-fn watch_at_a_terminal_draws_anew_and_leaves_the_screen_as_it_was() {
+fn plain_watch_at_a_terminal_draws_anew_and_leaves_the_screen_as_it_was() {
     let mailroom = mailroom();
     let _daemon = mailroom.serve();
     // A shell that stays in between dies of the key that the program catches.
     let line = format!(
-        "exec '{}' watch --root '{}'",
+        "exec '{}' watch --plain --root '{}'",
         binaries::settled().display(),
         mailroom.root().display()
     );

@@ -56,9 +56,7 @@ fn printed(answer: &Value, found: &mut BTreeSet<(String, bool)>) {
 }
 
 fn is_for_a_person(run: &str) -> bool {
-    let decisions = [
-        "reopen", "grant", "resolve", "wont-fix", "queue", "hold", "release", "drop",
-    ];
+    let decisions = ["review", "thread"];
     run.split(' ')
         .nth(1)
         .is_some_and(|word| decisions.contains(&word))
@@ -220,8 +218,10 @@ fn what_is_printed_of_one_of_two_repositories_means_that_one() {
                 .status
                 .success()
         );
-        let reopened =
-            mailroom.at_terminal(&["reopen", "86", "--repo", repo, "--by", "ann"], "again");
+        let reopened = mailroom.at_terminal(
+            &["review", "reopen", "86", "--repo", repo, "--by", "ann"],
+            "again",
+        );
         assert!(reopened.status.success(), "{}", said(&reopened));
     }
     let why = mailroom.json(&["why", "86"]);
@@ -265,7 +265,7 @@ fn what_is_printed_where_something_is_wrong_can_be_run() {
     );
     let held = after(2);
     assert!(
-        held.at_terminal(&["hold", "86", "F-001", "--by", "ann"], "mine")
+        held.at_terminal(&["thread", "hold", "86", "F-001", "--by", "ann"], "mine")
             .status
             .success()
     );

@@ -58,7 +58,7 @@ fn a_text_that_is_not_the_one_its_digest_is_of_is_named() {
     let (code, says) = verified(&mailroom, &[]);
     assert_eq!(code, Some(1), "{says}");
     let found = format!(
-        "record 2 is not what it was: its text has the digest sha256:{}, and the record says sha256:{}",
+        "record 2 has changed: its text has the digest sha256:{}, and the record says sha256:{}",
         digest_of(&text.replace("q-2", "q-9")),
         digest_of(&text)
     );
@@ -71,9 +71,7 @@ fn a_text_that_is_not_the_one_its_digest_is_of_is_named() {
     let (code, says) = verified(&mailroom, &[]);
     assert_eq!(code, Some(1), "{says}");
     assert!(
-        says.contains(
-            "record 2 is not what it was: its decision is about a text with another digest"
-        ),
+        says.contains("record 2 has changed: its decision is about a text with another digest"),
         "{says}"
     );
 }
@@ -101,7 +99,7 @@ fn a_kept_head_shows_what_was_rewritten_behind_it() {
     let (code, says) = verified(&mailroom, &["--from", &from]);
     assert_eq!(code, Some(1), "{says}");
     assert!(
-        says.contains("record 2 is not what it was: its digest is sha256:"),
+        says.contains("record 2 has changed: its digest is sha256:"),
         "{says}"
     );
     let (code, says) = verified(&mailroom, &["--expect", &last]);
@@ -133,7 +131,7 @@ fn the_daemon_goes_on_from_a_rewritten_ledger_only_when_a_person_accepts_it() {
     assert!(
         says.contains(
             "the first wrong record is one of 1 to 2; record 2 is wrong: the snapshot at 2"
-        ) && says.contains("let a person go on from it with `settled ledger accept --head sha256:"),
+        ) && says.contains("let a person accept it with `settled ledger accept --head sha256:"),
         "{says}"
     );
     let after = read(&settled_tests::list(mailroom.root().join(".settled/ledger"))[0]);

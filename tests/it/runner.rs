@@ -4,8 +4,14 @@
 
 mod bounds;
 mod cancel;
+mod failures;
+mod fallback;
 mod limits;
 mod lives;
+mod seen;
+mod spend;
+mod trees;
+mod walls;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -57,9 +63,14 @@ impl Room {
     }
 
     fn ask(&self, pr: &str, id: &str, seconds: u32, turns: u32) {
+        self.ask_with(pr, id, seconds, turns, "");
+    }
+
+    /// A request with more lines in its body.
+    fn ask_with(&self, pr: &str, id: &str, seconds: u32, turns: u32, more: &str) {
         let body = format!(
             "pr: {pr}\nbranch: change-{pr}\ndiff_summary: a change\nmax_runtime_s_reviewer: {seconds}\n\
-             max_turns_reviewer: {turns}"
+             max_turns_reviewer: {turns}\n{more}"
         );
         let text = seed::review_message("review_request", id, "claude", "codex", pr, &body);
         self.post("claude", id, &text);

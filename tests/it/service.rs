@@ -73,6 +73,8 @@ fn systemd_finds_nothing_wrong_with_any_unit() {
         &["--user"],
         &["--system", "--starts-agents"],
         &["--user", "--starts-agents"],
+        &["--system", "--notify", "--name", "settled"],
+        &["--user", "--notify", "--name", "settled"],
     ] {
         let mailroom = Mailroom::new(&["claude", "codex"]);
         proves(&["verify"], &install(&mailroom, args));

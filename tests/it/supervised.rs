@@ -175,7 +175,7 @@ fn a_config_read_anew_is_applied_whole_or_refused_whole() {
     daemon.hang_up();
     let refused = supervisor.hears("READY=1");
     assert!(
-        refused.contains("the old config stays in force"),
+        refused.contains("the old config still applies"),
         "{refused}"
     );
     assert!(
@@ -183,7 +183,7 @@ fn a_config_read_anew_is_applied_whole_or_refused_whole() {
         "{refused}"
     );
     assert!(
-        daemon.log().contains("settled.toml is refused whole"),
+        daemon.log().contains("settled.toml is invalid"),
         "{}",
         daemon.log()
     );
@@ -199,21 +199,21 @@ fn a_config_read_anew_is_applied_whole_or_refused_whole() {
     );
     let later = supervisor.hears("STATUS=");
     assert!(
-        later.contains("the old config stays in force"),
+        later.contains("the old config still applies"),
         "said as long as it lasts: {later}"
     );
 
     write(&config, "[limits]\nmessages_per_hour = 60\n");
     daemon.hang_up();
     let applied = supervisor.hears("READY=1");
-    assert!(!applied.contains("stays in force"), "{applied}");
+    assert!(!applied.contains("still applies"), "{applied}");
     mailroom.post("claude", "four.yaml", &note("q-4"));
     mailroom.delivered("codex", "four.yaml");
     assert!(daemon.terminate().success());
 }
 
 #[test]
-fn a_stop_finishes_the_batch_in_hand_and_leaves_the_rest() {
+fn a_stop_finishes_the_current_batch_and_leaves_the_rest() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     mailroom.put("settled.toml", "[limits]\nmessages_per_hour = 10000\n");
     let supervisor = Supervisor::of(&mailroom);

@@ -229,7 +229,7 @@ fn users_of_their_own_hold_a_review_with_the_commands_that_write() {
     assert!(unsaid.contains("it is empty"), "{unsaid}");
     let illegal = act("codex", 7, "feedback 86 --action F-1-001=reply");
     assert!(
-        illegal.contains("F-1-001: reply is not legal now; legal: resolve, veto, escalate"),
+        illegal.contains("F-1-001: reply is not legal now: this is the last round; legal: resolve, veto, escalate"),
         "{illegal}"
     );
     act(
@@ -240,11 +240,11 @@ fn users_of_their_own_hold_a_review_with_the_commands_that_write() {
     assert_eq!(room.mailroom.status()["reviews"][0]["phase"], "approved");
     let dry = act("claude", 0, &format!("{request} --dry-run"));
     assert!(
-        dry.contains("# unknown what the daemon would say: "),
+        dry.contains("# cannot tell what the daemon would decide: "),
         "{dry}"
     );
     let again = act("codex", 3, "lgtm 86");
-    assert!(again.contains("nothing is asked of codex"), "{again}");
+    assert!(again.contains("no request is open with codex"), "{again}");
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn a_review_goes_both_ways_between_users_who_cannot_get_at_each_other() {
             "echo x >> packets/findings/THEIRS",
             "$SETTLED turn 86 --root .",
             "$SETTLED take --pr 86 --root .",
-            "$SETTLED reopen 86 --root . --reason x",
+            "$SETTLED review reopen 86 --root . --reason x",
             "$SETTLED serve --once .",
             "$SETTLED init . --separate-users",
         ] {
@@ -450,7 +450,7 @@ fn what_the_daemon_may_not_read_is_told_once_and_holds_up_nobody() {
     let lines = served
         .log()
         .lines()
-        .filter(|line| line.contains("may not read"))
+        .filter(|line| line.contains("cannot read this and will retry"))
         .count();
     assert_eq!(lines, 1, "told once, over a restart: {}", served.log());
     assert!(shut.exists(), "it is nobody's refusal");
@@ -618,7 +618,7 @@ fn a_message_that_its_writer_changes_after_it_was_judged_is_told_to_sender_and_o
         assert_eq!(status["troubles"][0]["kind"], "sent_differs", "{status}");
         let doctor = said(&mailroom.run(&["doctor"]));
         assert!(
-            doctor.contains("sent/a.yaml holds other bytes than were judged"),
+            doctor.contains("sent/a.yaml differs from what the daemon judged"),
             "{doctor}"
         );
         drop(served);

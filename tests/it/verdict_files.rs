@@ -276,7 +276,7 @@ fn what_people_and_deadlines_did_on_the_way_is_heard_again() {
         mailroom.status()["reviews"][0]["phase"] == "escalated"
     });
     assert_eq!(mailroom.run(&["turn", "86"]).status.code(), Some(3));
-    let reopened = mailroom.at_terminal(&["reopen", "86"], "the reviewer was cut off");
+    let reopened = mailroom.at_terminal(&["review", "reopen", "86"], "the reviewer was cut off");
     assert!(reopened.status.success(), "{}", said(&reopened));
     assert_eq!(
         Paper::of(&mailroom, &[]).verify(HEAD, &[]).status.code(),
@@ -307,7 +307,7 @@ fn what_people_and_deadlines_did_on_the_way_is_heard_again() {
     );
     assert!(
         mailroom
-            .at_terminal(&["reopen", "86"], "once more")
+            .at_terminal(&["review", "reopen", "86"], "once more")
             .status
             .success()
     );

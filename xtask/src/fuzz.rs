@@ -1,9 +1,12 @@
-//! `cargo xtask fuzz`: each reader under libFuzzer for a while, beginning with the corpus of the tests.
-//! What the readers promise stands in `settled_tests::readers`.
+//! `cargo xtask fuzz`: each reader under libFuzzer for a while, beginning with the corpus of the tests; what the readers
+//! promise stands in `settled_tests::readers`. And `cargo xtask fuzz daemon`: the whole daemon, the long form of
+//! `tests/torture/tests/it/fuzz.rs`.
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use settled_tests::{hostile, readers, repository};
+use settled_tests::{binaries, hostile, readers, repository};
+use settled_torture::fuzz::{self, Plan, Report};
 
 /// The targets, and where their first inputs lie in the repository.
 const TARGETS: [(&str, &[&str]); 5] = [
@@ -32,22 +35,42 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// What to fuzz, and for how long.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these: message, packet, ledger, cursor, config
+    /// Only these: message, packet, ledger, cursor, config; or the whole `daemon`, which runs only if it is named
     #[arg(value_name = "TARGET")]
     only: Vec<String>,
-    /// How long each target runs, in seconds
+    /// How long each reader runs, in seconds
     #[arg(long, default_value_t = 120)]
     seconds: u32,
+    /// How long the daemon runs, in minutes
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    minutes: u64,
+    /// The number of the daemon's first case; the next case has the next number
+    #[arg(long, value_name = "S", default_value_t = 20_261_123)]
+    seed: u64,
+    /// The most cases of the daemon; 1 with `--seed` runs a failed one again
+    #[arg(long, value_name = "N", default_value_t = u64::MAX)]
+    cases: u64,
 }
+
+/// The target that is no reader.
+const DAEMON: &str = "daemon";
+
+/// After how many cases a line of progress is due.
+const PROGRESS: u64 = 50;
 
 /// Runs the targets one after the other; false if one of them failed.
 pub(crate) fn run(args: &Args) -> Result<bool> {
-    if let Some(stranger) = args
-        .only
-        .iter()
-        .find(|only| TARGETS.iter().all(|(target, _)| target != only))
-    {
+    let is_target =
+        |only: &String| only == DAEMON || TARGETS.iter().any(|(target, _)| target == only);
+    if let Some(stranger) = args.only.iter().find(|only| !is_target(only)) {
         return Err(format!("`{stranger}` is no target").into());
+    }
+    let mut is_good = true;
+    if args.only.iter().any(|only| only == DAEMON) {
+        is_good = run_daemon(args);
+        if args.only.len() == 1 {
+            return Ok(is_good);
+        }
     }
     if !cargo_fuzz().arg("--version").output()?.status.success() {
         return Err(INSTALL.into());
@@ -56,13 +79,35 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         "{:<8} {:>12} {:>8} {:>10} {:>9}",
         "target", "executions", "/s", "new inputs", "coverage"
     );
-    let mut is_good = true;
     for (target, seeds) in TARGETS {
         if args.only.is_empty() || args.only.iter().any(|only| only == target) {
             is_good &= run_one(target, seeds, args.seconds)?;
         }
     }
     Ok(is_good)
+}
+
+/// Fuzzes the whole daemon; whether nothing was wrong.
+fn run_daemon(args: &Args) -> bool {
+    let plan = Plan {
+        seed: args.seed,
+        length: Duration::from_secs(60 * args.minutes),
+        cases: args.cases,
+        keep: binaries::target().join("fuzz-daemon"),
+    };
+    let report = fuzz::fuzz(&plan, &tell);
+    for wrong in &report.wrong {
+        println!("{wrong}\n");
+    }
+    println!("{report}");
+    report.wrong.is_empty()
+}
+
+#[expect(clippy::print_stderr, reason = "progress is not the result")]
+fn tell(report: &Report) {
+    if report.cases.is_multiple_of(PROGRESS) {
+        eprintln!("{report}");
+    }
 }
 
 fn run_one(target: &str, seeds: &[&str], seconds: u32) -> Result<bool> {

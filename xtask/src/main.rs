@@ -1,17 +1,21 @@
-//! Long jobs for developers: `cargo xtask bench|crash|faults|powerloss|soak|fuzz|walk|mutants|systemd`.
+//! Long jobs for developers: `cargo xtask agents|bench|crash|dist|faults|powerloss|soak|fuzz|walk|house|mutants|systemd|site`.
 
 #![expect(
     clippy::print_stdout,
     reason = "a developer's tool talks on standard output"
 )]
 
+mod agents;
 mod bench;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod crash;
+mod dist;
 mod faults;
 mod fuzz;
+mod house;
 mod mutants;
 mod powerloss;
+mod site;
 mod soak;
 mod systemd;
 mod walk;
@@ -30,6 +34,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Job {
+    /// Play every row of `docs/agents.md` with the real programs of others
+    Agents(agents::Args),
     /// Measure the real binary, each figure beside the physical limit it is compared with
     Bench(bench::Args),
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -43,10 +49,14 @@ enum Job {
     Powerloss(powerloss::Args),
     /// Let agents of every kind write to a daemon for a while, and look whether anything grows or never ends
     Soak(soak::Args),
+    /// Count what the rooms are made of: lines, public names, circles of imports, names given twice
+    House(house::Args),
     /// Break the code in a copy, one mutant after the other, and name the test that notices each
     Mutants(mutants::Args),
     /// Install the Debian package on a machine in qemu, and look at the service under its systemd
     Systemd(systemd::Args),
+    /// Build the documents as a site with mdBook, and follow every link of it
+    Site(site::Args),
     /// Run a program and print its wall time, processor time and peak memory; `bench validate` starts it
     #[command(hide = true)]
     Measure {
@@ -54,6 +64,8 @@ enum Job {
         #[arg(last = true)]
         command: Vec<String>,
     },
+    /// Pack what people install: archive, Debian package, wheel, npm packages, hooks, bill of materials
+    Dist(dist::Args),
     /// Give each reader what a fuzzer thinks of, for a while
     Fuzz(fuzz::Args),
 }
@@ -61,6 +73,10 @@ enum Job {
 fn main() -> ExitCode {
     let Cli { job } = Cli::parse();
     let is_good = match job {
+        Job::Agents(args) => agents::run(&args).unwrap_or_else(|error| {
+            println!("agents: {error}");
+            false
+        }),
         Job::Bench(args) => bench::run(&args)
             .inspect_err(|error| println!("bench: {error}"))
             .is_ok(),
@@ -70,8 +86,17 @@ fn main() -> ExitCode {
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         Job::Crash(args) => crash::run(&args),
         Job::Faults(args) => faults::run(&args),
+        Job::Site(args) => site::run(&args).unwrap_or_else(|error| {
+            println!("site: {error}");
+            false
+        }),
         Job::Soak(args) => soak::run(&args),
+        Job::House(args) => house::run(&args),
         Job::Walk(args) => walk::walk(&args),
+        Job::Dist(args) => dist::run(&args).unwrap_or_else(|error| {
+            println!("dist: {error}");
+            false
+        }),
         Job::Fuzz(args) => fuzz::run(&args).unwrap_or_else(|error| {
             println!("fuzz: {error}");
             false

@@ -16,6 +16,11 @@ pub(crate) struct Args {
     only: Option<String>,
 }
 
+#[expect(clippy::print_stderr, reason = "progress is not the result")]
+fn begin(name: &str) {
+    eprintln!("walking: {name}");
+}
+
 /// Walks; whether every law held.
 pub(crate) fn walk(args: &Args) -> bool {
     let threads = available_parallelism().map_or(1, NonZeroUsize::get);
@@ -31,7 +36,7 @@ pub(crate) fn walk(args: &Args) -> bool {
         .into_iter()
         .filter(|bounds| is_asked(bounds.name()))
         .collect();
-    for report in run_all(walks, threads) {
+    for report in run_all(walks, threads, &begin) {
         println!("{report}");
         states += report.states;
         steps += report.steps();

@@ -52,11 +52,33 @@ pub(crate) struct Docket {
     waits: HashMap<(String, FileName), (Stamp, u64)>,
     /// Review messages that wait for a packet, or behind one that does.
     held: HeldMessages,
-    /// A batch ends after so much time.
-    pub(crate) batch_time_max: Duration,
+    /// Where a batch ends.
+    pub(crate) limits: BatchLimits,
     /// The bytes of messages and packets read for this batch.
     batch_bytes: usize,
 }
+
+/// Where a batch ends, besides its number of messages and bytes: whoever writes meanwhile waits for the rest of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BatchLimits {
+    /// So much time of judging.
+    pub(crate) time: Duration,
+    /// So many files that follow from it. A refusal is judged in no time, and makes three.
+    pub(crate) files: usize,
+}
+
+impl Default for BatchLimits {
+    fn default() -> Self {
+        Self {
+            time: Duration::MAX,
+            files: usize::MAX,
+        }
+    }
+}
+
+/// Once the batch holds all that an outbox had, whoever wrote that waits for the commit: it ends after this part of its
+/// time.
+const TIME_ONCE_AWAITED: u32 = 4;
 
 /// Decisions to be committed together; drafts and records are in the same order.
 #[derive(Debug, Default)]
@@ -65,10 +87,15 @@ pub(crate) struct Batch {
     pub(crate) records: Vec<Record>,
     /// The numbers of those whose file may still have a writer.
     pub(crate) growing: BTreeSet<u64>,
+    /// How many files are made or put away for them.
+    files: usize,
+    /// Somebody waits for nothing but its commit.
+    is_awaited: bool,
 }
 
 impl Batch {
     pub(crate) fn add(&mut self, draft: EntryDraft, record: Record) {
+        self.files += draft.deliveries.len() + usize::from(draft.original.is_some());
         self.drafts.push(draft);
         self.records.push(record);
     }
@@ -103,7 +130,7 @@ impl Docket {
             users: config.users(),
             waits: HashMap::new(),
             held: HeldMessages::default(),
-            batch_time_max: Duration::MAX,
+            limits: BatchLimits::default(),
             batch_bytes: 0,
         }
     }
@@ -127,10 +154,15 @@ impl Docket {
         self.batch_bytes = 0;
         let began = Instant::now();
         let mut left = BATCH_MAX;
-        while left > 0
-            && self.batch_bytes < BATCH_BYTES_MAX
-            && began.elapsed() < self.batch_time_max
-        {
+        let BatchLimits { time, files } = self.limits;
+        while left > 0 && self.batch_bytes < BATCH_BYTES_MAX && batch.files < files {
+            let time_left = match batch.is_awaited {
+                true => time / TIME_ONCE_AWAITED,
+                false => time,
+            };
+            if began.elapsed() >= time_left {
+                break;
+            }
             match self.judge_portion(&mut batch, left.min(PORTION), view, moment) {
                 0 => break,
                 looked => left -= looked,
@@ -172,6 +204,7 @@ impl Docket {
                     if found.may_grow {
                         batch.growing.insert(seq);
                     }
+                    batch.is_awaited |= !self.intake.has_queued(&found.agent);
                     batch.add(draft, record);
                 }
                 Ok(NextStep::LookAgain { at }) => self.intake.give_time(found, at),
@@ -334,8 +367,7 @@ impl Docket {
 
     /// The time of another look at a file that changed too recently to be refused; none if its time is up.
     fn not_yet(&mut self, found: &OutboxFile, patience: Patience, moment: Moment) -> Option<u64> {
-        let written_ago = moment.utc.timestamp_millis() - found.stamp.mtime_ns / 1_000_000;
-        if u64::try_from(written_ago).is_ok_and(|ago| ago >= patience.still_ms()) {
+        if found.age_ms >= patience.still_ms() {
             return None;
         }
         let over = self
@@ -359,7 +391,8 @@ impl Docket {
     }
 }
 
-fn on_the_roll<'a>(agents: &'a [AgentName], name: &str) -> Option<&'a AgentName> {
+/// The agent of this name among all, which are sorted.
+pub(crate) fn on_the_roll<'a>(agents: &'a [AgentName], name: &str) -> Option<&'a AgentName> {
     agents
         .binary_search_by(|agent| agent.as_str().cmp(name))
         .ok()

@@ -16,6 +16,10 @@ const WATCH_S: i64 = 600;
 /// The most originals of one outbox that are looked after; the oldest gives way.
 const WATCHED_MAX: usize = 256;
 
+/// The pause before the second look at an original, in milliseconds; each further one is twice as long. Who comes back to a
+/// file does so soon, and 256 files of each outbox looked at in every sweep are more than an idle daemon may cost.
+const PAUSE_MIN_MS: u64 = 2_000;
+
 /// So many records before a start are asked for what their daemon looked after.
 const RECENT: u64 = 1_000;
 
@@ -33,6 +37,21 @@ struct Watched {
     /// Without its text.
     original: Original,
     since: DateTime<Utc>,
+    /// When it is looked at next, on the monotonic clock, and the pause after that.
+    next: u64,
+    pause_ms: u64,
+}
+
+impl Watched {
+    /// Whether it is to be looked at now; the next look is then twice as far away.
+    fn is_due(&mut self, now: u64) -> bool {
+        let is_due = self.next <= now;
+        if is_due {
+            self.next = now.saturating_add(self.pause_ms);
+            self.pause_ms *= 2;
+        }
+        is_due
+    }
 }
 
 impl GrowingOriginals {
@@ -55,20 +74,16 @@ impl GrowingOriginals {
                 ..original.clone()
             },
             since,
+            next: 0,
+            pause_ms: PAUSE_MIN_MS,
         });
     }
 
-    /// Looks after what the last records before this start accepted: whoever accepted it may have ended too early to see
-    /// it change. None of them says whether its writer was done.
+    /// Looks after what the last records before this start accepted: the daemon that accepted it may have ended too early
+    /// to see it change. No record says whether the writer was done.
     fn watch_recent(&mut self, root: &Path, next_seq: u64) -> Result<(), SpoolError> {
-        let from = next_seq.saturating_sub(1 + RECENT);
-        let since = if from == 0 {
-            Since::Beginning
-        } else {
-            Since::Record(from)
-        };
         let mut told = Vec::new();
-        Tail::open(root, since)?.read(&mut |entry| {
+        Tail::open(root, recent(next_seq))?.read(&mut |entry| {
             told.extend(told_of(entry));
             self.watch(entry);
             Ok(())
@@ -93,8 +108,11 @@ impl GrowingOriginals {
         let mut changed = Vec::new();
         let mut failed = None;
         self.outboxes.retain(|outbox, watched| {
-            watched.retain(
-                |watched| match view.changed_original(watched.seq, &watched.original) {
+            watched.retain_mut(|watched| {
+                if !watched.is_due(moment.mono) {
+                    return true;
+                }
+                match view.changed_original(watched.seq, &watched.original) {
                     Ok(None) => !is_over(watched.since, moment.utc),
                     Ok(Some(file)) => {
                         changed.extend(AgentName::new(outbox).ok().map(|agent| SentDiffers {
@@ -108,14 +126,22 @@ impl GrowingOriginals {
                         failed = Some(error);
                         !is_over(watched.since, moment.utc)
                     }
-                },
-            );
+                }
+            });
             !watched.is_empty()
         });
         if let Some(error) = failed {
             tracing::warn!(error = %workspace::error::chain(&error), "cannot look at a file in sent/; will retry");
         }
         Ok(changed)
+    }
+}
+
+/// The last thousand records before this one, or all there are.
+fn recent(next_seq: u64) -> Since {
+    match next_seq.saturating_sub(1 + RECENT) {
+        0 => Since::Beginning,
+        older => Since::Record(older),
     }
 }
 
@@ -133,5 +159,26 @@ fn told_of(entry: &Entry) -> Option<u64> {
         Some(differs.seq)
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_looks_after_what_the_last_thousand_records_accepted() {
+        assert_eq!(recent(1), Since::Beginning, "an empty ledger");
+        assert_eq!(recent(1_001), Since::Beginning, "a thousand records");
+        // The first of them is record 1 235.
+        assert_eq!(recent(2_235), Since::Record(1_234));
+    }
+
+    #[test]
+    fn an_original_is_looked_after_for_ten_minutes() {
+        let since = DateTime::UNIX_EPOCH;
+        let after = |seconds| is_over(since, since + TimeDelta::seconds(seconds));
+        assert!(!after(0) && !after(600));
+        assert!(after(601));
     }
 }

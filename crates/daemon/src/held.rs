@@ -90,7 +90,7 @@ impl HeldMessages {
         freed
     }
 
-    /// The held messages of which this is true.
+    /// The held messages that this is true of.
     pub(crate) fn all(
         &self,
         mut is_wanted: impl FnMut(&str, &FileName) -> bool,

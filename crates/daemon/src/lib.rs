@@ -9,7 +9,7 @@ pub mod invocation;
 pub mod logs;
 pub mod mailroom;
 mod metrics;
-mod schedule;
+pub mod schedule;
 pub mod serve;
 pub mod service;
 mod stderr;

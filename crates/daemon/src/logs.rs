@@ -9,10 +9,12 @@ use message_schema::line::escaped;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
 use workspace::clock;
 
 use crate::stderr::Log;
@@ -38,20 +40,35 @@ pub fn start(asked: Option<LogFormat>) {
             LogFormat::Text
         }
     });
-    let filter = EnvFilter::try_from_env("SETTLED_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(Level::TRACE)
         .with_writer(move || Log::of(form))
         // A log that cannot be written, on a full disk above all, ends nothing.
         .log_internal_errors(false);
+    let asked = std::env::var("SETTLED_LOG").unwrap_or_default();
+    let filter = filter(&asked);
     let _ = match form {
-        LogFormat::Text => subscriber
-            .with_ansi(std::io::stderr().is_terminal())
-            .with_target(false)
-            .try_init(),
-        LogFormat::Json => subscriber.event_format(Json).try_init(),
-        LogFormat::Journald => subscriber.event_format(Journald).try_init(),
+        LogFormat::Text => {
+            let is_terminal = std::io::stderr().is_terminal();
+            let subscriber = subscriber.with_ansi(is_terminal).with_target(false);
+            subscriber.finish().with(filter).try_init()
+        }
+        LogFormat::Json => {
+            let subscriber = subscriber.event_format(Json);
+            subscriber.finish().with(filter).try_init()
+        }
+        LogFormat::Journald => {
+            let subscriber = subscriber.event_format(Journald);
+            subscriber.finish().with(filter).try_init()
+        }
     };
+}
+
+/// What is logged: a level, or levels of parts of the program; nothing, or what is neither, is `info`.
+fn filter(asked: &str) -> Targets {
+    let read = asked.parse::<Targets>().ok();
+    read.filter(|_| !asked.is_empty())
+        .unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO))
 }
 
 /// The line that says how many were lost before it.
@@ -190,5 +207,27 @@ impl Visit for Facts {
 
     fn record_bool(&mut self, field: &Field, value: bool) {
         self.add(field, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_or_levels_of_parts_are_logged_and_anything_else_is_info() {
+        for (asked, target, level, is_logged) in [
+            ("", "daemon", Level::INFO, true),
+            ("", "daemon", Level::DEBUG, false),
+            ("debug", "daemon", Level::DEBUG, true),
+            ("error", "daemon", Level::WARN, false),
+            ("settled=debug", "settled", Level::DEBUG, true),
+            ("settled=debug", "daemon", Level::DEBUG, false),
+            ("a=b=c", "daemon", Level::INFO, true),
+            ("a=b=c", "daemon", Level::DEBUG, false),
+        ] {
+            let found = filter(asked).would_enable(target, &level);
+            assert_eq!(found, is_logged, "{asked:?}: {level} of {target}");
+        }
     }
 }

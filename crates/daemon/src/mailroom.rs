@@ -8,6 +8,8 @@ mod housekeeping;
 mod operator_alerts;
 mod reload;
 mod runs;
+mod start;
+mod sweeping;
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -17,18 +19,23 @@ use std::time::Duration;
 use message_schema::id::AgentName;
 use review::{EventRecord, Judgement, Record, State};
 use rustix::fs::Mode;
-use spool::{Disk, FileName, Layout, Opened, Os, Recovery, Spool, SpoolError};
+use spool::{
+    Disk, FileName, Fold, Layout, Opened, Os, PresenceMemory, Recovery, Spool, SpoolError,
+};
 use workspace::clock::Moment;
 use workspace::config::{Config, ConfigError};
 use workspace::error::chain;
-use workspace::index::LedgerIndex;
 use workspace::operator_alerts::Alerts;
-use workspace::{directory, orders};
+use workspace::orders;
 
-use crate::docket::{Batch, Docket};
+use crate::docket::{Batch, BatchLimits, Docket};
 use crate::growing::GrowingOriginals;
 use crate::metrics::{Meter, TimedTask};
+use crate::schedule::{Schedule, Wakeup};
 use crate::unknown_sender::UnknownSenders;
+
+pub use self::sweeping::BeforeListing;
+pub(crate) use self::sweeping::StepEnd;
 
 /// What stops the mailroom.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +49,7 @@ pub enum MailroomError {
     /// Agents have users of their own, and this process is not the daemon's user: what it makes, the daemon could
     /// not write to any more.
     #[error(
-        "the agents of this workspace have users of their own, and its daemon is uid {owner}, not {found}"
+        "the agents of this workspace have separate users, so its daemon must run as uid {owner}, not {found}"
     )]
     NotTheDaemon {
         /// The owner of `.settled`.
@@ -60,10 +67,11 @@ pub struct Mailroom {
     docket: Docket,
     waits: fairness::Fairness,
     unknown_senders: UnknownSenders,
+    /// The inboxes from which no request had been taken at the last look.
+    presence: PresenceMemory,
     growing: GrowingOriginals,
     housekeeping: housekeeping::Housekeeping,
-    /// How many outboxes the last sweep could not list.
-    unlisted: usize,
+    sweeping: sweeping::Sweeping,
     pub(crate) meter: Meter,
 }
 
@@ -74,7 +82,7 @@ pub struct Pass {
     pub accepted: usize,
     /// Messages refused.
     pub refused: usize,
-    /// Messages put away as duplicates.
+    /// Messages archived as duplicates.
     pub duplicates: usize,
     /// Deadlines, decisions and other events recorded.
     pub events: usize,
@@ -102,14 +110,15 @@ impl Mailroom {
 
     fn open_by(
         root: &Path,
-        open: impl FnOnce(&mut LedgerIndex) -> Result<Opened, SpoolError>,
+        open: impl FnOnce(&mut dyn Fold) -> Result<Opened, SpoolError>,
     ) -> Result<(Self, Recovery), MailroomError> {
         let config = Config::load(root)?;
         if !config.users().is_empty() {
             keep_apart(root)?;
         }
-        let mut index = LedgerIndex::default();
-        let mut opened = open(&mut index)?;
+        let mut start = start::Told::default();
+        let mut opened = open(&mut start)?;
+        let index = start.index;
         opened
             .spool
             .limit_segments(config.ledger.segment_mib * 1024 * 1024);
@@ -119,7 +128,7 @@ impl Mailroom {
         );
         let housekeeping = housekeeping::Housekeeping::new(root.to_owned(), config.clone(), kept);
         if let Err(error) = orders::make(root) {
-            tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");
+            tracing::warn!(error = %chain(&error), "cannot create the directory for orders, or protect it from other users");
         }
         let docket = Docket::new(&config, index, Alerts::open(root));
         let mut mailroom = Self {
@@ -129,65 +138,21 @@ impl Mailroom {
             docket,
             waits: fairness::Fairness::default(),
             unknown_senders: UnknownSenders::default(),
+            presence: PresenceMemory::default(),
             growing: GrowingOriginals::default(),
             housekeeping,
-            unlisted: 0,
+            sweeping: sweeping::Sweeping::default(),
             meter: Meter::start(),
         };
-        mailroom.call_the_roll()?;
+        mailroom.call_the_whole_roll()?;
         Ok((mailroom, opened.recovery))
     }
 
-    /// Looks who has a mailbox now, and through every outbox; the next pass asks which requests were
-    /// taken. Fails for good if the workspace was moved away or its ledger changed by somebody else.
-    pub fn sweep(&mut self) -> Result<(), SpoolError> {
-        let began = self.meter.now();
-        // Until the end nothing is known to be listed.
-        self.unlisted = self.docket.agents().len().max(1);
-        self.spool.still_there()?;
-        self.call_the_roll()?;
-        let agents: Vec<String> = self
-            .docket
-            .agents()
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        let errors = self.docket.intake.scan(&self.spool.view(), &agents);
-        self.unlisted = errors.len();
-        for error in errors {
-            if self.docket.alerts.raise_unreadable(&error) {
-                continue;
-            }
-            tracing::warn!(error = %chain(&error), "an outbox cannot be listed; it is tried again");
-        }
-        self.docket.forget_gone();
-        self.check_alert_conditions();
-        self.waits.any_orders = true;
-        self.expect_takes();
-        self.meter.took(TimedTask::Sweep, began);
-        Ok(())
-    }
-
-    fn call_the_roll(&mut self) -> Result<(), SpoolError> {
-        let agents = directory::agents(&self.root)?;
-        if *agents == **self.docket.agents() {
-            return Ok(());
-        }
-        for agent in agents
-            .iter()
-            .filter(|agent| !self.docket.agents().contains(agent))
-        {
-            if let Err(error) = self.spool.make_mailboxes(agent.as_str()) {
-                tracing::warn!(%agent, error = %chain(&error), "its mailboxes cannot be completed");
-            }
-        }
-        self.docket.reconfigure(&self.config, agents.into());
-        Ok(())
-    }
-
-    /// Ends each batch after so much time of judging; until this is called only the size of a batch is limited.
-    pub fn limit_batch_time(&mut self, limit: Duration) {
-        self.docket.batch_time_max = limit;
+    /// Ends each batch after so much time of judging, or so many files that follow from it, and has as many delivered
+    /// at a time; until this is called only the size of a batch is limited, and each is delivered as a whole.
+    pub fn limit_batches(&mut self, time: Duration, files: usize) {
+        self.docket.limits = BatchLimits { time, files };
+        self.spool.limit_slices(files / 4);
     }
 
     /// Notes what the watcher saw of a file.
@@ -217,8 +182,18 @@ impl Mailroom {
     /// never left their outboxes and are judged again later. When what lay
     /// finished before them is judged, takes are recorded and orders processed.
     pub fn pass(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
-        let orders = self.find_orders(moment);
+        self.pass_watching(moment, &mut |_, _| ())
+    }
+
+    /// Does the same, and calls `before` with each agent and its outbox that it lists because of an order.
+    pub fn pass_watching(
+        &mut self,
+        moment: Moment,
+        before: &mut BeforeListing<'_>,
+    ) -> Result<Pass, SpoolError> {
+        let orders = self.find_orders(moment, before);
         let Self { spool, docket, .. } = self;
+        docket.intake.pass_over(spool.flooding(docket.limits.files));
         let judged = spool.deliver_while(moment.mono, |view| docket.judge_batch(view, moment));
         let (before, batch) = judged.inspect_err(|_| self.take_back())?;
         let mut pass = Pass::default();
@@ -231,8 +206,8 @@ impl Mailroom {
         if let Some(orders) = self.whose_turn(orders, moment) {
             self.process_orders(&orders, moment, &mut pass)?;
         }
-        if self.next_look() != Some(0) {
-            let after = self.spool.deliver(moment.mono)?;
+        if self.docket.intake.next_wakeup() != Some(0) {
+            let after = self.spool.deliver_slice(moment.mono)?;
             self.delivered(&after, &mut pass);
         }
         self.docket.alerts.save();
@@ -247,7 +222,7 @@ impl Mailroom {
         match self.spool.commit(self.spool.next_seq(), batch.drafts) {
             Ok(committed) => {
                 self.docket.tentative.commit();
-                self.meter.took(TimedTask::Commit, began);
+                self.meter.took(TimedTask::Commit, self.meter.since(began));
                 for (entry, record) in committed.iter().zip(&batch.records) {
                     log(entry, record, self.docket.agents());
                     self.docket.untaken.note(entry, record);
@@ -274,10 +249,10 @@ impl Mailroom {
         self.meter
             .delivered(delivered.delivered, self.spool.waiting() <= parked);
         for parked in &delivered.parked {
-            tracing::warn!(lane = %parked.lane, waiting = parked.waiting, why = %parked.why, "a mailbox cannot be written; it is tried again");
+            tracing::warn!(lane = %parked.lane, waiting = parked.waiting, why = %parked.why, "cannot write to a mailbox; will retry");
         }
         for (agent, file) in &delivered.came_back {
-            tracing::info!(%agent, %file, "its writer changed it after it was judged; it is judged again");
+            tracing::info!(%agent, %file, "its writer changed it after it was judged; judging it again");
             self.docket.hint(agent, file, spool::Hint::Created);
         }
     }
@@ -293,7 +268,7 @@ impl Mailroom {
         self.docket.tentative.state()
     }
 
-    /// Delivers what is committed, without judging anything more: the end of the batch in hand.
+    /// Delivers what is committed, without judging anything more: the end of the batch that is judged.
     pub fn finish(&mut self, moment: Moment) -> Result<(), SpoolError> {
         let last = self.spool.deliver(moment.mono)?;
         self.delivered(&last, &mut Pass::default());
@@ -304,28 +279,35 @@ impl Mailroom {
     pub fn checkpoint(&mut self) -> Result<(), SpoolError> {
         let began = self.meter.now();
         self.spool.checkpoint()?;
-        self.meter.took(TimedTask::Checkpoint, began);
+        self.meter
+            .took(TimedTask::Checkpoint, self.meter.since(began));
         Ok(())
     }
 
-    /// When there is something to do without any event, on the monotonic clock; 0 for now.
-    pub fn next_wakeup(&self) -> Option<u64> {
-        let due = [
-            self.docket.intake.next_wakeup(),
-            self.spool.next_retry(),
-            self.orders_due(),
-        ];
-        due.into_iter().flatten().min()
+    /// What goes on without any event, and when, on the monotonic clock. A deadline that has come is left out: it waits
+    /// for a sweep.
+    pub fn schedule(&self, now: Moment) -> Schedule<Wakeup> {
+        let mut schedule = Schedule::default();
+        schedule.set(Wakeup::Look, self.docket.intake.next_wakeup());
+        schedule.set(Wakeup::Orders, self.orders_due());
+        schedule.set(Wakeup::Retry, self.spool.next_delivery());
+        let left = self.next_deadline().map(|at| at - now.utc);
+        let left = left.and_then(|left| u64::try_from(left.num_milliseconds()).ok());
+        let deadline = left.filter(|left| *left > 0);
+        schedule.set(
+            Wakeup::Deadline,
+            deadline.map(|left| now.mono.saturating_add(left)),
+        );
+        schedule
     }
 
-    /// When a file is to be looked at without any event, on the monotonic clock; 0 for now.
-    pub fn next_look(&self) -> Option<u64> {
-        self.docket.intake.next_wakeup()
-    }
-
-    /// The same, without files that could not be read several times over.
-    pub fn next_hopeful_look(&self) -> Option<u64> {
-        self.docket.intake.next_hopeful()
+    /// What is left for a daemon that ends once nothing is, without files that could not be read several times over.
+    pub fn left_over(&self) -> Schedule<Wakeup> {
+        let mut schedule = Schedule::default();
+        schedule.set(Wakeup::Look, self.docket.intake.next_hopeful());
+        schedule.set(Wakeup::Retry, self.spool.next_delivery());
+        schedule.set(Wakeup::Sweep, (self.sweeping.unlisted > 0).then_some(0));
+        schedule
     }
 
     /// How many files are committed and not yet made or put away.
@@ -335,25 +317,12 @@ impl Mailroom {
 
     /// How many outboxes and files in them could not be read yet, or are still being written.
     pub fn unread(&self) -> usize {
-        self.unlisted + self.docket.intake.waiting()
+        self.sweeping.unlisted + self.docket.intake.waiting()
     }
 
-    /// Whether the last sweep left an outbox out.
-    pub fn is_sweep_owed(&self) -> bool {
-        self.unlisted > 0
-    }
-
-    /// When a mailbox that could not be written is tried again, on the monotonic clock.
-    pub fn next_retry(&self) -> Option<u64> {
-        self.spool.next_retry()
-    }
-
-    /// The outbox directory of every agent on the roll.
-    pub fn outboxes(&self) -> impl Iterator<Item = (&AgentName, PathBuf)> {
-        self.docket
-            .agents()
-            .iter()
-            .map(|agent| (agent, self.spool.layout().outbox(agent.as_str())))
+    /// The agents that have a mailbox, sorted.
+    pub fn agents(&self) -> &[AgentName] {
+        self.docket.agents()
     }
 
     /// The workspace.
@@ -372,7 +341,7 @@ impl Mailroom {
     }
 }
 
-/// Only the daemon's user serves, and what it makes can be read by whoever gets into the directory.
+/// Only the daemon's user serves. Its files can be read by every user who can enter the directory.
 fn keep_apart(root: &Path) -> Result<(), MailroomError> {
     let found = rustix::process::geteuid().as_raw();
     let owner = Layout::new(root)
@@ -416,7 +385,7 @@ fn log(entry: &spool::Committed, record: &Record, agents: &[AgentName]) {
     let unread = record
         .letters()
         .iter()
-        .filter(|letter| !agents.contains(&letter.to));
+        .filter(|letter| agents.binary_search(&letter.to).is_err());
     for letter in unread {
         tracing::warn!(to = %letter.to, id = letter.id.as_str(), seq = entry.seq, "an agent without a mailbox gets no letter");
     }

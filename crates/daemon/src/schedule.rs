@@ -1,8 +1,10 @@
-//! When the daemon has something to do: each of its duties with the time it is due. Knows no clock: the
-//! time is handed in, in milliseconds of a clock that never goes back.
+//! When there is something to do: each duty of the daemon, and each wakeup of its mailroom, with the time it is due.
+//! Knows no clock: the time is handed in, in milliseconds of a clock that never goes back.
+
+use std::collections::BTreeMap;
 
 /// What the daemon does by the clock, in the order in which it is done when several are due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Duty {
     /// Looks through every outbox, whatever the watcher says.
     Sweep,
@@ -14,59 +16,86 @@ pub(crate) enum Duty {
     Beat,
 }
 
-impl Duty {
-    const ALL: [Self; 4] = [Self::Sweep, Self::Pass, Self::Checkpoint, Self::Beat];
+/// What the mailroom goes on with by the clock, without any event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wakeup {
+    /// Looks at a file in an outbox; at 0 one waits for its turn.
+    Look,
+    /// Processes orders that were held up.
+    Orders,
+    /// Tries a mailbox again that could not be written.
+    Retry,
+    /// Ends a wait.
+    Deadline,
+    /// Lists an outbox that the last sweep left out.
+    Sweep,
 }
 
-/// The times of all duties.
-#[derive(Debug, Default)]
-pub(crate) struct Schedule {
-    at: [Option<u64>; Duty::ALL.len()],
-    /// Before this time no pass is made: the disk is full and left alone.
-    resting_until: u64,
+/// The time of each duty, or wakeup, that has one.
+#[derive(Debug)]
+pub struct Schedule<D> {
+    at: BTreeMap<D, u64>,
+    not_before: BTreeMap<D, u64>,
 }
 
-impl Schedule {
+impl<D> Default for Schedule<D> {
+    fn default() -> Self {
+        Self {
+            at: BTreeMap::new(),
+            not_before: BTreeMap::new(),
+        }
+    }
+}
+
+impl<D: Copy + Ord> Schedule<D> {
     /// Sets or clears the time of a duty.
-    pub(crate) fn set(&mut self, duty: Duty, at: Option<u64>) {
-        self.at[duty as usize] = at;
+    pub fn set(&mut self, duty: D, at: Option<u64>) {
+        match at {
+            Some(at) => self.at.insert(duty, at),
+            None => self.at.remove(&duty),
+        };
     }
 
     /// Has a duty done at this time if it would be later, or never.
-    pub(crate) fn no_later(&mut self, duty: Duty, at: u64) {
-        let known = &mut self.at[duty as usize];
-        *known = Some(known.map_or(at, |known| known.min(at)));
+    pub fn no_later(&mut self, duty: D, at: u64) {
+        let known = self.at.entry(duty).or_insert(at);
+        *known = at.min(*known);
     }
 
-    /// Makes no pass before this time, and looks through the outboxes first.
-    pub(crate) fn rest_until(&mut self, at: u64) {
-        self.resting_until = at;
-        self.no_later(Duty::Sweep, at);
+    /// Puts a duty off to this time, whenever it is set.
+    pub fn not_before(&mut self, duty: D, at: u64) {
+        self.not_before.insert(duty, at);
     }
 
     /// When a duty is due; nothing while it need not be done.
-    pub(crate) fn at(&self, duty: Duty) -> Option<u64> {
-        let at = self.at[duty as usize];
-        match duty {
-            Duty::Pass => at.map(|at| at.max(self.resting_until)),
-            Duty::Sweep | Duty::Checkpoint | Duty::Beat => at,
-        }
+    pub fn at(&self, duty: D) -> Option<u64> {
+        let at = *self.at.get(&duty)?;
+        let earliest = self.not_before.get(&duty);
+        Some(earliest.map_or(at, |earliest| at.max(*earliest)))
     }
 
     /// What is due, in the order in which it is done.
-    pub(crate) fn due(&self, now: u64) -> Vec<Duty> {
-        let duties = Duty::ALL.into_iter();
+    pub fn due(&self, now: u64) -> Vec<D> {
+        let duties = self.at.keys().copied();
         duties.filter(|duty| self.is_due(*duty, now)).collect()
     }
 
     /// Whether a duty is due, also after another duty has put it off.
-    pub(crate) fn is_due(&self, duty: Duty, now: u64) -> bool {
+    pub fn is_due(&self, duty: D, now: u64) -> bool {
         self.at(duty).is_some_and(|at| at <= now)
     }
 
     /// When anything is due next.
-    pub(crate) fn next(&self) -> Option<u64> {
-        Duty::ALL.into_iter().filter_map(|duty| self.at(duty)).min()
+    pub fn next(&self) -> Option<u64> {
+        self.at.keys().filter_map(|duty| self.at(*duty)).min()
+    }
+}
+
+impl Schedule<Duty> {
+    /// Makes no pass before this time, because the disk is full, and looks through the outboxes first.
+    pub(crate) fn rest_until(&mut self, at: u64) {
+        self.not_before(Duty::Pass, at);
+        self.no_later(Duty::Sweep, at);
     }
 }
 

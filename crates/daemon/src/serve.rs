@@ -9,15 +9,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use message_schema::id::AgentName;
 use spool::{FileName, SpoolError};
 use workspace::clock::{Clock, Moment};
 use workspace::error::chain;
 
 use self::signals::{Heard, Signals};
+use crate::docket::on_the_roll;
 use crate::invocation::Runner;
 use crate::mailroom::{Mailroom, MailroomError, Pass};
 use crate::metrics::Exporter;
-use crate::schedule::{Duty, Schedule};
+use crate::schedule::{Duty, Schedule, Wakeup};
 use crate::supervisor::Supervisor;
 use crate::watch::{Hint, Watch};
 
@@ -34,9 +36,21 @@ const IDLE_MS: u64 = 1_000;
 /// How long a full disk is left alone, in milliseconds.
 const RETRY_MS: u64 = 1_000;
 
-/// A batch ends after so much judging: whoever writes meanwhile waits for at most two of them, however long the files of
-/// others take. `serve --once` has nobody who waits.
+/// How long a batch is judged before it is committed. A writer waits for at most two batches, however long the files of
+/// others take. Nobody waits for `serve --once`.
 const BATCH_TIME: Duration = Duration::from_millis(4);
+
+/// A batch ends after so many files that follow from it: to write them takes longer than to judge.
+const BATCH_FILES: usize = 256;
+
+/// How long one step through the outboxes, or through the inboxes, may take. The loop serves new writers after that,
+/// however many agents there are.
+const STEP_TIME: Duration = Duration::from_millis(8);
+
+/// The pause between two sweeps is at least this many times as long as a sweep takes, but not longer than the other
+/// number of milliseconds.
+const SWEEP_PAUSE: u64 = 30;
+const SWEEP_MAX_MS: u64 = 10_000;
 
 /// How long `serve --once` waits for files that can be finished or read any moment, in milliseconds: a little longer
 /// than the longest patience with a file whose packet is missing.
@@ -58,7 +72,7 @@ pub struct Tally {
     pub accepted: usize,
     /// Messages refused.
     pub refused: usize,
-    /// Messages put away as duplicates.
+    /// Messages archived as duplicates.
     pub duplicates: usize,
     /// Files that could not be delivered or put away.
     pub undelivered: usize,
@@ -91,11 +105,11 @@ impl From<SpoolError> for DaemonError {
 pub enum Until {
     /// A signal.
     Signal,
-    /// A signal, or the end of standard input: it serves whoever holds the other end, and nobody else.
+    /// A signal, or the end of standard input: it serves the process at the other end, and nobody else.
     EndOfInput,
 }
 
-/// Serves the workspace until SIGINT or SIGTERM, and reads its config anew on SIGHUP; where it runs at a terminal that
+/// Serves the workspace until SIGINT or SIGTERM, and reloads its config on SIGHUP; where it runs at a terminal that
 /// signal says the terminal is gone, and ends it. `ready` is called once, after recovery and the first sweep.
 pub fn serve(root: &Path, until: Until, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
     prove_room_for_files(RUNTIME_FILES).map_err(DaemonError::Setup)?;
@@ -139,7 +153,7 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
         };
         let wait = due.saturating_sub(daemon.clock.read().mono);
         std::thread::sleep(Duration::from_millis(wait));
-        if daemon.mailroom.is_sweep_owed() {
+        if daemon.mailroom.left_over().at(Wakeup::Sweep).is_some() {
             daemon.sweep_once()?;
         }
     }
@@ -170,7 +184,11 @@ struct Daemon<'r> {
     orders: PathBuf,
     /// When every outbox was last looked through.
     swept_at: DateTime<Utc>,
-    schedule: Schedule,
+    /// The sweep that goes on: its number, and when it was asked for.
+    sweeping: Option<(u64, Moment)>,
+    /// Something was seen that only a sweep after that one can tell.
+    sweep_again: bool,
+    schedule: Schedule<Duty>,
     /// Sweeps before this time, in milliseconds of the monotonic clock, neither look for unknown senders nor report.
     report_at: u64,
     /// Called once every outbox was looked through for the first time.
@@ -198,6 +216,8 @@ impl<'r> Daemon<'r> {
             findings,
             orders,
             swept_at: DateTime::UNIX_EPOCH,
+            sweeping: None,
+            sweep_again: false,
             schedule: Schedule::default(),
             report_at: 0,
             ready: None,
@@ -211,19 +231,23 @@ impl<'r> Daemon<'r> {
     fn next_try(&self, moved_at: u64, now: u64) -> Option<u64> {
         let quiet = now.saturating_sub(moved_at);
         let (retry, pause) = ONCE_RETRY_MS;
-        let look = self
-            .mailroom
-            .next_hopeful_look()
-            .filter(|_| quiet < ONCE_FILES_MS);
-        let deliver = self.mailroom.next_retry().filter(|_| quiet < retry);
-        let sweep = (self.mailroom.is_sweep_owed() && quiet < retry).then_some(now + pause);
-        [look, deliver, sweep].into_iter().flatten().min()
+        let mut left = self.mailroom.left_over();
+        left.not_before(Wakeup::Sweep, now + pause);
+        if quiet >= ONCE_FILES_MS {
+            left.set(Wakeup::Look, None);
+        }
+        if quiet >= retry {
+            left.set(Wakeup::Retry, None);
+            left.set(Wakeup::Sweep, None);
+        }
+        left.next()
     }
 
     async fn run(mut self, mut signals: Signals) -> Result<(), DaemonError> {
         self.start_watching();
         prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
-        self.mailroom.limit_batch_time(BATCH_TIME);
+        self.mailroom.limit_batches(BATCH_TIME, BATCH_FILES);
+        self.mailroom.limit_step_time(STEP_TIME);
         self.exporter = self.listen(self.mailroom.config())?;
         self.schedule.set(Duty::Sweep, Some(0));
         loop {
@@ -251,7 +275,7 @@ impl<'r> Daemon<'r> {
     }
 
     /// Whatever woke the daemon may have left something to judge. A deadline that has come is kept only
-    /// once every outbox was looked through: whoever answered in time is heard.
+    /// once every outbox was looked through, so that an answer in time counts.
     fn plan(&mut self, now: Moment) {
         self.schedule.no_later(Duty::Pass, now.mono);
         let deadline = self.mailroom.next_deadline();
@@ -263,20 +287,14 @@ impl<'r> Daemon<'r> {
     fn perform(&mut self, duty: Duty, now: Moment) -> Result<(), DaemonError> {
         match duty {
             Duty::Sweep => {
-                if self.sweep()?
-                    && let Some(ready) = self.ready.take()
-                {
-                    ready(&self.mailroom);
-                    self.supervisor.ready(&self.mailroom.status_line());
-                }
-                if now.mono >= self.report_at {
-                    self.mailroom.look_for_unknown_senders();
+                let at = self.sweep(now)?;
+                self.schedule.set(duty, Some(at));
+                if self.sweeping.is_none() && now.mono >= self.report_at {
+                    self.mailroom.look_for_unknown_senders(now);
                     self.look_for_changed_originals(now)?;
                     self.report();
                     self.report_at = now.mono + SWEEP_MS;
                 }
-                self.swept_at = now.utc;
-                self.schedule.set(duty, Some(now.mono + SWEEP_MS));
             }
             Duty::Pass => match self.pass(now) {
                 Ok(pass) if pass.is_empty() => {}
@@ -284,7 +302,7 @@ impl<'r> Daemon<'r> {
                     .schedule
                     .set(Duty::Checkpoint, Some(now.mono + IDLE_MS)),
                 Err(error) if error.is_retryable() => {
-                    tracing::error!(error = %chain(&error), "the ledger cannot be written; nothing is lost, it is tried again");
+                    tracing::error!(error = %chain(&error), "cannot write the ledger; nothing is lost, will retry");
                     self.schedule.rest_until(now.mono + RETRY_MS);
                 }
                 Err(error) => return Err(error.into()),
@@ -303,7 +321,7 @@ impl<'r> Daemon<'r> {
     fn look_for_changed_originals(&mut self, now: Moment) -> Result<(), SpoolError> {
         match self.mailroom.look_for_changed_originals(now) {
             Err(error) if error.is_retryable() => {
-                tracing::warn!(error = %chain(&error), "cannot look after what was sent; it is tried again");
+                tracing::warn!(error = %chain(&error), "cannot check the files in sent/; will retry");
                 Ok(())
             }
             result => result,
@@ -316,8 +334,7 @@ impl<'r> Daemon<'r> {
             self.mailroom.rest(now);
         }
         let wakeups = [
-            self.mailroom.next_wakeup(),
-            self.next_deadline(now),
+            self.mailroom.schedule(now).next(),
             self.runner.next_wakeup(),
         ];
         let pass = wakeups.into_iter().flatten().min();
@@ -332,7 +349,8 @@ impl<'r> Daemon<'r> {
         self.supervisor.stopping();
         self.runner.stop();
         self.mailroom.finish(self.clock.read())?;
-        self.mailroom.checkpoint()?;
+        // Where an agent closed its mailbox this cannot be done now; the next start looks for what may be missing.
+        self.checkpoint()?;
         self.mailroom.close();
         Ok(())
     }
@@ -352,7 +370,15 @@ impl<'r> Daemon<'r> {
     /// Judges what is there; then, if a deadline has come and every outbox was looked through since,
     /// ends the wait when its turn comes.
     fn pass(&mut self, now: Moment) -> Result<Pass, SpoolError> {
-        let mut pass = self.mailroom.pass(now)?;
+        let Self {
+            mailroom,
+            watch,
+            outboxes,
+            ..
+        } = self;
+        let mut pass = mailroom.pass_watching(now, &mut |agent, outbox| {
+            watch_outbox(watch, outboxes, agent, outbox);
+        })?;
         pass.events += self
             .mailroom
             .keep_deadlines_in_turn(self.swept_at, now)?
@@ -363,31 +389,65 @@ impl<'r> Daemon<'r> {
         Ok(pass)
     }
 
-    /// When the next deadline comes, on the monotonic clock; the sweep that has to go before it is
-    /// due at once when it has come.
-    fn next_deadline(&self, now: Moment) -> Option<u64> {
-        let at = self.mailroom.next_deadline()?;
-        let left = u64::try_from((at - now.utc).num_milliseconds()).unwrap_or(0);
-        (left > 0).then(|| now.mono.saturating_add(left))
-    }
-
     fn start_watching(&mut self) {
         let (watch, started) = Watch::start();
         self.watch = watch;
         if let Err(error) = started {
             tracing::warn!(error = %chain(&error), "no events from the file system; the sweep finds everything");
         }
-        self.watch_all();
     }
 
-    /// Says whether every agent's outbox was looked through.
-    fn sweep(&mut self) -> Result<bool, SpoolError> {
-        // A new watch sees what comes after it, and the listing finds what was there before.
-        let was_whole = self.sweep_once()?;
-        if self.watch_all() {
-            self.sweep_once()
-        } else {
-            Ok(was_whole)
+    /// Goes on with the sweep, or begins one, and says when it is to be called again. One agent that locks its own outbox
+    /// holds up nobody's start. Fails only if it makes no sense to try again.
+    fn sweep(&mut self, now: Moment) -> Result<u64, SpoolError> {
+        let (round, asked) = match self.sweeping {
+            Some(going) => going,
+            None => {
+                self.sweep_again = false;
+                // Of what happens among the orders it is enough to know that something did.
+                for directory in [&self.findings, &self.orders] {
+                    keep(&mut self.watch, directory);
+                }
+                (self.mailroom.next_round(), now)
+            }
+        };
+        let Self {
+            mailroom,
+            watch,
+            outboxes,
+            ..
+        } = self;
+        let swept = mailroom.sweep_on(round, &mut |agent, outbox| {
+            watch_outbox(watch, outboxes, agent, outbox);
+        });
+        match swept {
+            Ok(false) => {
+                self.sweeping = Some((round, asked));
+                return Ok(now.mono);
+            }
+            Ok(true) => self.swept(),
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(error = %chain(&error), "the sweep failed; will retry");
+            }
+            Err(error) => return Err(error),
+        }
+        self.sweeping = None;
+        self.swept_at = asked.utc;
+        if self.sweep_again {
+            return Ok(now.mono);
+        }
+        let took = self.clock.read().mono.saturating_sub(asked.mono);
+        Ok(now.mono + (SWEEP_PAUSE * took).clamp(SWEEP_MS, SWEEP_MAX_MS))
+    }
+
+    /// Every outbox was looked through.
+    fn swept(&mut self) {
+        let agents = self.mailroom.agents();
+        self.outboxes
+            .retain(|_, agent| on_the_roll(agents, agent).is_some());
+        if let Some(ready) = self.ready.take() {
+            ready(&self.mailroom);
+            self.supervisor.ready(&self.mailroom.status_line());
         }
     }
 
@@ -396,32 +456,11 @@ impl<'r> Daemon<'r> {
     fn sweep_once(&mut self) -> Result<bool, SpoolError> {
         match self.mailroom.sweep() {
             Err(error) if error.is_retryable() => {
-                tracing::warn!(error = %chain(&error), "the sweep failed; it is tried again");
+                tracing::warn!(error = %chain(&error), "the sweep failed; will retry");
                 Ok(false)
             }
             result => result.map(|()| true),
         }
-    }
-
-    /// Watches what is not watched yet: the outboxes of new agents, and directories made anew. Says
-    /// whether there was any.
-    fn watch_all(&mut self) -> bool {
-        self.outboxes = self
-            .mailroom
-            .outboxes()
-            .map(|(agent, outbox)| (outbox, agent.to_string()))
-            .collect();
-        let mut any = false;
-        // Of what happens among the orders it is enough to know that something did.
-        for directory in self.outboxes.keys().chain([&self.findings, &self.orders]) {
-            match self.watch.keep(directory) {
-                Ok(is_new) => any |= is_new,
-                Err(error) => {
-                    tracing::warn!(directory = %directory.display(), error = %chain(&error), "not watched; the sweep finds everything");
-                }
-            }
-        }
-        any
     }
 
     /// Passes the watcher's hints on. Where it lost some, only a sweep can tell what happened.
@@ -446,8 +485,30 @@ impl<'r> Daemon<'r> {
         }
         if seen.sweep {
             self.mailroom.doubt_hints();
+            self.sweep_again = true;
             self.schedule.set(Duty::Sweep, Some(0));
         }
+    }
+}
+
+/// Watches an outbox that is about to be listed: the watch sees what comes after it, and the listing finds what was there
+/// before.
+fn watch_outbox(
+    watch: &mut Watch,
+    outboxes: &mut HashMap<PathBuf, String>,
+    agent: &AgentName,
+    outbox: &Path,
+) {
+    keep(watch, outbox);
+    if !outboxes.contains_key(outbox) {
+        outboxes.insert(outbox.to_owned(), agent.to_string());
+    }
+}
+
+/// Watches a directory that is not watched yet, or is another one than before.
+fn keep(watch: &mut Watch, directory: &Path) {
+    if let Err(error) = watch.keep(directory) {
+        tracing::warn!(directory = %directory.display(), error = %chain(&error), "not watched; the sweep finds everything");
     }
 }
 

@@ -49,7 +49,7 @@ pub enum SubmitError {
     },
     /// The daemon did not process the order in time; the order waits.
     #[error(
-        "the daemon has not heard the order within {} s; the order is accepted and waits as {}",
+        "the daemon did not record the order within {} s; the order is accepted and waits as {}",
         PATIENCE.as_secs(), .0.display()
     )]
     Unheard(PathBuf),

@@ -1,16 +1,19 @@
 //! Finds files in inboxes whose sender is unknown: no record delivered them and no outbox holds their original. Alerts the
 //! operator and never touches the files; they move no review.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use message_schema::id::AgentName;
-use spool::{FileName, Layout, SpoolError, View};
+use spool::{DirectoryStamp, FileName, Layout, Now, SpoolError, View};
 use workspace::known_deliveries::KnownDeliveries;
 use workspace::operator_alerts::{Alert, AlertKind, Alerts};
 
-/// The most files of one inbox that one scan reads; the next scans read the others.
-const READS_PER_SWEEP: usize = 256;
+use crate::mailroom::StepEnd;
+
+/// The most files of one inbox that one scan reads; the next scans read the others. More would cost a daemon that is idle
+/// beside a full inbox more than a thousandth of a core.
+const READS_PER_SWEEP: usize = 64;
 
 /// The most names of one inbox that a scan lists; an inbox with more has other problems.
 const NAMES_MAX: usize = 65_536;
@@ -23,11 +26,33 @@ fn hash(value: &impl Hash) -> u64 {
 
 /// The results of earlier scans of the inboxes.
 #[derive(Debug, Default)]
-pub(crate) struct UnknownSenders(BTreeMap<AgentName, ScannedInbox>);
+pub(crate) struct UnknownSenders {
+    inboxes: BTreeMap<AgentName, ScannedInbox>,
+    /// The last inbox that was scanned: the next scan goes on behind it.
+    last: Option<AgentName>,
+}
+
+/// An inbox whose files were all read is scanned again at the earliest this much later for each name in it, in
+/// milliseconds: however full inboxes are, the scans take less than a thousandth of a core.
+const REST_PER_NAME_MS: u64 = 2;
+
+/// An inbox that looks as it did is scanned again after this time, in milliseconds: some file systems do not keep the
+/// times of their directories.
+const UNCHANGED_MS: u64 = 300_000;
 
 /// The results for one inbox.
 #[derive(Debug, Default)]
 struct ScannedInbox {
+    /// What it looked like before the last listing, and whether every file of that listing was judged since.
+    listed: Option<DirectoryStamp>,
+    is_judged: bool,
+    /// The files of the last listing that no scan has read yet. The inbox is listed again once all of them were.
+    unread: Vec<FileName>,
+    /// It is not scanned before this time, on the monotonic clock; the same if it looks as it did.
+    rest_until: u64,
+    unchanged_until: u64,
+    /// How long it rests, in milliseconds.
+    rest_ms: u64,
     /// The hashes of the names of files that need no second look.
     known: HashSet<u64>,
     /// Files whose sender was unknown at the last scan.
@@ -43,13 +68,23 @@ impl UnknownSenders {
         layout: &Layout,
         context: &mut ScanContext<'_>,
     ) {
-        self.0.retain(|agent, _| agents.contains(agent));
-        for agent in agents {
-            let inbox = self.0.entry(agent.clone()).or_default();
+        self.inboxes
+            .retain(|agent, _| agents.binary_search(agent).is_ok());
+        let first = self
+            .last
+            .as_ref()
+            .map_or(0, |last| agents.partition_point(|agent| agent <= last));
+        let (before, after) = agents.split_at(first);
+        for agent in after.iter().chain(before) {
+            self.last = Some(agent.clone());
+            let inbox = self.inboxes.entry(agent.clone()).or_default();
             if let Err(error) = inbox.scan(agent, agents, view, layout, context)
                 && !context.alerts.raise_unreadable(&error)
             {
                 tracing::debug!(%agent, error = %workspace::error::chain(&error), "cannot scan an inbox for unknown senders");
+            }
+            if context.end.has_come() {
+                break;
             }
         }
     }
@@ -59,6 +94,9 @@ impl UnknownSenders {
 pub(crate) struct ScanContext<'a> {
     pub(crate) known_deliveries: &'a KnownDeliveries,
     pub alerts: &'a mut Alerts,
+    pub now: Now,
+    /// The others wait for the next scan from then on.
+    pub end: StepEnd,
 }
 
 impl ScannedInbox {
@@ -70,37 +108,82 @@ impl ScannedInbox {
         layout: &Layout,
         context: &mut ScanContext<'_>,
     ) -> Result<(), SpoolError> {
-        let names = view.inbox(agent.as_str(), NAMES_MAX)?;
-        let present: HashMap<u64, FileName> =
-            names.into_iter().map(|name| (hash(&name), name)).collect();
-        self.known.retain(|name| present.contains_key(name));
-        let before = std::mem::take(&mut self.suspects);
-        let unknown: Vec<_> = present
-            .into_iter()
-            .filter(|(name, _)| !self.known.contains(name))
-            .collect();
-        for (key, name) in unknown.into_iter().take(READS_PER_SWEEP) {
-            let Some(digest) = view.inbox_digest(agent.as_str(), &name)? else {
+        let now = context.now;
+        if now.mono < self.rest_until {
+            return Ok(());
+        }
+        if self.unread.is_empty() && !self.list(agent, view, now)? {
+            return Ok(());
+        }
+        // Set before anything can fail: an inbox that cannot be read rests like one that was.
+        self.rest_until = now.mono + self.rest_ms;
+        let known_before = self.known.len();
+        // A suspect is one for two scans in a row, or none.
+        let mut due: Vec<(FileName, bool)> =
+            self.suspects.drain().map(|name| (name, true)).collect();
+        let room = READS_PER_SWEEP.saturating_sub(due.len());
+        let left = self.unread.len().saturating_sub(room);
+        due.extend(self.unread.drain(left..).map(|name| (name, false)));
+        for (name, was_suspect) in due {
+            if context.end.has_come() {
+                // One that was suspected stays so until it is read.
+                if was_suspect {
+                    self.suspects.insert(name);
+                } else {
+                    self.unread.push(name);
+                }
+                continue;
+            }
+            let digest = view.inbox_digest(agent.as_str(), &name);
+            let Some(digest) = digest.inspect_err(|_| self.is_judged = false)? else {
+                // What it is may change without a change of its name.
+                self.is_judged = false;
                 continue;
             };
             if context.known_deliveries.contains(agent.as_str(), &digest) {
-                self.known.insert(key);
-            } else if !before.contains(&name) || has_original(agents, layout, &name) {
+                self.known.insert(hash(&name));
+            } else if !was_suspect || has_original(agents, layout, &name) {
                 self.suspects.insert(name);
             } else {
                 let path = layout.inbox(agent.as_str()).join(&name);
                 let what = "sender_unproven: no outbox held this file, so nobody is proven to have sent it; it moves no \
-                            review. Whoever wants to send something writes it into its own outbox"
+                            review. To send something, write it into your own outbox"
                     .to_owned();
                 context.alerts.raise(Alert {
                     kind: AlertKind::SenderUnproven,
                     path,
                     what,
                 });
-                self.known.insert(key);
+                self.known.insert(hash(&name));
             }
         }
+        if !self.unread.is_empty() && (self.known.len() > known_before || !self.suspects.is_empty())
+        {
+            // The next sweep goes on: after a rest, a forged file could wait for hours in a full inbox. A scan that
+            // could judge nothing rests.
+            self.rest_until = now.mono;
+        }
         Ok(())
+    }
+
+    /// Lists the inbox, unless everything in it was judged and it looks as it did; says whether it did so.
+    fn list(&mut self, agent: &AgentName, view: &View<'_>, now: Now) -> Result<bool, SpoolError> {
+        let stamp = view.inbox_stamp(agent.as_str(), now)?;
+        let is_judged = self.is_judged && self.suspects.is_empty();
+        if is_judged && stamp.is_some() && stamp == self.listed && now.mono < self.unchanged_until {
+            return Ok(false);
+        }
+        self.listed = None;
+        let names = view.inbox(agent.as_str(), NAMES_MAX)?;
+        self.rest_ms = REST_PER_NAME_MS * names.len() as u64;
+        self.unchanged_until = now.mono + UNCHANGED_MS;
+        let present: HashSet<u64> = names.iter().map(hash).collect();
+        self.known.retain(|name| present.contains(name));
+        let is_unread =
+            |name: &FileName| !self.known.contains(&hash(name)) && !self.suspects.contains(name);
+        self.unread = names.into_iter().filter(is_unread).collect();
+        (self.listed, self.is_judged) = (stamp, true);
+        Ok(true)
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use git::Repository;
 use review::ObservedRun;
+use runner::validation;
 
 /// Runs each command in turn. The commit is the one that was checked out before: what a command changes in the checkout is
 /// part of no commit.
@@ -16,7 +17,9 @@ pub fn observe(
 ) -> io::Result<Vec<ObservedRun>> {
     let head = Repository::at(directory).clean_head();
     let run = |command: &String| {
-        let end = runner::validation::run(command, directory, limit)?;
+        let mut shell = validation::shell(command);
+        shell.current_dir(directory);
+        let end = validation::run(shell, limit)?;
         Ok(ObservedRun {
             command: command.clone(),
             exit: end.exit,

@@ -56,7 +56,9 @@ struct Board {
     bell: Notify,
 }
 
-/// Hints in the order they came: messages of one sender are judged in the order it finished them.
+/// Hints in the order they came: messages of one sender are judged in the order it finished them. A file that is finished
+/// keeps its place when it is closed once more: a child of its writer may have inherited the handle, and closes it when it
+/// likes.
 #[derive(Debug, Default)]
 struct Pinned {
     hints: BTreeMap<u64, (PathBuf, Hint)>,
@@ -193,9 +195,16 @@ impl Pinned {
             self.sweep = true;
         }
         for path in paths {
-            if let Some(before) = self.places.insert(path.clone(), self.next) {
-                self.hints.remove(&before);
+            let place = self.places.get(&path).copied();
+            let before = place.and_then(|place| self.hints.get(&place));
+            if hint == Hint::Finished && before.is_some_and(|(_, before)| *before == Hint::Finished)
+            {
+                continue;
             }
+            if let Some(place) = place {
+                self.hints.remove(&place);
+            }
+            self.places.insert(path.clone(), self.next);
             self.hints.insert(self.next, (path, hint));
             self.next += 1;
         }
@@ -224,6 +233,9 @@ fn hint_of(kind: EventKind) -> Option<Hint> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
     use notify::Event;
     use notify::event::Flag;
 
@@ -235,6 +247,14 @@ mod tests {
             .into_iter()
             .for_each(|event| watch.board.pin(Ok(event)));
         watch.take()
+    }
+
+    fn event(kind: EventKind, name: &str) -> Event {
+        Event::new(kind).add_path(format!("/o/{name}.yaml").into())
+    }
+
+    fn names(seen: &Seen) -> Vec<&OsString> {
+        seen.hints.iter().map(|(_, name, _)| name).collect()
     }
 
     #[test]
@@ -249,7 +269,6 @@ mod tests {
 
     #[test]
     fn files_are_named_in_the_order_they_were_finished() {
-        let event = |kind, name: &str| Event::new(kind).add_path(format!("/o/{name}.yaml").into());
         let close = EventKind::Access(AccessKind::Close(AccessMode::Write));
         let begun = EventKind::Create(CreateKind::File);
         let seen = seen(vec![
@@ -258,12 +277,19 @@ mod tests {
             event(close, "a"),
             event(close, "b"),
         ]);
-        let names: Vec<_> = seen
-            .hints
-            .iter()
-            .map(|(_, name, _)| name.to_str())
-            .collect();
-        assert_eq!(names, [Some("a.yaml"), Some("b.yaml")]);
+        assert_eq!(names(&seen), ["a.yaml", "b.yaml"]);
+    }
+
+    #[test]
+    fn a_file_that_is_closed_again_by_a_child_of_its_writer_keeps_its_place() {
+        let renamed = EventKind::Modify(ModifyKind::Name(RenameMode::To));
+        let close = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        let seen = seen(vec![
+            event(renamed, "a"),
+            event(renamed, "b"),
+            event(close, "a"),
+        ]);
+        assert_eq!(names(&seen), ["a.yaml", "b.yaml"]);
     }
 
     #[test]
@@ -292,7 +318,19 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_made_anew_is_watched_anew() {
+    fn nothing_rings_until_something_was_seen() {
+        let watch = Watch::blind();
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(pin!(watch.rings()).poll(&mut context).is_pending());
+        let close = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        watch
+            .board
+            .pin(Ok(Event::new(close).add_path("/o/a.yaml".into())));
+        assert!(pin!(watch.rings()).poll(&mut context).is_ready());
+    }
+
+    #[test]
+    fn a_directory_made_again_is_watched_again() {
         let root = tempfile::tempdir().expect("a directory");
         let outbox = root.path().join("outbox");
         let (mut watch, started) = Watch::start();

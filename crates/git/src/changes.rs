@@ -27,7 +27,7 @@ pub struct FileDiff {
     pub has_content: bool,
 }
 
-/// The raw form, whatever the settings of whoever asks.
+/// The raw form, whatever the caller's settings.
 const RAW: [&str; 8] = [
     "diff-tree",
     "-r",

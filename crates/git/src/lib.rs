@@ -1,8 +1,12 @@
 //! What does git say of a change: its commits, its files, its digest, its diff. Answers for asking the real `git` so that
-//! nothing in the repository, its config or the environment runs a program, fetches, or changes the answer.
+//! nothing in the repository, its config or the environment runs a program, fetches, or changes the answer; and for a
+//! tree of its own for a commit.
 
 pub mod changes;
 mod repository;
+mod store;
+mod worktree;
 
 pub use changes::Changes;
 pub use repository::{GitError, MergeBase, Repository};
+pub use store::Store;

@@ -38,7 +38,7 @@ pub enum MergeBase {
     One(String),
     /// They have no common commit in this repository.
     None,
-    /// At several commits, none of which is before the others.
+    /// At several commits, and none is an ancestor of the others.
     Several,
 }
 
@@ -69,7 +69,7 @@ impl Repository {
         let peeled = format!("{name}^{{commit}}");
         let output = self.run(&["rev-parse", "--verify", "--quiet", &peeled], None)?;
         let full = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        Ok((output.status.success() && !full.is_empty()).then_some(full))
+        Ok(output.status.success().then_some(full))
     }
 
     /// The commit that is checked out, unless a file of it is changed. Files that git does not know do not count.
@@ -97,6 +97,17 @@ impl Repository {
     /// Runs git, whatever repository the environment is about: without hooks, a pager, a monitor of the file system, or
     /// a fetch of what is missing. Programs that the repository's config names for diffs have to be switched off by `args`.
     pub fn run(&self, args: &[&str], input: Option<&[u8]>) -> Result<Output, GitError> {
+        self.run_with(args, input, &[])
+    }
+
+    /// The same, with settings that come after those of all files. They stand in the environment, where a name may hold
+    /// any character.
+    pub(crate) fn run_with(
+        &self,
+        args: &[&str],
+        input: Option<&[u8]>,
+        settings: &[(String, String)],
+    ) -> Result<Output, GitError> {
         let not_run = |source| GitError::NotRun {
             directory: self.directory.clone(),
             source,
@@ -108,11 +119,22 @@ impl Repository {
             .args(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+            .stderr(Stdio::piped());
         for name in OF_OTHERS {
             git.env_remove(name);
         }
         git.envs(ENVIRONMENT);
+        if !settings.is_empty() {
+            // Those that the caller has in its environment go on to count.
+            let known = std::env::var("GIT_CONFIG_COUNT");
+            let known = known.map_or(0, |count| count.parse().unwrap_or(0));
+            for (at, (key, value)) in (known..).zip(settings) {
+                git.env(format!("GIT_CONFIG_KEY_{at}"), key)
+                    .env(format!("GIT_CONFIG_VALUE_{at}"), value);
+            }
+            let count: usize = known + settings.len();
+            git.env("GIT_CONFIG_COUNT", count.to_string());
+        }
         let mut child = git.spawn().map_err(not_run)?;
         let mut stdin = child.stdin.take().expect("it was piped");
         let written = std::thread::scope(|scope| {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use git::{MergeBase, Repository};
+use message_schema::id::CommitSha;
 use tempfile::TempDir;
 
 /// Runs a shell script in the directory, as nobody in particular; gives what it prints.
@@ -201,4 +202,103 @@ fn a_directory_without_a_repository_and_names_that_are_no_commit_are_told_apart(
     assert_eq!(repository.resolve("--help").expect("git"), None);
     let zeros = "0".repeat(40);
     assert!(repository.changes(&zeros, "main").is_err());
+}
+
+#[test]
+fn a_head_is_clean_until_a_file_that_git_knows_is_changed() {
+    let made = repository();
+    let repository = Repository::at(made.path());
+    let head = sh(made.path(), "git rev-parse HEAD");
+    let clean = || repository.clean_head().map(|head| head.to_string());
+    assert_eq!(clean().as_deref(), Some(&*head));
+    sh(made.path(), "echo new > unknown");
+    assert_eq!(
+        clean().as_deref(),
+        Some(&*head),
+        "git does not know the file"
+    );
+    sh(made.path(), "echo 3 >> src/a.rs");
+    assert_eq!(clean(), None);
+    assert_eq!(Repository::at(Path::new("/")).clean_head(), None);
+}
+
+#[test]
+fn a_worktree_is_the_commit_as_it_is_stored_and_nothing_that_a_config_names_is_run() {
+    let made = tempfile::tempdir().expect("a directory");
+    let place = made.path();
+    sh(
+        place,
+        "printf '#!/bin/sh\\necho ran >> \"%s\"\\n' \"$PWD/trap\" > run; chmod +x run
+         git init -q -b main inner; git -C inner commit -q --allow-empty -m inner
+         git init -q -b main code; cd code
+         printf '*.a filter=one\\n*.b filter=two\\n*.c filter=od.d=x\\n*.d text eol=lf\\n' > .gitattributes
+         for name in a b c d; do echo $name > it.$name; done
+         git add -A; git -c protocol.file.allow=always submodule -q add ../inner sub; git commit -qm 1
+         git config filter.one.smudge ../run; git config filter.one.required true
+         git config filter.two.process ../run; git config filter.two.required true
+         git config filter.od.d=x.smudge ../run; git config filter.od.d=x.clean ../run
+         git config core.fsmonitor \"$PWD/../run\"; git config core.hooksPath \"$PWD/hooks\"
+         git config hook.evil.event post-checkout; git config hook.evil.command \"$PWD/../run\"
+         git config submodule.recurse true; git config core.sparseCheckout true
+         mkdir -p hooks .git/hooks .git/info; echo /it.a > .git/info/sparse-checkout
+         for at in hooks .git/hooks; do for name in post-checkout reference-transaction post-index-change; do
+             cp ../run $at/$name; done; done; rm -f ../trap",
+    );
+    let repository = Repository::at(&place.join("code"));
+    let head = CommitSha::new(sh(&place.join("code"), "git rev-parse HEAD")).expect("a commit");
+    let _ = std::fs::remove_file(place.join("trap"));
+    let tree = place.join("tree");
+    repository.add_worktree(&tree, &head).expect("a worktree");
+    assert!(!place.join("trap").exists(), "something of it was run");
+    assert_eq!(sh(&tree, "cat it.*; ls sub").replace('\n', " "), "a b c d");
+    repository.forget_worktree(&tree).expect("a removal");
+    assert!(!place.join("trap").exists() && !tree.exists());
+    // The traps are live: git alone runs into them.
+    sh(
+        &place.join("code"),
+        "git worktree add -q --detach ../plain 2>&1 || :",
+    );
+    assert!(place.join("trap").exists());
+}
+
+#[test]
+fn what_a_partial_clone_lacks_is_not_fetched() {
+    let made = tempfile::tempdir().expect("a directory");
+    let place = made.path();
+    sh(
+        place,
+        "git init -q -b main full; cd full; git config uploadpack.allowFilter true
+         echo 1 > a; git add -A; git commit -qm 1; cd ..
+         git clone -q --no-checkout --filter=blob:none \"file://$PWD/full\" part",
+    );
+    let repository = Repository::at(&place.join("part"));
+    let head = CommitSha::new(sh(&place.join("part"), "git rev-parse HEAD")).expect("a commit");
+    let error = repository
+        .add_worktree(&place.join("tree"), &head)
+        .expect_err("its files are elsewhere");
+    assert!(error.to_string().contains("cannot check out"), "{error}");
+    let objects = sh(
+        &place.join("part"),
+        "git cat-file --batch-all-objects --batch-check | grep -c blob || :",
+    );
+    assert_eq!(objects, "0");
+}
+
+#[test]
+fn a_commit_is_no_branch_of_its_name_and_a_directory_has_its_place_in_the_tree() {
+    let made = repository();
+    let repository = Repository::at(made.path());
+    let topic = sh(made.path(), "git rev-parse topic");
+    let sha = |text: &str| CommitSha::new(text).expect("a commit");
+    let found = |text: &str| repository.commit(&sha(text)).expect("git");
+    assert_eq!(found(&topic[..9]), Some(sha(&topic)));
+    assert_eq!(found("0123456789"), None);
+    sh(made.path(), "git branch abcdef1 main");
+    assert_eq!(found("abcdef1"), None, "a branch of that name");
+
+    let below = Repository::at(&made.path().join("src"));
+    assert_eq!(below.prefix().expect("git"), Path::new("src"));
+    assert_eq!(repository.prefix().expect("git"), Path::new(""));
+    let has = |path: &str| repository.has_directory(&sha(&topic), Path::new(path));
+    assert!(has("src").expect("git") && !has("exec").expect("git") && !has("x").expect("git"));
 }

@@ -6,7 +6,7 @@ use review::{Event, Judgement, Record, Which};
 use spool::{Content, Entry, Mailbox};
 
 /// Every verdict a record may have, as the ledger files it.
-pub const VERDICTS: [&str; 13] = [
+pub const VERDICTS: [&str; 14] = [
     "accepted",
     "refused",
     "duplicate",
@@ -16,6 +16,7 @@ pub const VERDICTS: [&str; 13] = [
     "turns",
     "started",
     "failed",
+    "reassigned",
     "pull",
     "decided",
     "pair",
@@ -92,6 +93,7 @@ fn is_about(pr: &PrNumber, entry: &Entry, record: &Record) -> bool {
 fn event_pr(event: &Event) -> Option<PrNumber> {
     match event {
         Event::Deadline { review, .. } => Some(review.pr.clone()),
+        Event::Spent(report) => Some(report.review.pr.clone()),
         Event::Taken(Which { pr, .. })
         | Event::Turns {
             which: Which { pr, .. },

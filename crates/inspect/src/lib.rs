@@ -9,4 +9,5 @@ pub mod log;
 pub mod outcome;
 pub mod status;
 pub mod trace;
+pub mod unjudged;
 pub mod verdict;

@@ -10,10 +10,12 @@ use spool::{Content, Delivery, Entry};
 use crate::status::row::reason;
 
 /// One record of the ledger. Fields are added, never changed.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct LogLine {
-    seq: u64,
-    at: String,
+    /// The record's number.
+    pub seq: u64,
+    /// When, RFC 3339.
+    pub at: String,
     verdict: String,
     outbox: Option<String>,
     file: Option<String>,
@@ -104,7 +106,8 @@ fn place(delivery: &Delivery) -> String {
     format!("{}/{}", delivery.mailbox, delivery.file)
 }
 
-fn what(record: &Record) -> String {
+/// What a record decides, in a few words; may hold what agents wrote.
+pub fn what(record: &Record) -> String {
     match record {
         Record::Judged(Judgement::Accepted(accepted)) => match &accepted.step {
             Some(step) => format!(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use message_schema::id::MessageId;
 use message_schema::line::escaped;
-use review::{DeclinedEvent, EventRecord, Invocation, Left, Phase, ReviewStep, Task};
+use review::{DeclinedEvent, EventRecord, Invocation, Left, ReviewStep, Task};
 use serde::Serialize;
 use spool::Entry;
 
@@ -65,6 +65,8 @@ struct KeptFinding {
     review: String,
     finding: String,
     why: &'static str,
+    #[serde(skip)]
+    reason: &'static str,
 }
 
 impl OrderOutcome {
@@ -160,10 +162,11 @@ impl OrderOutcome {
         for KeptFinding {
             review,
             finding,
-            why,
+            reason,
+            ..
         } in &self.kept
         {
-            lines.push(format!("  not handed off: {finding} of {review} ({why})"));
+            lines.push(format!("  not handed off: {finding} of {review}: {reason}"));
         }
         if self.dropped > 0 {
             lines.push(format!("  {} queued findings were dropped", self.dropped));
@@ -177,15 +180,7 @@ impl OrderOutcome {
 }
 
 fn moved(step: &ReviewStep) -> MovedReview {
-    let stale = match &step.phase {
-        Phase::Approved(approval) => Some(approval.stale),
-        Phase::Awaiting { .. }
-        | Phase::Reviewing(_)
-        | Phase::Fixing { .. }
-        | Phase::Addressed { .. }
-        | Phase::Escalated(_)
-        | Phase::Closed(_) => None,
-    };
+    let stale = step.phase.approval().map(|approval| approval.stale);
     MovedReview {
         review: step.review.to_string(),
         phase: step.phase.word(),
@@ -219,5 +214,6 @@ fn stays(left: &Left) -> KeptFinding {
         review: left.review.to_string(),
         finding: left.id.to_string(),
         why: left.why.word(),
+        reason: left.why.reason(),
     }
 }

@@ -1,4 +1,4 @@
-//! How things stand in a workspace, for whoever looks: the ledger added up, what waits in outboxes, what was
+//! The state of a workspace for its observers: the ledger added up, what waits in outboxes, what was
 //! refused and not mended, what the daemon noted. It is read without the lock and changes nothing; what follows
 //! from it is worked out in the files below, and how it is shown is the command line's.
 
@@ -98,18 +98,18 @@ impl WorkspaceStatus {
             .repo
             .as_ref()
             .map(message_schema::id::Repo::to_canonical);
-        let is_meant = |key: &ReviewKey| {
+        let is_meant = |key: &ReviewKey, review: &Review| {
             key.pr.same_pr(&which.pr)
                 && which
                     .reviewer
                     .as_ref()
-                    .is_none_or(|reviewer| *reviewer == key.reviewer)
+                    .is_none_or(|name| *name == key.reviewer || name == review.reviewer(key))
                 && (key.repo.is_none() || repo.is_none() || key.repo == repo)
         };
         self.index
             .state()
             .reviews()
-            .filter(|(key, _)| is_meant(key))
+            .filter(|(key, review)| is_meant(key, review))
             .collect()
     }
 

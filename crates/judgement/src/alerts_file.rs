@@ -1,5 +1,5 @@
 //! The file that tells both sides what the daemon changed, limited or saw about an accepted message. Its name is made of
-//! the message's digest, so that whoever has the message finds it, in whatever mailbox.
+//! the message's digest, so that a reader of the message finds it from any mailbox.
 
 use review::{Accepted, ContentDigest, ToldAlert};
 use serde::{Deserialize, Serialize};

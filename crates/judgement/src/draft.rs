@@ -45,6 +45,15 @@ impl EntryFiles {
     }
 }
 
+/// A request as it was judged: the file's name and its exact text.
+#[derive(Clone, Debug)]
+pub struct RequestFile {
+    /// The name it had in its outbox.
+    pub file: FileName,
+    /// The text.
+    pub text: String,
+}
+
 /// Drafts the files of one judgement, from the values they depend on.
 #[derive(Debug)]
 pub(crate) struct Drafting<'a> {
@@ -138,13 +147,27 @@ impl<'a> Drafting<'a> {
         }
     }
 
-    /// An event: its notices with their packets, and the file about an event of a pull request.
-    pub(crate) fn event(&mut self, record: &EventRecord) -> EntryFiles {
+    /// An event: its notices with their packets, the file about an event of a pull request, and the request for the
+    /// reviewer that is asked instead.
+    pub(crate) fn event(
+        &mut self,
+        record: &EventRecord,
+        request: Option<RequestFile>,
+    ) -> EntryFiles {
         let files = self.files();
         let deliveries = match record {
             EventRecord::Happened(happened) => {
                 let mut deliveries = files.notices(Occasion::Happened(happened), self.names);
                 deliveries.extend(files.pull_event(&happened.event, self.names));
+                if let (Some(to), Some(request)) = (happened.reassigned_to(), request) {
+                    let mailbox = Mailbox::Inbox(to.to_string());
+                    let file = self.choose(NameScope::Mailbox(&mailbox), &request.file);
+                    deliveries.push(Delivery {
+                        mailbox,
+                        file,
+                        content: Content::Text(request.text),
+                    });
+                }
                 deliveries
             }
             EventRecord::Declined(_) => Vec::new(),

@@ -18,6 +18,7 @@ pub mod rejection;
 mod tentative;
 mod used_names;
 
+pub use draft::RequestFile;
 pub use judge::{
     Decided, Ids, Judge, Patience, ReadMessage, Refused, Stop, Submission, named_recipients, read,
 };

@@ -103,6 +103,11 @@ impl NoticeFiles<'_> {
                     news::closed(&head, &self.about(review, &after, occasion), *reason),
                 )
             }
+            Says::Reassigned { review, to } => {
+                let after = self.after(review, occasion);
+                let about = self.about(review, &after, occasion);
+                ("reassigned", news::reassigned(&head, &about, to))
+            }
             Says::Decided { review } => {
                 let after = self.after(review, occasion);
                 (

@@ -45,7 +45,7 @@ pub(crate) fn refusal(
 ) -> String {
     let earlier = match summed_up {
         0 => String::new(),
-        count => format!("{count} earlier refusals were not announced; see dead_letter/.\n"),
+        count => format!("{count} earlier refusals have no notice; see dead_letter/.\n"),
     };
     let body = earlier + &report.to_yaml();
     let content = NoticeContent {
@@ -57,7 +57,7 @@ pub(crate) fn refusal(
                 one_line(&report.file, 120),
                 report.refused
             ),
-            fitted(body, "the whole report stands in dead_letter/"),
+            fitted(body, "dead_letter/ has the whole report"),
         )
     };
     write(head, content)
@@ -66,12 +66,11 @@ pub(crate) fn refusal(
 /// Notifies a sender that it changed a message after it was judged.
 pub(crate) fn sent_differs(head: &NoticeHead<'_>, file: &str) -> String {
     let subject = format!(
-        "Changed after it was judged: sent/{} (sent_differs)",
+        "Changed after the daemon judged it: sent/{} (sent_differs)",
         one_line(file, 120)
     );
     let body = format!(
-        "sent/{file} was changed after it was judged, most likely by a writer that paused. Its recipients have the bytes \
-         that were judged and get no others.\n\
+        "sent/{file} was changed after it was judged, most likely by a writer that paused. Its recipients have the bytes that the daemon judged and get no others.\n\
          Send the whole message again under a new id. Write it under a name that does not end in .yaml, .yml or .json and \
          rename it into your outbox, or use `settled send`.\n"
     );
@@ -138,7 +137,7 @@ fn fitted(body: String, whole: &str) -> String {
         + &rest
 }
 
-/// Makes foreign text safe inside a line: at most `chars_max` characters, none of which can break out of the line.
+/// Makes foreign text safe inside a line: at most `chars_max` characters that cannot break out of the line.
 fn one_line(text: &str, chars_max: usize) -> String {
     let shown = |c: char| if line::is_trap(c) { ' ' } else { c };
     text.chars().map(shown).take(chars_max).collect()

@@ -69,8 +69,7 @@ impl Rejection {
             found: Some(format!("uid {found}")),
             expected: Some(format!("uid {expected}")),
             fix: Some(format!(
-                "write it as the user with uid {expected}; if the agent runs as another user, mend its `uid` in \
-                 settled.toml"
+                "write it as the user with uid {expected}; if the agent runs as another user, correct its `uid` in settled.toml"
             )),
             ..without_message(Code::WrongOwner, file)
         };
@@ -99,7 +98,7 @@ impl Rejection {
             found: Some(format!("uid {found}")),
             expected: Some(format!("uid {expected}, or the daemon's")),
             fix: Some(
-                "write a packet of your own under a name that is free, and name that".to_owned(),
+                "write your own packet under an unused name, and name that packet".to_owned(),
             ),
             ..without_message(Code::WrongOwner, file)
         };
@@ -310,11 +309,8 @@ fn reported_fault(
         (None, Some(_), ReadBody::Unread | ReadBody::Malformed(_)) => None,
         (None, None, _) => (!field.is_empty()).then(|| place_in(message.root(), field)),
     };
-    let clause = fault.clause.map_or_else(String::new, |clause| {
-        format!("clause {}: ", clause.as_str())
-    });
     ReportedViolation {
-        message: cut(format!("{clause}{}", fault.message)),
+        message: cut(fault.message.clone()),
         file: in_packet.map_or_else(|| file.to_string(), |(path, _)| path.to_owned()),
         line: place.map(|place| place.line),
         column: place.map(|place| place.column),

@@ -11,7 +11,7 @@ use review::{Decision, EventRecord, Judgement, Policy, Record, State, Undo};
 use spool::EntryDraft;
 
 use crate::brief::file as brief_file;
-use crate::draft::{Drafting, EntryFiles};
+use crate::draft::{Drafting, EntryFiles, RequestFile};
 use crate::judge::{Judge, Refused, Submission};
 use crate::used_names::UsedNames;
 
@@ -98,13 +98,14 @@ impl Tentative {
         self.applied(judgement.into(), files, (seq, now))
     }
 
-    /// Adds an event to the batch.
+    /// Adds an event to the batch. One that moves a review to another reviewer needs the file of the open request.
     pub fn add_event(
         &mut self,
         record: EventRecord,
+        request: Option<RequestFile>,
         (seq, now): (u64, DateTime<Utc>),
     ) -> (EntryDraft, Record) {
-        let files = self.drafting(seq, now).event(&record);
+        let files = self.drafting(seq, now).event(&record, request);
         self.applied(record.into(), files, (seq, now))
     }
 

@@ -3,11 +3,12 @@
 
 use std::io;
 
-use message_schema::envelope::{DAEMON, MessageType, ReviewKind};
+use message_schema::envelope::{DAEMON, MessageType, ReviewKind, TextKind};
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::{Report, parse};
 
 use crate::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
+use crate::my_reviews::{Move, MyReview};
 
 /// Whether this is the verdict its reader waits for: feedback, an lgtm or a notice of the daemon on a review. Not one that
 /// the reader has answered since, nor the refusal of its own message while another agent has to move.
@@ -28,11 +29,7 @@ pub fn is_verdict(letter: &MailboxEntry, me: &AgentName, bag: &AgentMailboxes) -
 
 /// Whether this is a refusal that says that another agent has to move: then the verdict is still to come.
 fn leaves_waiting(letter: &MailboxEntry, me: &AgentName) -> bool {
-    let Ok(message) = parse(letter.text.as_bytes()) else {
-        return false;
-    };
-    let body = message.root().field_text("body").unwrap_or_default();
-    let Ok(report) = Report::from_yaml(body.as_bytes()) else {
+    let Some(report) = report_in(letter) else {
         return false;
     };
     let movers = report
@@ -41,6 +38,21 @@ fn leaves_waiting(letter: &MailboxEntry, me: &AgentName) -> bool {
         .filter_map(|next| AgentName::new(next.split_once(": ")?.0).ok());
     let movers: Vec<AgentName> = movers.collect();
     !movers.is_empty() && !movers.contains(me)
+}
+
+/// The report in a notice of the daemon on a refusal.
+fn report_in(letter: &MailboxEntry) -> Option<Report> {
+    let message = parse(letter.text.as_bytes()).ok()?;
+    let body = message.root().field_text("body")?;
+    Report::from_yaml(body.as_bytes()).ok()
+}
+
+/// Whether this is the notice of the daemon that tells of this refusal.
+pub fn tells_of(letter: &MailboxEntry, refusal: &Report) -> bool {
+    let is_same = |report: Report| {
+        (report.file, report.digest) == (refusal.file.clone(), refusal.digest.clone())
+    };
+    letter.from.as_deref() == Some(DAEMON) && report_in(letter).is_some_and(is_same)
 }
 
 /// Whether its reader has sent a request or what it addressed on that pull request since: what it said is dealt with,
@@ -63,7 +75,35 @@ fn is_answered(letter: &MailboxEntry, bag: &AgentMailboxes) -> io::Result<bool> 
     Ok(false)
 }
 
-/// The letters in the inbox or in hand that a message of that type answers: the one it names, and of its review what asked
+/// Whether its reader has dealt with it, though it still lies there: the answer was accepted, as far as the reviews and
+/// the agent's own `sent/` tell.
+pub fn is_dealt_with(letter: &MailboxEntry, reviews: &[MyReview], bag: &AgentMailboxes) -> bool {
+    let owes = |role: &str| {
+        let is_own = |mine: &&MyReview| letter.pr.as_deref() == Some(mine.pr.as_str());
+        let mut own = reviews.iter().filter(is_own);
+        own.any(|mine| mine.role == role && mine.whose == Move::Yours)
+    };
+    match letter.kind.as_deref().and_then(MessageType::from_word) {
+        Some(MessageType::Review(ReviewKind::Request | ReviewKind::Addressed)) => !owes("reviewer"),
+        Some(MessageType::Review(ReviewKind::Feedback)) => !owes("author"),
+        Some(MessageType::Text(TextKind::Question | TextKind::TaskRequest)) => {
+            let sent = letter.arrived.map(|at| bag.since(MailboxPlace::Sent, at));
+            let mut sent = sent.and_then(Result::ok).into_iter().flatten();
+            sent.any(|sent| sent.parent_message_id.is_some() && sent.parent_message_id == letter.id)
+        }
+        Some(MessageType::Review(ReviewKind::Lgtm) | MessageType::Text(_)) | None => false,
+    }
+}
+
+/// The notice of the daemon that reports the refusal of this message, where it lies in the inbox.
+pub fn refusal_notice(bag: &AgentMailboxes, id: &str) -> io::Result<Option<MailboxEntry>> {
+    let letters = bag.letters(MailboxPlace::Inbox)?;
+    Ok(letters.into_iter().find(|letter| {
+        letter.from.as_deref() == Some(DAEMON) && letter.parent_message_id.as_deref() == Some(id)
+    }))
+}
+
+/// The inbox and taken messages that a message of that type answers: the one it names, and of its review what asked
 /// for it.
 pub fn answered(
     bag: &AgentMailboxes,
@@ -72,9 +112,11 @@ pub fn answered(
     parent: Option<&str>,
 ) -> io::Result<Vec<MailboxEntry>> {
     let asked = match kind {
-        MessageType::Review(ReviewKind::Feedback | ReviewKind::Lgtm) => Some(ReviewKind::Request),
-        MessageType::Review(ReviewKind::Addressed) => Some(ReviewKind::Feedback),
-        MessageType::Review(ReviewKind::Request) | MessageType::Text(_) => None,
+        MessageType::Review(ReviewKind::Feedback | ReviewKind::Lgtm) => {
+            &[ReviewKind::Request, ReviewKind::Addressed][..]
+        }
+        MessageType::Review(ReviewKind::Addressed) => &[ReviewKind::Feedback],
+        MessageType::Review(ReviewKind::Request) | MessageType::Text(_) => &[],
     };
     let is_about = |letter: &MailboxEntry| {
         let number = letter.pr.as_deref().and_then(|pr| PrNumber::new(pr).ok());
@@ -84,8 +126,8 @@ pub fn answered(
     };
     let is_answered = |letter: &MailboxEntry| {
         let is_parent = parent.is_some() && letter.id.as_deref() == parent;
-        let is_asked =
-            asked.is_some() && letter.kind.as_deref().and_then(ReviewKind::from_word) == asked;
+        let kind = letter.kind.as_deref().and_then(ReviewKind::from_word);
+        let is_asked = kind.is_some_and(|kind| asked.contains(&kind));
         is_parent || (is_asked && is_about(letter))
     };
     let mut letters = bag.letters(MailboxPlace::Taken)?;

@@ -8,5 +8,6 @@ pub mod hooks;
 pub mod mailboxes;
 pub mod managed_block;
 pub mod my_reviews;
+pub mod said;
 pub mod served;
 pub mod wakeup;

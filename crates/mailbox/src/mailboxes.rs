@@ -20,7 +20,7 @@ use workspace::atomic_file::rename_new;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MailboxPlace {
-    /// Nobody has it in hand.
+    /// It is delivered and nobody has taken it.
     Inbox,
     /// It is being worked on.
     Taken,
@@ -149,8 +149,8 @@ impl AgentMailboxes {
         Ok(self.some_letters(place, usize::MAX)?.0)
     }
 
-    /// The same of at most so many, the first by their names, and how many names there are: for whoever has no time to read
-    /// them all.
+    /// The same of at most so many, the first by their names, and how many names there are: for callers without time to
+    /// read them all.
     pub fn some_letters(
         &self,
         place: MailboxPlace,
@@ -172,6 +172,24 @@ impl AgentMailboxes {
         Ok((letters, count))
     }
 
+    /// At most so many messages of a place, those that were finished last.
+    pub fn newest(&self, place: MailboxPlace, at_most: usize) -> io::Result<Vec<MailboxEntry>> {
+        let mut names = self.names(place)?;
+        if names.len() > at_most {
+            let finished = |path: &PathBuf| {
+                path.symlink_metadata()
+                    .and_then(|data| data.modified())
+                    .ok()
+            };
+            names.sort_by_cached_key(|path| std::cmp::Reverse(finished(path)));
+            names.truncate(at_most);
+        }
+        Ok(names
+            .into_iter()
+            .filter_map(|path| read(&path, place))
+            .collect())
+    }
+
     /// The messages in a place that were finished after that instant, in no order.
     pub fn since(&self, place: MailboxPlace, instant: SystemTime) -> io::Result<Vec<MailboxEntry>> {
         let is_newer = |path: &PathBuf| {
@@ -186,7 +204,7 @@ impl AgentMailboxes {
             .collect())
     }
 
-    /// The messages with this id or file name, wherever they lie; those in hand before those that are done with.
+    /// The messages with this id or file name, wherever they lie; taken ones before archived ones.
     pub fn find(&self, what: &str) -> io::Result<Vec<MailboxEntry>> {
         let mut found = Vec::new();
         for place in [
@@ -308,7 +326,7 @@ fn read(path: &Path, place: MailboxPlace) -> Option<MailboxEntry> {
         return None;
     }
     if !data.is_file() || data.len() > MESSAGE_BYTES_MAX {
-        let why = format!("it is no regular file of at most {MESSAGE_BYTES_MAX} bytes");
+        let why = format!("it is not a regular file of at most {MESSAGE_BYTES_MAX} bytes");
         return Some(MailboxEntry::unreadable(path, place, why));
     }
     let letter = match parse(&bytes) {

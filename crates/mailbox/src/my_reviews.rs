@@ -1,9 +1,12 @@
 //! The reviews an agent has part in, seen from its side: what it owes, what it waits for, and until when.
 
 use chrono::{DateTime, Utc};
-use message_schema::id::AgentName;
+use message_schema::id::{AgentName, PrNumber};
 use review::{Review, ReviewKey, Side, State};
 use serde::Serialize;
+use workspace::shell::quoted;
+
+use crate::said::Said;
 
 /// Whose move it is, for one who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -50,6 +53,12 @@ pub struct MyReview {
     /// When the daemon ends the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_at: Option<DateTime<Utc>>,
+    /// How many findings that block are open.
+    #[serde(skip)]
+    pub open_blockers: usize,
+    /// The commit that was approved.
+    #[serde(skip)]
+    pub approved_head: Option<String>,
     /// What the agent may send now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub legal_next: Vec<String>,
@@ -59,7 +68,7 @@ pub struct MyReview {
 pub fn of(state: &State, agent: &AgentName) -> Vec<MyReview> {
     let mut mine: Vec<MyReview> = state
         .reviews()
-        .filter(|(key, _)| [&key.author, &key.reviewer].contains(&agent))
+        .filter(|(key, review)| [&key.author, review.reviewer(key)].contains(&agent))
         .filter(|(_, review)| !review.phase.is_final() || review.mover() == Side::Person)
         .map(|(key, review)| one(state, key, review, agent))
         .collect();
@@ -71,13 +80,25 @@ pub fn of(state: &State, agent: &AgentName) -> Vec<MyReview> {
     mine
 }
 
+/// The reviews of a pull request that the agent takes part in, whether they have ended or not.
+pub fn of_pr(state: &State, pr: &PrNumber, agent: &AgentName) -> Vec<MyReview> {
+    state
+        .reviews()
+        .filter(|(key, review)| {
+            key.pr.same_pr(pr) && [&key.author, review.reviewer(key)].contains(&agent)
+        })
+        .map(|(key, review)| one(state, key, review, agent))
+        .collect()
+}
+
+/// One review from the side of one of its two agents.
 fn one(state: &State, key: &ReviewKey, review: &Review, agent: &AgentName) -> MyReview {
     let (role, other) = if *agent == key.author {
-        ("author", &key.reviewer)
+        ("author", review.reviewer(key))
     } else {
         ("reviewer", &key.author)
     };
-    let whose = match (review.mover(), review.phase.mover_of(key)) {
+    let whose = match (review.mover(), review.mover_of(key)) {
         (Side::Person, _) => Move::Person,
         (_, Some(mover)) if mover == agent => Move::Yours,
         (_, Some(_)) => Move::Theirs,
@@ -98,6 +119,8 @@ fn one(state: &State, key: &ReviewKey, review: &Review, agent: &AgentName) -> My
         since: review.since,
         waits_for: deadline.map(|(_, which)| which.word()),
         due_at: deadline.map(|(at, _)| at),
+        open_blockers: review.open_blockers(),
+        approved_head: review.phase.approved_commit().map(ToString::to_string),
         legal_next: state
             .legal_next(key, review)
             .iter()
@@ -107,23 +130,73 @@ fn one(state: &State, key: &ReviewKey, review: &Review, agent: &AgentName) -> My
 }
 
 impl MyReview {
-    /// The command, without the options that say who asks, that helps the agent with its move; nothing if it is not
-    /// its move.
-    pub fn helps(&self) -> Option<(String, &'static str)> {
-        if self.whose != Move::Yours {
-            return None;
+    /// The commands, without the options that say who asks, that this agent runs next, the first one first. `said` is
+    /// what the two have said to each other.
+    pub fn helps(&self, said: &Said) -> Vec<(String, &'static str)> {
+        let (pr, other) = (&self.pr, &self.other);
+        let repo = self
+            .repo
+            .as_ref()
+            .map_or_else(String::new, |repo| format!(" --repo {repo}"));
+        let of = |verb: &str| format!("{verb} {pr}{repo}");
+        let is_author = self.role == "author";
+        match (self.whose, is_author) {
+            (Move::Yours, false) => {
+                vec![(
+                    of("brief"),
+                    "shows this round's request; then feedback or lgtm",
+                )]
+            }
+            (Move::Yours, true) if self.phase == "fixing" && self.open_blockers > 0 => vec![(
+                of("threads"),
+                "what to fix; its last line is the command that reports the fixes",
+            )],
+            (Move::Yours, true) if said.request.is_some() => {
+                vec![(self.request(said), "asks for the next round")]
+            }
+            (Move::Yours, true) => vec![(of("why"), "what to send, and until when")],
+            (Move::Theirs, true) => {
+                vec![(
+                    format!("wait --for verdict --pr {pr}"),
+                    "returns when the answer comes",
+                )]
+            }
+            (Move::Theirs, false) => vec![("wait".to_owned(), "until something comes")],
+            (Move::Person, _) => vec![(of("why"), "ask a person to decide")],
+            (Move::Nobody, true) if self.phase == "approved" => {
+                // An abbreviated commit passes no check.
+                let whole = self.approved_head.as_ref().filter(|head| head.len() >= 40);
+                let check = whole.map(|head| {
+                    let words =
+                        format!("gate check --pr {pr}{repo} --head {head} --reviewer {other}");
+                    (words, "merge if this ends with 0")
+                });
+                let merged = (of("pr merged"), "once it is merged");
+                check.into_iter().chain([merged]).collect()
+            }
+            (Move::Nobody, _) => Vec::new(),
         }
-        let pr = &self.pr;
-        Some(match self.role {
-            "reviewer" => (
-                format!("brief {pr}"),
-                "what this round asks; then feedback or lgtm",
-            ),
-            _ if self.phase == "fixing" => (
-                format!("threads {pr}"),
-                "what is to be fixed; then send review_addressed",
-            ),
-            _ => (format!("why {pr}"), "what to send, and until when"),
-        })
+    }
+
+    /// The author's next request, with all that is known.
+    fn request(&self, said: &Said) -> String {
+        let mut words = format!("send review_request --to {} --pr {}", self.other, self.pr);
+        let mut add = |flag: &str, value: Option<&String>| {
+            if let Some(value) = value {
+                words += &format!(" {flag} {}", quoted(value.as_ref()));
+            }
+        };
+        add("--repo", self.repo.as_ref());
+        let request = said.request.as_ref();
+        add(
+            "--branch",
+            request.and_then(|request| request.branch.as_ref()),
+        );
+        let commit = said.unasked().map_or_else(
+            || request.and_then(|request| request.head.as_ref()),
+            |addressed| addressed.commit.as_ref(),
+        );
+        add("--declared-head", commit);
+        words
     }
 }

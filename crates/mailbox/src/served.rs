@@ -70,7 +70,7 @@ impl<'a> ServedFile<'a> {
 pub enum NoDiff {
     /// The request does not say what differs.
     #[error(
-        "the request does not say what differs; read the change yourself and name the files in `examined.declared`"
+        "the request names no diff; read the change yourself and list the files in `examined.declared`"
     )]
     NotSaid,
     /// A commit is not there.
@@ -82,7 +82,7 @@ pub enum NoDiff {
         directory: PathBuf,
     },
     /// Something else differs here than the request says.
-    #[error("what differs here has the digest {found}, and the request says {asked}")]
+    #[error("the change here has the digest {found}, but the request names {asked}")]
     Other {
         /// The request's digest.
         asked: DiffDigest,
@@ -91,7 +91,7 @@ pub enum NoDiff {
     },
     /// The files that differ are not those that the request lists. Those decide whether a person has to approve.
     #[error(
-        "{found} files differ here, and they are not the {listed} that `changed_files` of the request lists"
+        "the {found} files that differ here are not the {listed} that the request lists in `changed_files`"
     )]
     OtherFiles {
         /// How many the request lists.

@@ -27,7 +27,7 @@ impl Wakeup {
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // What could not be told may be anything.
             if event.map_or(true, |event| event.need_rescan() || is_news(&event.kind)) {
-                // Whoever waited is gone, and the watcher with it.
+                // The waiting caller may be gone, and the watcher with it.
                 let _ = send.send(());
             }
         });

@@ -305,7 +305,7 @@ words!(
     }
 );
 
-/// What a response cost, as its sender reports it: free fields, of which turns count.
+/// What a response cost, as its sender reports it: free fields; turns are the only one that counts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Telemetry {
     /// Turns the sender says it took.

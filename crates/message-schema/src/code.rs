@@ -91,6 +91,7 @@ codes! {
     NoOpenRequest = "no_open_request", Daemon, "No open review request matches this message.";
     DuplicateTerminalResponse = "duplicate_terminal_response", Daemon, "This invocation already has its one feedback or lgtm.";
     InvocationClosed = "invocation_closed", Daemon, "The daemon closed this invocation; it takes no more responses.";
+    NotYourTurn = "not_your_turn", Daemon, "Another agent moves first; the refusal says which, and until when.";
     RoundMismatch = "round_mismatch", Daemon, "The round in the message differs from the daemon's.";
     AddressedRequired = "addressed_required", Daemon, "Blocking findings are open: `review_addressed` comes before the next request.";
     RequestAlreadyOpen = "request_already_open", Daemon, "A request is already open and waits for the reviewer.";
@@ -101,6 +102,8 @@ codes! {
     ReviewClosed = "review_closed", Daemon, "The review is over; only a person can reopen it.";
 
     TurnBudgetExceeded = "turn_budget_exceeded", Daemon, "An approval reports more turns than its request allows.";
+
+    ProviderUnavailable = "provider_unavailable", Daemon, "A budget of tokens or money is used up; the agent's command is not started before the next day.";
 
     QualityGateViolation = "quality_gate_violation", Daemon, "The approval fails the quality gate.";
     HeadMismatch = "head_mismatch", Daemon, "The approval names another commit than the round's head.";
@@ -140,6 +143,7 @@ impl Code {
                 | Self::TurnBudgetExceeded
                 | Self::NotForTheDaemon
                 | Self::WrongDirection
+                | Self::NotYourTurn
         )
     }
 }

@@ -75,6 +75,34 @@ pub struct Envelope {
     pub auth: Option<String>,
 }
 
+/// The envelope's fields in the order in which they are written. Unknown ones follow, and then the body.
+pub const ORDER: [&str; 21] = [
+    "id",
+    "from",
+    "to",
+    "type",
+    "priority",
+    "created_at_utc",
+    "related_pr",
+    "subject",
+    "related_packet",
+    "conversation_id",
+    "parent_message_id",
+    "context_keys",
+    "expires_at",
+    "channel",
+    "autonomy_hint",
+    "model",
+    "turns",
+    "input_tokens",
+    "output_tokens",
+    "wall_time_s",
+    "est_cost_usd",
+];
+
+/// The first of them, up to the subject: those every envelope has, and the pull request.
+pub const HEAD: &[&str] = ORDER.split_at(8).0;
+
 /// Whom a message is for: one agent written plainly, or a list of 1 to 10.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]

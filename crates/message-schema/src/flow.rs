@@ -1,5 +1,5 @@
-//! JSON text as YAML on the same lines with as few quotes as YAML needs: shorter for whoever reads
-//! it, and in a ledger of JSON every double quote is two bytes and a detour for its reader.
+//! JSON text as YAML on the same lines with as few quotes as YAML needs: shorter to
+//! read, and in a ledger of JSON every double quote is two bytes and a detour for its reader.
 
 /// Takes the double quotes off the strings of a text made of JSON values: words stand plain, other
 /// texts in single quotes; what needs an escape stays as it is, which is YAML too. Breaks of lines,

@@ -72,7 +72,7 @@ macro_rules! text_type {
 
 text_type!(
     /// The name of an agent, which is also the name of its mailbox directory. `settled` passes the
-    /// grammar, but is the daemon's own name and no agent's (see [`AgentName::is_daemon`]).
+    /// grammar, but is the daemon's name, so no agent may have it (see [`AgentName::is_daemon`]).
     AgentName,
     "an agent name: 1 to 64 of A-Z a-z 0-9 . _ -, the first a letter or digit",
     is_agent_name

@@ -21,6 +21,7 @@ mod place;
 mod render;
 mod report;
 pub mod schema;
+pub mod spend;
 pub mod yaml;
 
 pub use code::{Code, Finder};

@@ -22,7 +22,7 @@ pub fn render_message(envelope: &Envelope, body: &Body) -> String {
     assembled(&without_body(envelope), &text, envelope.auth.as_deref())
 }
 
-/// Writes a message whose values may still break a rule, so that whoever writes one can have it checked first: the
+/// Writes a message whose values may still break a rule, so that its author can have it checked first: the
 /// fields of an envelope without `body` and `auth`, in the order they come, and the two apart.
 pub fn render_draft(envelope: &impl Serialize, body: &str, auth: Option<&str>) -> String {
     assembled(envelope, body, auth)

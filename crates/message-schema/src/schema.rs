@@ -1,22 +1,54 @@
-//! The JSON Schemas of `schemas/`: each kind of document with its validator, generated at build
-//! time, and its shape (which field is a number, what a field is for a person to read).
-//!
-//! Nothing outside this module names the `jsonschema` crate.
+//! The JSON Schemas of `schemas/`: each kind of document with what its schema demands, and its shape (which field is a
+//! number, what a field is for a person to read). Both come from the text of the schema, once per process.
 
+mod demands;
 mod draft07;
-mod portions;
 mod shape;
-mod validators;
 
 pub use shape::Shape;
 pub(crate) use shape::Typing;
-pub use validators::{Breach, Step};
 
 use std::sync::OnceLock;
 
 use serde_json::Value;
 
 use crate::envelope::{MessageType, ReviewKind};
+use demands::Demands;
+
+/// One step from a document's root to a value in it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// Into the field of a mapping.
+    Key(String),
+    /// To an item of a list, from 0.
+    Index(usize),
+}
+
+/// One way in which a document breaks its schema.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Breach {
+    /// A required field is not there.
+    Missing {
+        /// The mapping it is missing from.
+        at: Vec<Step>,
+        /// The field.
+        field: String,
+    },
+    /// A field the schema does not know, where it admits no others.
+    Unknown {
+        /// The mapping it stands in.
+        at: Vec<Step>,
+        /// The field.
+        field: String,
+    },
+    /// A value is not what the schema wants.
+    Broken {
+        /// The value.
+        at: Vec<Step>,
+        /// The JSON Schema keyword that refuses it.
+        keyword: &'static str,
+    },
+}
 
 /// The kinds of document that have a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,16 +130,19 @@ impl Schema {
     /// The shape of its documents, worked out once per process.
     pub fn shape(self) -> &'static Shape {
         static SHAPES: [OnceLock<Shape>; 8] = [const { OnceLock::new() }; 8];
-        SHAPES[self as usize].get_or_init(|| {
-            let document: Value =
-                serde_json::from_str(self.source()).expect("a schema of ours is JSON");
-            Shape::of(&document)
-        })
+        SHAPES[self as usize].get_or_init(|| Shape::of(&self.document()))
     }
 
     /// Every way in which the document breaks the schema; several may share one value. Of a document
     /// that breaks it in thousands of places, the first thousand and a few.
     pub fn breaches(self, document: &Value) -> Vec<Breach> {
-        portions::breaches(self, document)
+        static DEMANDS: [OnceLock<Demands>; 8] = [const { OnceLock::new() }; 8];
+        DEMANDS[self as usize]
+            .get_or_init(|| Demands::of(&self.document()))
+            .breaches(document)
+    }
+
+    fn document(self) -> Value {
+        serde_json::from_str(self.source()).expect("a schema of ours is JSON")
     }
 }

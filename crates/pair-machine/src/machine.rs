@@ -55,7 +55,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// Reads the signal of whoever has its turn, and tells a near miss of a word that counts in that turn.
+    /// Reads the signal of the command that has the turn, and tells a near miss of a word that counts in that turn.
     pub fn of_turn(run: RunState, output: &str, words: &SignalWords) -> Self {
         let ready = match run {
             RunState::Working => &words.done,
@@ -500,6 +500,21 @@ mod tests {
         );
         let sent = play(told, &[PairEvent::Ended(Signal::Pass)]);
         assert_eq!(sent.run(), RunState::Complete);
+    }
+
+    #[test]
+    fn a_resumed_pair_goes_on_where_it_stood_and_has_failed_no_more() {
+        let working = play(
+            Pair::new(true, ITERATIONS),
+            &[PairEvent::Started, DONE, MUTE],
+        );
+        let over = play(working, &[PairEvent::Interrupted]);
+        let resumed = play(over, &[PairEvent::Resumed]);
+        assert_eq!(
+            (resumed.run(), resumed.iteration(), resumed.failure()),
+            (working.run(), working.iteration(), None)
+        );
+        assert!(!resumed.can_resume(), "it goes on already");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, MessageId, PrNumber};
+use message_schema::spend::Spend;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{Pair, Signal, SignalWords};
@@ -41,7 +42,7 @@ pub struct PairMember {
     pub agent: AgentName,
     /// What is run, for a shell.
     pub command: String,
-    /// The form of its output, in a word of whoever runs it.
+    /// The form of its output, in a word of its runner.
     pub output: String,
 }
 
@@ -99,6 +100,9 @@ pub struct Transcript {
     /// Turns it took, as far as they can be seen.
     #[serde(skip_serializing_if = "is_none", default)]
     pub turns: u32,
+    /// What its program reports that it used. A run has one end, so nothing counts twice.
+    #[serde(skip_serializing_if = "Spend::is_nothing", default)]
+    pub spend: Spend,
     /// The end of what it said, at most [`TRANSCRIPT_MAX`] characters.
     pub said: String,
     /// How many characters it said.
@@ -112,7 +116,7 @@ fn is_none(number: &u32) -> bool {
     *number == 0
 }
 
-/// What is reported of a pair by whoever drives it.
+/// A report about a pair by its driver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PairReport {
     /// Which pair.
@@ -150,7 +154,7 @@ pub enum PairStep {
         /// What it used and said.
         run: Transcript,
     },
-    /// A person ended it, or whoever drove it was ended.
+    /// A person ended it, or its driver was ended.
     Interrupted {
         /// How, on one line.
         why: String,
@@ -165,6 +169,20 @@ pub enum PairStep {
 }
 
 impl PairStep {
+    /// The run that it ends, if it ends one.
+    pub fn run(&self) -> Option<&Transcript> {
+        match self {
+            Self::Ended { run, .. } | Self::Crashed { run, .. } => Some(run),
+            Self::Interrupted { run, .. } => run.as_ref(),
+            Self::Opened(_)
+            | Self::Started
+            | Self::NotStarted { .. }
+            | Self::Began(_)
+            | Self::Resumed
+            | Self::Dropped => None,
+        }
+    }
+
     /// The word on the screen and in JSON.
     pub fn word(&self) -> &'static str {
         match self {

@@ -92,7 +92,7 @@ fn near_miss(role: Role, words: &SignalWords) -> String {
         Role::Reviewer => pass,
     };
     format!(
-        "Your last line was nearly `{ready}` or `{fail}`. Only a line that is exactly one of them counts, so you are run once more.\n"
+        "Your last line was nearly `{ready}` or `{fail}`. Only a line that is exactly one of them counts, so you run again.\n"
     )
 }
 
@@ -116,7 +116,9 @@ fn ended_well(ran: &FinishedRun) -> Result<&runner::stream::AgentOutput, String>
         ExitReason::Signal(signal) => Err(format!("it was ended by signal {signal}")),
         ExitReason::Ended if ran.no_turns => Err("it used up its turns".to_owned()),
         ExitReason::Ended => Err("it used up its seconds".to_owned()),
-        ExitReason::NotStarted(why) => Err(format!("it cannot be started: {why}")),
+        ExitReason::NotStarted(why) | ExitReason::Unprepared(why) => {
+            Err(format!("it cannot be started: {why}"))
+        }
     }
 }
 
@@ -160,14 +162,22 @@ fn respond(
         if asks.is_empty() {
             return Ok(signal);
         }
-        write("Your last answer was not sent: what is asked now was not in your brief.\n")?;
+        write("Your last answer was not sent: the open request was not in your brief.\n")?;
         return Ok(Signal::None);
     };
     let mut tail = Tail::open(&driver.root, Since::End)?;
     let id = MessageId::new(format!("run-{}", run_name(driver, given.start)))
         .expect("letters, digits and dashes");
     let request = (&ask.key(), &ask.request);
-    let posted = answer::post(&driver.root, request, &id, (verdict, sheet), clock::now());
+    // Its reviewer reads the author's files, which are of no commit yet.
+    let posted = answer::post(
+        &driver.root,
+        request,
+        &id,
+        (verdict, sheet),
+        None,
+        clock::now(),
+    );
     if let Err(why) = posted {
         write(&format!("Your last answer was not sent: {why}.\n"))?;
         return Ok(match (why, verdict) {

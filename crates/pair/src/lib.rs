@@ -117,7 +117,7 @@ pub enum PairError {
     #[error(transparent)]
     Ledger(#[from] SpoolError),
     /// No such pair goes on or may go on.
-    #[error("no pair {0} goes on or can be resumed")]
+    #[error("no pair {0} is running or can be resumed")]
     Unknown(PairId),
     /// Its folder is not had.
     #[error("the pair {id}: {source}")]
@@ -226,7 +226,7 @@ impl<'a> Driver<'a> {
         progress: &'a mut dyn FnMut(&Progress<'_>),
     ) -> Result<Self, PairError> {
         let places = hold(root, id)?;
-        // Only now: whoever drove it until then has told all it will.
+        // Only now: its driver until then has reported all it will.
         let (index, _) = LedgerIndex::read(root)?;
         let known = index.state().pair(id).cloned();
         let OpenPair {
@@ -249,7 +249,7 @@ impl<'a> Driver<'a> {
                 .began_at
                 .map(|at| turn::cut_off(&driver, at));
             driver.tell(PairStep::Interrupted {
-                why: "whoever drove it was ended".to_owned(),
+                why: "the process that drove it was ended".to_owned(),
                 run,
             })?;
         }

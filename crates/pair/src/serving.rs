@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use runner::launch::own_program;
+use runner::program;
 
 /// How long it may take to begin and to end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ impl Serving {
 }
 
 fn start(root: &Path, log: &Path) -> std::io::Result<Child> {
-    Command::new(own_program()?)
+    Command::new(program::running()?)
         .args(["serve", "--until-eof"])
         .arg(root)
         // A terminal's Ctrl-C is for the pair, whose end the daemon still has to hear of.

@@ -1,4 +1,4 @@
-//! What ends a pair from outside: the signals of a terminal and of whoever stops processes. None of them ends this
+//! What ends a pair from outside: the signals of a terminal and of a service manager. None of them ends this
 //! process: what runs is ended in order, and the ledger is told why.
 
 use std::io;
@@ -17,7 +17,7 @@ impl Stop {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        // Whoever is started by `nohup` is to outlive its terminal.
+        // A pair that is started by `nohup` is to outlive its terminal.
         let hears_hangup = !is_ignored(Signal::HUP);
         let (mut interrupt, mut terminate, mut hangup) = {
             let _entered = runtime.enter();
@@ -35,8 +35,8 @@ impl Stop {
             let why = runtime.block_on(async {
                 tokio::select! {
                     _ = interrupt.recv() => "a person ended it with Ctrl-C",
-                    _ = terminate.recv() => "it was told to end by SIGTERM",
-                    () = hung_up(hangup.as_mut()) => "its terminal is gone",
+                    _ = terminate.recv() => "SIGTERM ended it",
+                    () = hung_up(hangup.as_mut()) => "its terminal closed",
                 }
             });
             // It is told once.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use mailbox::compose::ask::{self, Ask};
+use message_schema::Code;
 use message_schema::id::MessageId;
 use message_schema::render_document;
 use review::{PairMember, PairStep, ReviewKey, TRANSCRIPT_MAX, Transcript};
@@ -33,7 +34,7 @@ const LAST_LOOK: Duration = Duration::from_millis(2);
 const KEEPER: Duration = Duration::from_secs(8);
 
 /// What a command reads in place of a brief where nothing is asked of it.
-const NO_BRIEF: &str = "# No request is open: nothing is asked of you but what the task says.\n";
+const NO_BRIEF: &str = "# No request is open: do only what the task says.\n";
 
 const AUTHOR: &str = include_str!("author.md");
 const REVIEWER: &str = include_str!("reviewer.md");
@@ -67,7 +68,9 @@ impl Driver<'_> {
         let start = self.standing.starts.saturating_add(1);
         let given = self.prepare(role, &member, start)?;
         let mut tail = Tail::open(&self.root, Since::End)?;
-        self.tell(PairStep::Began(start))?;
+        if let Err(error) = self.tell(PairStep::Began(start)) {
+            return self.rest(error);
+        }
 
         let began = Instant::now();
         let (end, why) = match self.launch(&member, &given) {
@@ -109,6 +112,18 @@ impl Driver<'_> {
         })
     }
 
+    /// A pair without a budget for today is interrupted, and can be resumed when the day has turned.
+    fn rest(&mut self, error: PairError) -> Result<(), PairError> {
+        if let PairError::Declined {
+            code: Code::ProviderUnavailable,
+            why,
+        } = error
+        {
+            return self.tell(PairStep::Interrupted { why, run: None });
+        }
+        Err(error)
+    }
+
     pub(super) fn member(&self, role: Role) -> &PairMember {
         match role {
             Role::Author => &self.setup.author,
@@ -120,7 +135,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Drains the mail of whoever has the turn, and makes the folder with all it is given.
+    /// Drains the mail of the agent that has the turn, and makes the folder with all it is given.
     fn prepare(&self, role: Role, member: &PairMember, start: u16) -> Result<Given, PairError> {
         let failed = |source| PairError::Io {
             what: format!("the folder of run {start}"),
@@ -191,6 +206,10 @@ impl Driver<'_> {
                 .map(str::to_owned)
                 .to_vec(),
             workdir: PathBuf::from(&self.setup.workdir),
+            // Its reviewer reads what its author has not committed yet.
+            checkout: None,
+            validation: None,
+            sandbox: None,
             reads_prompt: true,
             output: form(&member.output),
             seconds_max: seconds,
@@ -198,7 +217,7 @@ impl Driver<'_> {
         Ok(asked)
     }
 
-    /// What is asked of whoever has the turn: by the pair's own reviews, and the requests of all others.
+    /// The requests to the agent that has the turn: those of the pair's own reviews, and those of all others.
     pub(super) fn asks(&self, role: Role) -> Result<(Vec<Ask>, BTreeSet<MessageId>), PairError> {
         let me = &self.member(role).agent;
         let asks = ask::open(&self.root, me, clock::now()).map_err(|error| PairError::Io {
@@ -292,7 +311,12 @@ impl Driver<'_> {
             }
             match heard.recv_timeout(TICK) {
                 Ok(KeeperNote::Turns(count)) => turns = count,
-                Ok(KeeperNote::Read(_)) => {}
+                Ok(
+                    KeeperNote::Read(_)
+                    | KeeperNote::Spent(_)
+                    | KeeperNote::Ran(_)
+                    | KeeperNote::Validated,
+                ) => {}
                 Ok(KeeperNote::Silent) => return None,
                 Err(_) => (self.progress)(&Progress::Works(role, began.elapsed(), turns.into())),
             }
@@ -325,7 +349,7 @@ pub(super) fn cut_off(driver: &Driver<'_>, began_at: DateTime<Utc>) -> Transcrip
         .unwrap_or(0)
         .max(1);
     transcript(
-        &said.unwrap_or_else(nothing),
+        &said.unwrap_or_default(),
         start,
         passed.min(driver.seconds() * 1_000),
     )
@@ -339,15 +363,7 @@ pub(super) fn run_name(driver: &Driver<'_>, start: u16) -> String {
 fn not_started(error: &io::Error) -> RunEnd {
     RunEnd {
         how: ExitReason::NotStarted(error.to_string()),
-        said: nothing(),
-    }
-}
-
-fn nothing() -> AgentOutput {
-    AgentOutput {
-        text: String::new(),
-        unreadable: None,
-        turns: 0,
+        said: AgentOutput::default(),
     }
 }
 
@@ -357,7 +373,7 @@ fn said(folder: &Folder, end: Option<&RunEnd>, member: &PairMember) -> AgentOutp
         || {
             folder
                 .printed(form(&member.output))
-                .unwrap_or_else(|_| nothing())
+                .unwrap_or_else(|_| AgentOutput::default())
         },
         |end| end.said.clone(),
     )
@@ -375,6 +391,7 @@ fn transcript(said: &AgentOutput, start: u16, ms: u64) -> Transcript {
         start,
         ms,
         turns: said.turns.into(),
+        spend: said.spend,
         said: kept,
         length: length as u64,
         messages: Vec::new(),

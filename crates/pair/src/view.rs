@@ -1,8 +1,9 @@
-//! A pair for whoever looks on: each step as a line for programs and a sentence for people, its end, and its transcript.
+//! A pair for its audience: each step as a line for programs and a sentence for people, its end, and its transcript.
 
 use chrono::TimeDelta;
 use message_schema::id::MessageId;
 use message_schema::line::escaped;
+use message_schema::spend;
 use review::{
     PairFailure, PairId, PairSetup, PairStanding, PairStep, RunState, Signal, Transcript,
 };
@@ -47,6 +48,12 @@ pub struct PairLine {
 struct Used {
     ms: u64,
     turns: u32,
+    /// The tokens it used, as its program reports them; absent if it reports none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+    /// The money it used, in US dollars, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<String>,
     /// The end of what was said.
     said: String,
     /// How many characters were said in all.
@@ -122,6 +129,10 @@ impl Used {
         Self {
             ms: run.ms,
             turns: run.turns,
+            tokens: Some(run.spend.tokens).filter(|tokens| *tokens > 0),
+            cost_usd: Some(run.spend.micro_usd)
+                .filter(|micro| *micro > 0)
+                .map(spend::usd),
             said: run.said.clone(),
             length: run.length,
             messages,
@@ -154,7 +165,12 @@ pub fn said(told: RecordedStep<'_>) -> Option<String> {
         let took = span(TimeDelta::milliseconds(
             i64::try_from(run.ms).unwrap_or(i64::MAX),
         ));
-        format!("{took}{turns}")
+        let spend = if run.spend.is_nothing() {
+            String::new()
+        } else {
+            format!(", {}", run.spend)
+        };
+        format!("{took}{turns}{spend}")
     };
     Some(match step {
         PairStep::Opened(setup) => {
@@ -165,18 +181,18 @@ pub fn said(told: RecordedStep<'_>) -> Option<String> {
             let whole = span(TimeDelta::seconds(setup.seconds.into()));
             let author = &setup.author.agent;
             format!(
-                "{author} works, {reviewer}: at most {} iterations and {whole} of running",
+                "{author} works, {reviewer}: at most {} iterations and {whole} of run time",
                 setup.iterations
             )
         }
         PairStep::Started | PairStep::Began(_) => return None,
         PairStep::Resumed => {
             format!(
-                "{at}  it goes on where it stood: {}",
+                "{at}  resumed where it stopped: {}",
                 standing.pair.run().word()
             )
         }
-        PairStep::Dropped => format!("{at}  a person let it rest"),
+        PairStep::Dropped => format!("{at}  a person discarded it"),
         PairStep::NotStarted { why } => format!("      it cannot be started: {}", escaped(why)),
         PairStep::Ended { signal, run } => {
             let signal = match signal {
@@ -198,7 +214,7 @@ pub fn said(told: RecordedStep<'_>) -> Option<String> {
             let then = if standing.pair.run().is_terminal() {
                 ""
             } else {
-                "; it is started once more"
+                "; started again"
             };
             format!("{at}  {}: {}, {}{then}", name(was), escaped(why), took(run))
         }
@@ -254,7 +270,7 @@ fn reason(failure: PairFailure) -> &'static str {
         PairFailure::GaveUp => "one of the two gave up",
         PairFailure::Crashed => "a command crashed twice in one turn",
         PairFailure::IterationLimit => "no iteration is left",
-        PairFailure::Interrupted => "it was interrupted, and can go on",
+        PairFailure::Interrupted => "it was interrupted, and can resume",
         PairFailure::BudgetSpent => "its seconds or its turns are used up",
         PairFailure::WithAPerson => "a review between the two is with a person",
         PairFailure::Unanswered => "its review waits on threads that nobody answers",

@@ -1,7 +1,7 @@
 //! Pairs of shell commands on a real workspace: whose turn it is, what counts as a word, and why a pair stops.
 //!
 //! The driver starts its own program as the keeper of each command and as a daemon. Here that is this file: it keeps, and
-//! serves nobody, so that every order is processed in the daemon's place.
+//! serves where a test asks for it; elsewhere every order is processed in the daemon's place.
 
 #![allow(
     clippy::print_stdout,
@@ -11,7 +11,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
+use daemon::serve::{Until, serve};
 use pair::{Driver, PairError, Progress, Stop, history, view};
 use review::{
     PairFailure, PairMember, PairSetup, PairStanding, PairStep, Phase, RunState, Signal,
@@ -34,7 +36,14 @@ fn main() -> ExitCode {
             keeper::keep(&Folder::at(Path::new(&args[1]))).expect("a run is kept");
             return ExitCode::SUCCESS;
         }
-        Some("serve") => return ExitCode::SUCCESS,
+        Some("serve") => {
+            let root = Path::new(args.last().expect("a workspace"));
+            if root.with_file_name(SLOW_DAEMON).exists() {
+                std::thread::sleep(Duration::from_millis(300));
+                serve(root, Until::EndOfInput, |_| ()).expect("it serves");
+            }
+            return ExitCode::SUCCESS;
+        }
         Some(_) | None => {}
     }
     let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
@@ -49,6 +58,7 @@ fn main() -> ExitCode {
         a_pass_leaves_a_request_that_lay_there
         a_pass_approves_the_pull_request_that_is_named
         a_pair_that_is_over_cannot_be_resumed
+        where_no_daemon_serves_one_serves_for_as_long_as_the_pair_goes_on
     };
     for (name, test) in tests {
         if !filters.is_empty() && !filters.iter().any(|filter| name.contains(*filter)) {
@@ -62,6 +72,9 @@ fn main() -> ExitCode {
     }
     exit
 }
+
+/// A file beside the workspace: the daemon serves, but is slow to begin.
+const SLOW_DAEMON: &str = "slow_daemon";
 
 /// A workspace, and a folder in which the commands leave a letter each time they are run.
 struct Table {
@@ -377,4 +390,25 @@ fn a_pair_that_is_over_cannot_be_resumed() {
     let again = Driver::resume(&root, &id, Stop::default(), &mut nobody);
     assert!(matches!(again.err(), Some(PairError::Unknown(unknown)) if unknown == id));
     assert_eq!(table.turns(), "ar");
+}
+
+fn where_no_daemon_serves_one_serves_for_as_long_as_the_pair_goes_on() {
+    let table = Table::new();
+    let root = table.root();
+    std::fs::write(root.with_file_name(SLOW_DAEMON), "").expect("a file");
+    let mut served = Vec::new();
+    let mut progress = |_: &Progress<'_>| served.push(spool::is_served(&root));
+    let setup = table.setup("echo DONE", None);
+    let mut driver = Driver::open(&root, setup, Stop::default(), &mut progress).expect("a pair");
+    driver.drive().expect("it goes on");
+    drop(driver);
+    assert!(
+        !served.is_empty() && served.iter().all(|is| *is == Some(true)),
+        "the pair does not wait for its daemon: {served:?}"
+    );
+    assert_eq!(
+        spool::is_served(&root),
+        Some(false),
+        "it ends with the pair"
+    );
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use message_schema::id::AgentName;
 use message_schema::limit::Rounds;
 use message_schema::packet::Severity;
+use message_schema::spend::Spend;
 use serde::{Deserialize, Serialize};
 
 /// The project's rules and its agents.
@@ -35,8 +36,51 @@ pub struct Policy {
     pub runtime_clock: RuntimeClock,
     /// What is handed off once a pull request is merged, and to whom.
     pub handoff: HandoffPolicy,
+    /// The order in which reviewers are asked, when one cannot work; after the last a person decides.
+    pub reviewers: Vec<AgentName>,
     /// Who makes the model of an agent, where the config says so.
     pub vendors: BTreeMap<AgentName, String>,
+    /// How many tokens and how much money the commands of agents may use.
+    pub budget: SpendBudget,
+}
+
+/// How many tokens and how much money the commands of agents may use; no limit unless the project sets one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpendBudget {
+    /// In one generation of a review.
+    pub per_review: SpendLimit,
+    /// On one day, all agents together.
+    pub per_day: SpendLimit,
+    /// On one day, each agent.
+    pub per_agent: SpendLimit,
+}
+
+impl SpendBudget {
+    /// The limits, each with its key in the config.
+    pub fn limits(&self) -> [(&'static str, SpendLimit); 3] {
+        [
+            ("per_review", self.per_review),
+            ("per_day", self.per_day),
+            ("per_agent", self.per_agent),
+        ]
+    }
+}
+
+/// A limit of tokens, of money, or of both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpendLimit {
+    /// The most tokens.
+    pub tokens: Option<u64>,
+    /// The most money, in millionths of a US dollar.
+    pub micro_usd: Option<u64>,
+}
+
+impl SpendLimit {
+    /// Whether so much uses it up.
+    pub fn is_reached(&self, spend: Spend) -> bool {
+        self.tokens.is_some_and(|max| spend.tokens >= max)
+            || self.micro_usd.is_some_and(|max| spend.micro_usd >= max)
+    }
 }
 
 /// What an approval comes to that does not show that its change was read.
@@ -324,6 +368,24 @@ impl Policy {
         self.agents
             .get(agent)
             .is_none_or(|roles| roles.is_empty() || roles.contains(&role))
+    }
+
+    /// Who is asked for a review of this author when the reviewer cannot work, in order; `None` if the list does not name
+    /// the reviewer.
+    pub fn reviewers_after(
+        &self,
+        reviewer: &AgentName,
+        author: &AgentName,
+    ) -> Option<Vec<AgentName>> {
+        let place = self.reviewers.iter().position(|name| name == reviewer)?;
+        let may = |name: &&AgentName| *name != author && self.admits(name, Role::Reviewer);
+        Some(
+            self.reviewers[place + 1..]
+                .iter()
+                .filter(may)
+                .cloned()
+                .collect(),
+        )
     }
 }
 

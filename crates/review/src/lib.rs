@@ -22,7 +22,7 @@
 //! A record names threads, phases and pairs as they are after it, so those types are words too; what
 //! compares two of them is a part. No two files of the crate import each other.
 //!
-//! [`threads`] and [`gate`] judge one part by itself, for whoever wants to try it out.
+//! [`threads`] and [`gate`] judge one part by itself, for callers that try it out.
 //!
 //! The ledger keeps the records; folding them through [`apply`] rebuilds the state. Nothing here
 //! reads a clock, a disk or the environment, and nothing is random.
@@ -45,6 +45,7 @@ pub use pair_machine::{
     PairId, PairMember, PairReport, PairSetup, PairStanding, PairStep, TASK_MAX, TRANSCRIPT_MAX,
     Transcript,
 };
+pub use parts::day_budget::{DayBudget, UsedUp};
 pub use parts::evidence::{approval_barred, edited_tests};
 pub use parts::gate::required_commands;
 pub use parts::isolated::{Cycle, gate, resembles, threads};
@@ -55,13 +56,15 @@ pub use parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Re
 pub use parts::state::State;
 pub use policy::{
     EvidenceMode, FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, HumanPaths, LateFindings,
-    MessagesPerHour, OpenReviews, Policy, Profile, Role, RuntimeClock, ThreadMode,
+    MessagesPerHour, OpenReviews, Policy, Profile, Role, RuntimeClock, SpendBudget, SpendLimit,
+    ThreadMode,
 };
 pub use words::alert::{Alert, Late, NoClaim, ToldAlert};
 pub use words::deadline::{Deadline, patience};
 pub use words::event::{
     Act, Event, LedgerAccepted, PersonsDecision, PullAction, PullEvent, SentDiffers, Which,
 };
+pub use words::failure::{FailedStart, FailureCause, RunFailure};
 pub use words::key::{ReviewKey, TaskId};
 pub use words::phase::{
     ATTEMPTS, Addressed, Approval, CloseReason, Closer, EscalationReason, Heads, Invocation, Phase,
@@ -74,6 +77,7 @@ pub use words::record::{
     ReviewStep, Says,
 };
 pub use words::refusal::{Clause, Costs, Fault, Refusal};
+pub use words::spend::RunSpend;
 pub use words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
 pub use words::thread::{
     Dialogue, HandoffState, Hold, NEW_FINDINGS_MAX, Origin, REPLIES_MAX, Reopening, Resolution,

@@ -5,19 +5,30 @@
 //! nothing of it runs any more: a folder without the last is of a run that was cut off.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use message_schema::id::AgentName;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use spool::Layout;
 
+use crate::checkout::{Checkout, Reviewed};
+use crate::program;
+use crate::sandbox::Sandbox;
 use crate::stream::{AgentOutput, OutputFormat, OutputReader};
 use crate::tree::Process;
+use crate::validation::{CommandRun, Validation};
 
 /// How many folders are kept; older ones are removed.
 const KEPT_MAX: usize = 200;
+
+/// How much of standard error is looked at for its last line, in bytes.
+const LAST_BYTES: i64 = 4096;
+
+/// How much of an output is looked at for the last words in it, in bytes.
+const SAID_BYTES: i64 = 64 * 1024;
 
 /// What a keeper starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +37,15 @@ pub struct Launch {
     pub command: Vec<String>,
     /// Where it is started.
     pub workdir: PathBuf,
+    /// The tree that it is started in, where it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub checkout: Option<Checkout>,
+    /// What is run in that tree before.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub validation: Option<Validation>,
+    /// The walls around it, if there are to be any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sandbox: Option<Sandbox>,
     /// Whether it reads the prompt on standard input.
     pub reads_prompt: bool,
     /// The form of its output.
@@ -39,7 +59,7 @@ pub struct Launch {
 pub struct Processes {
     /// The run of the machine.
     pub boot: String,
-    /// Whoever keeps the agent.
+    /// The agent's keeper.
     pub keeper: Option<Process>,
     /// The agent itself.
     pub agent: Option<Process>,
@@ -66,6 +86,8 @@ pub enum ExitReason {
     Ended,
     /// It could not be started.
     NotStarted(String),
+    /// What it needs could not be made, so nothing was started.
+    Unprepared(String),
 }
 
 /// One run's folder.
@@ -139,17 +161,45 @@ impl Folder {
         self.0.join("request.yaml")
     }
 
+    /// The schema of its answer, in a file of its own.
+    pub fn schema(&self) -> PathBuf {
+        self.0.join("schema.json")
+    }
+
+    /// The program by which it calls settled.
+    pub fn wrapper(&self) -> PathBuf {
+        self.0.join("settled")
+    }
+
     /// Writes a text for the agent.
     pub fn write(path: &Path, text: &str) -> io::Result<()> {
-        new_file(path)?.write_all(text.as_bytes())
+        new_file(path, 0o600)?.write_all(text.as_bytes())
+    }
+
+    /// Writes the program by which the agent calls settled as itself: some programs run commands in a login shell, which
+    /// sets a `PATH` of its own.
+    pub fn write_wrapper(&self, root: &Path, agent: &AgentName) -> io::Result<()> {
+        let settled = program::installed()?;
+        let quoted = |path: &Path| {
+            let text = path.display().to_string();
+            format!("'{}'", text.replace('\'', r"'\''"))
+        };
+        let text = format!(
+            "#!/bin/sh\nexport SETTLED_ROOT={} SETTLED_AGENT={agent} SETTLED_RUN={} SETTLED_BRIEF={}\nexec {} \"$@\"\n",
+            quoted(root),
+            self.id(),
+            quoted(&self.brief()),
+            quoted(&settled),
+        );
+        new_file(&self.wrapper(), 0o700)?.write_all(text.as_bytes())
     }
 
     /// A file for what it prints.
     pub fn log(&self, name: &str) -> io::Result<File> {
-        new_file(&self.0.join(name))
+        new_file(&self.0.join(name), 0o600)
     }
 
-    /// What was started, as whoever started it said.
+    /// What was started, in the words of the caller that started it.
     pub fn run<T: DeserializeOwned>(&self) -> io::Result<T> {
         self.read("run.json")
     }
@@ -162,6 +212,21 @@ impl Folder {
     /// Says what is started.
     pub fn tell_run(&self, run: &impl Serialize) -> io::Result<()> {
         self.tell("run.json", run)
+    }
+
+    /// Says how the validation commands went.
+    pub(crate) fn tell_validation(&self, runs: &[CommandRun]) -> io::Result<()> {
+        self.tell("validation.json", &runs)
+    }
+
+    /// What lies in its tree, where it has one of its own.
+    pub fn reviewed(&self) -> Option<Reviewed> {
+        self.read("reviewed.json").ok()
+    }
+
+    /// Says what lies in its tree.
+    pub(crate) fn tell_reviewed(&self, reviewed: &Reviewed) -> io::Result<()> {
+        self.tell("reviewed.json", reviewed)
     }
 
     /// Who runs, if that is known.
@@ -189,6 +254,20 @@ impl Folder {
         let mut reader = OutputReader::new(form);
         reader.read(&std::fs::read(self.0.join("stdout"))?);
         Ok(reader.finish())
+    }
+
+    /// The last line of what it said so far that is not blank, as far as the last bytes of its output hold it; empty if
+    /// there is none.
+    pub fn last_words(&self, form: OutputFormat) -> String {
+        let mut reader = OutputReader::new(form);
+        reader.read(&last_bytes(&self.0.join("stdout"), SAID_BYTES));
+        last_line(&reader.finish().text)
+    }
+
+    /// The last line of standard error that is not blank, as far as its last bytes hold it; empty if there is none.
+    pub fn last_error_line(&self) -> String {
+        let bytes = last_bytes(&self.0.join("stderr"), LAST_BYTES);
+        last_line(&String::from_utf8_lossy(&bytes))
     }
 
     /// Whole or not at all, for a reader as well as after a kill.
@@ -223,14 +302,38 @@ pub fn all(root: &Path) -> io::Result<Vec<Folder>> {
     Ok(folders.into_iter().map(Folder).collect())
 }
 
+/// The folder of the run with that id, whether or not it is there.
+pub fn named(root: &Path, id: &str) -> Folder {
+    Folder(runs(root).join(id))
+}
+
+/// The last bytes of a file; none if it cannot be read.
+fn last_bytes(path: &Path, bytes_max: i64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Ok(mut file) = File::open(path) {
+        // A shorter file is read from its beginning.
+        let _ = file.seek(SeekFrom::End(-bytes_max));
+        let _ = file.read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+fn last_line(text: &str) -> String {
+    let mut lines = text.lines().rev().map(str::trim);
+    lines
+        .find(|line| !line.is_empty())
+        .unwrap_or_default()
+        .to_owned()
+}
+
 fn runs(root: &Path) -> PathBuf {
     Layout::new(root).own().join("runs")
 }
 
-fn new_file(path: &Path) -> io::Result<File> {
+fn new_file(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
         .create_new(true)
-        .mode(0o600)
+        .mode(mode)
         .open(path)
 }

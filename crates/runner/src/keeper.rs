@@ -8,16 +8,21 @@ use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use message_schema::spend::Spend;
 use rustix::process::Pid;
 
+use crate::checkout::Checkout;
 use crate::folder::{ExitReason, Folder, Launch, Processes, RunEnd};
-use crate::launch::READ;
+use crate::launch::{RAN, READ, SPENT, VALIDATED};
 use crate::stream::{AgentOutput, OutputReader};
 use crate::tree::{self, Process};
+use crate::validation::{self, CommandRun, Validation};
 
 /// The most that is stored of what an agent prints, in bytes; the rest is read and dropped.
 const STDOUT_MAX: u64 = 8 * 1024 * 1024;
@@ -34,14 +39,20 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// What a keeper hears.
 enum KeeperEvent {
+    /// The tree is made, or why it cannot be.
+    Prepared(io::Result<()>),
     /// The agent ended.
     Exited(io::Result<ExitStatus>),
     /// The daemon wants it ended, or is gone.
     Told,
     /// So many turns are completed.
     Turns(u16),
+    /// It used so much so far.
+    Spent(Spend),
     /// The agent read a file.
     Read(String),
+    /// The daemon has what was run before the agent.
+    Go,
     /// The output is over.
     Said(AgentOutput),
 }
@@ -61,27 +72,123 @@ pub fn keep(folder: &Folder) -> io::Result<()> {
         agent: None,
     };
     folder.tell_processes(&processes)?;
+    let until = Instant::now() + Duration::from_secs(run.seconds_max);
     let (tell, news) = channel();
-    let end = match start(&run, folder, &tell) {
+    hear_the_daemon(tell.clone());
+    let begun = prepare(&run, folder, &tell, &news, until, own).and_then(|()| {
+        start(&run, folder, &tell).map_err(|error| ExitReason::NotStarted(error.to_string()))
+    });
+    let end = match begun {
         Ok(agent) => {
             processes.agent = Process::of(agent.id().cast_signed());
             folder.tell_processes(&processes)?;
-            see_through(agent, &run, tell, &news, own)
+            see_through(agent, tell, &news, until, own)
         }
-        Err(error) => {
-            let said = AgentOutput {
-                text: String::new(),
-                unreadable: None,
-                turns: 0,
-            };
-            RunEnd {
-                how: ExitReason::NotStarted(error.to_string()),
-                said,
-            }
-        }
+        Err(how) => RunEnd {
+            how,
+            said: AgentOutput::default(),
+        },
     };
     tree::reap(&[]);
+    if let Some(checkout) = &run.checkout {
+        // What is left of it is removed by the daemon, which can say so.
+        let _ = checkout.remove();
+    }
     folder.tell_end(&end)
+}
+
+/// The daemon holds the other end: a line lets the agent start, and when it closes, the agent is ended.
+fn hear_the_daemon(tell: Sender<KeeperEvent>) {
+    thread::spawn(move || {
+        for _ in io::stdin().lines().map_while(Result::ok) {
+            let _ = tell.send(KeeperEvent::Go);
+        }
+        tell.send(KeeperEvent::Told)
+    });
+}
+
+/// Makes the tree of its own that the run is to have, and runs the validation commands in it. Both take their time, and
+/// the daemon may want the run ended meanwhile.
+fn prepare(
+    run: &Launch,
+    folder: &Folder,
+    tell: &Sender<KeeperEvent>,
+    news: &Receiver<KeeperEvent>,
+    until: Instant,
+    own: i32,
+) -> Result<(), ExitReason> {
+    let Some(checkout) = run.checkout.clone() else {
+        return Ok(());
+    };
+    let is_over = Arc::new(AtomicBool::new(false));
+    let making = {
+        let (tell, is_over) = (tell.clone(), is_over.clone());
+        let (run, folder) = (run.clone(), folder.clone());
+        thread::spawn(move || {
+            let made = checkout
+                .make()
+                .and_then(|()| folder.tell_reviewed(&checkout.reviewed()));
+            let made = made.and_then(|()| match &run.validation {
+                Some(asked) => validate(&checkout, (&run, asked), &folder, &is_over, own),
+                None => Ok(()),
+            });
+            tell.send(KeeperEvent::Prepared(made))
+        })
+    };
+    let next = || news.recv_timeout(until.saturating_duration_since(Instant::now()));
+    if let Ok(KeeperEvent::Prepared(made)) = next() {
+        made.map_err(|error| ExitReason::Unprepared(error.to_string()))?;
+        if run.validation.is_none() {
+            return Ok(());
+        }
+        report(VALIDATED);
+        return match next() {
+            Ok(KeeperEvent::Go) => Ok(()),
+            Ok(_) | Err(_) => Err(ExitReason::Ended),
+        };
+    }
+    is_over.store(true, Ordering::Relaxed);
+    // Git and the commands are ended as often as they are started.
+    while !making.is_finished() {
+        tree::end(|| tree::below(own), None, GRACE_OF_THE_REST);
+    }
+    Err(ExitReason::Ended)
+}
+
+/// Runs the commands in the tree, and tells each end. What they changed and left is none of the commit: the agent gets a
+/// tree that is made after them.
+fn validate(
+    checkout: &Checkout,
+    (run, asked): (&Launch, &Validation),
+    folder: &Folder,
+    is_over: &AtomicBool,
+    own: i32,
+) -> io::Result<()> {
+    let limit = Duration::from_secs(asked.seconds_max);
+    let mut runs = Vec::new();
+    for command in &asked.commands {
+        let mut shell = match &run.sandbox {
+            Some(sandbox) => sandbox.shell(command, run, folder)?,
+            None => validation::shell(command),
+        };
+        shell.current_dir(&checkout.tree);
+        let end = validation::run(shell, limit)?;
+        if is_over.load(Ordering::Relaxed) {
+            // It was cut off, which says nothing of it.
+            return Err(io::Error::other("the run is over"));
+        }
+        let command = command.clone();
+        runs.push(CommandRun { command, end });
+    }
+    tree::end(|| tree::below(own), None, GRACE_OF_THE_REST);
+    tree::reap(&[]);
+    for run in &runs {
+        let run = serde_json::to_string(run).expect("texts and numbers are JSON");
+        report(&format!("{RAN}{run}"));
+    }
+    folder.tell_validation(&runs)?;
+    checkout.remove()?;
+    checkout.make()
 }
 
 fn start(run: &Launch, folder: &Folder, tell: &Sender<KeeperEvent>) -> io::Result<Child> {
@@ -89,15 +196,24 @@ fn start(run: &Launch, folder: &Folder, tell: &Sender<KeeperEvent>) -> io::Resul
         .command
         .split_first()
         .ok_or_else(|| io::Error::other("the command is empty"))?;
+    let mut command = match &run.sandbox {
+        Some(sandbox) => sandbox.agent(run, folder)?,
+        None => {
+            let mut command = Command::new(program);
+            command.args(arguments);
+            command
+        }
+    };
     let prompt = if run.reads_prompt {
         Some(std::fs::read(folder.prompt())?)
     } else {
         None
     };
     let (stdout, stderr) = (folder.log("stdout")?, folder.log("stderr")?);
-    let mut child = Command::new(program)
-        .args(arguments)
+    let mut child = command
         .current_dir(&run.workdir)
+        // Some programs ask it, not the kernel, where they are.
+        .env("PWD", &run.workdir)
         .process_group(0)
         .stdin(if prompt.is_some() {
             Stdio::piped()
@@ -121,26 +237,23 @@ fn start(run: &Launch, folder: &Folder, tell: &Sender<KeeperEvent>) -> io::Resul
 
 fn see_through(
     mut agent: Child,
-    run: &Launch,
     tell: Sender<KeeperEvent>,
     news: &Receiver<KeeperEvent>,
+    until: Instant,
     own: i32,
 ) -> RunEnd {
     let group = Pid::from_child(&agent);
-    let until = Instant::now() + Duration::from_secs(run.seconds_max);
-    let told = tell.clone();
-    thread::spawn(move || {
-        let _ = io::copy(&mut io::stdin(), &mut io::sink());
-        told.send(KeeperEvent::Told)
-    });
     thread::spawn(move || tell.send(KeeperEvent::Exited(agent.wait())));
     let mut said = None;
     let how = loop {
         match news.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(KeeperEvent::Exited(Ok(status))) => break how(status),
             Ok(KeeperEvent::Turns(turns)) => report(&turns.to_string()),
+            Ok(KeeperEvent::Spent(spend)) => report(&spent(spend)),
             Ok(KeeperEvent::Read(file)) => report(&format!("{READ}{}", quoted(&file))),
             Ok(KeeperEvent::Said(words)) => said = Some(words),
+            // Only `prepare` waits for it.
+            Ok(KeeperEvent::Prepared(_) | KeeperEvent::Go) => {}
             Ok(KeeperEvent::Exited(Err(_)) | KeeperEvent::Told) | Err(_) => {
                 break ExitReason::Ended;
             }
@@ -161,13 +274,17 @@ fn see_through(
         match heard {
             KeeperEvent::Said(words) => said = Some(words),
             KeeperEvent::Read(file) => report(&format!("{READ}{}", quoted(&file))),
-            KeeperEvent::Exited(_) | KeeperEvent::Told | KeeperEvent::Turns(_) => {}
+            KeeperEvent::Prepared(_)
+            | KeeperEvent::Go
+            | KeeperEvent::Exited(_)
+            | KeeperEvent::Told
+            | KeeperEvent::Turns(_)
+            | KeeperEvent::Spent(_) => {}
         }
     }
     let said = said.unwrap_or_else(|| AgentOutput {
-        text: String::new(),
         unreadable: Some("its output did not end with it".to_owned()),
-        turns: 0,
+        ..AgentOutput::default()
     });
     RunEnd { how, said }
 }
@@ -189,23 +306,34 @@ fn how(status: ExitStatus) -> ExitReason {
     }
 }
 
+/// What was used, on one line.
+fn spent(spend: Spend) -> String {
+    let spend = serde_json::to_string(&spend).expect("numbers are JSON");
+    format!("{SPENT}{spend}")
+}
+
 /// A file's name on one line.
 fn quoted(file: &str) -> String {
     serde_json::to_string(file).expect("a text is JSON")
 }
 
-/// Tells the daemon, one note a line: a number of turns, or a file. One that is gone hears nothing.
+/// Tells the daemon, one note a line: a number of turns, what was used, or a file. One that is gone hears nothing.
 fn report(note: &str) {
     let mut out = io::stdout();
     let _ = writeln!(out, "{note}").and_then(|()| out.flush());
 }
 
 fn listen(out: impl Read, file: File, mut reader: OutputReader, tell: &Sender<KeeperEvent>) {
-    let mut told = 0;
+    let (mut told, mut spent) = (0, Spend::default());
     store(out, file, STDOUT_MAX, &mut |bytes| {
         reader.read(bytes);
         for file in reader.take_reads() {
             let _ = tell.send(KeeperEvent::Read(file));
+        }
+        // What came with the answer is told with the end: the answer is looked at first.
+        if reader.spend() != spent && !reader.is_done() {
+            spent = reader.spend();
+            let _ = tell.send(KeeperEvent::Spent(spent));
         }
         if reader.completed() > told {
             told = reader.completed();

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 
 use message_schema::id::AgentName;
+use message_schema::spend::Spend;
 
 use crate::folder::Folder;
+use crate::program;
 use crate::tree;
+use crate::validation::CommandRun;
 
 /// The word by which our own program is a keeper; not a command for people.
 pub const KEEPER: &str = "keep-run";
@@ -18,13 +21,28 @@ pub const KEEPER: &str = "keep-run";
 /// What a keeper's note of a file begins with.
 pub(crate) const READ: &str = "read ";
 
+/// What a keeper's note of tokens and money begins with.
+pub(crate) const SPENT: &str = "spent ";
+
+/// What a keeper's note of a command begins with.
+pub(crate) const RAN: &str = "ran ";
+
+/// A keeper's note that it waits with the agent until the daemon has what it ran.
+pub(crate) const VALIDATED: &str = "validated";
+
 /// What is heard of a keeper: the turns of its agent so far, or that it is silent from now on.
 #[derive(Clone, Debug)]
 pub enum KeeperNote {
     /// So many turns are completed.
     Turns(u16),
+    /// It used so much so far.
+    Spent(Spend),
     /// The agent read a file, which it named so.
     Read(String),
+    /// A validation command was run.
+    Ran(CommandRun),
+    /// All of them were run; the agent is started once the keeper is told to.
+    Validated,
     /// Its output has ended, and nothing more comes from it.
     Silent,
 }
@@ -44,7 +62,7 @@ pub struct RunIdentity<'a> {
 /// Starts the keeper of a folder that says what is to be run. It ends the agent when its standard input is closed.
 pub fn keeper(folder: &Folder, it: &RunIdentity<'_>) -> io::Result<Child> {
     tree::become_reaper();
-    Command::new(own_program()?)
+    Command::new(program::running()?)
         .arg(KEEPER)
         .arg(folder.path())
         .envs(it.env)
@@ -63,22 +81,25 @@ pub fn keeper(folder: &Folder, it: &RunIdentity<'_>) -> io::Result<Child> {
 pub fn listen(heard: ChildStdout, mut tell: impl FnMut(KeeperNote) + Send + 'static) {
     thread::spawn(move || {
         let notes = BufReader::new(heard).lines().map_while(Result::ok);
-        let told = notes.filter_map(|line| match line.strip_prefix(READ) {
-            Some(file) => serde_json::from_str(file).ok().map(KeeperNote::Read),
-            None => line.parse().ok().map(KeeperNote::Turns),
-        });
+        let told = notes.filter_map(|line| note(&line));
         told.chain([KeeperNote::Silent]).for_each(&mut tell);
     });
 }
 
-/// Our own program, also after another version took its name.
-pub fn own_program() -> io::Result<PathBuf> {
-    let running = PathBuf::from("/proc/self/exe");
-    if running.exists() {
-        Ok(running)
-    } else {
-        std::env::current_exe()
+fn note(line: &str) -> Option<KeeperNote> {
+    if let Some(file) = line.strip_prefix(READ) {
+        return serde_json::from_str(file).ok().map(KeeperNote::Read);
     }
+    if let Some(spend) = line.strip_prefix(SPENT) {
+        return serde_json::from_str(spend).ok().map(KeeperNote::Spent);
+    }
+    if let Some(run) = line.strip_prefix(RAN) {
+        return serde_json::from_str(run).ok().map(KeeperNote::Ran);
+    }
+    if line == VALIDATED {
+        return Some(KeeperNote::Validated);
+    }
+    line.parse().ok().map(KeeperNote::Turns)
 }
 
 /// The path that is given, or our own, with the place of `settled` at its end: an agent answers by it.

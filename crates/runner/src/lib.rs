@@ -2,13 +2,17 @@
 //! it started. Knows no ledger: what a run is for and what its words are worth is others' business.
 //!
 //! `launch` starts a `keeper`, the process that keeps one agent; `tree` ends all that runs below it;
-//! `stream` reads what it prints; `folder` is where a run leaves what it was and what it said.
+//! `stream` reads what it prints; `checkout` gives it a tree of its own and `sandbox` walls around it; `folder` is where a
+//! run leaves what it was and what it said.
 
+pub mod checkout;
 pub mod folder;
 pub mod keeper;
 pub mod launch;
 pub mod orphans;
+pub mod program;
 pub mod prompt;
+pub mod sandbox;
 pub mod stream;
 pub mod tree;
 pub mod validation;

@@ -55,7 +55,7 @@ mod tests {
     fn the_built_in_template_knows_no_name_that_has_no_value() {
         let names = [
             "agent", "author", "pr", "round", "turns", "seconds", "brief", "request", "pass",
-            "fail",
+            "fail", "settled",
         ];
         let values: Vec<_> = names.iter().map(|name| (*name, String::new())).collect();
         let filled = fill(BUILT_IN, &values);

@@ -2,7 +2,7 @@
 //! signals and for telling a process from another that was given its number later; when a tree is to end is the
 //! callers' to say.
 //!
-//! What is below a process is read from `/proc`. Whoever asks has made itself the reaper of what it started
+//! What is below a process is read from `/proc`. The asking process has made itself the reaper of what it started
 //! (`become_reaper`), so that a process whose parent ends stays below. Without `/proc` only the group is reached.
 
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ pub fn below(root: i32) -> Vec<Process> {
     Snapshot::take().below(vec![root])
 }
 
-/// One look at all processes. Whoever compares two looks takes what was forked in between for what it is not.
+/// One look at all processes. A comparison of two looks mistakes what was forked in between.
 struct Snapshot {
     /// The processes that run, with their session, by their parent.
     children: BTreeMap<i32, Vec<(Process, i32)>>,

@@ -3,7 +3,6 @@
 
 use std::io::{self, Read as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -11,10 +10,30 @@ use std::time::{Duration, Instant};
 
 use message_schema::id::DiffDigest;
 use rustix::process::{Pid, Signal, kill_process_group};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+/// The commands that are run in the tree of a run before its agent is started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validation {
+    /// The command lines.
+    pub commands: Vec<String>,
+    /// The seconds that each may take.
+    pub seconds_max: u64,
+}
+
+/// A command and how it went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandRun {
+    /// The command line.
+    pub command: String,
+    /// How it went.
+    #[serde(flatten)]
+    pub end: CommandEnd,
+}
+
 /// How a command went.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandEnd {
     /// The code it ended with; none if a signal ended it, or its time.
     pub exit: Option<i32>,
@@ -24,18 +43,25 @@ pub struct CommandEnd {
     pub output: DiffDigest,
 }
 
-/// Runs a command line in a directory, in a process group of its own that is killed when its time is over.
-pub fn run(command: &str, directory: &Path, limit: Duration) -> io::Result<CommandEnd> {
+/// A command line, to be run by a shell.
+pub fn shell(line: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]);
+    shell
+}
+
+/// Runs a command in a process group of its own that is killed when its time is over.
+pub fn run(mut command: Command, limit: Duration) -> io::Result<CommandEnd> {
     let start = Instant::now();
     let (mut printed, output) = io::pipe()?;
-    let mut child = Command::new("sh")
-        .args(["-c", command])
-        .current_dir(directory)
+    let mut child = command
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
         .stderr(output)
         .spawn()?;
+    // It holds the pipe's other end.
+    drop(command);
     let group = Pid::from_child(&child);
     let reading = thread::spawn(move || {
         let mut hasher = Sha256::new();
@@ -79,7 +105,9 @@ mod tests {
 
     fn run_for(command: &str, ms: u64) -> CommandEnd {
         let directory = tempfile::tempdir().expect("a directory");
-        run(command, directory.path(), Duration::from_millis(ms)).expect("a shell")
+        let mut shell = shell(command);
+        shell.current_dir(directory.path());
+        run(shell, Duration::from_millis(ms)).expect("a shell")
     }
 
     #[test]

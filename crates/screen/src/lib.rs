@@ -1,14 +1,23 @@
 //! What a screen can show: how wide it is, whether it has colours, and bars and lines that fit it.
 
+mod alternate;
+mod progress;
+
 use std::io::{IsTerminal as _, stderr, stdin, stdout};
 
 use chrono::TimeDelta;
 use rustix::termios::tcgetwinsize;
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr};
 use workspace::clock::span;
 
-/// As wide as everything is where nobody says how wide it may be.
+pub use alternate::AlternateScreen;
+pub use progress::ProgressLine;
+
+/// As wide as tables are where nobody says how wide they may be.
 const WIDTH: usize = 100;
+
+/// A word that is cut keeps at least so many cells.
+const WORD_MIN: usize = 7;
 
 /// The cells of a bar.
 const BAR: usize = 10;
@@ -18,6 +27,8 @@ const BAR: usize = 10;
 pub struct Screen {
     /// How many cells a line has: most characters take one, those of Chinese or Japanese two.
     pub width: usize,
+    /// Whether somebody said how wide: only then is prose wrapped, since a pipe's reader looks for whole lines.
+    is_fitted: bool,
     has_colours: bool,
 }
 
@@ -34,6 +45,19 @@ pub enum Tone {
     Aside,
 }
 
+impl Tone {
+    /// Its number among the 256 colours, which are the same in every theme. Each is half-way between black and white,
+    /// so that it can be read on both; the sixteen named colours are not, yellow on white least of all.
+    fn colour(self) -> u8 {
+        match self {
+            Self::Alarm => 196,
+            Self::Care => 130,
+            Self::Well => 28,
+            Self::Aside => 243,
+        }
+    }
+}
+
 /// The columns and rows of the terminal one of the three standard streams is, if any is.
 pub fn terminal_size() -> Option<(usize, usize)> {
     let size = tcgetwinsize(stdout())
@@ -46,16 +70,19 @@ pub fn terminal_size() -> Option<(usize, usize)> {
 
 impl Screen {
     /// What standard output is: `COLUMNS`, else the terminal's width, else 100; colours on a terminal without
-    /// `NO_COLOR`.
+    /// `NO_COLOR` that is not `dumb`.
     pub fn of_output() -> Self {
         let columns = std::env::var("COLUMNS")
             .ok()
             .and_then(|columns| columns.parse().ok());
+        let is_terminal = stdout().is_terminal();
         let terminal = || terminal_size().map(|(width, _)| width);
         let is_quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {
             width: columns.or_else(terminal).unwrap_or(WIDTH).max(20),
-            has_colours: stdout().is_terminal() && !is_quiet,
+            is_fitted: columns.is_some() || is_terminal,
+            has_colours: is_terminal && !is_quiet && !is_dumb,
         }
     }
 
@@ -63,20 +90,59 @@ impl Screen {
     pub fn plain(width: usize) -> Self {
         Self {
             width,
+            is_fitted: true,
             has_colours: false,
         }
     }
 
+    /// Whether a line fits, or nobody asked that it should.
+    pub fn has_room_for(self, line: &str) -> bool {
+        !self.is_fitted || line.width() <= self.width
+    }
+
+    /// A line, with its long names shortened where it is too long.
+    pub fn fit(self, line: &str) -> String {
+        if self.has_room_for(line) {
+            line.to_owned()
+        } else {
+            shorten(line, self.width)
+        }
+    }
+
+    /// A line of prose, broken between words where it is too long; what follows is indented. A word that is longer than
+    /// a line stays whole: it may be a path or an id that somebody copies.
+    pub fn wrap(self, indent: usize, line: &str) -> String {
+        if self.has_room_for(line) {
+            return format!("{line}\n");
+        }
+        let mut text = String::new();
+        let mut cells = 0;
+        // Blanks in front are the line's own indentation.
+        let prose = line.trim_start_matches(' ');
+        let begin = line.len() - prose.len();
+        for word in prose.split(' ') {
+            if text.is_empty() {
+                text = format!("{:begin$}{word}", "");
+                cells = begin + word.width();
+            } else if cells + 1 + word.width() <= self.width {
+                text += &format!(" {word}");
+                cells += 1 + word.width();
+            } else {
+                text += &format!("\n{:indent$}{word}", "");
+                cells = indent + word.width();
+            }
+        }
+        text + "\n"
+    }
+
     /// The text, coloured where there are colours.
     pub fn paint(self, tone: Tone, text: &str) -> String {
-        let number = match tone {
-            Tone::Alarm => "31;1",
-            Tone::Care => "33",
-            Tone::Well => "32",
-            Tone::Aside => "2",
+        let weight = match tone {
+            Tone::Alarm => "1;",
+            Tone::Care | Tone::Well | Tone::Aside => "",
         };
         if self.has_colours {
-            format!("\u{1b}[{number}m{text}\u{1b}[0m")
+            format!("\u{1b}[{weight}38;5;{}m{text}\u{1b}[0m", tone.colour())
         } else {
             text.to_owned()
         }
@@ -112,6 +178,11 @@ pub fn bar(left: u64, whole: u64) -> String {
     format!("[{}{}]", "#".repeat(full), "-".repeat(BAR - full))
 }
 
+/// How many cells a text takes.
+pub fn cells(text: &str) -> usize {
+    text.width()
+}
+
 /// The text, or as much of it as fits with an ellipsis.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
@@ -123,6 +194,44 @@ pub fn cut(text: &str, width: usize) -> String {
         cells < width
     };
     text.chars().take_while(fits).chain(['…']).collect()
+}
+
+/// The text, or what fits of it: its longest words lose their middles first, for names differ at their ends; then the
+/// text loses its end.
+pub fn shorten(text: &str, width: usize) -> String {
+    let longest = text
+        .split(' ')
+        .map(UnicodeWidthStr::width)
+        .max()
+        .unwrap_or(0);
+    let words_of = |cells| {
+        let words = text.split(' ').map(|word| middle(word, cells));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    (WORD_MIN..=longest)
+        .rev()
+        .map(words_of)
+        .find(|text| text.width() <= width)
+        .unwrap_or_else(|| {
+            let cut = cut(&words_of(WORD_MIN), width);
+            cut.replace("……", "…")
+        })
+}
+
+/// The text, or its two ends with an ellipsis between them.
+pub fn middle(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let begin = cut(text, width.div_ceil(2));
+    let room = width.saturating_sub(begin.width());
+    let mut cells = 0;
+    let fits = |c: &char| {
+        cells += c.width().unwrap_or(0);
+        cells <= room
+    };
+    let end: Vec<char> = text.chars().rev().take_while(fits).collect();
+    begin.chars().chain(end.into_iter().rev()).collect()
 }
 
 /// How long ago something was.
@@ -184,6 +293,80 @@ mod tests {
     }
 
     #[test]
+    fn long_names_lose_their_middles_and_keep_both_ends() {
+        let name = "owner/repository#1234567 a-long-author -> a-long-reviewer";
+        assert_eq!(shorten(name, 80), name);
+        assert_eq!(
+            shorten(name, 46),
+            "owner/…1234567 a-long-author -> a-long…eviewer"
+        );
+        assert_eq!(shorten(name, 30), "own…4567 a-l…thor -> a-l…ewer");
+        assert_eq!(shorten(name, 12), "own…567 a-l…");
+        // Two cells each: what does not fit is left out whole.
+        assert_eq!(middle("審査待ちです", 7), "審…です");
+    }
+
+    #[test]
+    fn prose_is_wrapped_between_words_and_only_where_a_width_is_known() {
+        let line = "missing:   the reviewer has not taken the request";
+        let screen = Screen::plain(30);
+        assert_eq!(
+            screen.wrap(11, line),
+            "missing:   the reviewer has\n           not taken the\n           request\n"
+        );
+        let pipe = Screen {
+            is_fitted: false,
+            ..screen
+        };
+        assert_eq!(pipe.wrap(11, line), format!("{line}\n"));
+        let path = "a/path/that/is/longer/than/the/line";
+        assert_eq!(
+            screen.wrap(2, &format!("at {path}")),
+            format!("at\n  {path}\n")
+        );
+    }
+
+    /// The contrast of two relative luminances, as WCAG 2 computes it.
+    fn contrast(one: f64, other: f64) -> f64 {
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    /// The relative luminance of one of the colours 16 to 255.
+    fn luminance(colour: u8) -> f64 {
+        let levels = [0.0, 95.0, 135.0, 175.0, 215.0, 255.0];
+        let of_cube = |n: u8| levels[usize::from(n)];
+        let rgb = match colour {
+            16..=231 => {
+                let n = colour - 16;
+                [n / 36, n / 6 % 6, n % 6].map(of_cube)
+            }
+            232.. => [f64::from(colour - 232) * 10.0 + 8.0; 3],
+            0..16 => panic!("a theme may change {colour}"),
+        };
+        let [red, green, blue] = rgb.map(|level: f64| {
+            let level = level / 255.0;
+            if level <= 0.040_45 {
+                level / 12.92
+            } else {
+                ((level + 0.055) / 1.055).powf(2.4)
+            }
+        });
+        0.2126 * red + 0.7152 * green + 0.0722 * blue
+    }
+
+    #[test]
+    fn every_colour_can_be_read_on_black_and_on_white() {
+        for tone in [Tone::Alarm, Tone::Care, Tone::Well, Tone::Aside] {
+            for ground in [0.0, 1.0] {
+                let seen = contrast(luminance(tone.colour()), ground);
+                // 4.5 is asked of running text, 3 of bold text.
+                let asked = if tone == Tone::Alarm { 3.9 } else { 4.4 };
+                assert!(seen >= asked, "{tone:?} on {ground}: {seen:.2}");
+            }
+        }
+    }
+
+    #[test]
     fn no_line_is_wider_than_the_screen() {
         let parts = ["a".repeat(15), "b".repeat(5), "c".repeat(90)];
         let text = Screen::plain(30).flow(4, &parts);
@@ -194,5 +377,9 @@ mod tests {
             [27, 30],
             "{text}"
         );
+        // With its indentation the line would have 31.
+        let parts = ["a".repeat(15), "b".repeat(9)];
+        let text = Screen::plain(30).flow(4, &parts);
+        assert_eq!(text.lines().count(), 2, "{text}");
     }
 }

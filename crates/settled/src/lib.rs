@@ -1,6 +1,4 @@
-//! The commands: arguments, one call into the room that answers, and printing. The demo stands
-//! beside them.
+//! The commands: arguments, one call into the room that answers, and printing.
 
 pub mod cli;
-pub mod demo;
-pub mod exit;
+pub use views::exit;

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use message_schema::Schema;
-use message_schema::envelope::{MessageType, ReviewKind};
+use message_schema::envelope::{HEAD, MessageType, ReviewKind};
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::packet::FindingsPacket;
 use message_schema::yaml::{Content, Node};
@@ -55,28 +55,13 @@ const OURS: [&str; 6] = [
     "body",
 ];
 
-/// The fields every envelope has, in the order they are written.
-const HEAD: [&str; 8] = [
-    "id",
-    "from",
-    "to",
-    "type",
-    "priority",
-    "created_at_utc",
-    "related_pr",
-    "subject",
-];
-
 /// Writes the message of a step.
 pub(super) fn mail(step: &Node, context: &ComposeContext<'_>) -> Parsed<Mail> {
     let writing = Writing::begin(step, context)?;
     let packet = writing.packet()?;
     let body = writing.body(packet.as_ref())?;
     let mut out = Writer::default();
-    for key in HEAD
-        .into_iter()
-        .filter(|key| !writing.without.contains(key))
-    {
+    for &key in HEAD.iter().filter(|key| !writing.without.contains(*key)) {
         match (step.field(key), writing.filled(key)) {
             (Some(field), _) => out.field(0, key, &field.value),
             (None, Some(text)) => out.plain(key, &text),
@@ -145,7 +130,7 @@ impl<'a> Writing<'a> {
                 .map(|text| text.trim().to_owned())
         };
         let from = named("from").unwrap_or_else(|| from.to_string());
-        // Whoever does not write to its usual partner writes to the first other agent.
+        // An agent that does not write to its usual partner writes to the first other agent.
         let usual = if from == to.as_str() {
             setup.agents.iter().find(|name| name.as_str() != from)
         } else {

@@ -404,6 +404,7 @@ fn letter(letter: &DaemonMessage) -> Fact {
         Says::Escalated { reason, .. } => format!("notification escalated {reason}"),
         Says::BudgetSpent { .. } => "review_feedback reviewer_budget_exceeded".to_owned(),
         Says::Closed { reason, .. } => format!("notification closed {}", reason.word()),
+        Says::Reassigned { to, .. } => format!("notification reassigned {to}"),
         Says::Decided { .. } => "notification decided".to_owned(),
         Says::Handoff { task } => format!("handoff {task}"),
         Says::SentDiffers { file } => format!("notification sent_differs {file}"),

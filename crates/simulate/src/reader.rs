@@ -114,7 +114,7 @@ pub(super) fn span(node: &Node) -> Parsed<TimeDelta> {
     let text = text(node)?.trim();
     span_of(text).ok_or_else(|| {
         let message =
-            format!("`{text}` is no span of time, expected one like 90s, 15m, 2h, 7d or 1h30m");
+            format!("`{text}` is not a span of time, expected one like 90s, 15m, 2h, 7d or 1h30m");
         ParseError::at(node.place, message)
     })
 }

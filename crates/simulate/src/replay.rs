@@ -71,10 +71,18 @@ pub struct ReviewDifference {
     pub now: Option<String>,
 }
 
-/// Judges the ledger of a workspace again under a policy.
-pub fn replay(root: &Path, policy: Policy) -> Result<Replay, SpoolError> {
+/// Judges the ledger of a workspace again under a policy; `done` gets the number of each record that was judged.
+pub fn replay(
+    root: &Path,
+    policy: Policy,
+    done: &mut dyn FnMut(u64),
+) -> Result<Replay, SpoolError> {
     let mut states = SideBySide::new(root, policy);
-    spool::read_ledger(root, &mut |entry| states.entry(entry).map_err(Into::into))?;
+    spool::read_ledger(root, &mut |entry| {
+        states.entry(entry)?;
+        done(entry.seq);
+        Ok(())
+    })?;
     Ok(states.end())
 }
 
@@ -311,6 +319,7 @@ fn deadline_of(event: &Event) -> Option<&ReviewKey> {
         | Event::Turns { .. }
         | Event::Started(_)
         | Event::Failed { .. }
+        | Event::Spent(_)
         | Event::Observed { .. }
         | Event::Ran { .. }
         | Event::Pull(_)
@@ -384,7 +393,7 @@ pub fn replay_text(replay: &Replay) -> String {
     } = replay;
     let (different, gone, elsewhere) = (different.len(), not_replayed.len(), reviews.len());
     out += &format!(
-        "{records} records, {same} the same, {different} different, {gone} that cannot be replayed; {elsewhere} reviews stand elsewhere\n"
+        "{records} records, {same} the same, {different} different, {gone} that cannot be replayed; {elsewhere} reviews end differently\n"
     );
     if *other_rules > 0 {
         out += &format!(

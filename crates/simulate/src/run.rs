@@ -143,7 +143,7 @@ impl<'a> Play<'a> {
                 let now = self.session.now.format("%Y-%m-%dT%H:%M:%SZ");
                 return Err(ParseError::at(
                     step.place,
-                    format!("the step lies before {now}, when the last one was"),
+                    format!("the step is before {now}, when the last one was"),
                 ));
             }
             facts = self.session.pass_to(at);

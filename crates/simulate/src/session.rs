@@ -76,9 +76,9 @@ impl Session {
             RawContent::Bytes(bytes) => (0, None, submit::bytes(bytes)),
             RawContent::Foreign => (1002, Some(1001), submit::bytes(b"")),
             RawContent::Unfit(unfit) => (0, None, Body::Unfit(*unfit)),
-            RawContent::Unheld => {
+            RawContent::Overflow => {
                 let ids = &mut || self.written.next();
-                let (judgement, facts) = submit::unheld(self.judge(), &raw.outbox, ids);
+                let (judgement, facts) = submit::overflow(self.judge(), &raw.outbox, ids);
                 self.apply(judgement);
                 return facts;
             }

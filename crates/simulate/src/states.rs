@@ -26,12 +26,12 @@ pub fn page() -> String {
         .collect();
     let mut page = String::from(
         "# States\n\nPrinted by `settled states`: every cell below was found by trying it with the rules that the daemon\n\
-         runs. A test keeps this page equal to the print. What the words mean stands in\n[protocol.md](protocol.md), why it ends in [termination.md](termination.md).\n\n",
+         runs. A test keeps this page equal to the print. [protocol.md](protocol.md) defines the words,\n[termination.md](termination.md) explains why every review ends.\n\n",
     );
     page += &diagram(&results);
-    page += "\n## What a message does\n\nA phase is where the review stands afterwards; a `code` is why the message is refused.\n\n";
+    page += "\n## What a message does\n\nA phase is the review's phase afterwards; a `code` is the reason for the refusal.\n\n";
     page += &matrix(&results, &Input::MESSAGES);
-    page += "\n## What else moves a review\n\n\"-\" says that nothing is changed, a `code` why it is declined.\n\n";
+    page += "\n## What else moves a review\n\n\"-\" means that nothing changes; a `code` is the reason why the daemon declines it.\n\n";
     page += &matrix(&results, &Input::EVENTS);
     page += "\n## Who moves, and until when\n\n";
     page += &movers();
@@ -110,4 +110,22 @@ fn movers() -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn the_page_of_states_is_what_the_rules_give() {
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/states.md");
+        let kept = std::fs::read_to_string(kept).expect("the page is there");
+        let given = page();
+        let mut lines = given.lines().zip(kept.lines());
+        let other = lines.find(|(given, kept)| given != kept);
+        assert_eq!(other, None, "what the rules give, and what the page says");
+        assert_eq!(given.lines().count(), kept.lines().count());
+    }
 }

@@ -2,10 +2,14 @@
 //! part of the rules that the profile exercises.
 
 use chrono::TimeDelta;
-use message_schema::id::{AgentName, DiffDigest};
+use message_schema::id::{AgentName, DiffDigest, Repo};
 use message_schema::limit::MESSAGE_BYTES_MAX;
+use message_schema::spend::{Spend, micro_usd};
 use message_schema::yaml::{Content, Node, Style};
-use review::{Act, Event, ObservedRun, PersonsDecision, PullAction, PullEvent, RunState, Which};
+use review::{
+    Act, Event, FailureCause, ObservedRun, PersonsDecision, PullAction, PullEvent, ReviewKey,
+    RunFailure, RunSpend, RunState, Which,
+};
 use serde_json::Value;
 use workspace::config::Config;
 
@@ -58,7 +62,7 @@ pub(super) enum RawContent {
     /// A file that another user owns.
     Foreign,
     /// A message for which its outbox has no room among those that wait for a packet.
-    Unheld,
+    Overflow,
 }
 
 /// An action of a pair of commands.
@@ -74,13 +78,13 @@ pub(super) enum PairAction {
 
 const EVERYWHERE: [&str; 3] = ["wait", "restart", "config"];
 
-/// The keys of a step in a profile: those of which a step has exactly one, and those allowed beside it.
+/// The keys of a step in a profile: a step has exactly one of the first and any of the second.
 pub(super) fn keys(profile: Profile) -> (Vec<&'static str>, &'static [&'static str]) {
     let (own, beside): (&[&str], &[&str]) = match profile {
         Profile::Full => (
             &[
-                "send", "raw", "take", "turn", "start", "fail", "observe", "ran", "pr", "github",
-                "decide",
+                "send", "raw", "take", "turn", "start", "fail", "spend", "observe", "ran", "pr",
+                "github", "decide",
             ],
             &[],
         ),
@@ -102,6 +106,7 @@ pub(super) fn read(key: &str, step: &Node, setup: &Setup) -> Parsed<StepAction> 
         "turn" => event(turn(node, setup)?),
         "start" => event(Event::Started(which(node, setup, &[])?)),
         "fail" => event(failed(node, setup)?),
+        "spend" => event(spent(node, setup)?),
         "observe" => event(observed(node, setup)?),
         "ran" => event(ran(node, setup)?),
         "pr" => event(Event::Pull(pull(node, setup)?)),
@@ -161,7 +166,9 @@ fn raw(node: &Node, setup: &Setup) -> Parsed<RawFile> {
         (Some(field), None, None) => RawContent::Bytes(text(&field.value)?.as_bytes().to_vec()),
         (None, Some(field), None) => RawContent::Bytes(hex(&field.value)?),
         (None, None, Some(field)) if text(&field.value)?.trim() == "foreign" => RawContent::Foreign,
-        (None, None, Some(field)) if text(&field.value)?.trim() == "unheld" => RawContent::Unheld,
+        (None, None, Some(field)) if text(&field.value)?.trim() == "overflow" => {
+            RawContent::Overflow
+        }
         (None, None, Some(field)) => RawContent::Unfit(unfit(&field.value)?),
         _ => {
             return Err(ParseError::at(
@@ -182,7 +189,7 @@ fn unfit(node: &Node) -> Parsed<spool::Unfit> {
         "hard_link" => spool::Unfit::HardLink,
         "too_large" => spool::Unfit::TooLarge(MESSAGE_BYTES_MAX + 1),
         other => {
-            let expected = "symlink, directory, special, hard_link, foreign, unheld or too_large";
+            let expected = "symlink, directory, special, hard_link, foreign, overflow or too_large";
             return Err(ParseError::at(
                 node.place,
                 format!("`{other}`: expected {expected}"),
@@ -234,26 +241,67 @@ fn turn(node: &Node, setup: &Setup) -> Parsed<Event> {
     })
 }
 
-/// A bare text is what became of the command.
+/// A bare text is what became of the command; a mapping can name the cause.
 fn failed(node: &Node, setup: &Setup) -> Parsed<Event> {
-    let unsaid = "it came to nothing";
+    let failure = |cause, why: Option<String>| RunFailure {
+        cause,
+        why: why.unwrap_or_else(|| "it came to nothing".to_owned()),
+        retry_after: None,
+        run: None,
+    };
     if !matches!(node.content, Content::Map(_)) {
-        let which = of_setup(setup);
-        let why = if node.is_absent() {
-            unsaid
-        } else {
-            text(node)?
-        };
+        let why = (!node.is_absent()).then(|| text(node)).transpose()?;
         return Ok(Event::Failed {
-            which,
-            why: why.to_owned(),
+            which: of_setup(setup),
+            failure: failure(FailureCause::default(), why.map(str::to_owned)),
         });
     }
-    let which = which(node, setup, &["why"])?;
+    let which = which(node, setup, &["cause", "why"])?;
+    let cause = node.field("cause").map(|field| word(&field.value));
     Ok(Event::Failed {
         which,
-        why: optional(node, "why")?.unwrap_or_else(|| unsaid.to_owned()),
+        failure: failure(
+            cause.transpose()?.unwrap_or_default(),
+            optional(node, "why")?,
+        ),
     })
+}
+
+/// What a run used: a bare number is tokens, and each step is a run of its own unless it names one.
+fn spent(node: &Node, setup: &Setup) -> Parsed<Event> {
+    let is_bare = node.scalar().is_some();
+    let field = |name| {
+        let known = ["pr", "repo", "reviewer", "agent", "run", "tokens", "usd"];
+        fields(node, "spend", &known).map(|_| node.field(name).map(|field| &field.value))
+    };
+    let (mut reviewer, mut spend) = (setup.reviewer().clone(), Spend::default());
+    let mut report = RunSpend {
+        review: ReviewKey::new(None, &setup.pr, setup.author().clone(), reviewer.clone()),
+        agent: reviewer.clone(),
+        run: format!("run-{:05}", node.place.line),
+        spend,
+    };
+    if is_bare {
+        report.spend.tokens = parsed(node)?;
+        return Ok(Event::Spent(report));
+    }
+    if let Some(name) = field("reviewer")? {
+        reviewer = parsed(name)?;
+    }
+    let pr = optional(node, "pr")?.unwrap_or_else(|| setup.pr.clone());
+    let repo: Option<Repo> = optional(node, "repo")?;
+    if let Some(dollars) = field("usd")? {
+        let amount = text(dollars)?.trim().parse().ok().and_then(micro_usd);
+        let wrong = || ParseError::at(dollars.place, "`usd` is expected to be a number of dollars");
+        spend.micro_usd = amount.ok_or_else(wrong)?;
+    }
+    spend.tokens = optional(node, "tokens")?.unwrap_or(0);
+    Ok(Event::Spent(RunSpend {
+        review: ReviewKey::new(repo.as_ref(), &pr, setup.author().clone(), reviewer.clone()),
+        agent: optional(node, "agent")?.unwrap_or(reviewer),
+        run: optional::<String>(node, "run")?.unwrap_or(report.run),
+        spend,
+    }))
 }
 
 /// The files that the runner saw read: a list, or a mapping with `files`.

@@ -32,6 +32,7 @@ pub(super) fn file(outbox: &AgentName, owner: u32, body: Body) -> OutboxFile {
         owner,
         body,
         may_grow: false,
+        age_ms: 0,
     }
 }
 
@@ -99,7 +100,11 @@ pub(super) fn by_itself(text: &[u8]) -> Vec<Fact> {
 }
 
 /// Refuses a message for which its outbox has no room among those that wait.
-pub(super) fn unheld(judge: Judge<'_>, outbox: &AgentName, ids: Ids<'_>) -> (Judgement, Vec<Fact>) {
+pub(super) fn overflow(
+    judge: Judge<'_>,
+    outbox: &AgentName,
+    ids: Ids<'_>,
+) -> (Judgement, Vec<Fact>) {
     let found = file(outbox, 0, bytes(b""));
     let rejection = Rejection::too_many_waiting(&found.file);
     refused(judge.refuse(outbox, None, rejection, ids))

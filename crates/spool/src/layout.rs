@@ -83,6 +83,13 @@ impl Layout {
     /// Lists the agents of a workspace: directories under `agents/`, not hidden and no links, with an outbox or an
     /// inbox; sorted.
     pub fn known_agents(root: impl AsRef<Path>) -> Result<Vec<String>, SpoolError> {
+        let mut agents = Layout::agent_directories(root.as_ref())?;
+        agents.retain(|agent| Layout::has_mailbox(root.as_ref(), agent));
+        Ok(agents)
+    }
+
+    /// Lists the directories under `agents/` that have an agent's name and are no links, whatever is in them; sorted.
+    pub fn agent_directories(root: impl AsRef<Path>) -> Result<Vec<String>, SpoolError> {
         let path = root.as_ref().join(dirs::AGENTS);
         if path.is_symlink() {
             return Err(SpoolError::io("list", &path)(
@@ -92,18 +99,26 @@ impl Layout {
         let mut agents = Vec::new();
         for listed in std::fs::read_dir(&path).map_err(SpoolError::io("list", &path))? {
             let listed = listed.map_err(SpoolError::io("list", &path))?;
+            // If its kind is not known, listing it finds out.
+            let may_be = listed.file_type().map_or(true, |kind| kind.is_dir());
             if let Ok(name) = listed.file_name().into_string()
                 && dirs::is_agent_name(&name)
-                && is_real_dir(&listed.path())
-                && [dirs::OUTBOX, dirs::INBOX]
-                    .iter()
-                    .any(|directory| is_real_dir(&listed.path().join(directory)))
+                && may_be
             {
                 agents.push(name);
             }
         }
         agents.sort_unstable();
         Ok(agents)
+    }
+
+    /// Says whether a directory under `agents/` is an agent's: it has an outbox or an inbox.
+    pub fn has_mailbox(root: impl AsRef<Path>, agent: &str) -> bool {
+        let home = root.as_ref().join(agent_home(agent));
+        is_real_dir(&home)
+            && [dirs::OUTBOX, dirs::INBOX]
+                .iter()
+                .any(|directory| is_real_dir(&home.join(directory)))
     }
 
     /// The workspace's root.

@@ -11,13 +11,14 @@
 //! - `read_only` reads the ledger without the lock, and `tail` as it grows, for onlookers;
 //! - `snapshot` saves what the ledger added up to, so that a start reads only what follows.
 //!
-//! `dirs` spells every directory, `layout` makes paths and file names, `disk` makes every call that touches something.
+//! `dirs` spells every directory and `layout` makes paths and file names; the room `disk` makes every call that touches
+//! something.
 //! Nothing here knows YAML or a rule of reviews.
 
 mod delivery;
 mod digest;
+mod directory_stamp;
 pub mod dirs;
-mod disk;
 mod entry;
 mod error;
 mod intake;
@@ -25,8 +26,6 @@ mod layout;
 mod ledger;
 mod lock;
 mod mailbox;
-mod name;
-mod ownership;
 mod packet;
 mod presence;
 mod read_only;
@@ -42,24 +41,15 @@ mod view;
 
 pub use crate::delivery::{Lane, Parked, Pass, Placed};
 pub use crate::digest::{Digest, NotADigest};
-#[cfg(feature = "faulty-disk")]
-pub use crate::disk::faulty::{DiskFault, FaultyDisk};
-#[cfg(feature = "faulty-disk")]
-pub use crate::disk::notes::{Arrival, Notes};
-pub use crate::disk::os::Os;
-#[cfg(feature = "faulty-disk")]
-pub use crate::disk::volatile::VolatileDisk;
-pub use crate::disk::{Disk, FileKind, Handle, OpenMode, Stat};
+pub use crate::directory_stamp::DirectoryStamp;
 pub use crate::entry::{Away, Content, Delivery, Entry, EntryDraft, NotAway, Original, Stamp};
 pub use crate::error::{SpoolError, VisitError, chain};
 pub use crate::intake::{Body, Hint, Intake, OutboxFile, QUIET_MS, QueueMark, Taken, Unfit};
 pub use crate::layout::Layout;
 pub use crate::ledger::{FORMAT_VERSION, NotALine, TornTail, Verified};
 pub use crate::mailbox::{Mailbox, NotAMailbox};
-pub use crate::name::{FileName, NotAFileName};
-pub use crate::ownership::{OwnedTree, Ownership};
 pub use crate::packet::PacketRead;
-pub use crate::presence::Presence;
+pub use crate::presence::{Presence, PresenceMemory};
 pub use crate::read_only::{Folded, fold_ledger, read_ledger, verify};
 pub use crate::recover::{Opened, Recovery};
 pub use crate::retention::{
@@ -73,3 +63,6 @@ pub use crate::status::{count_waiting, has_delivered, is_served, waiting};
 pub use crate::tail::{Since, Tail};
 pub use crate::time::Now;
 pub use crate::view::View;
+#[cfg(feature = "faulty-disk")]
+pub use disk::{Arrival, DiskFault, FaultyDisk, Notes, VolatileDisk};
+pub use disk::{Disk, FileKind, FileName, Handle, NotAFileName, OpenMode, Os, Stat};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode};
 
-use crate::disk::{self, Handle, OpenMode};
 use crate::root::OpenRoot;
 use crate::{SpoolError, dirs};
+use disk::{self, Handle, OpenMode};
 
 /// How often the lock is tried while onlookers hold it, and the pause in between: about a second.
 const TRIES: u32 = 100;
@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// that is being started holds copies of all files for a moment.
 pub(crate) struct LockGuard {
     file: Handle,
-    /// The ledger's directory, locked as well: whoever removes the lock file lets no second daemon in by that.
+    /// The ledger's directory, locked as well: removing the lock file lets no second daemon in.
     ledger: Option<Handle>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn take(root: &OpenRoot) -> Result<LockGuard, SpoolError> {
         result => result,
     };
     let file = opened.map_err(|source| root.error("open", path, source))?;
-    // Whoever can open the file can hold it and keep every daemon out. Where permissions cannot be set, that stands.
+    // A process that can open the file can lock it and keep every daemon out. Permissions prevent that where they can be set.
     let _ = rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR);
     if !lock(root, &file).map_err(|source| root.error("lock", path, source))? {
         let named = disk::read_up_to(&*root.disk, &file, 16, 16).unwrap_or_default();

@@ -9,14 +9,14 @@ use std::sync::{Mutex, PoisonError};
 use lease::Writer;
 use rustix::io::Errno;
 
-use crate::disk::{self, FileKind, Stat};
 use crate::root::OpenRoot;
 use crate::{Hint, Now, SpoolError, dirs};
+use disk::{self, FileKind, Stat};
 
 /// How long a packet that nobody saw closed must be still to count as finished, in milliseconds.
 const STILL_MS: u64 = 500;
 /// The same for one that its writer was seen to begin and not to end, or that a writer has open: a pause is not the end. A file that was linked in
-/// looks like that as well, so it cannot be for ever.
+/// looks like that as well, so it must not last forever.
 const WRITER_MS: u64 = 3_000;
 /// So many packets are remembered; beyond, all are forgotten, which costs each of them `STILL_MS` once.
 const KNOWN_MAX: usize = 1024;
@@ -63,7 +63,7 @@ impl Packets {
                 writing: true,
                 ..SeenPacket::default()
             },
-            // Whoever opens it again changes what is noted here: the word of the first writer is not the second one's.
+            // A second writer that opens it changes this note: the first one's close says nothing about the second.
             Hint::Finished => {
                 let file = root.disk.open_beneath(&root.handle, path);
                 let closed = file.and_then(|file| root.disk.stat(&file)).ok();
@@ -132,7 +132,7 @@ pub(crate) fn read(
     match kind(root, path) {
         Ok(FileKind::File) => {}
         Ok(FileKind::Symlink) => {
-            return Ok(PacketRead::Unsafe("a symbolic link is on the way".into()));
+            return Ok(PacketRead::Unsafe("a symbolic link is in the path".into()));
         }
         Ok(FileKind::Directory | FileKind::Special) => {
             return Ok(PacketRead::Unsafe("it is not a regular file".into()));
@@ -197,7 +197,7 @@ fn check(path: &Path) -> Result<(), &'static str> {
     for component in path.components() {
         match component {
             Component::Normal(name) if first && name != dirs::PACKETS => {
-                return Err("it does not lie in packets/");
+                return Err("it is not in packets/");
             }
             Component::Normal(_) => first = false,
             Component::CurDir => {}
@@ -212,11 +212,11 @@ fn check(path: &Path) -> Result<(), &'static str> {
 fn refused(error: io::Error) -> io::Result<PacketRead> {
     match Errno::from_io_error(&error) {
         Some(Errno::NOENT) => Ok(PacketRead::Missing),
-        Some(Errno::LOOP) => Ok(PacketRead::Unsafe("a symbolic link is on the way".into())),
+        Some(Errno::LOOP) => Ok(PacketRead::Unsafe("a symbolic link is in the path".into())),
         Some(Errno::XDEV) => Ok(PacketRead::Unsafe("it leaves the workspace".into())),
-        Some(Errno::NOTDIR) => Ok(PacketRead::Unsafe("a part of it is no directory".into())),
+        Some(Errno::NOTDIR) => Ok(PacketRead::Unsafe("a part of it is not a directory".into())),
         Some(Errno::NAMETOOLONG | Errno::INVAL) => {
-            Ok(PacketRead::Unsafe("it is no possible path".into()))
+            Ok(PacketRead::Unsafe("it is not a valid path".into()))
         }
         // Its sender can mend that, and hears of it.
         Some(Errno::ACCESS) => Ok(PacketRead::Unsafe(

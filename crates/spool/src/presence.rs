@@ -3,15 +3,35 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::delivery::Lane;
+use crate::directory_stamp::DirectoryStamp;
 use crate::root::Dir;
-use crate::{FileName, Mailbox, Spool, SpoolError, layout};
+use crate::{FileName, Mailbox, Now, Spool, SpoolError, layout};
 
 /// After this many questions about one mailbox, listing it is cheaper than looking for each file.
 const WORTH_A_LIST: usize = 64;
 
-/// One look at many delivered files, which lists a mailbox at most once.
+/// A mailbox that looks as it did is asked again after this time, in milliseconds: some file systems do not keep the times
+/// of their directories.
+const REMEMBERED_MS: u64 = 30_000;
+
+/// Mailboxes from which nothing had left at the last look, and what they looked like.
+#[derive(Debug, Default)]
+pub struct PresenceMemory(BTreeMap<Mailbox, Remembered>);
+
+#[derive(Debug, Clone, Copy)]
+struct Remembered {
+    stamp: DirectoryStamp,
+    /// When it was looked at, on the monotonic clock.
+    at: u64,
+    /// Every file of an earlier record was there.
+    next_seq: u64,
+}
+
+/// One look at many delivered files, which lists a mailbox at most once, and not at all while it looks as it did.
 pub struct Presence<'a> {
     spool: &'a Spool,
+    memory: &'a mut PresenceMemory,
+    now: Now,
     mailboxes: BTreeMap<Mailbox, CheckedMailbox>,
 }
 
@@ -21,14 +41,21 @@ struct CheckedMailbox {
     dir: Option<Dir>,
     times: usize,
     listed: Option<HashSet<FileName>>,
+    stamp: Option<DirectoryStamp>,
+    /// Files of earlier records are there, as the memory says.
+    known_below: u64,
+    /// Every file that was asked about is there.
+    is_whole: bool,
 }
 
 impl Spool {
     /// Begins a look at delivered files. It lists a mailbox once it is asked about often, so an answer may be as old as
     /// that list.
-    pub fn presence(&self) -> Presence<'_> {
+    pub fn presence<'a>(&'a self, memory: &'a mut PresenceMemory, now: Now) -> Presence<'a> {
         Presence {
             spool: self,
+            memory,
+            now,
             mailboxes: BTreeMap::new(),
         }
     }
@@ -43,46 +70,107 @@ impl Presence<'_> {
         file: &FileName,
         seq: u64,
     ) -> Result<bool, SpoolError> {
-        let Spool { root, lanes, .. } = self.spool;
-        if lanes.owes(&Lane::Mailbox(mailbox.clone()), seq) {
-            return Ok(false);
-        }
         if !self.mailboxes.contains_key(mailbox) {
-            let dir = root.dir_if_there(&layout::mailbox_dir(mailbox))?;
-            self.mailboxes.insert(
-                mailbox.clone(),
-                CheckedMailbox {
-                    dir,
-                    ..CheckedMailbox::default()
-                },
-            );
+            let checked = self.check(mailbox)?;
+            self.mailboxes.insert(mailbox.clone(), checked);
         }
         let asked = self
             .mailboxes
             .get_mut(mailbox)
             .expect("it was there or was put in");
-        let Some(dir) = &asked.dir else {
+        if seq < asked.known_below {
             return Ok(false);
+        }
+        let result = asked.has_left(self.spool, mailbox, file, seq);
+        asked.is_whole &= matches!(result, Ok(Some(false)));
+        result.map(|left| left == Some(true))
+    }
+
+    fn check(&self, mailbox: &Mailbox) -> Result<CheckedMailbox, SpoolError> {
+        let root = &self.spool.root;
+        let dir = root.dir_if_there(&layout::mailbox_dir(mailbox))?;
+        let stamp = match &dir {
+            Some(dir) => DirectoryStamp::settled(root, dir, self.now)?,
+            None => None,
         };
-        asked.times += 1;
-        if asked.times == WORTH_A_LIST {
+        let known = self.memory.0.get(mailbox).filter(|known| {
+            Some(known.stamp) == stamp && self.now.mono < known.at.saturating_add(REMEMBERED_MS)
+        });
+        Ok(CheckedMailbox {
+            dir,
+            stamp,
+            known_below: known.map_or(0, |known| known.next_seq),
+            is_whole: true,
+            ..CheckedMailbox::default()
+        })
+    }
+
+    /// Ends the look: remembers the mailboxes in which everything was there. What was asked about has to be all there is to
+    /// ask.
+    pub fn remember(self) {
+        let next_seq = self.spool.next_seq();
+        let PresenceMemory(memory) = self.memory;
+        memory.retain(|mailbox, _| self.mailboxes.contains_key(mailbox));
+        for (mailbox, asked) in self.mailboxes {
+            match asked.stamp.filter(|_| asked.is_whole) {
+                // Nothing but the names that are new since then was looked for.
+                Some(_) if asked.known_below > 0 => {
+                    if let Some(known) = memory.get_mut(&mailbox) {
+                        known.next_seq = next_seq;
+                    }
+                }
+                Some(stamp) => {
+                    let at = self.now.mono;
+                    let remembered = Remembered {
+                        stamp,
+                        at,
+                        next_seq,
+                    };
+                    memory.insert(mailbox, remembered);
+                }
+                None => {
+                    memory.remove(&mailbox);
+                }
+            }
+        }
+    }
+}
+
+impl CheckedMailbox {
+    /// Says whether the file has left; nothing if it cannot have come, or the mailbox is gone.
+    fn has_left(
+        &mut self,
+        spool: &Spool,
+        mailbox: &Mailbox,
+        file: &FileName,
+        seq: u64,
+    ) -> Result<Option<bool>, SpoolError> {
+        let Spool { root, lanes, .. } = spool;
+        let Some(dir) = &self.dir else {
+            return Ok(None);
+        };
+        if lanes.owes(&Lane::of(mailbox), seq) {
+            return Ok(None);
+        }
+        self.times += 1;
+        if self.times == WORTH_A_LIST {
             let names = root.disk.list(&dir.handle);
             let names = names.map_err(|source| root.error("list", &dir.path, source))?;
-            asked.listed = Some(names.into_iter().collect());
+            self.listed = Some(names.into_iter().collect());
         }
-        if asked
+        if self
             .listed
             .as_ref()
             .is_some_and(|names| names.contains(file))
         {
-            return Ok(false);
+            return Ok(Some(false));
         }
         // A list may miss a name while others are renamed in the directory, so it proves presence, never absence.
         for name in file.variants(seq) {
             if root.look(dir, &name)?.is_some() {
-                return Ok(false);
+                return Ok(Some(false));
             }
         }
-        Ok(true)
+        Ok(Some(true))
     }
 }

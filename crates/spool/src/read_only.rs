@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::delivery::Cursors;
-use crate::disk::Disk;
-use crate::disk::os::Os;
 use crate::layout::Layout;
 use crate::ledger::read::{self, LedgerPosition, Stretch, Verified, Visit};
 use crate::root::OpenRoot;
 use crate::snapshot::load::load_newest;
 use crate::snapshot::{Fold, PassedOver};
 use crate::{Entry, SpoolError, VisitError, dirs};
+use disk::Disk;
+use disk::Os;
 
 /// Reads the ledger of the workspace at `root`, checks the chain, and hands every record to `visit`.
 pub fn read_ledger(
@@ -39,7 +39,7 @@ pub struct Folded {
 }
 
 /// Adds the ledger of the workspace at `path` up in `fold`, without the lock: takes up the newest snapshot and reads what
-/// follows it. For whoever wants to know how things stand; `verify` is for whether the ledger is whole.
+/// follows it. For looking at the state; `verify` tells whether the ledger is whole.
 pub fn fold_ledger(path: &Path, fold: &mut dyn Fold) -> Result<Folded, SpoolError> {
     let root = OpenRoot::look_at(path, Arc::new(Os))?;
     let (taken, passed_over) = load_newest(&root, None, u64::MAX, fold)?;

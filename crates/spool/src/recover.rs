@@ -1,12 +1,11 @@
 //! The start: takes the lock, reads the ledger, cuts a torn tail, and finishes what the last process left undone.
 //!
-//! When it is done every judged original is put away or known to be in hand, so intake may open.
+//! When it is done every judged original is put away or known as judged, so intake may open.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::delivery::{Backlog, Lane, Pass};
-use crate::disk::Disk;
 use crate::ledger::read::LedgerPosition;
 use crate::ledger::{Ledger, TornTail};
 use crate::lock::LockGuard;
@@ -16,6 +15,7 @@ use crate::snapshot::load::load_newest;
 use crate::snapshot::{Fold, PassedOver};
 use crate::spool::Spool;
 use crate::{Digest, Entry, SpoolError, VisitError, lock};
+use disk::Disk;
 
 /// What the start found and did, for the operator.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Recovery {
     pub records: u64,
     /// Bytes of an unfinished batch that were cut off the ledger; a copy is in `.settled/torn/`.
     pub torn: Option<TornTail>,
-    /// Says that the kernel was started anew since some lanes were last made durable, so their files were looked for.
+    /// Says that the kernel has rebooted since some lanes were last made durable, so their files were looked for.
     pub new_boot: bool,
     /// The last record of the snapshot that was taken up, if one was: the records up to it were not read.
     pub snapshot: Option<u64>,
@@ -105,7 +105,7 @@ impl Spool {
     }
 }
 
-/// A workspace of which everything but the ledger was read.
+/// A workspace with everything read but the ledger.
 struct Start {
     root: OpenRoot,
     lock: LockGuard,
@@ -160,13 +160,14 @@ impl Start {
         let (lanes, doubts) = backlog.settle(&root, records)?;
         // Only now is anything changed: what was read fits together.
         ledger.settle(&root.handle, torn.as_ref())?;
-        let in_hand = lanes.in_hand();
+        let judged = lanes.judged();
         let mut spool = Spool {
             root,
             ledger,
             lanes,
-            in_hand,
+            judged,
             packets: Packets::default(),
+            slice_max: usize::MAX,
             _lock: lock,
         };
         spool.lanes.replace_cursors(&spool.root, &doubts.lost)?;

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{self, Disk, FileKind, Handle, OpenMode, Stat};
 use crate::layout::{self, Layout};
 use crate::{Digest, FileName, SpoolError, dirs};
+use disk::{self, Disk, FileKind, Handle, OpenMode, Stat};
 
 /// The open root directory of a workspace. Everything in the spool is opened beneath its handle, so that moving the
 /// root or putting a link in a path cannot lead a write elsewhere.

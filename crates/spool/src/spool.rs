@@ -1,18 +1,19 @@
 //! The open spool: commits what was decided, delivers what is committed, and makes durable what is delivered.
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::delivery::{Lanes, Parked, Pass};
-use crate::disk::Handle;
 use crate::layout::{self, Layout};
 use crate::ledger::{Ledger, is_gone};
 use crate::lock::LockGuard;
 use crate::packet::Packets;
 use crate::root::OpenRoot;
-use crate::view::{InHand, View};
+use crate::view::{JudgedOriginals, View};
 use crate::{Content, Entry, EntryDraft, FileName, Hint, SpoolError, dirs};
+use disk::Handle;
 
 /// A record that the ledger holds. Only [`Spool::commit`] makes one.
 #[derive(Debug, Clone)]
@@ -31,8 +32,10 @@ pub struct Spool {
     pub(crate) root: OpenRoot,
     pub(crate) ledger: Ledger,
     pub(crate) lanes: Lanes,
-    pub(crate) in_hand: InHand,
+    pub(crate) judged: JudgedOriginals,
     pub(crate) packets: Packets,
+    /// The most files of a delivery beside other work.
+    pub(crate) slice_max: usize,
     /// LockGuard as long as the spool lives.
     pub(crate) _lock: LockGuard,
 }
@@ -51,6 +54,11 @@ impl Spool {
     /// Lets the ledger begin a new segment once the last one has this many bytes; 64 MiB unless told.
     pub fn limit_segments(&mut self, bytes: u64) {
         self.ledger.limit_segments(bytes);
+    }
+
+    /// Lets a delivery beside other work make about so many files, and the next one go on; all of them unless told.
+    pub fn limit_slices(&mut self, files: usize) {
+        self.slice_max = files;
     }
 
     /// Makes what is missing of a known agent's mailboxes, except its outbox, and says what it made, relative to the
@@ -106,7 +114,7 @@ impl Spool {
         for entry in &entries {
             self.lanes.enqueue(entry);
             if let Some(original) = &entry.original {
-                self.in_hand.add(&original.outbox, &original.file);
+                self.judged.add(&original.outbox, &original.file);
             }
         }
         Ok(entries.into_iter().map(Committed).collect())
@@ -115,8 +123,17 @@ impl Spool {
     /// Makes the files that committed records name and puts their originals away. A lane that fails is parked and tried
     /// again in a later pass; `now` is the caller's monotonic clock in milliseconds.
     pub fn deliver(&mut self, now: u64) -> Result<Pass, SpoolError> {
+        self.deliver_up_to(usize::MAX, now)
+    }
+
+    /// Does the same until a slice is full: a flood of files for one agent holds up those of the others for no longer.
+    pub fn deliver_slice(&mut self, now: u64) -> Result<Pass, SpoolError> {
+        self.deliver_up_to(self.slice_max, now)
+    }
+
+    fn deliver_up_to(&mut self, files_max: usize, now: u64) -> Result<Pass, SpoolError> {
         self.ledger.stopped()?;
-        let pass = self.lanes.pass(&self.root, &self.in_hand, now);
+        let pass = self.lanes.pass(&self.root, &self.judged, now, files_max);
         self.checkpoint_if_due()?;
         Ok(pass)
     }
@@ -165,9 +182,16 @@ impl Spool {
         self.lanes.parked()
     }
 
-    /// Says when the next parked lane is to be tried, on the caller's monotonic clock in milliseconds.
-    pub fn next_retry(&self) -> Option<u64> {
-        self.lanes.next_retry()
+    /// Says when there is something to deliver, on the caller's monotonic clock in milliseconds: 0 for now, else the time
+    /// at which a parked lane is tried.
+    pub fn next_delivery(&self) -> Option<u64> {
+        self.lanes.next_turn()
+    }
+
+    /// Lists the agents whose judged messages are owed so many files or more, in lanes that can be written. To judge more
+    /// of theirs only makes the others' mail wait.
+    pub fn flooding(&self, files: usize) -> BTreeSet<String> {
+        self.lanes.flooding(files)
     }
 
     /// Says how many files are committed and not yet made or put away.
@@ -180,7 +204,7 @@ impl Spool {
         let next_seq = self.ledger.next_seq();
         View {
             root: &self.root,
-            in_hand: &self.in_hand,
+            judged: &self.judged,
             packets: &self.packets,
             next_seq,
         }
@@ -192,7 +216,7 @@ impl Spool {
             .hint(&self.root, &layout::packets_dir(folder).join(file), hint);
     }
 
-    /// Delivers like [`Spool::deliver`] while `work` judges the next batch: the two need different files, and a
+    /// Delivers like [`Spool::deliver_slice`] while `work` judges the next batch: the two need different files, and a
     /// machine has more than one core.
     pub fn deliver_while<T>(
         &mut self,
@@ -208,13 +232,15 @@ impl Spool {
             root,
             ledger,
             lanes,
-            in_hand,
+            judged,
             packets,
+            slice_max,
             ..
         } = self;
+        let files_max = *slice_max;
         let view = View {
             root,
-            in_hand,
+            judged,
             packets,
             next_seq: ledger.next_seq(),
         };
@@ -226,7 +252,7 @@ impl Spool {
         };
         let both = std::thread::scope(|scope| {
             let delivering = std::thread::Builder::new()
-                .spawn_scoped(scope, || lanes.pass(view.root, view.in_hand, now))
+                .spawn_scoped(scope, || lanes.pass(view.root, view.judged, now, files_max))
                 .ok()?;
             let done = done();
             Some((
@@ -238,7 +264,7 @@ impl Spool {
         });
         // Where no thread is to be had, one comes after the other.
         let (pass, done) =
-            both.unwrap_or_else(|| (lanes.pass(view.root, view.in_hand, now), done()));
+            both.unwrap_or_else(|| (lanes.pass(view.root, view.judged, now, files_max), done()));
         self.checkpoint_if_due()?;
         Ok((pass, done))
     }

@@ -9,9 +9,9 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use crate::delivery::Cursors;
-use crate::disk::os::Os;
 use crate::root::OpenRoot;
 use crate::{FileName, Lane, Layout, Mailbox, dirs, layout};
+use disk::Os;
 
 /// Says whether a process holds the workspace's lock; `None` if the caller may not see that, because it runs as another
 /// user than the daemon. A workspace without a lock file was never served.
@@ -52,5 +52,5 @@ pub fn has_delivered(root: &Path, mailbox: &Mailbox, seq: u64, n: u32) -> Option
     let root = OpenRoot::look_at(root, Arc::new(Os)).ok()?;
     Cursors::read(&root)
         .ok()?
-        .has_reached(&Lane::Mailbox(mailbox.clone()), (seq, n), &root.boot)
+        .has_reached(&Lane::of(mailbox), (seq, n), &root.boot)
 }

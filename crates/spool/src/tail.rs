@@ -6,13 +6,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::disk::os::Os;
-use crate::disk::{Disk, Handle, OpenMode, Stat};
 use crate::layout::{self, Layout};
 use crate::ledger::backward::Backward;
 use crate::ledger::is_gone;
 use crate::ledger::read::{self, LedgerPosition, Stretch};
-use crate::{Digest, Entry, SpoolError, VisitError, dirs};
+use crate::{Digest, Entry, SpoolError, Verified, VisitError, dirs};
+use disk::Os;
+use disk::{Disk, Handle, OpenMode, Stat};
 
 /// Where a [`Tail`] begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Tail {
     place: LedgerPosition,
     /// What the segment of `place` looked like when all of it had been read.
     seen: Option<Stat>,
+    /// What the ledger held when records were found last.
+    verified: Option<Verified>,
 }
 
 impl Tail {
@@ -63,12 +65,18 @@ impl Tail {
             layout,
             place,
             seen: None,
+            verified: None,
         })
     }
 
     /// The number of the last record that was handed over, or behind which it began; 0 before the first.
     pub fn seq(&self) -> u64 {
         self.place.seq
+    }
+
+    /// What the ledger held when [`Tail::read`] found records last; `None` until it has found any.
+    pub fn verified(&self) -> Option<&Verified> {
+        self.verified.as_ref()
     }
 
     /// Hands every record that came since to `visit`, in order, and says how many there were. The chain is checked from
@@ -105,6 +113,7 @@ impl Tail {
         let count = end.place.seq - self.place.seq;
         // What grew between the look and the reading is looked at once more.
         self.seen = now.filter(|_| end.place.segment == self.place.segment);
+        self.verified = Some(end.verified());
         self.place = end.place;
         Ok(count)
     }

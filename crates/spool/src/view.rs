@@ -1,4 +1,4 @@
-//! What may be asked of a spool while its deliveries go on: the files to be judged, and what is in hand.
+//! What may be asked of a spool while its deliveries go on: the files to be judged, and which were judged already.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::packet::{self, PacketRead, Packets};
 use crate::root::OpenRoot;
-use crate::{Away, Digest, FileName, Now, Original, SpoolError, dirs, layout};
+use crate::{Away, Digest, DirectoryStamp, FileName, Now, Original, SpoolError, dirs, layout};
 
 /// The largest file of an inbox that is looked into, in bytes.
 const INBOX_FILE_MAX: u64 = 1 << 20;
@@ -16,7 +16,7 @@ const INBOX_FILE_MAX: u64 = 1 << 20;
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub(crate) root: &'a OpenRoot,
-    pub(crate) in_hand: &'a InHand,
+    pub(crate) judged: &'a JudgedOriginals,
     pub(crate) packets: &'a Packets,
     pub(crate) next_seq: u64,
 }
@@ -28,8 +28,19 @@ impl View<'_> {
     }
 
     /// Says whether this outbox file was judged already and only waits to be put away.
-    pub fn is_in_hand(&self, agent: &str, file: &FileName) -> bool {
-        self.in_hand.has(agent, file)
+    pub fn is_judged(&self, agent: &str, file: &FileName) -> bool {
+        self.judged.has(agent, file)
+    }
+
+    /// Gives what an agent's inbox looks like, if it is there and an equal answer proves later that no name came or went.
+    pub fn inbox_stamp(&self, agent: &str, now: Now) -> Result<Option<DirectoryStamp>, SpoolError> {
+        match self
+            .root
+            .dir_if_there(&layout::agent_dir(agent, dirs::INBOX))?
+        {
+            Some(dir) => DirectoryStamp::settled(self.root, &dir, now),
+            None => Ok(None),
+        }
     }
 
     /// Lists up to `names_max` files of an agent's inbox that are meant as messages.
@@ -51,7 +62,7 @@ impl View<'_> {
         Ok(names)
     }
 
-    /// Gives the digest of a file in an agent's inbox; nothing if it is no regular file of at most 1 MiB, which is more
+    /// Gives the digest of a file in an agent's inbox; nothing if it is not a regular file of at most 1 MiB, which is more
     /// than is ever delivered.
     pub fn inbox_digest(&self, agent: &str, file: &FileName) -> Result<Option<Digest>, SpoolError> {
         let Some(dir) = self
@@ -109,9 +120,9 @@ impl View<'_> {
 
 /// The originals that were judged and wait to be put away, by agent; how many records speak of each name.
 #[derive(Debug, Default)]
-pub(crate) struct InHand(Mutex<BTreeMap<String, HashMap<FileName, usize>>>);
+pub(crate) struct JudgedOriginals(Mutex<BTreeMap<String, HashMap<FileName, usize>>>);
 
-impl InHand {
+impl JudgedOriginals {
     pub(crate) fn has(&self, agent: &str, file: &FileName) -> bool {
         self.locked()
             .get(agent)

@@ -20,11 +20,19 @@ Examples:
 Exit status: 0 nothing refused (there may be warnings), 1 something refused, 2 wrong usage,
 3 a file could not be read.";
 
+/// The version, and the commit it was built from: see `packaging/revision.rs`.
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("SETTLED_REVISION"),
+    ")"
+);
+
 /// Checks Settled messages and the findings packets they name; prints every violation of each.
 #[derive(Parser)]
 #[command(
     name = "validate-message",
-    version,
+    version = VERSION,
     after_help = EXAMPLES,
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,

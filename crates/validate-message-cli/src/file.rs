@@ -1,4 +1,4 @@
-//! Changing a file in one step: whoever reads it meanwhile, a daemon or an editor, sees the old bytes
+//! Changes a file in one step: a daemon or an editor that reads it meanwhile sees the old bytes
 //! or the new ones, and a kill leaves the old ones behind.
 
 use std::fs::{self, File, OpenOptions};

@@ -45,7 +45,7 @@ pub(crate) fn run(args: Args, files: &[&Path]) -> Option<ExitCode> {
     is_lost.then(|| ExitCode::from(3))
 }
 
-/// Prints what would be mended; says whether that is anything. What cannot be read, the check tells.
+/// Prints what would be fixed; says whether that is anything. What cannot be read, the check tells.
 fn shown(path: &Path) -> bool {
     let Ok(bytes) = file::read(path) else {
         print::complain(&format!("{}: cannot be read\n", named(path)));
@@ -54,7 +54,7 @@ fn shown(path: &Path) -> bool {
     let Some(fixed) = fix(&bytes) else {
         return false;
     };
-    tell(path, &fixed, "would be mended");
+    tell(path, &fixed, "would be fixed");
     let _ = print::is_lost(&diff::unified(
         &named(path),
         &String::from_utf8_lossy(&bytes),
@@ -71,10 +71,7 @@ fn mended(path: &Path) -> Result<(), ()> {
     };
     let Some(fixed) = fix(&bytes) else {
         if is_signed(&bytes) {
-            print::complain(&format!(
-                "{}: is signed and is left as it is\n",
-                named(path)
-            ));
+            print::complain(&format!("{}: is signed and left unchanged\n", named(path)));
         }
         return Ok(());
     };

@@ -11,7 +11,7 @@ use crate::{diff, file, print};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit status: 0 every file has its form (now), 1 a file has not (--check, --diff) or cannot be parsed,
-2 wrong usage, 3 a file could not be read or written. Signed messages and JSON are left as they are.")]
+2 wrong usage, 3 a file could not be read or written. It leaves signed messages and JSON unchanged.")]
 pub(crate) struct Args {
     /// The messages; `-` reads one from standard input and prints it formatted
     #[arg(required = true, value_name = "FILE")]
@@ -79,7 +79,7 @@ fn one(path: &Path, args: &Args) -> Came {
         }
         Err(Unformatted::Uncertain) => {
             return told(
-                &format!("{name}: is left as it is: another form might say something else"),
+                &format!("{name}: is left unchanged: another form might change its meaning"),
                 Came::Formed,
             );
         }

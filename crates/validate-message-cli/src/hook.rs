@@ -66,7 +66,7 @@ fn told(trouble: &Trouble) -> String {
     match trouble {
         Trouble::NoRepository(said) => format!("git does not say where its hooks are: {said}"),
         Trouble::Foreign(hook) => format!(
-            "{} is there and not ours; nothing was changed.\nTo have both, add this line to it:\n    \
+            "{} exists and is not ours; nothing was changed.\nTo have both, add this line to it:\n    \
              validate-message --staged || exit $?",
             hook.display()
         ),
@@ -106,7 +106,7 @@ fn install(hooks: &[PathBuf]) -> Result<String, Trouble> {
         } else {
             written(hook, &text).map_err(disk)?;
             said.push(format!(
-                "{} checks what each commit will hold",
+                "{} checks the files of each commit",
                 hook.display()
             ));
         }

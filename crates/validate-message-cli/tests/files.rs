@@ -163,7 +163,7 @@ fn a_packet_is_checked_by_itself_wherever_it_is_no_mail() {
     assert_line(
         &check(&["agents/codex/outbox/p.yaml"], ""),
         1,
-        "p.yaml:1:1: envelope_field_missing: this is a findings packet, and no message",
+        "p.yaml:1:1: envelope_field_missing: this is a findings packet, not a message",
     );
 }
 

@@ -1,5 +1,5 @@
 //! The formats: what each of them prints of the same files, in a pipe and on a terminal. The
-//! prints stand in `golden/`; `UPDATE=1` writes them anew, read them then.
+//! prints stand in `golden/`; `UPDATE=1` rewrites them; read the diff.
 
 use std::fs;
 use std::io::Read as _;
@@ -21,7 +21,7 @@ const FILES: [&str; 6] = [
 
 /// Files with everything a format has to get right: a violation in the nested body and in a
 /// packet, a warning, one without a place, one that cannot be read, a line longer than a
-/// terminal is wide, and texts that steer whoever shows them.
+/// terminal is wide, and texts that steer the program that shows them.
 fn workspace() -> tempfile::TempDir {
     let root = tempfile::tempdir().expect("a directory");
     let write = |path: &str, text: &str| lay(root.path(), path, text);
@@ -66,7 +66,7 @@ fn in_pipe(root: &Path, args: &[&str]) -> Output {
     command.output().expect("the binary runs")
 }
 
-/// What stands on a terminal of which stdout is one end.
+/// What a terminal shows that stdout writes to.
 fn on_terminal(root: &Path, args: &[&str], variables: &[(&str, &str)]) -> String {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let near = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");

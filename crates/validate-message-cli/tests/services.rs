@@ -228,7 +228,7 @@ fn a_signed_message_keeps_its_bytes() {
     fs::write(&file, &signed).expect("written");
     let (text, end) = said(&run(room.path(), &["--fix", "m.yaml"]));
     assert!(
-        text.contains("m.yaml: is signed and is left as it is\n") && end == Some(1),
+        text.contains("m.yaml: is signed and left unchanged\n") && end == Some(1),
         "{text}"
     );
     printed(room.path(), &["fmt", "m.yaml"]);

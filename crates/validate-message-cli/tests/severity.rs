@@ -122,7 +122,7 @@ fn a_wrong_file_is_wrong_usage_with_its_place() {
         (Some(2), String::new()),
         "{said}"
     );
-    assert!(said.contains("validate-message.toml:2:1: `body_field_unknwon` is no code and begins none, did you mean `body_field_unknown`?"), "{said}");
+    assert!(said.contains("validate-message.toml:2:1: `body_field_unknwon` is not a code or the start of one, did you mean `body_field_unknown`?"), "{said}");
     assert_eq!(
         run(
             root.path(),

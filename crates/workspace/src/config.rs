@@ -1,12 +1,15 @@
 //! `settled.toml`: policy and limits. Every key is optional, none is guessed: an unknown key or a
 //! value out of range is an error with line and column, and nothing starts on half a config.
 
+mod budget;
 mod field;
 mod handoff;
 mod ledger;
 mod metrics;
+mod notify;
 mod retention;
 mod runner;
+mod sandbox;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,11 +23,14 @@ use review::{
 };
 use serde::Deserialize;
 
+pub use self::budget::{BudgetSection, LimitSection};
 pub use self::handoff::HandoffSection;
 pub use self::ledger::LedgerSection;
 pub use self::metrics::{Listen, MetricsSection};
+pub use self::notify::{NotifySection, QuietHours};
 pub use self::retention::RetentionSection;
-pub use self::runner::{Concurrent, Input, RunnerSection};
+pub use self::runner::{CheckoutMode, Concurrent, Input, RunnerSection};
+pub use self::sandbox::SandboxSection;
 
 /// The file's name in the workspace.
 pub const FILE: &str = "settled.toml";
@@ -48,6 +54,9 @@ pub struct Config {
     /// Whether a blocker found late, outside the files the author touched, still blocks.
     #[serde(deserialize_with = "field::late_findings")]
     pub late_findings: LateFindings,
+    /// The order of reviewers, from the first to the one who is asked last; `person` may end it.
+    #[serde(deserialize_with = "field::reviewers")]
+    pub reviewers: Vec<AgentName>,
     /// Round limits.
     pub rounds: RoundsSection,
     /// The quality gate.
@@ -56,12 +65,16 @@ pub struct Config {
     pub handoff: HandoffSection,
     /// Rates.
     pub limits: LimitsSection,
+    /// The tokens and the money that the commands of agents may use.
+    pub budget: BudgetSection,
     /// The ledger's segments and snapshots.
     pub ledger: LedgerSection,
     /// The retention of files after use.
     pub retention: RetentionSection,
     /// The address of the metrics.
     pub metrics: MetricsSection,
+    /// Through what people are told that they are needed.
+    pub notify: NotifySection,
     /// The commands of agents, all together.
     #[serde(deserialize_with = "runner::section")]
     pub runner: RunnerSection,
@@ -130,11 +143,17 @@ pub struct AgentSection {
     #[serde(deserialize_with = "field::vendor")]
     pub vendor: Option<String>,
     /// The program the daemon starts for each request to this agent, and its arguments; none is started if it is empty.
-    /// In an argument `{prompt}` stands for the prompt and `{brief}` for the path of the brief.
+    /// In an argument `{prompt}` stands for the prompt, `{run}` for the folder of the run, and so on.
     #[serde(deserialize_with = "runner::command")]
     pub command: Vec<String>,
     /// The command's working directory, relative to the workspace, which is the default.
     pub workdir: PathBuf,
+    /// The files it finds there: those of the commit under review, or those that lie in `workdir`.
+    #[serde(deserialize_with = "field::checkout")]
+    pub checkout: CheckoutMode,
+    /// The walls around the command, if there are to be any.
+    #[serde(deserialize_with = "sandbox::section")]
+    pub sandbox: Option<SandboxSection>,
     /// Variables of its environment, added to the daemon's.
     #[serde(deserialize_with = "runner::env")]
     pub env: BTreeMap<String, String>,
@@ -209,7 +228,11 @@ impl Config {
 
     /// The agents that are named and have no mailbox: perhaps not yet, perhaps a slip of the pen.
     pub fn strangers<'c>(&'c self, agents: &[AgentName]) -> BTreeSet<&'c AgentName> {
-        let named = self.agents.keys().chain(self.handoff.agents());
+        let named = self
+            .agents
+            .keys()
+            .chain(self.handoff.agents())
+            .chain(&self.reviewers);
         named.filter(|name| !agents.contains(name)).collect()
     }
 
@@ -223,6 +246,10 @@ impl Config {
 
     /// The rules' view of the config, for the agents that have a mailbox.
     pub fn policy(&self, agents: impl IntoIterator<Item = AgentName>) -> Policy {
+        let agents: BTreeSet<AgentName> = agents.into_iter().collect();
+        // Nobody can deliver a request to an agent without a mailbox.
+        let reviewers = self.reviewers.iter().filter(|name| agents.contains(*name));
+        let reviewers = reviewers.cloned().collect();
         let roles = |name: &AgentName| self.agents.get(name).map(|agent| agent.roles.clone());
         Policy {
             agents: agents
@@ -250,6 +277,8 @@ impl Config {
             profile: self.profile,
             runtime_clock: self.runtime_clock,
             handoff: self.handoff.policy(),
+            reviewers,
+            budget: self.budget.policy(),
             vendors: self
                 .agents
                 .iter()

@@ -1,6 +1,7 @@
 //! Creates the directories of a workspace and never overwrites any.
 
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use message_schema::id::AgentName;
@@ -15,7 +16,7 @@ pub enum InitError {
     #[error(transparent)]
     Spool(#[from] SpoolError),
     /// The directory of orders could not be created.
-    #[error("cannot make the place for orders: {0}")]
+    #[error("cannot create the directory for orders: {0}")]
     Orders(#[source] std::io::Error),
     /// The config template could not be written.
     #[error("{path}: {source}", path = path.display())]
@@ -73,10 +74,54 @@ pub fn is_workspace(root: &Path) -> std::io::Result<bool> {
 
 /// The agents that have a mailbox. Directories whose names are not valid agent names are ignored.
 pub fn agents(root: &Path) -> Result<Vec<AgentName>, SpoolError> {
-    let names = Layout::known_agents(root)?;
+    let mut agents = candidates(root)?;
+    agents.retain(|agent| has_mailbox(root, agent));
+    Ok(agents)
+}
+
+/// The agents that may have a mailbox, sorted: real directories under a valid name. Costs no look at any of them.
+pub fn candidates(root: &Path) -> Result<Vec<AgentName>, SpoolError> {
+    let names = Layout::agent_directories(root)?;
     Ok(names
         .into_iter()
         .filter_map(|name| AgentName::new(name).ok())
         .filter(|name| !name.is_daemon())
         .collect())
+}
+
+/// Whether this agent has a mailbox.
+pub fn has_mailbox(root: &Path, agent: &AgentName) -> bool {
+    Layout::has_mailbox(root, agent.as_str())
+}
+
+/// An agent whose outbox belongs to the user of this process, if there is one: a script of its own could decide like a
+/// person. An outbox that is gone for the moment proves no other owner.
+pub fn agent_of_this_user(root: &Path) -> Result<Option<AgentName>, SpoolError> {
+    let (layout, uid) = (Layout::new(root), rustix::process::geteuid().as_raw());
+    let is_ours = |agent: &AgentName| {
+        let outbox = layout.outbox(agent.as_str()).symlink_metadata();
+        outbox.map_or(true, |data| data.uid() == uid)
+    };
+    Ok(agents(root)?.into_iter().find(is_ours))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outbox_that_is_gone_or_a_link_proves_no_other_owner() {
+        let root = tempfile::tempdir().expect("a directory");
+        let inbox = Layout::new(root.path()).inbox("codex");
+        std::fs::create_dir_all(inbox).expect("an inbox");
+        let agent = || {
+            agent_of_this_user(root.path())
+                .expect("a list of agents")
+                .map(String::from)
+        };
+        assert_eq!(agent().as_deref(), Some("codex"));
+        std::os::unix::fs::symlink("/proc/1", Layout::new(root.path()).outbox("codex"))
+            .expect("a link");
+        assert_eq!(agent().as_deref(), Some("codex"));
+    }
 }

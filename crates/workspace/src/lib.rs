@@ -10,6 +10,7 @@ pub mod index;
 pub mod known_deliveries;
 pub mod operator_alerts;
 pub mod orders;
+pub mod ownership;
 pub mod shell;
 pub mod untaken_requests;
 pub mod user_isolation;

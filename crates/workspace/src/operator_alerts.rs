@@ -90,7 +90,7 @@ impl Alerts {
         }
         let uid = rustix::process::geteuid().as_raw();
         let what = format!(
-            "the daemon (uid {uid}) may not read this; it is tried again: let its owner run with umask 022, \
+            "the daemon (uid {uid}) cannot read this and will retry: let its owner run with umask 022, \
              `chmod a+r` it, or run `settled init --separate-users` for directories"
         );
         self.raise(Alert {

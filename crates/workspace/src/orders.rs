@@ -169,7 +169,10 @@ pub fn waiting(root: &Path) -> io::Result<Vec<OsString>> {
     };
     for place in [&directory, &Layout::new(root).own()] {
         if place.symlink_metadata()?.mode() & OTHERS_WRITE != 0 {
-            let what = format!("others than its owner can write to {}", place.display());
+            let what = format!(
+                "users other than its owner can write to {}",
+                place.display()
+            );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
         }
     }
@@ -200,7 +203,7 @@ pub fn read(root: &Path, name: &OsStr, now: DateTime<Utc>) -> Result<Option<Orde
         return Err(NoOrder::Unfit(why));
     }
     if name.to_str().is_none() {
-        return Err(NoOrder::Unfit("its name is no text".to_owned()));
+        return Err(NoOrder::Unfit("its name is not text".to_owned()));
     }
     let mut text = Vec::new();
     OpenOptions::new()
@@ -230,8 +233,7 @@ fn unfit(data: &Metadata, own: &Metadata) -> Option<String> {
             data.len()
         ));
     }
-    // Root may give orders to a daemon of another user.
-    if data.uid() != own.uid() && data.uid() != 0 {
+    if !may_order(data.uid(), own.uid()) {
         return Some(format!(
             "it belongs to user {}, expected {} or root",
             data.uid(),
@@ -239,6 +241,11 @@ fn unfit(data: &Metadata, own: &Metadata) -> Option<String> {
         ));
     }
     None
+}
+
+/// True if this user's orders count in a workspace of that owner: root may give orders to a daemon of another user.
+fn may_order(user: u32, owner: u32) -> bool {
+    user == owner || user == 0
 }
 
 /// Moves a file that is not an order aside for a person to look at, numbered if its name is taken there.

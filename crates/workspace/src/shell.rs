@@ -1,6 +1,18 @@
 //! Quotes words for a shell, in the commands that answers tell people to run.
 
 use std::ffi::OsStr;
+use std::path::Path;
+
+use message_schema::id::AgentName;
+
+/// A command of ours: in this workspace, where it has to be named, and by this agent, or by a person.
+pub fn settled(words: &str, root: Option<&Path>, agent: Option<&AgentName>) -> String {
+    let root = root.map_or_else(String::new, |root| {
+        format!(" --root {}", quoted(root.as_os_str()))
+    });
+    let agent = agent.map_or_else(String::new, |agent| format!(" --agent {agent}"));
+    format!("settled {words}{root}{agent}")
+}
 
 /// A word as a shell takes it for one.
 pub fn quoted(word: &OsStr) -> String {

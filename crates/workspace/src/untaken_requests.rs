@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use message_schema::envelope::{MessageType, ReviewKind};
-use review::{Phase, Record, ReviewKey};
+use review::{Happened, Phase, Record, ReviewKey};
 use serde::{Deserialize, Serialize};
 use spool::{Entry, FileName, Mailbox};
 
@@ -30,6 +30,10 @@ impl UntakenRequests {
         for step in record.steps() {
             match &step.phase {
                 Phase::Reviewing(open) if open.taken_at.is_none() => {
+                    // The reviewer before takes nothing any more.
+                    if step.reassigned_to.is_some() {
+                        self.0.remove(&step.review);
+                    }
                     // Only a request delivers a file; a refused response leaves the old one in place.
                     if let Some(delivered) = request(entry, record) {
                         self.0
@@ -68,11 +72,13 @@ fn request(entry: &Entry, record: &Record) -> Option<Delivered> {
     let is_request = record
         .accepted()
         .is_some_and(|accepted| accepted.kind == MessageType::Review(ReviewKind::Request));
+    let handed_on = record.happened().and_then(Happened::reassigned_to);
     let inbox = entry
         .deliveries
         .iter()
-        .find(|delivery| match delivery.mailbox {
-            Mailbox::Inbox(_) => is_request,
+        .rfind(|delivery| match &delivery.mailbox {
+            // The request is the last file of its record in the new reviewer's inbox.
+            Mailbox::Inbox(to) => is_request || handed_on.is_some_and(|name| name.as_str() == to),
             Mailbox::DeadLetter(_) | Mailbox::Packets(_) | Mailbox::PullRequest(_) => false,
         })?;
     Some(Delivered {

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use crate::users::User;
 use message_schema::id::AgentName;
-use spool::{FileName, OwnedTree, Ownership, SpoolError, dirs};
+use spool::{FileName, SpoolError, dirs};
+
+use crate::ownership::{OwnedTree, Ownership};
 
 pub use self::find::IsolationError;
 
@@ -61,7 +63,7 @@ impl IsolatedUsers {
         for (at, (name, user)) in everybody.iter().enumerate() {
             if at > 0 && (user.uid == 0 || user.gid == 0) {
                 return Some(format!(
-                    "{name} would be root ({user}), which nothing keeps out of anything"
+                    "{name} would be root ({user}), who can read and write everything"
                 ));
             }
             for (other, theirs) in &everybody[..at] {
@@ -80,8 +82,7 @@ impl IsolatedUsers {
                     Ok(false) => {}
                     Ok(true) => {
                         return Some(format!(
-                            "{other} ({theirs}) and {name} ({user}) share a group, and would get at each other's mail: \
-                             give each a group of its own"
+                            "{other} ({theirs}) and {name} ({user}) share a group, and could read each other's mail: give each its own group"
                         ));
                     }
                     Err(error) => {

@@ -35,7 +35,7 @@ impl FromStr for UserSpec {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number < u32::MAX);
-        let expected = || format!("`{text}` is no user: expected a name, UID or UID:GID");
+        let expected = || format!("`{text}` is not a user: expected a name, UID or UID:GID");
         match text.split_once(':') {
             Some((uid, gid)) => match (number(uid), number(gid)) {
                 (Some(uid), Some(gid)) => Ok(Self::Number(uid, Some(gid))),
@@ -81,6 +81,19 @@ impl UserSpec {
 pub fn name(uid: u32) -> Option<String> {
     let known = known(unistd::User::from_uid(Uid::from_raw(uid)));
     known.ok().flatten().map(|known| known.name)
+}
+
+/// The name of the user this process runs as: what the system says, else what the session says, else the number.
+pub fn login() -> String {
+    let uid = rustix::process::getuid().as_raw();
+    let session = || {
+        std::env::var("LOGNAME")
+            .or_else(|_| std::env::var("USER"))
+            .ok()
+    };
+    name(uid)
+        .or_else(session)
+        .unwrap_or_else(|| format!("user {uid}"))
 }
 
 /// Whether a group lists a user among its members; a user's own group need not.

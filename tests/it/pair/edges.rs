@@ -113,7 +113,7 @@ fn a_note_is_of_the_last_answer_and_of_no_earlier_one() {
         .iter()
         .filter_map(|line| line["data"]["used"]["said"].as_str())
         .collect();
-    let unsent = "Your last answer was not sent: what is asked now was not in your brief.\nno\n";
+    let unsent = "Your last answer was not sent: the open request was not in your brief.\nno\n";
     assert_eq!(
         [said[1], said[3], said[5]],
         ["PASS\n", unsent, "no\n"],
@@ -166,7 +166,7 @@ fn a_near_miss_is_told_and_the_same_turn_goes_on() {
         .iter()
         .filter_map(|line| line["data"]["used"]["said"].as_str())
         .collect();
-    let told = "Your last line was nearly `PASS` or `FAIL`. Only a line that is exactly one of them counts, so you are run once more.\nPASS\n";
+    let told = "Your last line was nearly `PASS` or `FAIL`. Only a line that is exactly one of them counts, so you run again.\nPASS\n";
     assert_eq!(said, ["DONE\n", "PASS.\n", told], "{held:?}");
 }
 

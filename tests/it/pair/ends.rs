@@ -260,3 +260,60 @@ fn what_was_said_is_read_again_with_its_time_and_steers_no_terminal() {
         .expect("settled can be run");
     assert_eq!(missing.status.code(), Some(3));
 }
+
+#[test]
+fn what_a_pair_uses_counts_in_the_budgets_of_the_day_and_it_goes_on_with_another_one() {
+    let room = Room::new();
+    let done = room.place.join("done.json");
+    write(
+        &done,
+        r#"{"type":"result","subtype":"success","is_error":false,"result":"DONE","total_cost_usd":0.75,"usage":{"input_tokens":900,"output_tokens":100}}"#,
+    );
+    let config = room.mailroom.root().join("settled.toml");
+    let before = settled_tests::read(&config);
+    write(
+        &config,
+        &format!("{before}\n[budget]\nper_day = {{ usd = 0.5 }}\n"),
+    );
+    let author = format!("cat '{}'", done.display());
+    let reviewer = room.fake("reviewer.sh", "agree");
+    let pair = room
+        .command(&["--author", "claude", "--author-command", &author])
+        .args(["--author-output", "claude", "--task", "task.md"])
+        .args(["--reviewer", "codex", "--reviewer-command", &reviewer])
+        .output();
+    let held = Held::of(&pair.expect("settled can be run"));
+    assert_eq!(
+        (held.code, held.word()),
+        (Some(9), "interrupted"),
+        "{held:?}"
+    );
+    let why = held.reasons().concat();
+    assert!(why.starts_with("codex is not started before "), "{why}");
+    assert!(
+        why.ends_with("budget.per_day is used up: 1000 tokens, 0.75 USD today"),
+        "{why}"
+    );
+    let used = held
+        .lines
+        .iter()
+        .find_map(|line| line["data"].get("used"))
+        .expect("the author's run");
+    assert_eq!(
+        (&used["tokens"], &used["cost_usd"]),
+        (&1000.into(), &"0.75".into())
+    );
+    assert_eq!(room.starts("agree"), 0);
+
+    write(
+        &config,
+        &format!("{before}\n[budget]\nper_day = {{ usd = 50 }}\n"),
+    );
+    let resumed = Held::of(&room.command(&["--resume"]).output().expect("it runs"));
+    assert_eq!(
+        (resumed.code, resumed.word()),
+        (Some(0), "complete"),
+        "{resumed:?}"
+    );
+    assert_eq!((resumed.id(), room.starts("agree")), (held.id(), 1));
+}

@@ -102,7 +102,7 @@ fn a_driver_that_was_killed_leaves_nothing_running_and_its_pair_goes_on() {
         (Some(0), "complete"),
         "{resumed:?}"
     );
-    assert_eq!(resumed.reasons(), ["whoever drove it was ended"]);
+    assert_eq!(resumed.reasons(), ["the process that drove it was ended"]);
     let steps = room.steps();
     assert_eq!(
         steps[3..6],

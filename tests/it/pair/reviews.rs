@@ -43,7 +43,7 @@ fn with_a_daemon_a_pair_does_the_same() {
 #[test]
 fn findings_by_the_schema_are_a_message_and_the_author_gets_them() {
     let room = Room::new();
-    let response = r#"{"response": {"type": "review_feedback", "threads": {}, "commands_run": [], "escalation": "", "validated_head": "", "new_findings": [{"severity": "P1", "blocking": true, "title": "no lock", "file": "src/a.rs", "lines": "7", "category": "", "evidence": "", "recommendation": "", "introduced_by": ""}]}}"#;
+    let response = r#"{"response": {"type": "review_feedback", "threads": {}, "commands_run": [], "escalation": "", "validated_head": "", "findings": [{"severity": "P1", "blocking": true, "title": "no lock", "file": "src/a.rs", "lines": "7", "category": "", "evidence": "", "recommendation": "", "introduced_by": ""}]}}"#;
     let held = room.held(
         "review",
         &format!("schema '{response}'"),

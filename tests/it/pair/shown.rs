@@ -8,7 +8,7 @@ fn left(output: &Output) -> String {
     let lines = text
         .lines()
         .map(|line| line.rsplit("\u{1b}[K").next().unwrap_or_default());
-    let lines = lines.filter(|line| !line.is_empty() && !line.contains(" is at work, "));
+    let lines = lines.filter(|line| !line.is_empty() && !line.contains(" is working, "));
     lines.map(|line| format!("{}\n", steady(line))).collect()
 }
 
@@ -57,7 +57,7 @@ fn at_a_terminal_each_run_is_a_line_and_the_end_a_sentence() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert_eq!(
         left(&output),
-        "claude works, codex reviews: at most 20 iterations and 4 h of running\n   \
+        "claude works, codex reviews: at most 20 iterations and 4 h of run time\n   \
          1  claude: done\n   1  codex: no signal\n   2  claude: done\n   2  codex: pass\n\
          PAIR is complete after 2 iterations\n"
     );
@@ -95,7 +95,7 @@ fn a_command_at_work_is_told_of_on_one_line_that_gives_way() {
     let output = room.mailroom.at_terminal(&options, "");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        text.contains("\r\u{1b}[K       author is at work, "),
+        text.contains("\r\u{1b}[K       author is working, "),
         "{text:?}"
     );
     assert!(text.contains("\r\u{1b}[K   1  claude: done, "), "{text:?}");

@@ -11,11 +11,14 @@ fn a_person_calls_the_reviewer_off_and_its_process_is_ended() {
     let daemon = room.serve();
     room.ask("86", "request-1", 3600, 8);
     wait::until("the reviewer to be started", || room.starts() == 1);
-    let by_script = room.mailroom.run(&["cancel", "86", "--reason", "enough"]);
-    assert_eq!(by_script.status.code(), Some(5), "{}", said(&by_script));
-    let output = room
+    let by_script = room
         .mailroom
-        .at_terminal(&["cancel", "86", "--by", "ann"], "the branch is gone");
+        .run(&["review", "cancel", "86", "--reason", "enough"]);
+    assert_eq!(by_script.status.code(), Some(5), "{}", said(&by_script));
+    let output = room.mailroom.at_terminal(
+        &["review", "cancel", "86", "--by", "ann"],
+        "the branch is gone",
+    );
     assert!(output.status.success(), "{}", said(&output));
     let review = room.review();
     assert_eq!(
@@ -31,7 +34,7 @@ fn a_person_calls_the_reviewer_off_and_its_process_is_ended() {
     assert_eq!(room.starts(), 1, "it is not started again");
     let again = room
         .mailroom
-        .at_terminal(&["cancel", "86", "--by", "ann"], "once more");
+        .at_terminal(&["review", "cancel", "86", "--by", "ann"], "once more");
     assert_eq!(again.status.code(), Some(1), "{}", said(&again));
     drop(daemon);
     let log = room.mailroom.run(&["log"]);

@@ -11,8 +11,8 @@ use inspect::status::row::ReviewRow;
 use inspect::status::threads::Histories;
 use message_schema::id::{AgentName, FindingId, PrNumber};
 use review::{
-    Act, Decision, Event, EventRecord, PersonsDecision, Phase, Posted, PullAction, PullEvent,
-    ReportedEvent, Review, ReviewKey, State, Which, apply, approval_barred,
+    Act, Decision, Event, EventRecord, PersonsDecision, Phase, Policy, Posted, PullAction,
+    PullEvent, ReportedEvent, Review, ReviewKey, State, Which, apply, approval_barred,
 };
 use spool::{Digest, Folded, Verified};
 use workspace::index::LedgerIndex;
@@ -25,28 +25,31 @@ use crate::moves::Place;
 pub(crate) fn check(place: &Place<'_>) -> Result<(), Broken> {
     let status = status(place);
     let spell = |_: Option<&AgentName>, words: &str| words.to_owned();
-    let problems = status.problems(now(), &spell);
-    let lines = Line::all(place.bounds).map(|line| (line.key(), line));
-    for (key, line) in lines {
-        let Some(review) = place.state.review(&key) else {
+    let problems = status.problems(&Policy::default(), now(), &spell);
+    for (key, review) in place.state.reviews() {
+        let is_theirs = |line: &Line| {
+            let of = line.key();
+            of.pr == key.pr && of.reviewer == *review.reviewer(key)
+        };
+        let Some(line) = Line::all(place.bounds).find(is_theirs) else {
             continue;
         };
         let advised = Advised {
             place,
-            key: &key,
+            key,
             line,
             review,
         };
         let policy = &place.bounds.policy;
-        let why = status.why(&key, review, policy, now(), &spell);
-        let is_alone = status.is_alone(&key);
-        let threads = Histories::default().tell(&key, review, is_alone, &spell);
+        let why = status.why(key, review, policy, now(), &spell);
+        let is_alone = status.is_alone(key);
+        let threads = Histories::default().tell(key, review, is_alone, &spell);
         let persons = threads.threads.into_iter().flat_map(|thread| thread.person);
         why.fixes
             .into_iter()
             .chain(persons)
             .try_for_each(|fix| advised.command(&fix))?;
-        let row = ReviewRow::of(&place.state, &key, review);
+        let row = ReviewRow::of(&place.state, key, review);
         row.legal_next
             .iter()
             .try_for_each(|next| advised.sentence(next))?;
@@ -103,15 +106,18 @@ impl Advised<'_> {
         let words: Vec<&str> = fix.run.split(' ').collect();
         let last = || FindingId::new(*words.last().expect("a command has words")).expect("an id");
         match words.as_slice() {
-            ["reopen", ..] => self.decide(&words, Act::Reopen),
-            ["grant", ..] => self.decide(&words, Act::Grant { rounds: 1 }),
-            ["resolve", ..] => self.decide(&words, Act::Resolve(last())),
-            ["wont-fix", ..] => self.decide(&words, Act::WontFix(last())),
-            ["queue", ..] => self.decide(&words, Act::Queue(last())),
-            ["hold", ..] => self.decide(&words, Act::Hold(last())),
-            ["release", ..] => self.decide(&words, Act::Release(last())),
+            ["review", "reopen", ..] => self.decide(&words, Act::Reopen),
+            ["review", "grant", ..] => self.decide(&words, Act::Grant { rounds: 1 }),
+            ["thread", "resolve", ..] => self.decide(&words, Act::Resolve(last())),
+            ["thread", "wont-fix", ..] => self.decide(&words, Act::WontFix(last())),
+            ["thread", "queue", ..] => self.decide(&words, Act::Queue(last())),
+            ["thread", "hold", ..] => self.decide(&words, Act::Hold(last())),
+            ["thread", "release", ..] => self.decide(&words, Act::Release(last())),
             ["pr", "closed", ..] => self.happen(&self.pull(PullAction::Closed), &fix.run),
-            ["take", ..] => self.happen(&Event::Taken(Which::of(self.key)), &fix.run),
+            ["take", ..] => {
+                let which = Which::at_work(self.key, self.review.reviewer(self.key));
+                self.happen(&Event::Taken(which), &fix.run)
+            }
             ["send", "review_request", .., "--declared-head", _] => {
                 self.post(&self.authors().request_of_a_head, &fix.run)
             }
@@ -119,7 +125,7 @@ impl Advised<'_> {
             ["send", "review_addressed", ..] => self.post(&self.authors().addressed, &fix.run),
             ["feedback", ..] => self.respond(Response::Feedback, &fix.run),
             ["lgtm", ..] => self.approve(&fix.run),
-            ["approve", ..] => self.decide(&words, Act::Approve { head: None }),
+            ["review", "approve", ..] => self.decide(&words, Act::Approve { head: None }),
             // These only look.
             ["brief" | "gate" | "threads" | "why", ..] => Ok(()),
             _ => Err(breach(&fix.run, "is a command the walk cannot run")),

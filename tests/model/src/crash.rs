@@ -44,6 +44,7 @@ fn started_again(node: &Node, expected: &Node) -> Result<(), Broken> {
         let mut review = state.review(key).cloned();
         if let Some(review) = &mut review {
             review.since = standing.review.since;
+            review.failed = None;
             review.threads.values_mut().for_each(settle_thread);
         }
         if review.as_ref() != Some(&standing.review) {

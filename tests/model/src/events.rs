@@ -2,7 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{CommitSha, PrNumber};
-use review::{Event, PersonsDecision, PullAction, PullEvent, Which};
+use message_schema::spend::Spend;
+use review::{
+    Event, FailureCause, PersonsDecision, PullAction, PullEvent, RunFailure, RunSpend, Which,
+};
 
 use crate::bounds::Bounds;
 use crate::inputs::minute;
@@ -22,7 +25,7 @@ pub(crate) fn events(bounds: &Bounds, node: &Node) -> Vec<(Event, DateTime<Utc>)
             ));
         }
         if bounds.counts {
-            let which = Which::of(key);
+            let which = Which::at_work(key, standing.review.reviewer(key));
             events.push((Event::Taken(which.clone()), minute(2)));
             events.push((
                 Event::Turns {
@@ -39,13 +42,31 @@ pub(crate) fn events(bounds: &Bounds, node: &Node) -> Vec<(Event, DateTime<Utc>)
                 minute(3),
             ));
             events.push((Event::Started(which.clone()), minute(4)));
-            events.push((
-                Event::Failed {
-                    which,
-                    why: "it crashed".to_owned(),
-                },
-                minute(5),
-            ));
+            for cause in [
+                FailureCause::GaveUp,
+                FailureCause::Crashed,
+                FailureCause::Quota,
+            ] {
+                let failure = RunFailure {
+                    cause,
+                    why: "it said so".to_owned(),
+                    retry_after: None,
+                    run: None,
+                };
+                let which = which.clone();
+                events.push((Event::Failed { which, failure }, minute(5)));
+            }
+        }
+        // A budget grows by what was used; beyond it nothing more is asked of the rules.
+        let limit = bounds.policy.budget.per_review.tokens.unwrap_or(0);
+        if standing.review.spent.tokens < limit {
+            let report = RunSpend {
+                review: key.clone(),
+                agent: standing.review.reviewer(key).clone(),
+                run: "run".to_owned(),
+                spend: Spend::tokens(1),
+            };
+            events.push((Event::Spent(report), minute(5)));
         }
         for act in &bounds.acts {
             let (which, by, reason) = (Which::of(key), "anna".to_owned(), "seen".to_owned());

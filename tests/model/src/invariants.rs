@@ -55,6 +55,8 @@ invariants! {
     DaemonGoesOn => "every state that is not final has a way on that the daemon owns",
     /// Nothing an agent sends moves a deadline away.
     DeadlinesStand => "no agent moves a deadline away",
+    /// Only whoever is asked now answers, and a reassignment only takes from those that are left.
+    CurrentReviewer => "only the current reviewer answers, and none is asked twice in a round",
     /// A round has at most one terminal response.
     OneResponse => "at most one terminal response per round",
     /// A feedback that gives its author a round also gives it something to do in it.

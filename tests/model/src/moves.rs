@@ -89,7 +89,11 @@ impl<'a> Place<'a> {
 
     fn post_all(&mut self, line: ReviewLine, edges: &mut Vec<Edge>) {
         let key = line.key();
-        let standing = self.node.reviews.get(&key);
+        // The review that was opened with this reviewer, or that another one's failure gave to it.
+        let mut reviews = self.node.reviews.iter();
+        let standing = reviews
+            .find(|(of, standing)| of.pr == key.pr && standing.review.reviewer(of) == &key.reviewer)
+            .map(|(_, standing)| standing);
         let round = standing.map_or(1, |standing| standing.review.round);
         let hand = self.inputs.hand(self.bounds, line, round);
         let alike = self.alike(standing);
@@ -364,6 +368,7 @@ impl<'a> Place<'a> {
         // Settled once before the invariants look, so that an untouched review is equal to itself.
         for standing in node.reviews.values_mut() {
             standing.review.since = start();
+            standing.review.failed = None;
             standing
                 .review
                 .threads

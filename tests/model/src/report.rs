@@ -46,8 +46,9 @@ pub struct Report {
 }
 
 /// Takes several walks, so many at a time, each on a thread of its own: states differ too much in cost
-/// to share one walk evenly. The reports come in the order of the walks.
-pub fn run_all(walks: Vec<Bounds>, at_a_time: usize) -> Vec<Report> {
+/// to share one walk evenly. The reports come in the order of the walks; `begun`
+/// gets the name of each as it begins.
+pub fn run_all(walks: Vec<Bounds>, at_a_time: usize, begun: &(dyn Fn(&str) + Sync)) -> Vec<Report> {
     let count = walks.len();
     let waiting = Mutex::new(walks.into_iter().enumerate());
     let done = Mutex::new(Vec::with_capacity(count));
@@ -57,6 +58,7 @@ pub fn run_all(walks: Vec<Bounds>, at_a_time: usize) -> Vec<Report> {
                 loop {
                     let next = waiting.lock().expect("taking a walk does not panic").next();
                     let Some((place, bounds)) = next else { break };
+                    begun(bounds.name());
                     let report = run(bounds);
                     done.lock()
                         .expect("keeping a report does not panic")

@@ -92,11 +92,12 @@ impl Node {
     }
 
     /// Makes the state the same as every other that the rules cannot tell from it: the instant a
-    /// phase began, the round a finding was opened in and what resolved it are shown to people and decide nothing, and
+    /// phase began, what became of a start that failed, the round a finding was opened in and what resolved it are shown to people and decide nothing, and
     /// where all slots are alike the threads stand in one order.
     pub(crate) fn settle(&mut self, bounds: &Bounds) {
         for standing in self.reviews.values_mut() {
             standing.review.since = start();
+            standing.review.failed = None;
             standing.review.threads.values_mut().for_each(settle_thread);
             if bounds.is_symmetric() {
                 sort_threads(&mut standing.review);

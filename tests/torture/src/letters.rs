@@ -135,10 +135,18 @@ fn refusal(n: usize, lot: u64) -> Letter {
     let (from, to) = pair(n);
     let id = format!("wrong-{lot}-{n:05}");
     let whole = seed::note("notification", &id, from, to, "a body");
-    let text = match n % 3 {
+    let text = match n % 5 {
         0 => whole.replace(&format!("from: {from}"), "from: somebody"),
         1 => whole.replace("priority: P2", "priority: urgent"),
-        _ => whole.replace(&format!("to: {to}"), "to: nobody"),
+        2 => whole.replace(&format!("to: {to}"), "to: nobody"),
+        // It waits five seconds for its packet unless it is older, and later ones to the same recipient wait behind it.
+        3 => {
+            let body = format!(
+                "findings_packet: packets/findings/none-{id}.yaml\nround: 1\nblocking_count: 0"
+            );
+            seed::review_message("review_feedback", &id, from, to, "1", &body)
+        }
+        _ => "x".to_owned(),
     };
     Letter {
         from,

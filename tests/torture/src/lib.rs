@@ -1,7 +1,7 @@
 //! The real daemon under torture: killed, cut off and failed at every call, and then looked at by
 //! somebody who shares no line of code with it.
 //!
-//! The suite runs short forms (`tests/torture/tests`), `cargo xtask crash|faults|powerloss|soak` the long ones.
+//! The suite runs short forms (`tests/torture/tests`), `cargo xtask crash|faults|powerloss|soak|fuzz` the long ones.
 //!
 //! - `dice`: random numbers from a seed;
 //! - `letters`: what agents write, and what must become of it;
@@ -10,6 +10,7 @@
 //! - `crash`: kills at every call, and at random under load;
 //! - `faults`: every failing call in turn;
 //! - `power`: the power cut at any instant, on a real file system and on a simulated disk;
+//! - `fuzz`: whatever comes to writers' minds, kills at any change, moved time, and a model of what must arrive;
 //! - `soak`: hours of mixed traffic in minutes, and what of the daemon grows;
 //! - `traced`: the daemon under `strace`, one call struck.
 
@@ -18,8 +19,24 @@ pub mod checker;
 pub mod crash;
 pub mod dice;
 pub mod faults;
+pub mod fuzz;
 pub mod letters;
 pub mod power;
 pub mod soak;
 pub mod taker;
 pub mod traced;
+
+/// A place in memory where there is one: a kill loses nothing that a call has written, so there is no need to wait for a
+/// disk.
+pub(crate) fn scratch() -> tempfile::TempDir {
+    let memory = std::path::Path::new("/dev/shm");
+    let place = if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        std::env::temp_dir()
+    };
+    tempfile::Builder::new()
+        .prefix("settled-torture-")
+        .tempdir_in(place)
+        .expect("a temporary directory")
+}

@@ -39,15 +39,7 @@ pub(crate) fn run(ground: &Ground, messages: usize) -> Result<()> {
             room::request(number),
         )?;
     }
-    let status = Command::new(room::settled())
-        .args(["serve", "--once"])
-        .arg(&root)
-        .env("SETTLED_LOG", "warn")
-        .stdout(Stdio::null())
-        .status()?;
-    if !status.success() {
-        return Err(format!("serve --once: {status}").into());
-    }
+    room::once(&root)?;
     let inbox = root.join("agents/codex/inbox");
     for (at, entry) in std::fs::read_dir(&inbox)?
         .collect::<Vec<_>>()

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use super::Result;
 
-/// Size of the image, in MiB.
-const IMAGE_MIB: u64 = 2_048;
+/// Size of the image, in MiB; only what is used takes room.
+const IMAGE_MIB: u64 = 8_192;
 
 /// A directory to measure in, unmounted at the end.
 pub(crate) struct Ground {
@@ -61,6 +61,22 @@ impl Ground {
             "this directory's own file system"
         };
         format!("{what} ({}), {cores} cores", self.dir.display())
+    }
+
+    /// Empties the image: what an earlier measurement left takes the room of the next one.
+    pub(crate) fn clear(&self) -> Result<()> {
+        if self.image.is_none() {
+            return Ok(());
+        }
+        for left in std::fs::read_dir(&self.dir)? {
+            let left = left?;
+            if left.file_type()?.is_file() {
+                std::fs::remove_file(left.path())?;
+            } else if left.file_name() != "lost+found" {
+                std::fs::remove_dir_all(left.path())?;
+            }
+        }
+        Ok(())
     }
 
     /// An empty directory of that name.

@@ -1,13 +1,16 @@
 //! `cargo xtask bench`: the real `settled` process against the raw cost of the same bytes, in one
 //! run on one file system. Absolute times drift from machine to machine; the ratios are the point.
 
+mod agents;
 mod asks;
 mod ground;
 mod hostile;
 mod idle;
 mod latency;
+mod neighbour;
 mod oacp;
 mod one;
+mod page;
 mod program;
 mod raw;
 mod room;
@@ -26,7 +29,7 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// What to measure, and where.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these: one, waiting, latency, idle, start, program, asks, rules, hostile, oacp, validate
+    /// Only these: one, waiting, latency, neighbour, idle, agents, start, program, asks, page, rules, hostile, oacp, validate
     #[arg(value_name = "WHAT")]
     only: Vec<String>,
     /// Where to measure; left out, a fresh journaled ext4 image if this user may mount one, else target/bench
@@ -41,13 +44,27 @@ pub(crate) struct Args {
     /// How many reviews are open while the rules alone are measured
     #[arg(long, default_value_t = 10_000)]
     reviews: usize,
+    /// Only the noises of neighbour whose description contains this
+    #[arg(long, default_value = "")]
+    noise: String,
     /// How long the idle daemon is watched, in seconds
     #[arg(long, default_value_t = 30)]
     idle_s: u64,
 }
 
+#[expect(clippy::print_stderr, reason = "progress is not the result")]
+fn begin(name: &str) {
+    eprintln!("measuring: {name}");
+}
+
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let wants = |name: &str| args.only.is_empty() || args.only.iter().any(|only| only == name);
+    let wants = |name: &str| {
+        let wants = args.only.is_empty() || args.only.iter().any(|only| only == name);
+        if wants {
+            begin(name);
+        }
+        wants
+    };
     if wants("rules") {
         rules::run(args.reviews)?;
     }
@@ -66,27 +83,47 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let ground = Ground::prepare(args.dir.as_deref())?;
     println!("measured on {}\n", ground.describe());
     if wants("one") {
+        ground.clear()?;
         one::run(&ground)?;
     }
     if wants("waiting") {
+        ground.clear()?;
         waiting::run(&ground, args.messages)?;
     }
     if wants("latency") {
+        ground.clear()?;
         latency::run(&ground)?;
     }
+    // Not part of a plain run: it takes minutes.
+    if args.only.iter().any(|only| only == "neighbour") {
+        neighbour::run(&ground, &args.noise)?;
+    }
     if wants("idle") {
+        ground.clear()?;
         idle::run(&ground, args.idle_s)?;
     }
+    if wants("agents") {
+        ground.clear()?;
+        agents::run(&ground)?;
+    }
     if wants("start") {
+        ground.clear()?;
         start::run(&ground, args.records)?;
     }
     if wants("program") {
+        ground.clear()?;
         program::run(&ground)?;
     }
     if wants("asks") {
+        ground.clear()?;
         asks::run(&ground, args.messages)?;
     }
+    if wants("page") {
+        ground.clear()?;
+        page::run(&ground)?;
+    }
     if wants("oacp") {
+        ground.clear()?;
         oacp::run(&ground, args.messages)?;
     }
     Ok(())

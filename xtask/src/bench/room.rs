@@ -17,14 +17,19 @@ pub(crate) const QUESTIONS_MAX: usize = 10_000;
 
 /// Builds the binary that is measured.
 pub(crate) fn build() -> Result<()> {
+    build_package("settled")
+}
+
+/// Builds the programs of a package.
+pub(crate) fn build_package(package: &str) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
-        .args(["build", "--release", "--quiet", "-p", "settled"])
+        .args(["build", "--release", "--quiet", "-p", package])
         .status()?;
     if built.success() {
         Ok(())
     } else {
-        Err("settled does not build".into())
+        Err(format!("{package} does not build").into())
     }
 }
 
@@ -33,21 +38,43 @@ pub(crate) fn settled() -> PathBuf {
 }
 
 pub(crate) fn init(root: &Path) -> Result<()> {
-    let made = Command::new(settled())
-        .arg("init")
-        .arg(root)
-        .args(["--agents", "claude,codex"])
-        .stdout(Stdio::null())
-        .status()?;
-    if !made.success() {
-        return Err("settled init failed".into());
-    }
+    init_for(root, "claude,codex")?;
     // As many questions as one agent may be allowed to ask another.
     std::fs::write(
         root.join("settled.toml"),
         format!("[limits]\nmessages_per_hour = {QUESTIONS_MAX}\n"),
     )?;
     Ok(())
+}
+
+/// Makes a workspace for these agents.
+pub(crate) fn init_for(root: &Path, agents: &str) -> Result<()> {
+    let made = Command::new(settled())
+        .arg("init")
+        .arg(root)
+        .args(["--agents", agents])
+        .stdout(Stdio::null())
+        .status()?;
+    if made.success() {
+        Ok(())
+    } else {
+        Err("settled init failed".into())
+    }
+}
+
+/// Judges and delivers all that waits.
+pub(crate) fn once(root: &Path) -> Result<()> {
+    let status = Command::new(settled())
+        .args(["serve", "--once"])
+        .arg(root)
+        .env("SETTLED_LOG", "warn")
+        .stdout(Stdio::null())
+        .status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("serve --once: {status}").into())
+    }
 }
 
 /// What is sent.
@@ -138,6 +165,13 @@ impl Served {
         self.child.id()
     }
 
+    /// Ends it without letting it finish.
+    pub(crate) fn kill(mut self) {
+        // It ended by itself, or is ended with the value.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     pub(crate) fn outbox(&self) -> PathBuf {
         self.root.join("agents/claude/outbox")
     }
@@ -149,7 +183,8 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        if let Ok(pid) = i32::try_from(self.child.id())
+        if matches!(self.child.try_wait(), Ok(None))
+            && let Ok(pid) = i32::try_from(self.child.id())
             && let Some(pid) = Pid::from_raw(pid)
         {
             let _ = kill_process(pid, Signal::INT);

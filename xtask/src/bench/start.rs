@@ -1,5 +1,4 @@
 //! Starting on a large ledger: from the process to the mailroom being open.
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use super::ground::Ground;
@@ -18,14 +17,14 @@ pub(crate) fn run(ground: &Ground, records: usize) -> Result<()> {
                 room::request(number),
             )?;
         }
-        once(&root)?;
+        room::once(&root)?;
     }
     let bytes: u64 = std::fs::read_dir(root.join(".settled/ledger"))?
         .filter_map(|entry| entry.ok()?.metadata().ok())
         .map(|metadata| metadata.len())
         .sum();
     let start = Instant::now();
-    once(&root)?;
+    room::once(&root)?;
     let took = start.elapsed().as_secs_f64();
     let read = Instant::now();
     for segment in std::fs::read_dir(root.join(".settled/ledger"))? {
@@ -63,18 +62,4 @@ pub(crate) fn run(ground: &Ground, records: usize) -> Result<()> {
     );
     println!("  resident memory while serving         {resident:>9.1} MiB\n");
     Ok(())
-}
-
-fn once(root: &std::path::Path) -> Result<()> {
-    let status = Command::new(room::settled())
-        .args(["serve", "--once"])
-        .arg(root)
-        .env("SETTLED_LOG", "warn")
-        .stdout(Stdio::null())
-        .status()?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("serve --once: {status}").into())
-    }
 }

@@ -5,11 +5,13 @@ mod mutant;
 mod sample;
 
 use std::collections::BTreeSet;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
+use rustix::process::{Pid, Signal};
 
 use self::mutant::Mutant;
 
@@ -22,149 +24,72 @@ pub(crate) struct Args {
     /// Where the table is written, beside standard output
     #[arg(long, value_name = "FILE")]
     table: Option<PathBuf>,
-    /// In place of ours, so many that cargo-mutants thinks of, from every room in turn
-    #[arg(long, value_name = "N", conflicts_with_all = ["only", "table"])]
+    /// In place of ours, so many that cargo-mutants thinks of, from every room in turn; `--only crates/ROOM/` draws from one
+    #[arg(long, value_name = "N", conflicts_with = "table")]
     sample: Option<usize>,
     /// Which ones these are: the same seed draws the same
     #[arg(long, value_name = "S", default_value_t = 1, requires = "sample")]
     seed: u64,
 }
 
-/// How long one run of tests may take before it counts as one that never ends.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// How long one run of tests may take before it counts as one that never ends, where nobody has timed it.
+const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Kills at the calls of a mix of messages.
-const CRASH: [&str; 7] = [
-    "test",
-    "--offline",
-    "--package",
-    "settled-torture",
-    "--test",
-    "it",
-    "crash::a_kill_at_a_call",
-];
-
-/// Kills at the calls of a whole review.
-const CRASH_OF_REVIEW: [&str; 7] = [
-    "test",
-    "--offline",
-    "--package",
-    "settled-torture",
-    "--test",
-    "it",
-    "crash::a_kill_at_any_step",
-];
-
-/// Failing calls, the short form.
-const FAULTS: [&str; 7] = [
-    "test",
-    "--offline",
-    "--package",
-    "settled-torture",
-    "--test",
-    "it",
-    "faults::",
-];
-
-/// What happens around the daemon.
-const ENVIRONMENT: [&str; 7] = [
-    "test",
-    "--offline",
-    "--package",
-    "settled-torture",
-    "--test",
-    "it",
-    "environment::",
-];
+/// The package of the tests of the whole.
+const WHOLE: &str = "settled-tests";
 
 /// The rules as scenarios, and the state each leaves as a start, a snapshot and a batch taken back make it.
-const SCENARIOS: [&str; 7] = [
+const SCENARIOS: [&str; 6] = [
     "test",
     "--offline",
     "--package",
-    "settled-tests",
+    "simulate",
     "--test",
-    "it",
-    "scenarios::",
+    "scenarios",
 ];
 
+/// The command that runs some modules of a package's tests called `it`.
+fn of_it(package: &str, modules: &[&str]) -> Vec<String> {
+    let command = ["test", "--offline", "--package", package];
+    let words = command.iter().chain(&["--test", "it", "--"]).chain(modules);
+    words.map(|&word| word.to_owned()).collect()
+}
+
+/// The command that runs the tests of one kind, `--tests` or `--lib`, that some rooms have.
+fn of_rooms(rooms: &[&str], kind: &str) -> Vec<String> {
+    let rooms = rooms.iter().flat_map(|&room| ["--package", room]);
+    let words = ["test", "--offline"].into_iter().chain(rooms);
+    words.chain([kind]).map(str::to_owned).collect()
+}
+
 /// The command behind the word a mutant names its tests by.
-fn suite(word: &str) -> Option<&'static [&'static str]> {
+fn suite(word: &str) -> Option<Vec<String>> {
+    let torture = |module| of_it("settled-torture", &[module]);
+    let whole = |module| of_it(WHOLE, &[module]);
     match word {
-        "crash" => Some(&CRASH),
-        "crash-of-review" => Some(&CRASH_OF_REVIEW),
-        "faults" => Some(&FAULTS),
-        "environment" => Some(&ENVIRONMENT),
-        "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
-        "schema" => Some(&["test", "--offline", "--package", "message-schema", "--lib"]),
-        "review" => Some(&[
-            "test",
-            "--offline",
-            "--package",
-            "review",
-            "--package",
-            "pair-machine",
-            "--package",
-            "policy",
-            "--tests",
-        ]),
-        "pair" => Some(&["test", "--offline", "--package", "pair", "--tests"]),
-        "pairs" => Some(&[
-            "test",
-            "--offline",
-            "--package",
-            "settled-tests",
-            "--test",
-            "it",
-            "pair::edges",
-        ]),
-        "gate" => Some(&[
-            "test",
-            "--offline",
-            "--package",
-            "settled-tests",
-            "--test",
-            "it",
-            "gate_check",
-        ]),
-        "verdict" => Some(&[
-            "test",
-            "--offline",
-            "--package",
-            "settled-tests",
-            "--test",
-            "it",
-            "verdict_files",
-        ]),
-        "daemon" => Some(&["test", "--offline", "--package", "daemon", "--tests"]),
-        "runner" => Some(&["test", "--offline", "--package", "runner", "--lib"]),
-        "inspect" => Some(&["test", "--offline", "--package", "inspect", "--lib"]),
-        "judgement" => Some(&["test", "--offline", "--package", "judgement", "--lib"]),
-        "scenarios" => Some(&SCENARIOS),
-        "power" => Some(&[
-            "test",
-            "--offline",
-            "--package",
-            "settled-torture",
-            "--test",
-            "it",
+        // Kills at the calls of a mix of messages, and of a whole review.
+        "crash" => Some(torture("crash::a_kill_at_a_call")),
+        "crash-of-review" => Some(torture("crash::a_kill_at_any_step")),
+        // Failing calls, the short form.
+        "faults" => Some(torture("faults::")),
+        // What happens around the daemon.
+        "environment" => Some(torture("environment::")),
+        "power" => Some(torture(
             "power::nothing_promised_is_lost_on_a_disk_that_forgets",
-        ]),
-        "spool" => Some(&["test", "--offline", "--package", "spool", "--tests"]),
-        "validator" => Some(&[
-            "test",
-            "--offline",
-            "--package",
-            "validate-message-cli",
+        )),
+        "pairs" => Some(whole("pair::edges")),
+        "gate" => Some(whole("gate_check")),
+        "verdict" => Some(whole("verdict_files")),
+        "scenarios" => Some(SCENARIOS.map(str::to_owned).to_vec()),
+        "walk" => Some(of_rooms(&["settled-walk"], "--tests")),
+        "review" => Some(of_rooms(
+            &["review", "pair-machine", "policy", "review-words"],
             "--tests",
-        ]),
-        "validate-message" => Some(&[
-            "test",
-            "--offline",
-            "--package",
-            "validate-message",
-            "--tests",
-        ]),
+        )),
+        "validator" => Some(of_rooms(&["validate-message-cli"], "--tests")),
+        "daemon" | "pair" | "spool" | "validate-message" => Some(of_rooms(&[word], "--tests")),
+        "schema" => Some(of_rooms(&["message-schema"], "--lib")),
+        "disk" | "inspect" | "judgement" | "runner" => Some(of_rooms(&[word], "--lib")),
         _ => None,
     }
 }
@@ -181,7 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
     let copy = target.join("mutants");
     copy_sources(&root, &copy)?;
     if let Some(count) = args.sample {
-        return sample::run(&copy, &target, count, args.seed);
+        return sample::run(&copy, &target, count, args.seed, &args.only);
     }
     let is_asked = |mutant: &Mutant| {
         let mut words = args.only.iter();
@@ -309,7 +234,7 @@ fn with_mutant(copy: &Path, mutant: &Mutant) -> Result<Option<String>, String> {
 /// What failed of these tests, if anything did; an error if they could not be built.
 fn failure(copy: &Path, word: &str) -> Result<Option<String>, String> {
     let command = suite(word).ok_or_else(|| format!("there are no tests called `{word}`"))?;
-    match ran(copy, command)? {
+    match ran(copy, &command, PATIENCE)? {
         Ran::Passed => Ok(None),
         Ran::Failed(test) => Ok(Some(test)),
         Ran::NotBuilt(text) => Err(format!("the tests did not run:\n{text}")),
@@ -326,17 +251,21 @@ enum Ran {
     NotBuilt(String),
 }
 
-/// Runs tests on the copy.
-fn ran(copy: &Path, command: &[&str]) -> Result<Ran, String> {
+/// Runs tests on the copy, for so long at most.
+fn ran(copy: &Path, command: &[impl AsRef<str>], patience: Duration) -> Result<Ran, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let log = copy.join("target-of-mutants.log");
     let file =
         std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let errors = file.try_clone().map_err(|error| error.to_string())?;
     let mut child = Command::new(cargo)
-        .args(command)
+        .args(command.iter().map(AsRef::as_ref))
         .current_dir(copy)
         .env("CARGO_TARGET_DIR", copy.join("target"))
+        // Nobody debugs a mutant, and without lines to step through its tests are linked faster.
+        .env("CARGO_PROFILE_DEV_DEBUG", "false")
+        // The tests that cargo starts end with it.
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(file)
         .stderr(errors)
@@ -347,12 +276,12 @@ fn ran(copy: &Path, command: &[&str]) -> Result<Ran, String> {
         if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
             break status;
         }
-        if began.elapsed() > PATIENCE {
-            child
-                .kill()
+        if began.elapsed() > patience {
+            rustix::process::kill_process_group(Pid::from_child(&child), Signal::KILL)
+                .map_err(std::io::Error::from)
                 .and_then(|()| child.wait())
                 .map_err(|error| error.to_string())?;
-            let seconds = PATIENCE.as_secs();
+            let seconds = patience.as_secs();
             return Ok(Ran::Failed(format!("no end after {seconds} s")));
         }
         std::thread::sleep(Duration::from_millis(50));

@@ -1,16 +1,74 @@
 //! `cargo xtask mutants --sample N --seed S`: small changes that `cargo-mutants` thinks of, drawn from every room in
-//! turn and tried against the room's own tests and the scenarios. The same seed draws the same ones.
+//! turn and tried against the room's own tests and, where these play the room, the scenarios; those of the commands
+//! against the modules of `tests/it` that run them. The same seed draws the same ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use settled_tests::packages;
+use settled_tests::tool::Tool;
 
-use super::{Ran, SCENARIOS, ran, write};
+use super::{Ran, SCENARIOS, WHOLE, of_it, of_rooms, ran, write};
 
-/// The version of `cargo-mutants` that is installed into the build folder where none is found.
-const VERSION: &str = "27.1.0";
+/// What thinks of the changes; another version would think of others.
+const CARGO_MUTANTS: Tool = Tool {
+    name: "cargo-mutants",
+    version: "27.1.0",
+    asked: &["mutants", "--version"],
+    options: &[],
+};
+
+/// The room that plays the scenarios.
+const STAGE: &str = "simulate";
+
+/// Rooms below it that a scenario only links: it has no disk and starts no process.
+const UNPLAYED: [&str; 2] = ["spool", "runner"];
+
+/// The room whose tests are mostly those of the whole: it is arguments, one call and printing.
+const COMMANDS: &str = "settled";
+
+/// Rooms with processes on both sides, over pipes, and the modules of `tests/it` that are all their tests.
+const WHOLE_ONLY: [(&str, &str); 1] = [("settled-mcp", "mcp")];
+
+/// How long a run of some modules of `tests/it` may take on a change, its build included.
+const WHOLE_MAX: Duration = Duration::from_secs(900);
+
+/// How long a room's tests may take to be built, and then to run, on the unbroken code. The first room builds the crates of
+/// others too, and beside other builds on two cores that alone took more than ten minutes. A limit here only ends what
+/// would never end: nothing is judged by it, and the limit for a change is measured on this run.
+const UNBROKEN_MAX: Duration = Duration::from_secs(3_600);
+
+/// The modules of `tests/it` for a file of the commands, by its name, where none is called like it.
+const MODULES: [(&str, &str); 22] = [
+    ("agent", "agent_add"),
+    ("agents_md", "agents"),
+    ("brief", "briefs"),
+    ("command", "cli"),
+    ("diff", "evidence"),
+    ("explain", "codes"),
+    ("gate", "gate_check"),
+    ("gc", "housekeeping"),
+    ("hook", "hooks"),
+    ("inbox", "agents"),
+    ("ledger", "rewritten"),
+    ("order", "orders"),
+    ("person", "orders"),
+    ("problems", "people"),
+    ("pull", "events"),
+    ("separate", "users"),
+    ("serve", "once"),
+    ("status", "people"),
+    ("threads", "people"),
+    ("turn", "orders"),
+    ("verdict", "verdict_files"),
+    ("wait", "agents"),
+];
+
+/// The modules for every other one: what all commands share, and what writes messages.
+const OTHER_MODULES: [&str; 4] = ["cli", "compose", "people", "agents"];
 
 /// One small change, as `cargo-mutants` lists it.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,64 +92,199 @@ struct Position {
 /// What came of the changes of one room.
 #[derive(Debug, Default)]
 struct Tally {
-    caught: u32,
+    own: u32,
+    scenarios: u32,
+    whole: u32,
     unviable: u32,
     missed: Vec<String>,
 }
 
-/// Draws so many and tries them in the copy; whether every viable one was caught.
-pub(super) fn run(copy: &Path, target: &Path, count: usize, seed: u64) -> Result<bool, String> {
-    let changes = drawn(listed(copy, target)?, count, seed);
-    let mut rooms: BTreeMap<String, Tally> = BTreeMap::new();
-    for change in &changes {
-        let tally = rooms.entry(change.room.clone()).or_default();
-        println!("{}", change.name);
-        match tried(copy, change)? {
-            Ran::Passed => {
-                println!("  missed");
-                tally.missed.push(change.name.clone());
-            }
-            Ran::Failed(test) => {
-                println!("  caught by {test}");
-                tally.caught += 1;
-            }
-            Ran::NotBuilt(said) if !said.contains("could not compile") => {
-                println!("  caught: a run of tests broke off");
-                tally.caught += 1;
-            }
-            Ran::NotBuilt(_) => {
-                println!("  does not compile");
-                tally.unviable += 1;
-            }
-        }
-    }
-    println!("\n| room | caught | missed | unviable |\n|---|---:|---:|---:|");
-    for (room, tally) in &rooms {
-        let missed = tally.missed.len();
-        println!(
-            "| {room} | {} | {missed} | {} |",
-            tally.caught, tally.unviable
-        );
-    }
-    for name in rooms.values().flat_map(|tally| &tally.missed) {
-        println!("survived: {name}");
-    }
-    Ok(rooms.values().all(|tally| tally.missed.is_empty()))
+/// The tests that a room's changes are tried on, each with how long it may take.
+struct Trial {
+    own: Vec<String>,
+    own_max: Duration,
+    /// `None` for a room that no scenario plays.
+    scenarios_max: Option<Duration>,
 }
 
-/// What fails of the room's tests, then of the scenarios. The copy is whole again afterwards.
-fn tried(copy: &Path, change: &Change) -> Result<Ran, String> {
-    let path = copy.join(&change.file);
-    let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let changed = change.made_in(&text)?;
-    write(&path, changed.as_bytes())?;
-    let own = ["test", "--offline", "--package", &change.room, "--tests"];
-    let result = ran(copy, &own).and_then(|first| match first {
-        Ran::Passed => ran(copy, &SCENARIOS),
-        Ran::Failed(_) | Ran::NotBuilt(_) => Ok(first),
+/// Draws so many of those whose names contain one of the words, and tries them in the copy; true if every viable one
+/// was caught.
+pub(super) fn run(
+    copy: &Path,
+    target: &Path,
+    count: usize,
+    seed: u64,
+    only: &[String],
+) -> Result<bool, String> {
+    let mut changes = listed(copy, target)?;
+    changes.retain(|change| {
+        only.is_empty() || only.iter().any(|word| change.name.contains(word.as_str()))
     });
-    write(&path, text.as_bytes())?;
-    result
+    let played = played();
+    let mut rooms: BTreeMap<String, Vec<Change>> = BTreeMap::new();
+    for change in drawn(changes, count, seed) {
+        rooms.entry(change.room.clone()).or_default().push(change);
+    }
+    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+    for (room, changes) in &rooms {
+        let trial = Trial::unbroken(copy, room, &played)?;
+        let tally = tallies.entry(room).or_default();
+        for change in changes {
+            tally.add(&trial, copy, change)?;
+        }
+    }
+    println!(
+        "\n| room | caught by its own tests | by the scenarios | by the whole | missed | unviable |\n|---|---:|---:|---:|---:|---:|"
+    );
+    for (room, tally) in &tallies {
+        let scenarios = match played.contains(*room) {
+            true => tally.scenarios.to_string(),
+            false => "-".to_owned(),
+        };
+        let whole = match *room == COMMANDS || WHOLE_ONLY.iter().any(|(only, _)| only == room) {
+            true => tally.whole.to_string(),
+            false => "-".to_owned(),
+        };
+        println!(
+            "| {room} | {} | {scenarios} | {whole} | {} | {} |",
+            tally.own,
+            tally.missed.len(),
+            tally.unviable
+        );
+    }
+    for name in tallies.values().flat_map(|tally| &tally.missed) {
+        println!("survived: {name}");
+    }
+    Ok(tallies.values().all(|tally| tally.missed.is_empty()))
+}
+
+impl Trial {
+    /// Builds the room's tests and runs them and the scenarios on the unbroken code: tests that fail there would catch
+    /// everything, and their time bounds that of a test which a change keeps from ending.
+    fn unbroken(copy: &Path, room: &str, played: &BTreeSet<String>) -> Result<Self, String> {
+        let own = of_rooms(&[room], "--tests");
+        let own_max = Self::timed(copy, &own)?;
+        println!("{room}: `cargo {}`", own.join(" "));
+        let mut scenarios_max = None;
+        if played.contains(room) && room != STAGE {
+            scenarios_max = Some(Self::timed(copy, &SCENARIOS)?);
+            println!("{room}: `cargo {}`", SCENARIOS.join(" "));
+        }
+        Ok(Self {
+            own,
+            own_max,
+            scenarios_max,
+        })
+    }
+
+    /// How long a run of these tests may take on a change, its build included: several times what it takes here.
+    fn timed(copy: &Path, command: &[impl AsRef<str>]) -> Result<Duration, String> {
+        let command: Vec<&str> = command.iter().map(AsRef::as_ref).collect();
+        Self::passed(copy, &[&command[..], &["--no-run"]].concat())?;
+        let began = Instant::now();
+        Self::passed(copy, &command)?;
+        Ok(began.elapsed() * 3 + Duration::from_secs(120))
+    }
+
+    fn passed(copy: &Path, command: &[&str]) -> Result<(), String> {
+        match ran(copy, command, UNBROKEN_MAX)? {
+            Ran::Passed => Ok(()),
+            Ran::Failed(test) => Err(format!("without a change {test} fails")),
+            Ran::NotBuilt(said) => Err(format!("the tests did not run:\n{said}")),
+        }
+    }
+}
+
+impl Tally {
+    /// Tries the change and counts what came of it. The copy is whole again afterwards.
+    fn add(&mut self, trial: &Trial, copy: &Path, change: &Change) -> Result<(), String> {
+        let path = copy.join(&change.file);
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        let changed = change.made_in(&text)?;
+        let began = Instant::now();
+        write(&path, changed.as_bytes())?;
+        let told = self.tried(trial, copy, change);
+        write(&path, text.as_bytes())?;
+        println!(
+            "{}\n  {} ({} s)",
+            change.name,
+            told?,
+            began.elapsed().as_secs()
+        );
+        Ok(())
+    }
+
+    fn tried(&mut self, trial: &Trial, copy: &Path, change: &Change) -> Result<String, String> {
+        match noticed(copy, &trial.own, trial.own_max)? {
+            Noticed::By(test) => {
+                self.own += 1;
+                return Ok(format!("caught by {test}"));
+            }
+            Noticed::Unviable => {
+                self.unviable += 1;
+                return Ok("does not compile".to_owned());
+            }
+            Noticed::No => {}
+        }
+        if let Some(patience) = trial.scenarios_max
+            && let Noticed::By(test) = noticed(copy, &SCENARIOS, patience)?
+        {
+            self.scenarios += 1;
+            return Ok(format!("caught by {test} of the scenarios"));
+        }
+        if let Some(whole) = change.whole() {
+            println!("  `cargo {}`", whole.join(" "));
+            if let Noticed::By(test) = noticed(copy, &whole, WHOLE_MAX)? {
+                self.whole += 1;
+                return Ok(format!("caught by {test} of the whole"));
+            }
+        }
+        self.missed.push(change.name.clone());
+        Ok("missed".to_owned())
+    }
+}
+
+/// Who noticed a change.
+enum Noticed {
+    By(String),
+    No,
+    /// It does not compile.
+    Unviable,
+}
+
+fn noticed(
+    copy: &Path,
+    command: &[impl AsRef<str>],
+    patience: Duration,
+) -> Result<Noticed, String> {
+    Ok(match ran(copy, command, patience)? {
+        Ran::Passed => Noticed::No,
+        Ran::Failed(test) => Noticed::By(test),
+        Ran::NotBuilt(said) if said.contains("could not compile") => Noticed::Unviable,
+        Ran::NotBuilt(_) => Noticed::By("a run of tests that broke off".to_owned()),
+    })
+}
+
+/// The rooms that a scenario plays: the one that plays them and those it is built on, down to the disk.
+fn played() -> BTreeSet<String> {
+    let packages = packages::ours();
+    let mut played = BTreeSet::new();
+    let mut next = vec![STAGE.to_owned()];
+    while let Some(room) = next.pop() {
+        let package = packages.iter().find(|package| package["name"] == *room);
+        if let Some(package) = package
+            && played.insert(room)
+        {
+            let below = packages::dependencies(package, true);
+            next.extend(
+                below
+                    .into_iter()
+                    .filter(|room| !UNPLAYED.contains(&&**room)),
+            );
+        }
+    }
+    played
 }
 
 impl Change {
@@ -121,6 +314,31 @@ impl Change {
         })
     }
 
+    /// The run of `tests/it` for a change of a room that has tests there: those of a room that has no others, and for a
+    /// file of the commands the module that is called like it, or those we name.
+    fn whole(&self) -> Option<Vec<String>> {
+        let stem = self.file.file_stem().unwrap_or_default();
+        let stem = stem.to_string_lossy();
+        let files = settled_tests::repository().join("tests/it");
+        let only = WHOLE_ONLY.iter().find(|(room, _)| *room == self.room);
+        let named = MODULES.iter().find(|(file, _)| *file == stem);
+        let modules = match only.or(named.filter(|_| self.room == COMMANDS)) {
+            Some((_, module)) => vec![*module],
+            None if self.room != COMMANDS => return None,
+            None if files.join(format!("{stem}.rs")).exists() => vec![&*stem],
+            None => OTHER_MODULES.to_vec(),
+        };
+        let modules: Vec<String> = modules.iter().map(|name| format!("{name}::")).collect();
+        let modules: Vec<&str> = modules.iter().map(String::as_str).collect();
+        Some(of_it(WHOLE, &modules))
+    }
+
+    /// The file and what is changed in it, without the place, which moves with every line above it.
+    fn what(&self) -> (&Path, &str) {
+        let what = self.name.splitn(4, ':').nth(3);
+        (&self.file, what.unwrap_or(&self.name))
+    }
+
     /// The file's text with the change made.
     fn made_in(&self, text: &str) -> Result<String, String> {
         let place = |position: Position| {
@@ -139,13 +357,18 @@ impl Change {
     }
 }
 
-/// So many of them, from each room in turn, in an order that the seed gives.
+/// So many of them, from each room in turn, in an order that the seed gives. A change keeps its place in it whatever
+/// happens to the other code, so that a seed can be tried again after tests were added.
 fn drawn(changes: Vec<Change>, count: usize, seed: u64) -> Vec<Change> {
-    let mut state = seed;
     let mut rooms: BTreeMap<String, Vec<(u64, Change)>> = BTreeMap::new();
+    let mut alike: BTreeMap<String, u32> = BTreeMap::new();
     for change in changes {
+        let what = format!("{:?}", change.what());
+        let before = alike.entry(what.clone()).or_default();
+        let key = mixed(seed, &format!("{what} {before}"));
+        *before += 1;
         let room = rooms.entry(change.room.clone()).or_default();
-        room.push((random(&mut state), change));
+        room.push((key, change));
     }
     for room in rooms.values_mut() {
         room.sort_by_key(|(key, _)| *key);
@@ -160,18 +383,19 @@ fn drawn(changes: Vec<Change>, count: usize, seed: u64) -> Vec<Change> {
     drawn
 }
 
-/// `SplitMix64`.
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+/// A number that a seed and a text give: each byte goes through `SplitMix64`.
+fn mixed(seed: u64, text: &str) -> u64 {
+    text.bytes().fold(seed, |state, byte| {
+        let state = (state ^ u64::from(byte)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    })
 }
 
-/// Every change `cargo-mutants` can think of in the rooms.
+/// Every change `cargo-mutants` can think of in the rooms, but for what `Debug` prints: nothing promises that.
 fn listed(copy: &Path, target: &Path) -> Result<Vec<Change>, String> {
-    let output = Command::new(program(target)?)
+    let output = Command::new(CARGO_MUTANTS.program(target)?)
         .args(["mutants", "--list", "--json", "--workspace"])
         .args(["--file", "crates/**/*.rs"])
         .current_dir(copy)
@@ -183,44 +407,12 @@ fn listed(copy: &Path, target: &Path) -> Result<Vec<Change>, String> {
     }
     let listed: Vec<Value> =
         serde_json::from_slice(&output.stdout).map_err(|error| format!("its list: {error}"))?;
-    listed.iter().map(Change::read).collect()
-}
-
-/// The program `cargo-mutants`: one that is installed, else one in the build folder, put there if need be.
-fn program(target: &Path) -> Result<PathBuf, String> {
-    let works = |program: &Path| {
-        let mut command = Command::new(program);
-        command.args(["mutants", "--version"]);
-        command.output().is_ok_and(|output| output.status.success())
-    };
-    let installed = PathBuf::from("cargo-mutants");
-    if works(&installed) {
-        return Ok(installed);
-    }
-    let root = target.join(format!("cargo-mutants-{VERSION}"));
-    let program = root.join("bin/cargo-mutants");
-    if !works(&program) {
-        println!(
-            "cargo-mutants is missing; installing {VERSION} into {}",
-            root.display()
-        );
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let status = Command::new(cargo)
-            .args(["install", "cargo-mutants", "--locked", "--quiet", "--debug"])
-            .args(["--version", VERSION, "--root"])
-            .arg(&root)
-            .env("CARGO_TARGET_DIR", root.join("build"))
-            .env("CARGO_PROFILE_DEV_DEBUG", "false")
-            .stdin(Stdio::null())
-            .status()
-            .map_err(|error| format!("cargo: {error}"))?;
-        if !status.success() {
-            return Err("cargo-mutants cannot be installed".to_owned());
-        }
-        // Only the program is of use from here on.
-        let _ = std::fs::remove_dir_all(root.join("build"));
-    }
-    Ok(program)
+    let mut changes = listed
+        .iter()
+        .map(Change::read)
+        .collect::<Result<Vec<_>, _>>()?;
+    changes.retain(|change| !change.name.contains("fmt::Debug for "));
+    Ok(changes)
 }
 
 #[cfg(test)]
@@ -249,17 +441,74 @@ mod tests {
 
     #[test]
     fn a_seed_draws_the_same_from_every_room_in_turn() {
-        let all = || {
+        let all = |first: usize| {
             let rooms = ["a", "b", "c"].into_iter();
             let files = rooms.map(|room| format!("crates/{room}/src/lib.rs"));
             files
-                .flat_map(|file| (1..50).map(move |line| change(&file, line)))
+                .flat_map(|file| (0..50).map(move |line| change(&file, first + line)))
                 .collect()
         };
-        let first = drawn(all(), 5, 1);
+        let first = drawn(all(1), 5, 1);
         let rooms: Vec<&str> = first.iter().map(|change| change.room.as_str()).collect();
         assert_eq!(rooms, ["a", "b", "c", "a", "b"]);
-        assert_eq!(drawn(all(), 5, 1), first);
-        assert_ne!(drawn(all(), 5, 2), first);
+        assert_eq!(drawn(all(1), 5, 1), first);
+        assert_ne!(drawn(all(1), 5, 2), first);
+        let lines = |drawn: &[Change]| -> Vec<usize> {
+            drawn.iter().map(|change| change.start.line).collect()
+        };
+        let moved: Vec<usize> = lines(&first).iter().map(|line| line + 7).collect();
+        assert_eq!(
+            lines(&drawn(all(8), 5, 1)),
+            moved,
+            "seven lines further down"
+        );
+    }
+
+    #[test]
+    fn a_command_is_tried_on_the_modules_that_run_it() {
+        let modules = |file: &str| {
+            let whole = change(&format!("crates/{file}"), 1).whole();
+            let whole = whole.expect("tests of the whole");
+            whole
+                .join(" ")
+                .split_once(" -- ")
+                .expect("a filter")
+                .1
+                .to_owned()
+        };
+        assert_eq!(modules("settled/src/cli/gate.rs"), "gate_check::");
+        assert_eq!(modules("settled/src/cli/trace.rs"), "trace::");
+        assert_eq!(
+            modules("settled/src/cli/context.rs"),
+            "cli:: compose:: people:: agents::"
+        );
+        assert_eq!(modules("settled-mcp/src/call.rs"), "mcp::");
+        assert_eq!(change("crates/spool/src/status.rs", 1).whole(), None);
+        let files = settled_tests::repository().join("tests/it");
+        for module in MODULES
+            .iter()
+            .chain(&WHOLE_ONLY)
+            .map(|(_, module)| module)
+            .chain(&OTHER_MODULES)
+        {
+            assert!(files.join(format!("{module}.rs")).exists(), "{module}");
+        }
+    }
+
+    #[test]
+    fn the_scenarios_are_tried_on_what_they_play() {
+        let played = played();
+        for (room, is_played) in [
+            ("message-schema", true),
+            ("review", true),
+            ("simulate", true),
+            ("workspace", true),
+            ("spool", false),
+            ("disk", false),
+            ("daemon", false),
+            ("settled", false),
+        ] {
+            assert_eq!(played.contains(room), is_played, "{room}");
+        }
     }
 }

@@ -129,11 +129,11 @@ reload_good() {
 reload_bad() {
     configure '[rounds]' 'max = 9'
     systemctl reload "$unit" || return
-    soon 10 status_says "the old config stays in force" || return
+    soon 10 status_says "the old config still applies" || return
     is ActiveState active || return
     configure
     systemctl reload "$unit" || return
-    soon 10 all '! status_says "stays in force"'
+    soon 10 all '! status_says "still applies"'
 }
 
 # drop_in LINE...: settings of somebody who runs it, in the section [Service].
@@ -198,7 +198,7 @@ damaged() {
     systemctl start "$unit" && return "$found"
 }
 
-# asks PORT: the metrics, as whoever watches reads them.
+# asks PORT: the metrics, as a monitor reads them.
 asks() {
     exec 3<> "/dev/tcp/127.0.0.1/$1" || return
     printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3

@@ -7,15 +7,19 @@ use chrono::{DateTime, Utc};
 use judgement::brief::{NotAResponse, TerminalResponse};
 use mailbox::compose::ask::{self, Ask};
 use mailbox::compose::draft::{MessageDraft, PacketGiven};
+use mailbox::compose::message::Fields;
 use mailbox::compose::omissions::ResponseKind;
 use mailbox::compose::post::{PostError, Posting};
 use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::response_file::ResponseFile;
 use mailbox::compose::sent_before;
+use message_schema::body::Examined;
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::MessageId;
 use review::{ReviewKey, Signal, SignalWords};
+use runner::checkout::Reviewed;
 use runner::stream::AgentOutput;
+use serde_json::json;
 
 /// The answer of an agent's command.
 #[derive(Debug)]
@@ -26,6 +30,23 @@ pub enum AgentAnswer {
     GivenUp,
     /// Nothing that is an answer; why not.
     Nothing(String),
+}
+
+/// Names in a response what lay in the tree of its run, since a word names no commit. What `settled diff` printed is
+/// named already, and stays.
+fn name_reviewed(reviewed: &Reviewed, body: &mut Fields) {
+    body.put("validated_head", reviewed.commit.as_str());
+    if let Some(digest) = reviewed
+        .diff
+        .clone()
+        .filter(|_| body.get("examined").is_none())
+    {
+        let examined = Examined {
+            diff_digest: Some(digest),
+            ..Examined::default()
+        };
+        body.put("examined", json!(examined));
+    }
 }
 
 /// Why a response was not written.
@@ -51,13 +72,14 @@ pub fn read(said: &AgentOutput, words: &SignalWords) -> AgentAnswer {
     if let Some(why) = &said.unreadable {
         return AgentAnswer::Nothing(why.clone());
     }
-    if said.text.trim_start().starts_with('{') {
-        return match ResponseFile::read(&said.text) {
+    let text = unfenced(&said.text);
+    if text.starts_with('{') {
+        return match ResponseFile::read(text) {
             Ok(sheet @ ResponseFile::Structured(_)) => {
                 AgentAnswer::Response(verdict(&sheet), Box::new(sheet))
             }
             Ok(ResponseFile::Loose(_) | ResponseFile::Word) | Err(_) => {
-                AgentAnswer::Nothing("its output is not by the schema of the brief".to_owned())
+                AgentAnswer::Nothing("its output does not match the schema of the brief".to_owned())
             }
         };
     }
@@ -65,9 +87,30 @@ pub fn read(said: &AgentOutput, words: &SignalWords) -> AgentAnswer {
         Signal::Pass => AgentAnswer::Response(ResponseKind::Lgtm, Box::new(ResponseFile::Word)),
         Signal::Fail => AgentAnswer::GivenUp,
         Signal::Done | Signal::NearMiss | Signal::Unsent | Signal::None => {
-            AgentAnswer::Nothing("it ended without a verdict".to_owned())
+            let why = if said.text.lines().any(|line| line.starts_with(['{', FENCE])) {
+                "its output is not one JSON object alone"
+            } else {
+                "it ended without a verdict"
+            };
+            AgentAnswer::Nothing(why.to_owned())
         }
     }
+}
+
+/// What a code fence begins and ends with.
+const FENCE: char = '`';
+
+/// The text in a code fence that is the whole answer: models put one around JSON whatever they are told. Any other text
+/// is itself.
+fn unfenced(text: &str) -> &str {
+    let text = text.trim();
+    let inner = text
+        .strip_prefix("```json")
+        .or_else(|| text.strip_prefix("```"))
+        .and_then(|inner| inner.strip_suffix("```"));
+    inner
+        .filter(|inner| inner.starts_with(['\n', '\r']) && !inner.contains("\n```"))
+        .map_or(text, str::trim)
 }
 
 fn verdict(sheet: &ResponseFile) -> ResponseKind {
@@ -88,6 +131,7 @@ pub fn post(
     (key, request): (&ReviewKey, &MessageId),
     id: &MessageId,
     (verdict, sheet): (ResponseKind, &ResponseFile),
+    reviewed: Option<&Reviewed>,
     now: DateTime<Utc>,
 ) -> Result<(), NotPosted> {
     let me = &key.reviewer;
@@ -101,8 +145,11 @@ pub fn post(
     let ask = asks
         .into_iter()
         .find(|ask| ask.key() == *key && ask.request == *request);
-    let ask = ask.ok_or_else(|| "no request waits for it any more".to_owned())?;
-    let letter = letter(&ask, verdict, sheet, now)?;
+    let ask = ask.ok_or_else(|| "no request waits for it now".to_owned())?;
+    let mut letter = letter(&ask, verdict, sheet, now)?;
+    if let (ResponseFile::Word, Some(reviewed)) = (sheet, reviewed) {
+        name_reviewed(reviewed, &mut letter.body);
+    }
     let posting = Posting {
         root,
         agent: me,
@@ -119,7 +166,7 @@ pub fn post(
                 .iter()
                 .map(|violation| violation.code.to_string())
                 .collect();
-            Err(format!("its answer is not correct: {}", codes.join(", ")).into())
+            Err(format!("its answer is invalid: {}", codes.join(", ")).into())
         }
         Err(error @ PostError::Io { .. }) => {
             Err(format!("its answer cannot be written: {error}").into())
@@ -191,15 +238,69 @@ fn told(why: &Unwritten) -> String {
         }
         Unwritten::Response(error) => match error {
             NotAResponse::Missing(_) => "its answer leaves an open thread out".to_owned(),
-            NotAResponse::NotOpen(_) => "its answer acts on what is no open thread".to_owned(),
+            NotAResponse::NotOpen(_) => "its answer acts on a thread that is not open".to_owned(),
             NotAResponse::Form(_)
             | NotAResponse::NotResolved(_)
             | NotAResponse::NotDeferrable(_)
             | NotAResponse::Field { .. } => {
-                "its answer is not by the schema of the brief".to_owned()
+                "its answer does not match the schema of the brief".to_owned()
             }
         },
         Unwritten::Empty => "its feedback raises no finding and keeps no thread open".to_owned(),
-        Unwritten::Other(_) => "its answer is both an approval and none".to_owned(),
+        Unwritten::Other(_) => "its answer is an approval and a refusal at once".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_code_fence_that_is_the_whole_answer_is_taken_off() {
+        for (text, inner) in [
+            ("```json\n{\"a\": 1}\n```\n", "{\"a\": 1}"),
+            ("```\r\n{}\r\n```", "{}"),
+            (" {} ", "{}"),
+            (
+                "Here it is:\n```json\n{}\n```",
+                "Here it is:\n```json\n{}\n```",
+            ),
+            (
+                "```json\n{}\n```\n```json\n{}\n```",
+                "```json\n{}\n```\n```json\n{}\n```",
+            ),
+            ("```json\n{}\n```\nPASS", "```json\n{}\n```\nPASS"),
+            ("```json5\n{}\n```", "```json5\n{}\n```"),
+        ] {
+            assert_eq!(unfenced(text), inner, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn words_around_a_json_object_are_the_reason_that_is_given() {
+        for (text, why) in [
+            (
+                "Here:\n```json\n{}\n```",
+                "its output is not one JSON object alone",
+            ),
+            (
+                "Done.\n{\"response\": {}}",
+                "its output is not one JSON object alone",
+            ),
+            (
+                "{\"response\": {}}\nDone.",
+                "its output does not match the schema of the brief",
+            ),
+            ("I like it.", "it ended without a verdict"),
+        ] {
+            let said = AgentOutput {
+                text: text.to_owned(),
+                ..AgentOutput::default()
+            };
+            let AgentAnswer::Nothing(told) = read(&said, &SignalWords::default()) else {
+                panic!("{text:?} is no answer");
+            };
+            assert_eq!(told, why, "{text:?}");
+        }
     }
 }

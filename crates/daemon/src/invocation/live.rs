@@ -2,15 +2,18 @@
 //! keeper to, and kills it if it does not exit.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin};
 use std::time::{Duration, Instant};
 
 use message_schema::id::RepoPath;
-use review::Closer;
-use runner::folder::Folder;
+use message_schema::spend::Spend;
+use review::{Closer, UsedUp};
+use runner::folder::{Folder, Launch};
 use runner::launch::KeeperNote;
 use runner::tree;
+use runner::validation::CommandRun;
 use workspace::clock::Moment;
 
 use super::{Run, is_open};
@@ -29,8 +32,14 @@ pub(super) struct Live {
     pub(super) folder: Folder,
     /// Turns the ledger has.
     pub(super) counted: u16,
+    /// What it used so far.
+    pub(super) spend: Spend,
     /// Files of the repository that were seen to be read and are not in the ledger.
     pub(super) reads: BTreeSet<RepoPath>,
+    /// Validation commands that were run and are not in the ledger.
+    pub(super) ran: Vec<CommandRun>,
+    /// Whether the keeper waits with the agent until they are.
+    pub(super) is_validated: bool,
     keeper: Child,
     /// Open as long as the agent may go on.
     control: Option<ChildStdin>,
@@ -49,7 +58,10 @@ impl Live {
             run,
             folder,
             counted: 0,
+            spend: Spend::default(),
             reads: BTreeSet::new(),
+            ran: Vec::new(),
+            is_validated: false,
             keeper,
             control,
             turns: 0,
@@ -63,20 +75,45 @@ impl Live {
     pub(super) fn note(&mut self, note: &KeeperNote) {
         match note {
             KeeperNote::Turns(turns) => self.turns = self.turns.max(*turns),
+            KeeperNote::Spent(spend) => self.spend = self.spend.most(*spend),
             KeeperNote::Read(file) => self.reads.extend(self.in_repository(file)),
+            KeeperNote::Ran(run) => self.ran.push(run.clone()),
+            KeeperNote::Validated => self.is_validated = true,
             KeeperNote::Silent => self.is_silent = true,
         }
     }
 
-    /// The file as a path of the repository, if it lies below the directory the command was started in.
+    /// The file as a path of the repository, if it lies in the tree of the run, or else below the directory the command
+    /// was started in. With a tree, what it reads elsewhere is not what it reviews.
     fn in_repository(&self, file: &str) -> Option<RepoPath> {
-        let place = &self.run.launch.workdir;
-        let whole = place.join(file);
+        let Launch {
+            workdir, checkout, ..
+        } = &self.run.launch;
+        let place = checkout.as_ref().map_or(workdir, |own| &own.tree);
+        let whole = workdir.join(file);
         let below = [place.canonicalize().ok(), Some(place.clone())]
             .into_iter()
             .flatten()
             .find_map(|place| whole.strip_prefix(place).ok().map(Path::to_owned))?;
         RepoPath::new(below.to_str()?.trim_start_matches("./")).ok()
+    }
+
+    /// Ends it because a budget of the day is used up.
+    pub(super) fn end_for(&mut self, used_up: &UsedUp, now: Moment) {
+        if self.told_at.is_none() {
+            tracing::warn!(review = %self.run.review, run = self.run.id, why = %used_up, "ending a command");
+            self.over_since.get_or_insert(now.mono);
+            self.tell_to_end(now.mono);
+        }
+    }
+
+    /// Lets the keeper start the agent, once.
+    pub(super) fn let_start(&mut self) {
+        self.is_validated = false;
+        if let Some(control) = &mut self.control {
+            // A keeper that is gone starts nothing.
+            let _ = control.write_all(b"go\n");
+        }
     }
 
     /// Turns that were heard of and are not in the ledger.
@@ -195,7 +232,6 @@ mod tests {
     use chrono::{DateTime, TimeDelta};
     use message_schema::id::{AgentName, MessageId, PrNumber};
     use review::{Act, Event, PersonsDecision, ReviewKey, Which};
-    use runner::folder::Launch;
     use runner::stream::OutputFormat;
     use tempfile::TempDir;
 
@@ -275,11 +311,15 @@ mod tests {
             schema_version: 1,
             id: "run-1".to_owned(),
             review: ReviewKey::new(None, &pr, author, reviewer),
+            reassigned_to: None,
             request: MessageId::new("review_request").expect("an id"),
             start: 1,
             launch: Launch {
                 command: Vec::new(),
                 workdir: root.to_owned(),
+                checkout: None,
+                validation: None,
+                sandbox: None,
                 reads_prompt: false,
                 output: OutputFormat::Text,
                 seconds_max: 600,

@@ -2,22 +2,34 @@
 //! latest. Decides when a command starts, restarts and ends, and what its end does to the review; the ledger records each
 //! step first. The command's answer is judged like any other message.
 //!
-//! - `start` makes a run's folder and starts its keeper, the process that watches the agent (crate `runner`);
+//! - `start` makes a run's folder and starts its keeper, the process that watches the agent (crate `runner`), in the
+//!   files that `place` chooses;
 //! - `live` follows a run, `settle` settles one that ended, `answer` makes a message of its output;
 //! - `orphans` cleans up after an earlier daemon.
 
 pub mod answer;
 mod live;
 pub mod orphans;
+mod place;
 mod settle;
 mod start;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
+use std::thread;
 
+use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, MessageId, RepoPath};
-use review::{Event, Invocation, ReadingState, ReviewKey, RuntimeClock, Which};
+use message_schema::spend::Spend;
+use review::{
+    DayBudget, Event, FailureCause, Invocation, ObservedRun, ReadingState, Review, ReviewKey,
+    RunFailure, RunSpend, RuntimeClock, UsedUp, Which,
+};
+use runner::checkout;
 use runner::folder::{Folder, Launch};
 use runner::launch::KeeperNote;
+use runner::validation::CommandRun;
 use serde::{Deserialize, Serialize};
 use spool::SpoolError;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -47,6 +59,9 @@ pub struct Run {
     pub id: String,
     /// The review.
     pub review: ReviewKey,
+    /// Whose command it is, where that is not the reviewer the review was opened with.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reassigned_to: Option<AgentName>,
     /// The request it is to answer.
     pub request: MessageId,
     /// The how manieth start in the round it is, from 1.
@@ -54,6 +69,28 @@ pub struct Run {
     /// The keeper's task.
     #[serde(flatten)]
     pub launch: Launch,
+}
+
+impl Run {
+    /// How events of it name the review.
+    fn which(&self) -> Which {
+        Which::at_work(&self.review, self.agent())
+    }
+
+    /// The report that it used so much.
+    fn report(&self, spend: Spend) -> RunSpend {
+        RunSpend {
+            review: self.review.clone(),
+            agent: self.agent().clone(),
+            run: self.id.clone(),
+            spend,
+        }
+    }
+
+    /// Whose command it is.
+    pub(crate) fn agent(&self) -> &AgentName {
+        self.reassigned_to.as_ref().unwrap_or(&self.review.reviewer)
+    }
 }
 
 /// The commands of one daemon.
@@ -65,6 +102,8 @@ pub(crate) struct Runner {
     put_off: BTreeMap<ReviewKey, u64>,
     /// The time of the next attempt to make a run's folder; none while that succeeds.
     held_up_until: Option<u64>,
+    /// When the day turns for a request whose reviewer has used its budget up.
+    day_turns_at: Option<DateTime<Utc>>,
     tell: UnboundedSender<(String, KeeperNote)>,
     heard: UnboundedReceiver<(String, KeeperNote)>,
     notes: Vec<(String, KeeperNote)>,
@@ -82,6 +121,7 @@ impl Default for Runner {
             settling,
             put_off: BTreeMap::new(),
             held_up_until: None,
+            day_turns_at: None,
             tell,
             heard,
             notes,
@@ -118,12 +158,19 @@ impl Runner {
         let is_first = !self.is_ready;
         if is_first {
             self.settling = orphans::see_to(mailroom, now);
+            self.remove_trees(mailroom);
             self.is_ready = true;
         }
         let mut told = self.count_turns(mailroom, now)?;
+        told += self.count_spend(mailroom, now)?;
         let ended = self.end_what_is_over(mailroom, now);
         told += self.settle(mailroom, now)?;
-        let may_start = has_changed || is_first || ended || told > 0 || !self.put_off.is_empty();
+        let may_start = has_changed
+            || is_first
+            || ended
+            || told > 0
+            || !self.put_off.is_empty()
+            || self.has_day_turned(now);
         if may_start
             && mailroom
                 .config()
@@ -147,7 +194,7 @@ impl Runner {
         {
             self.wake_at = Some(now.mono + LOOK_MS);
         } else {
-            self.wake_at = warns_at;
+            self.wake_at = [warns_at, self.day_turns(now)].into_iter().flatten().min();
         }
         Ok(told)
     }
@@ -171,12 +218,70 @@ impl Runner {
         for live in &mut self.live {
             let count = live.uncounted();
             if count > 0 && is_open(mailroom, &live.run) {
-                told += usize::from(tell_turns(mailroom, &live.run.review, count, now)?);
+                told += usize::from(tell_turns(mailroom, &live.run, count, now)?);
                 live.counted += count;
             }
             told += usize::from(tell_reads(mailroom, live, now)?);
+            told += tell_runs(mailroom, live, now)?;
         }
         Ok(told)
+    }
+
+    /// Records what runs used once a budget is used up with it, and ends those whose agent has none left for the day. The
+    /// rules end the review that has none left.
+    fn count_spend(&mut self, mailroom: &mut Mailroom, now: Moment) -> Result<usize, SpoolError> {
+        let going_on: Vec<RunSpend> = self
+            .live
+            .iter()
+            .map(|live| live.run.report(live.spend))
+            .filter(|report| !mailroom.unrecorded(report).is_nothing())
+            .collect();
+        // One that is being ended is recorded once more, at its end.
+        let ending: Vec<String> = self
+            .live
+            .iter()
+            .filter(|live| live.is_being_ended())
+            .map(|live| live.run.id.clone())
+            .collect();
+        let mut told = 0;
+        for report in going_on
+            .iter()
+            .filter(|report| !ending.contains(&report.run))
+        {
+            let is_over = mailroom.is_used_up(&report.review, mailroom.unrecorded(report))
+                || mailroom.used_up(&report.agent, &going_on, now).is_some();
+            if is_over {
+                told += usize::from(tell_spend(mailroom, report, now)?);
+            }
+        }
+        for live in &mut self.live {
+            if let Some(used_up) = mailroom.used_up(live.run.agent(), &[], now)
+                && is_open(mailroom, &live.run)
+            {
+                live.end_for(&used_up, now);
+            }
+        }
+        Ok(told)
+    }
+
+    /// Looks again at the requests that wait for the day to turn: a reloaded config may give them a budget.
+    pub(crate) fn reconfigured(&mut self) {
+        if self.day_turns_at.is_some() {
+            self.day_turns_at = Some(DateTime::UNIX_EPOCH);
+            self.wake_at = Some(0);
+        }
+    }
+
+    /// Whether the day has turned for which a request waits.
+    fn has_day_turned(&self, now: Moment) -> bool {
+        self.day_turns_at.is_some_and(|at| at <= now.utc)
+    }
+
+    /// When the day turns for which a request waits, on the monotonic clock.
+    fn day_turns(&self, now: Moment) -> Option<u64> {
+        let left_ms = (self.day_turns_at? - now.utc).num_milliseconds();
+        // A clock that is set in between is looked at again within the hour.
+        Some(now.mono + u64::try_from(left_ms).unwrap_or(0).min(3_600_000))
     }
 
     /// Says whether a run ended.
@@ -194,8 +299,33 @@ impl Runner {
         }
         if ended {
             live::end_strays(&self.live);
+            self.remove_trees(mailroom);
         }
         ended
+    }
+
+    /// Removes the trees that no live run has: those of keepers that were killed. A large one takes its time, and nobody
+    /// waits for it.
+    fn remove_trees(&self, mailroom: &Mailroom) {
+        let mut left = checkout::left(mailroom.root()).unwrap_or_else(|error| {
+            tracing::warn!(error = %chain(&error), "cannot list the trees that are left of runs");
+            Vec::new()
+        });
+        left.retain(|tree| {
+            let has_it = |live: &Live| live.run.launch.checkout.as_ref() == Some(tree);
+            !self.live.iter().any(has_it)
+        });
+        if left.is_empty() {
+            return;
+        }
+        thread::spawn(move || {
+            for tree in left {
+                if let Err(error) = tree.remove() {
+                    let tree = tree.tree.display();
+                    tracing::warn!(%tree, error = %chain(&error), "cannot remove the tree of a run");
+                }
+            }
+        });
     }
 
     fn settle(&mut self, mailroom: &mut Mailroom, now: Moment) -> Result<usize, SpoolError> {
@@ -206,7 +336,7 @@ impl Runner {
                 Ok(settle::Settlement::Wait) => left.push(settling),
                 Ok(settle::Settlement::Done(count)) => {
                     told += count;
-                    if !is_open(mailroom, &settling.run) {
+                    if !settling.is_paid_only() && !is_open(mailroom, &settling.run) {
                         start::put_away(mailroom.root(), &settling.run);
                     }
                 }
@@ -230,18 +360,26 @@ impl Runner {
     ) -> Result<usize, SpoolError> {
         let mut due: Vec<_> = mailroom
             .open_requests()
-            .filter(|(key, _, open)| self.is_due(mailroom, key, open))
+            .filter(|waiting| self.is_due(mailroom, *waiting))
             .map(|(key, _, open)| (open.pick_up_by, key.clone()))
             .collect();
         due.sort_unstable();
         self.put_off
             .retain(|key, _| due.iter().any(|(_, waiting)| waiting == key));
         let mut told = 0;
+        self.day_turns_at = None;
         if self.held_up_until.is_some_and(|until| now.mono < until) {
             return Ok(told);
         }
         for (_, key) in due {
-            if !self.has_room(mailroom, &key.reviewer) {
+            let Some(reviewer) = mailroom.reviewer(&key).cloned() else {
+                continue;
+            };
+            if let Some(used_up) = mailroom.used_up(&reviewer, &[], now) {
+                told += self.put_off_to_the_next_day(mailroom, (&key, &reviewer), &used_up, now)?;
+                continue;
+            }
+            if !self.has_room(mailroom, &reviewer) {
                 continue;
             }
             let since = *self.put_off.entry(key.clone()).or_insert(now.mono);
@@ -253,7 +391,7 @@ impl Runner {
                 break;
             };
             let is_heard = mailroom
-                .record_run(&Event::Started(Which::of(&key)), now)
+                .record_run(&Event::Started(Which::at_work(&key, &reviewer)), now)
                 .inspect_err(|_| folder.remove())?;
             self.put_off.remove(&key);
             if !is_heard {
@@ -261,6 +399,15 @@ impl Runner {
                 continue;
             }
             told += 1;
+            // Where the budget of the review was lowered, this start has ended it.
+            if mailroom.reviewer(&key) != Some(&reviewer)
+                || mailroom
+                    .review(&key)
+                    .is_none_or(|review| review.phase.invocation().is_none())
+            {
+                folder.remove();
+                continue;
+            }
             match start::start(mailroom, &key, folder, &self.tell, now) {
                 Ok(live) => self.live.push(live),
                 Err(error) => {
@@ -271,6 +418,35 @@ impl Runner {
             }
         }
         Ok(told)
+    }
+
+    /// A reviewer without budget is not started before the day turns. Where the budget is its own, the next reviewer of the
+    /// list is asked; without a list, and where nobody has a budget left, the request waits for the day, or its deadline.
+    fn put_off_to_the_next_day(
+        &mut self,
+        mailroom: &mut Mailroom,
+        (key, reviewer): (&ReviewKey, &AgentName),
+        used_up: &UsedUp,
+        now: Moment,
+    ) -> Result<usize, SpoolError> {
+        let open = mailroom
+            .review(key)
+            .and_then(|review| review.phase.invocation());
+        if used_up.budget == DayBudget::PerAgent
+            && open.is_some_and(|open| open.next_reviewers.is_some())
+        {
+            let event = Event::Failed {
+                which: Which::at_work(key, reviewer),
+                failure: unavailable(used_up, None),
+            };
+            tracing::warn!(review = %key, %reviewer, why = %used_up, "the next reviewer is asked");
+            return mailroom.record_run(&event, now).map(usize::from);
+        }
+        if self.day_turns_at.is_none() {
+            tracing::warn!(%reviewer, why = %used_up, until = %used_up.until, "no command is started before the next day");
+        }
+        self.day_turns_at = Some(used_up.until);
+        Ok(0)
     }
 
     /// Makes the folder of a run. Logs a failure once until it succeeds again.
@@ -290,21 +466,31 @@ impl Runner {
         }
     }
 
-    fn is_due(&self, mailroom: &Mailroom, key: &ReviewKey, open: &Invocation) -> bool {
+    fn is_due(
+        &self,
+        mailroom: &Mailroom,
+        (key, review, open): (&ReviewKey, &Review, &Invocation),
+    ) -> bool {
         let has_command = mailroom
             .config()
             .agents
-            .get(&key.reviewer)
+            .get(review.reviewer(key))
             .is_some_and(|agent| !agent.command.is_empty());
-        // Whoever took the request before any start is at work on it.
+        // The time goes on from the reviewer that failed; this one has taken nothing yet.
+        let is_handed_on = review
+            .failed
+            .as_ref()
+            .is_some_and(|failed| failed.reviewer != *review.reviewer(key));
+        // The reviewer that took the request before any start is at work on it.
         let is_taken = mailroom.config().runtime_clock == RuntimeClock::Take
             && open.starts == 0
-            && open.taken_at.is_some();
+            && open.taken_at.is_some()
+            && !is_handed_on;
         let is_seen_to = self.live.iter().any(|live| live.run.review == *key)
             || self
                 .settling
                 .iter()
-                .any(|settling| settling.run.review == *key);
+                .any(|settling| settling.run.review == *key && !settling.is_paid_only());
         has_command && !is_taken && !is_seen_to && open.starts_left() > 0
     }
 
@@ -317,7 +503,7 @@ impl Runner {
         let own = self
             .live
             .iter()
-            .filter(|live| live.run.review.reviewer == *agent)
+            .filter(|live| live.run.agent() == agent)
             .count() as u64;
         own < max && (self.live.len() as u64) < config.runner.concurrent
     }
@@ -325,20 +511,22 @@ impl Runner {
 
 /// Whether a command can be started now: no answer lies finished in the outbox, and the request is delivered.
 fn is_ready(mailroom: &Mailroom, key: &ReviewKey) -> bool {
-    let open = mailroom
-        .review(key)
-        .and_then(|review| review.phase.invocation());
+    let Some(review) = mailroom.review(key) else {
+        return false;
+    };
+    let reviewer = review.reviewer(key);
     let is_delivered =
-        |open: &Invocation| start::request(mailroom.root(), &key.reviewer, &open.request).is_some();
-    !mailroom.has_mail(&key.reviewer) && open.is_some_and(is_delivered)
+        |open: &Invocation| start::request(mailroom.root(), reviewer, &open.request).is_some();
+    !mailroom.has_mail(reviewer) && review.phase.invocation().is_some_and(is_delivered)
 }
 
-/// Whether the request a run is to answer is still open.
+/// Whether the request a run is to answer is still open, and its agent the one who is asked.
 fn is_open(mailroom: &Mailroom, run: &Run) -> bool {
-    let open = mailroom
+    mailroom
         .review(&run.review)
-        .and_then(|review| review.phase.invocation());
-    open.is_some_and(|open| open.request == run.request)
+        .filter(|review| review.reviewer(&run.review) == run.agent())
+        .and_then(|review| review.phase.invocation())
+        .is_some_and(|open| open.request == run.request)
 }
 
 /// Records the changed files that an agent was seen to read; says whether there were new ones.
@@ -359,21 +547,60 @@ fn tell_reads(mailroom: &mut Mailroom, live: &mut Live, now: Moment) -> Result<b
         return Ok(false);
     }
     let event = Event::Observed {
-        which: Which::of(&live.run.review),
+        which: live.run.which(),
         files,
     };
     mailroom.record_run(&event, now)
 }
 
+/// The failure of a start for which no budget is left.
+fn unavailable(used_up: &UsedUp, run: Option<String>) -> RunFailure {
+    RunFailure {
+        cause: FailureCause::ProviderUnavailable,
+        why: used_up.to_string(),
+        retry_after: Some(used_up.until),
+        run,
+    }
+}
+
+/// Records what a run used, as far as the ledger does not have it; says whether there was something.
+fn tell_spend(mailroom: &mut Mailroom, report: &RunSpend, now: Moment) -> Result<bool, SpoolError> {
+    if mailroom.unrecorded(report).is_nothing() {
+        return Ok(false);
+    }
+    mailroom.record_run(&Event::Spent(report.clone()), now)
+}
+
+/// Records how the validation commands went. The agent is started once the ledger has it: its answer is judged by it.
+fn tell_runs(mailroom: &mut Mailroom, live: &mut Live, now: Moment) -> Result<usize, SpoolError> {
+    let mut told = 0;
+    for CommandRun { command, end } in std::mem::take(&mut live.ran) {
+        let checkout = live.run.launch.checkout.as_ref();
+        let run = ObservedRun {
+            command,
+            exit: end.exit,
+            duration_ms: end.duration_ms,
+            output: end.output,
+            head: checkout.map(|own| own.commit.clone()),
+        };
+        let which = live.run.which();
+        told += usize::from(mailroom.record_run(&Event::Ran { which, run }, now)?);
+    }
+    if live.is_validated {
+        live.let_start();
+    }
+    Ok(told)
+}
+
 fn tell_turns(
     mailroom: &mut Mailroom,
-    key: &ReviewKey,
+    run: &Run,
     count: u16,
     now: Moment,
 ) -> Result<bool, SpoolError> {
     mailroom.record_run(
         &Event::Turns {
-            which: Which::of(key),
+            which: run.which(),
             count,
         },
         now,

@@ -1,6 +1,7 @@
 //! Cleans up after an earlier daemon: ends agents whose keeper was killed with it, and settles runs whose end it missed.
 //! An agent is known by its process number and start time, or by the run's name in its environment.
 
+use message_schema::spend::Spend;
 use runner::folder;
 use workspace::clock::Moment;
 use workspace::error::chain;
@@ -19,14 +20,23 @@ pub(super) fn see_to(mailroom: &Mailroom, now: Moment) -> Vec<Settling> {
         runner::orphans::end(folder, folder.id());
     }
     let settling = folders.iter().filter_map(|folder| {
-        let run = folder
-            .run::<Run>()
-            .ok()
-            .filter(|run| is_last(mailroom, run))?;
+        let run = folder.run::<Run>().ok()?;
         let end = folder.end();
+        // What was cut off says what it used in the output that is stored.
+        let spend = match &end {
+            Some(end) => end.said.spend,
+            None => folder
+                .printed(run.launch.output)
+                .map_or_else(|_| Spend::default(), |said| said.spend),
+        };
+        if !is_last(mailroom, &run) {
+            let report = run.report(spend);
+            let is_missing = !mailroom.unrecorded(&report).is_nothing();
+            return is_missing.then(|| Settling::paid_only(run, spend, now));
+        }
         // Its turns may be counted already; which were is not known, and none is counted twice.
         let counted = end.as_ref().map_or(0, |end| end.said.turns);
-        Some(Settling::of(run, end, counted, now))
+        Some(Settling::of(run, end, counted, now).having_used(spend))
     });
     settling.collect()
 }

@@ -3,16 +3,19 @@
 
 use std::io;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::MessageId;
-use review::{Event, ReviewKey, Which};
+use message_schema::spend::Spend;
+use review::{Event, FailureCause, ReviewKey, RunFailure};
 use runner::folder::{ExitReason, Launch, RunEnd};
+use runner::stream::cause::{self, Cause, ProgramFailure, Retry};
 use runner::stream::{AgentOutput, OutputFormat};
 use spool::SpoolError;
 use workspace::clock::Moment;
 
 use super::answer::{self, AgentAnswer};
 use super::live::Live;
-use super::{MAIL_MS, Run, is_open, tell_turns};
+use super::{MAIL_MS, Run, is_open, tell_spend, tell_turns, unavailable};
 use crate::mailroom::Mailroom;
 
 /// An ended run that is not settled yet.
@@ -21,6 +24,10 @@ pub(super) struct Settling {
     pub(super) run: Run,
     end: Option<RunEnd>,
     counted: u16,
+    /// What it used, as far as it was heard of; its end may say more.
+    spend: Spend,
+    /// Whether only that is left to be recorded: another run answers for the request.
+    is_paid_only: bool,
     since: u64,
     is_posted: bool,
 }
@@ -35,18 +42,47 @@ pub(super) enum Settlement {
 
 impl Settling {
     pub(super) fn new(live: &Live, now: Moment) -> Self {
-        Self::of(live.run.clone(), live.folder.end(), live.counted, now)
+        let settling = Self::of(live.run.clone(), live.folder.end(), live.counted, now);
+        let spend = settling.spend.most(live.spend);
+        Self { spend, ..settling }
     }
 
     /// A run with its end and the turns counted so far.
     pub(super) fn of(run: Run, end: Option<RunEnd>, counted: u16, now: Moment) -> Self {
+        let spend = end
+            .as_ref()
+            .map_or_else(Spend::default, |end| end.said.spend);
         Self {
             run,
             end,
             counted,
+            spend,
+            is_paid_only: false,
             since: now.mono,
             is_posted: false,
         }
+    }
+
+    /// A run of an earlier daemon of which only the spend may be missing.
+    pub(super) fn paid_only(run: Run, spend: Spend, now: Moment) -> Self {
+        Self {
+            spend,
+            is_paid_only: true,
+            ..Self::of(run, None, 0, now)
+        }
+    }
+
+    /// The same, with what its output says that it used.
+    pub(super) fn having_used(self, spend: Spend) -> Self {
+        Self {
+            spend: self.spend.most(spend),
+            ..self
+        }
+    }
+
+    /// Whether another run answers for its request.
+    pub(super) fn is_paid_only(&self) -> bool {
+        self.is_paid_only
     }
 
     /// A run that could not even be prepared.
@@ -56,25 +92,25 @@ impl Settling {
         error: &io::Error,
         now: Moment,
     ) -> Option<Self> {
-        let open = mailroom.review(key)?.phase.invocation()?;
-        let said = AgentOutput {
-            text: String::new(),
-            unreadable: None,
-            turns: 0,
-        };
+        let review = mailroom.review(key)?;
+        let open = review.phase.invocation()?;
         let end = RunEnd {
             how: ExitReason::NotStarted(error.to_string()),
-            said,
+            said: AgentOutput::default(),
         };
         let run = Run {
             schema_version: 1,
             id: String::new(),
             review: key.clone(),
+            reassigned_to: review.reassigned_to.clone(),
             request: open.request.clone(),
             start: open.starts,
             launch: Launch {
                 command: Vec::new(),
                 workdir: mailroom.root().to_owned(),
+                checkout: None,
+                validation: None,
+                sandbox: None,
                 reads_prompt: false,
                 output: OutputFormat::Text,
                 seconds_max: 0,
@@ -88,104 +124,209 @@ impl Settling {
         mailroom: &mut Mailroom,
         now: Moment,
     ) -> Result<Settlement, SpoolError> {
+        if self.is_paid_only {
+            return Ok(Settlement::Done(self.pay(mailroom, now)?));
+        }
         if !is_open(mailroom, &self.run) {
             tracing::info!(review = %self.run.review, run = self.run.id, "a command ended, and its request is over");
-            return Ok(Settlement::Done(0));
+            return Ok(Settlement::Done(self.pay(mailroom, now)?));
         }
-        if mailroom.has_mail(&self.run.review.reviewer) && now.mono < self.since + MAIL_MS {
+        if mailroom.has_mail(self.run.agent()) && now.mono < self.since + MAIL_MS {
             return Ok(Settlement::Wait);
         }
         if self.is_posted {
-            return self
-                .fail(mailroom, "its answer was refused", now)
-                .map(Settlement::Done);
+            return self.fail(
+                mailroom,
+                FailureCause::Unreadable,
+                "its answer was refused",
+                now,
+            );
         }
         match self.word(mailroom) {
             AgentAnswer::Response(verdict, sheet) => {
                 let id = MessageId::new(format!("run-{}", self.run.id))
                     .expect("letters, digits and a dash");
-                let request = (&self.run.review, &self.run.request);
-                match answer::post(mailroom.root(), request, &id, (verdict, &sheet), now.utc) {
+                // The brief, by which it answered, names the current reviewer.
+                let key = ReviewKey {
+                    reviewer: self.run.agent().clone(),
+                    ..self.run.review.clone()
+                };
+                let request = (&key, &self.run.request);
+                let answered = (verdict, &*sheet);
+                let folder = runner::folder::named(mailroom.root(), &self.run.id);
+                let reviewed = folder.reviewed();
+                let root = mailroom.root();
+                match answer::post(root, request, &id, answered, reviewed.as_ref(), now.utc) {
                     Ok(()) => {
-                        mailroom.sweep()?;
+                        mailroom.look_into_outbox(self.run.agent())?;
                         (self.is_posted, self.since) = (true, now.mono);
                         Ok(Settlement::Wait)
                     }
-                    Err(why) => self
-                        .fail(mailroom, &why.to_string(), now)
-                        .map(Settlement::Done),
+                    Err(why) => {
+                        self.fail(mailroom, FailureCause::Unreadable, &why.to_string(), now)
+                    }
                 }
             }
-            AgentAnswer::GivenUp => self
-                .escalate(mailroom, "it gave up", now)
-                .map(Settlement::Done),
-            AgentAnswer::Nothing(why) => self.fail(mailroom, &why, now).map(Settlement::Done),
+            AgentAnswer::GivenUp => self.fail(mailroom, FailureCause::GaveUp, "it gave up", now),
+            AgentAnswer::Nothing(why) => self.fail(mailroom, self.kind(), &why, now),
         }
+    }
+
+    /// Records what it used, after its answer: the money is gone, and an answer that came of it counts.
+    fn pay(&self, mailroom: &mut Mailroom, now: Moment) -> Result<usize, SpoolError> {
+        let report = self.run.report(self.spend);
+        tell_spend(mailroom, &report, now).map(usize::from)
     }
 
     /// Only a command that ended by itself and well is asked what it said.
     fn word(&self, mailroom: &Mailroom) -> AgentAnswer {
-        match &self.end {
-            None => AgentAnswer::Nothing("it was cut off".to_owned()),
-            Some(RunEnd {
-                how: ExitReason::Code(0),
-                said,
-            }) => answer::read(said, &mailroom.config().runner.words()),
-            Some(RunEnd {
-                how: ExitReason::Code(code),
-                ..
-            }) => AgentAnswer::Nothing(format!("it ended with code {code}")),
-            Some(RunEnd {
-                how: ExitReason::Signal(signal),
-                ..
-            }) => AgentAnswer::Nothing(format!("it was ended by signal {signal}")),
-            Some(RunEnd {
-                how: ExitReason::Ended,
-                ..
-            }) => AgentAnswer::Nothing("it was ended".to_owned()),
-            Some(RunEnd {
-                how: ExitReason::NotStarted(why),
-                ..
-            }) => AgentAnswer::Nothing(format!("it cannot be started: {why}")),
+        let Some(RunEnd { how, said }) = &self.end else {
+            return AgentAnswer::Nothing("it was cut off".to_owned());
+        };
+        let how = match how {
+            ExitReason::Code(0) => {
+                return answer::read(said, &mailroom.config().runner.words());
+            }
+            ExitReason::Code(code) => format!("it ended with code {code}"),
+            ExitReason::Signal(signal) => format!("it was ended by signal {signal}"),
+            ExitReason::Ended => "it was ended".to_owned(),
+            ExitReason::NotStarted(why) => format!("it cannot be started: {why}"),
+            ExitReason::Unprepared(why) => format!("it cannot be prepared: {why}"),
+        };
+        AgentAnswer::Nothing(how)
+    }
+
+    /// The kind of failure by how the command ended alone.
+    fn kind(&self) -> FailureCause {
+        match self.end.as_ref().map(|end| &end.how) {
+            Some(ExitReason::Code(0)) => FailureCause::Unreadable,
+            // Without a folder it was the daemon that could not prepare the run.
+            Some(ExitReason::NotStarted(_)) if !self.run.id.is_empty() => FailureCause::Missing,
+            Some(
+                ExitReason::Code(_)
+                | ExitReason::Signal(_)
+                | ExitReason::Ended
+                | ExitReason::Unprepared(_)
+                | ExitReason::NotStarted(_),
+            )
+            | None => FailureCause::Crashed,
         }
     }
 
-    /// Counts what it used, and leaves it to be started once more or hands the review to a person.
-    fn fail(&self, mailroom: &mut Mailroom, why: &str, now: Moment) -> Result<usize, SpoolError> {
+    /// The failure with its cause: what the program says of it in its output, else the last it wrote to standard error.
+    /// The rest is in the folder of the run, which is named.
+    fn failure(
+        &self,
+        mailroom: &Mailroom,
+        cause: FailureCause,
+        why: &str,
+        now: Moment,
+    ) -> RunFailure {
+        let plain = |why: String| RunFailure {
+            cause,
+            why,
+            retry_after: None,
+            run: (!self.run.id.is_empty()).then(|| self.run.id.clone()),
+        };
+        if self.run.id.is_empty() || cause == FailureCause::GaveUp {
+            return plain(why.to_owned());
+        }
+        let said = self.end.as_ref().map(|end| &end.said);
+        let unreadable = said.and_then(|said| said.unreadable.as_deref());
+        let has_ended_badly = |end: &RunEnd| end.how != ExitReason::Code(0);
+        let failed = self.end.as_ref().is_some_and(has_ended_badly);
+        let (why, named) = match unreadable.filter(|why| why.contains(": ")) {
+            Some(unreadable) if failed => (format!("{why}, {unreadable}"), None),
+            Some(_) => (why.to_owned(), None),
+            None if failed || unreadable.is_some() => {
+                let folder = runner::folder::named(mailroom.root(), &self.run.id);
+                let ProgramFailure { why, cause } =
+                    cause::last_words(why, &folder.last_error_line());
+                (why, cause)
+            }
+            None => (why.to_owned(), None),
+        };
+        let failure = plain(why);
+        match said.and_then(|said| said.cause).or(named) {
+            Some(Cause::NotLoggedIn) => RunFailure {
+                cause: FailureCause::NotLoggedIn,
+                ..failure
+            },
+            Some(Cause::Quota { retry }) => RunFailure {
+                cause: FailureCause::Quota,
+                retry_after: retry.and_then(|retry| instant(retry, now)),
+                ..failure
+            },
+            None => failure,
+        }
+    }
+
+    /// Counts what it used and records the failure: the rules start it again or hand the review to a person.
+    fn fail(
+        &self,
+        mailroom: &mut Mailroom,
+        cause: FailureCause,
+        why: &str,
+        now: Moment,
+    ) -> Result<Settlement, SpoolError> {
         let mut told = 0;
+        let mut failure = self.failure(mailroom, cause, why, now);
         let turns = self
             .end
             .as_ref()
             .map_or(0, |end| end.said.turns)
             .saturating_sub(self.counted);
         if turns > 0 {
-            told += usize::from(tell_turns(mailroom, &self.run.review, turns, now)?);
+            told += usize::from(tell_turns(mailroom, &self.run, turns, now)?);
         }
-        let open = mailroom
-            .review(&self.run.review)
-            .and_then(|review| review.phase.invocation());
-        match open.map(review::Invocation::starts_left) {
-            None => Ok(told),
-            Some(0) => Ok(told + self.escalate(mailroom, why, now)?),
-            Some(_) => {
-                tracing::warn!(review = %self.run.review, run = self.run.id, why, "a command failed; starting it once more");
-                // Without a look at what waits it would only be started with the next message.
-                Ok(told.max(1))
-            }
+        told += self.pay(mailroom, now)?;
+        // The last turn of the budget, or the last of its money, has ended it already.
+        if !is_open(mailroom, &self.run) {
+            return Ok(Settlement::Done(told));
         }
-    }
-
-    fn escalate(
-        &self,
-        mailroom: &mut Mailroom,
-        why: &str,
-        now: Moment,
-    ) -> Result<usize, SpoolError> {
-        tracing::warn!(review = %self.run.review, run = self.run.id, why, "a command failed; a person decides");
+        let is_ended = self
+            .end
+            .as_ref()
+            .is_some_and(|end| end.how == ExitReason::Ended);
+        if let Some(used_up) = mailroom
+            .used_up(self.run.agent(), &[], now)
+            .filter(|_| is_ended)
+        {
+            failure = unavailable(&used_up, failure.run);
+        }
+        let why = failure.sentence();
         let event = Event::Failed {
-            which: Which::of(&self.run.review),
-            why: why.to_owned(),
+            which: self.run.which(),
+            failure,
         };
-        mailroom.record_run(&event, now).map(usize::from)
+        told += usize::from(mailroom.record_run(&event, now)?);
+        let (review, run) = (&self.run.review, &self.run.id);
+        let asked = mailroom
+            .review(review)
+            .filter(|known| known.phase.invocation().is_some())
+            .map(|known| known.reviewer(review));
+        match asked {
+            Some(_) if is_open(mailroom, &self.run) => {
+                tracing::warn!(%review, run, why, "a command failed; starting it again");
+            }
+            Some(next) => {
+                tracing::warn!(%review, run, why, %next, "a command failed; the next reviewer is asked");
+            }
+            None => tracing::warn!(%review, run, why, "a command failed; a person decides"),
+        }
+        // Without a look at what waits it would only be started with the next message.
+        Ok(Settlement::Done(told.max(1)))
+    }
+}
+
+/// The instant at which a quota can be used again, rounded up to a second.
+fn instant(retry: Retry, now: Moment) -> Option<DateTime<Utc>> {
+    match retry {
+        Retry::AfterS(seconds) => {
+            let wait = TimeDelta::try_seconds(i64::try_from(seconds).ok()?)?;
+            let at = now.utc.checked_add_signed(wait)?;
+            DateTime::from_timestamp(at.timestamp() + 1, 0)
+        }
+        Retry::At(seconds) => DateTime::from_timestamp(i64::try_from(seconds).ok()?, 0),
     }
 }

@@ -5,36 +5,35 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
-use message_schema::id::{AgentName, MessageId};
+use message_schema::id::{AgentName, CommitSha, MessageId};
 use review::{Review, ReviewKey};
 use runner::folder::{Folder, Launch};
 use runner::launch::{self, KeeperNote, RunIdentity};
 use runner::prompt;
+use runner::validation::Validation;
 use tokio::sync::mpsc::UnboundedSender;
 use workspace::clock::{self, Moment};
-use workspace::config::{AgentSection, Input};
+use workspace::config::{AgentSection, Config, Input};
 use workspace::error::chain;
 
 use super::Run;
 use super::live::Live;
+use super::place::CodePlace;
 use crate::mailroom::Mailroom;
 
 /// The seconds beyond its time after which the keeper ends an agent that the daemon did not end.
 const SLACK_S: i64 = 5;
 
 /// The text an agent reads in place of a request that somebody removed.
-const NO_REQUEST: &str =
-    "# The request is in none of your mailboxes any more; the brief says what is asked.\n";
+const NO_REQUEST: &str = "# The request has left your mailboxes; the brief has its content.\n";
 
 /// Makes the folder of a run with the request in it: as long as that fails, the disk is full or `.settled` cannot be
 /// written, and no start is told to the ledger.
 pub(super) fn prepare(mailroom: &Mailroom, key: &ReviewKey) -> io::Result<Folder> {
-    let open = mailroom
-        .review(key)
-        .and_then(|review| review.phase.invocation())
-        .ok_or_else(gone)?;
+    let review = mailroom.review(key).ok_or_else(gone)?;
+    let open = review.phase.invocation().ok_or_else(gone)?;
     let folder = Folder::make(mailroom.root(), &clock::new_name())?;
-    let request = request(mailroom.root(), &key.reviewer, &open.request);
+    let request = request(mailroom.root(), review.reviewer(key), &open.request);
     if let Err(error) = Folder::write(&folder.request(), request.as_deref().unwrap_or(NO_REQUEST)) {
         folder.remove();
         return Err(error);
@@ -54,50 +53,57 @@ pub(super) fn start(
     now: Moment,
 ) -> io::Result<Live> {
     let review = mailroom.review(key).ok_or_else(gone)?;
-    let agent = mailroom
-        .config()
-        .agents
-        .get(&key.reviewer)
-        .ok_or_else(gone)?;
+    let reviewer = review.reviewer(key);
+    let agent = mailroom.config().agents.get(reviewer).ok_or_else(gone)?;
     let id = folder.id().to_owned();
-    let brief = mailroom.brief_now(key, now).ok_or_else(gone)?;
+    let (brief, schema) = mailroom.brief_now(key, now).ok_or_else(gone)?;
     Folder::write(&folder.brief(), &brief)?;
+    Folder::write(&folder.schema(), &schema)?;
+    folder.write_wrapper(mailroom.root(), reviewer)?;
     let open = review.phase.invocation().ok_or_else(gone)?;
 
-    let mut values = values(mailroom, key, review, &folder, now);
+    let commits = (review.reading.change.base.as_ref(), open.head.as_ref());
+    let place = CodePlace::of(mailroom.root(), agent, &id, commits);
+    let mut values = values(mailroom, key, review, (&folder, &place), now);
     let told = prompt::fill(&template(mailroom.root(), agent)?, &values);
     Folder::write(&folder.prompt(), &told)?;
-    values.push(("prompt", told));
+    values.extend([("prompt", told), ("schema_json", schema)]);
+    let filled = |text: &String| prompt::fill(text, &values);
     let until = review
         .deadline()
         .map_or(0, |(at, _)| (at - now.utc).num_seconds());
     // The time is the round's: where it was nearly over before, the start before this one has had it told.
     let warn_s = i64::try_from(mailroom.config().runner.warn_s).unwrap_or(i64::MAX);
     let is_warned = open.starts > 1 && until < warn_s;
+    let validation = validation(mailroom.config(), key, review, &place);
+    let sandbox = agent.sandbox.as_ref();
+    let sandbox = sandbox.map(|section| section.around(mailroom.root(), agent.env.keys()));
     let run = Run {
         schema_version: 1,
         id: id.clone(),
         review: key.clone(),
+        reassigned_to: review.reassigned_to.clone(),
         request: open.request.clone(),
         start: open.starts,
         launch: Launch {
-            command: agent
-                .command
-                .iter()
-                .map(|part| prompt::fill(part, &values))
-                .collect(),
-            workdir: mailroom.root().join(&agent.workdir),
+            command: agent.command.iter().map(filled).collect(),
+            workdir: place.workdir,
+            validation,
+            checkout: place.checkout,
+            sandbox,
             reads_prompt: agent.stdin == Input::Prompt,
             output: agent.output,
             seconds_max: u64::try_from(until.saturating_add(SLACK_S)).unwrap_or(0),
         },
     };
     folder.tell_run(&run)?;
+    let env = agent.env.iter();
+    let env = env.map(|(name, value)| (name.clone(), filled(value)));
     let it = RunIdentity {
         root: mailroom.root(),
-        agent: &key.reviewer,
+        agent: reviewer,
         run: &id,
-        env: &agent.env,
+        env: &env.collect(),
     };
     let mut keeper = launch::keeper(&folder, &it)?;
     let heard = keeper.stdout.take().expect("it was piped");
@@ -108,12 +114,38 @@ pub(super) fn start(
     Ok(Live::new(run, folder, keeper, is_warned))
 }
 
+/// The commands of this project that are not known to have run on this commit. Only the config names them: those of a
+/// request come from its author. They run the code of the commit, so that of an author who is kept apart by a user of its
+/// own is not run as ours.
+fn validation(
+    config: &Config,
+    key: &ReviewKey,
+    review: &Review,
+    place: &CodePlace,
+) -> Option<Validation> {
+    let commit = &place.checkout.as_ref()?.commit;
+    let is_on_it = |on: &CommitSha| on.same_commit(commit);
+    let is_known = |command: &&String| {
+        let mut runs = review.reading.runs.iter();
+        runs.any(|run| run.command == **command && run.head.as_ref().is_some_and(is_on_it))
+    };
+    let commands = config.gate.validation_commands.iter();
+    let commands: Vec<String> = commands.filter(|it| !is_known(it)).cloned().collect();
+    let author = config.agents.get(&key.author);
+    let is_kept_apart = author.is_some_and(|author| author.uid.is_some());
+    let seconds_max = config.runner.validation_s;
+    (!commands.is_empty() && seconds_max > 0 && !is_kept_apart).then_some(Validation {
+        commands,
+        seconds_max,
+    })
+}
+
 /// All that may stand in a prompt: numbers, agents' names and paths of ours.
 fn values(
     mailroom: &Mailroom,
     key: &ReviewKey,
     review: &Review,
-    folder: &Folder,
+    (folder, place): (&Folder, &CodePlace),
     now: Moment,
 ) -> Vec<(&'static str, String)> {
     let turns = review
@@ -125,7 +157,7 @@ fn values(
         .map_or(0, |(at, _)| (at - now.utc).num_seconds());
     let words = &mailroom.config().runner;
     vec![
-        ("agent", key.reviewer.to_string()),
+        ("agent", review.reviewer(key).to_string()),
         ("author", key.author.to_string()),
         ("pr", key.pr.to_string()),
         ("round", review.round.to_string()),
@@ -133,6 +165,11 @@ fn values(
         ("seconds", seconds.to_string()),
         ("brief", folder.brief().display().to_string()),
         ("request", folder.request().display().to_string()),
+        ("schema", folder.schema().display().to_string()),
+        ("settled", folder.wrapper().display().to_string()),
+        ("run", folder.path().display().to_string()),
+        ("workdir", place.workdir.display().to_string()),
+        ("tree", place.tree().display().to_string()),
         ("root", mailroom.root().display().to_string()),
         ("pass", words.pass.clone()),
         ("fail", words.fail.clone()),
@@ -169,7 +206,7 @@ pub(super) fn request(root: &Path, me: &AgentName, id: &MessageId) -> Option<Str
 /// Puts a request that is over into the archive of the agent that was started for it: nobody else reads its inbox, and
 /// what is never taken out of it would be read at each start.
 pub(super) fn put_away(root: &Path, run: &Run) {
-    let me = &run.review.reviewer;
+    let me = run.agent();
     if let Some(letter) = letter(
         root,
         me,

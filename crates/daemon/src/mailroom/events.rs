@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 
 use chrono::{DateTime, Utc};
+use judgement::RequestFile;
 use review::{Event, EventRecord, ReportedEvent, ReviewKey, Which};
 use spool::SpoolError;
 use workspace::clock::{self, Moment};
@@ -93,7 +94,7 @@ impl Mailroom {
         moment: Moment,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        let mut presence = self.spool.presence();
+        let mut presence = self.spool.presence(&mut self.presence, moment.spool());
         let mut has_left = |key: &ReviewKey, request: &Delivered| {
             presence.has_left(&request.mailbox, &request.file, request.seq).unwrap_or_else(|error| {
                 tracing::warn!(review = %key, error = %chain(&error), "cannot tell whether the request was taken; will retry");
@@ -104,9 +105,13 @@ impl Mailroom {
         let taken =
             untaken.filter(|(key, requests)| requests.iter().any(|request| has_left(key, request)));
         let taken: Vec<ReviewKey> = taken.map(|(key, _)| key.clone()).collect();
+        presence.remember();
         let mut batch = Batch::default();
         for key in taken {
-            let event = Event::Taken(Which::of(&key));
+            let Some(review) = self.state().review(&key) else {
+                continue;
+            };
+            let event = Event::Taken(Which::at_work(&key, review.reviewer(&key)));
             match self.judge_event(
                 ReportedEvent {
                     order: None,
@@ -126,7 +131,7 @@ impl Mailroom {
 
     /// Ends every wait whose deadline came by `until`, an instant that is past. A request that left its
     /// inbox is taken first. What lay finished in an outbox is the caller's to have judged before:
-    /// whoever answered in time is heard, however late the daemon looks.
+    /// an answer that came in time counts, however late the daemon looks.
     pub fn keep_deadlines(
         &mut self,
         until: DateTime<Utc>,
@@ -171,8 +176,20 @@ impl Mailroom {
 
     /// Adds what was decided to the batch.
     pub(super) fn add(&mut self, batch: &mut Batch, record: EventRecord, moment: Moment) {
+        self.add_with_request(batch, record, None, moment);
+    }
+
+    /// The same for a record that may move a review, with the open request for its new reviewer.
+    pub(super) fn add_with_request(
+        &mut self,
+        batch: &mut Batch,
+        record: EventRecord,
+        request: Option<RequestFile>,
+        moment: Moment,
+    ) {
         let seq = batch.next_seq(self.spool.next_seq());
-        let (draft, record) = self.docket.tentative.add_event(record, (seq, moment.utc));
+        let place = (seq, moment.utc);
+        let (draft, record) = self.docket.tentative.add_event(record, request, place);
         batch.add(draft, record);
     }
 }

@@ -1,5 +1,5 @@
 //! Whose turn it is: what lies finished in an outbox is judged before a take, an order or a deadline
-//! is heard, a file in doubt is given a moment, and newer files put none of them off for ever.
+//! is heard, a file in doubt is given a moment, and no flood of newer files puts one of them off forever.
 
 use std::ffi::OsString;
 
@@ -8,6 +8,7 @@ use spool::{QueueMark, SpoolError};
 use workspace::clock::Moment;
 use workspace::orders;
 
+use super::sweeping::BeforeListing;
 use super::{Mailroom, Pass};
 use workspace::error::chain;
 
@@ -19,7 +20,8 @@ const ORDER_GRACE_MS: u64 = 1_000;
 const BACKLOG_MS: u64 = 2_000;
 
 /// How long, in milliseconds, a file that may still be unfinished, and then a backlog, each hold up a deadline that has
-/// come: in the outboxes of its review, and no other.
+/// come: in the outboxes of its review, and no other. A deadline that passed hours ago, while the daemon or the machine
+/// slept, has this time as well: what lay finished by then is found in the same moment, and may look too young to be read.
 const DEADLINE_GRACE_MS: u64 = 5_000;
 
 /// What waits for messages to be judged, and for which. A mark is set once the moment for files in
@@ -31,10 +33,14 @@ pub(super) struct Fairness {
     takes: Option<(QueueMark, Option<u64>)>,
     /// Whether orders may lie there that no pass has listed: the watcher saw one, or nobody looked since the last sweep.
     pub(super) any_orders: bool,
+    /// Orders that were listed, and the round through the outboxes that has to end before they are known to wait.
+    pub(super) listed: Option<(Vec<OsString>, u64)>,
     /// Since when orders have been waiting, on the monotonic clock.
     orders_since: Option<u64>,
     /// Orders whose moment is over.
     orders: Option<(QueueMark, Vec<OsString>)>,
+    /// Since when there has been a deadline that has come, on the monotonic clock.
+    deadlines_since: Option<u64>,
     /// The first deadline whose moment is over.
     deadline: Option<DueDeadline>,
 }
@@ -53,42 +59,66 @@ impl Default for Fairness {
         Self {
             takes: None,
             any_orders: true,
+            listed: None,
             orders_since: None,
             orders: None,
+            deadlines_since: None,
             deadline: None,
         }
+    }
+}
+
+impl Fairness {
+    /// No deadline waits.
+    fn forget_deadlines(&mut self) {
+        (self.deadlines_since, self.deadline) = (None, None);
     }
 }
 
 impl Mailroom {
     /// The orders that lie there. Outboxes are looked through after they were listed, so that what was
     /// finished before an order was given is judged before it.
-    pub(super) fn find_orders(&mut self, moment: Moment) -> Vec<OsString> {
+    pub(super) fn find_orders(
+        &mut self,
+        moment: Moment,
+        before: &mut BeforeListing<'_>,
+    ) -> Vec<OsString> {
         if self.waits.orders.is_some() || !self.waits.any_orders {
             // Later ones have their own moment.
             return Vec::new();
         }
-        let found = match orders::waiting(&self.root) {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::warn!(error = %chain(&error), "orders cannot be listed; they are tried again");
-                self.waits.orders_since = None;
-                return Vec::new();
-            }
+        let (found, round) = match self.waits.listed.take() {
+            Some(listed) => listed,
+            None => match orders::waiting(&self.root) {
+                Ok(found) => (found, self.next_round()),
+                Err(error) => {
+                    tracing::warn!(error = %chain(&error), "cannot list the orders; will retry");
+                    self.waits.orders_since = None;
+                    return Vec::new();
+                }
+            },
         };
         if found.is_empty() {
             self.waits.any_orders = false;
             self.waits.orders_since = None;
             return found;
         }
-        if let Err(error) = self.sweep() {
-            tracing::warn!(error = %chain(&error), "the sweep before an order failed; it is tried again");
-            // Nothing is due before the next sweep.
-            self.waits.orders_since = None;
-            return Vec::new();
+        match self.sweep_on(round, before) {
+            Ok(true) => {
+                self.waits.orders_since.get_or_insert(moment.mono);
+                found
+            }
+            Ok(false) => {
+                self.waits.listed = Some((found, round));
+                Vec::new()
+            }
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "the sweep before an order failed; will retry");
+                // Nothing is due before the next sweep.
+                self.waits.orders_since = None;
+                Vec::new()
+            }
         }
-        self.waits.orders_since.get_or_insert(moment.mono);
-        found
     }
 
     /// The orders whose turn it is after this pass, which found these.
@@ -121,6 +151,9 @@ impl Mailroom {
 
     /// When orders that were held up are processed at the earliest, on the monotonic clock.
     pub(super) fn orders_due(&self) -> Option<u64> {
+        if self.waits.listed.is_some() {
+            return Some(0);
+        }
         self.waits
             .orders_since
             .map(|since| since.saturating_add(ORDER_GRACE_MS))
@@ -152,14 +185,16 @@ impl Mailroom {
         swept_at: DateTime<Utc>,
         moment: Moment,
     ) -> Result<Pass, SpoolError> {
+        let mut pass = Pass::default();
+        if self.next_deadline().is_none_or(|at| at > swept_at) {
+            self.waits.forget_deadlines();
+            return Ok(pass);
+        }
         if self.docket.intake.next_wakeup().is_none() {
-            self.waits.deadline = None;
+            self.waits.forget_deadlines();
             return self.keep_deadlines(swept_at, moment);
         }
-        let mut pass = Pass::default();
-        if self.next_deadline().is_some_and(|at| at <= swept_at) {
-            self.record_takes(moment, &mut pass)?;
-        }
+        self.record_takes(moment, &mut pass)?;
         while let Some(until) = self.deadline_in_turn(swept_at, moment) {
             self.end_waits(until, moment, &mut pass)?;
         }
@@ -175,17 +210,22 @@ impl Mailroom {
         let Self { waits, docket, .. } = self;
         let next = docket.tentative.state().next_deadline();
         let Some((at, review)) = next.filter(|(at, _)| *at <= swept_at) else {
-            waits.deadline = None;
+            waits.forget_deadlines();
             return None;
         };
+        let since = *waits.deadlines_since.get_or_insert(moment.mono);
         let intake = &docket.intake;
-        let parties = [review.author.as_str(), review.reviewer.as_str()];
+        let state = docket.tentative.state();
+        let reviewer = state
+            .review(review)
+            .map_or(&review.reviewer, |known| known.reviewer(review));
+        let parties = [review.author.as_str(), reviewer.as_str()];
         if parties.iter().all(|agent| intake.known(agent) == 0) {
             return Some(at);
         }
         if waits.deadline.is_none_or(|marked| marked.at != at) {
-            let is_over =
-                at <= moment.utc - TimeDelta::milliseconds(DEADLINE_GRACE_MS.cast_signed());
+            let is_over = moment.mono >= since + DEADLINE_GRACE_MS
+                && at <= moment.utc - TimeDelta::milliseconds(DEADLINE_GRACE_MS.cast_signed());
             waits.deadline = is_over.then(|| DueDeadline {
                 at,
                 mark: intake.mark(),

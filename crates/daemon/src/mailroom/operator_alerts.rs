@@ -30,7 +30,7 @@ impl Mailroom {
             };
             let what = format!(
                 "this outbox belongs to uid {owner}, and settled.toml says that {agent} is uid {user}: its owner can \
-                 remove and withhold what {agent} sends; `settled init --separate-users` mends it"
+                 remove and withhold what {agent} sends; `settled init --separate-users` fixes it"
             );
             mismatches.push(Alert {
                 kind: AlertKind::OutboxOwner,
@@ -52,11 +52,14 @@ impl Mailroom {
 
     /// Scans the inboxes for files of unknown senders. Only the timed sweep does so: a file has to be found by two scans,
     /// with time between them for its original to arrive.
-    pub fn look_for_unknown_senders(&mut self) {
+    pub fn look_for_unknown_senders(&mut self, moment: Moment) {
         let agents = std::sync::Arc::clone(self.docket.agents());
+        let end = self.step_end();
         let mut context = ScanContext {
             known_deliveries: &self.docket.known_deliveries,
             alerts: &mut self.docket.alerts,
+            now: moment.spool(),
+            end,
         };
         self.unknown_senders.scan(
             &agents,

@@ -9,12 +9,12 @@ use super::{Mailroom, MailroomError, keep_apart};
 use crate::metrics::Gauges;
 
 impl Mailroom {
-    /// The config in force.
+    /// The current config.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Puts this config in force from the next judgement on, and says whether it is another one. What was decided under
+    /// Applies this config from the next judgement on, and says whether it is another one. What was decided under
     /// the old one stays decided: the ledger records what a decision took from it. Fails, and changes nothing, if
     /// agents are given users of their own and this process is not the daemon's.
     pub fn reconfigure(&mut self, config: Config) -> Result<bool, MailroomError> {
@@ -33,7 +33,7 @@ impl Mailroom {
         Ok(true)
     }
 
-    /// Finds out how things stand, for whoever reads the counts.
+    /// Measures the state for the metrics.
     pub fn gauge(&mut self, config_refused: bool) {
         let mut reviews = BTreeMap::new();
         for (_, review) in self.state().reviews() {

@@ -3,9 +3,11 @@
 
 use std::ffi::OsStr;
 
+use judgement::RequestFile;
 use judgement::brief::{brief, file::text};
 use message_schema::id::AgentName;
-use review::{Event, EventRecord, Invocation, ReportedEvent, Review, ReviewKey};
+use message_schema::spend::Spend;
+use review::{Event, EventRecord, Invocation, ReportedEvent, Review, ReviewKey, RunSpend, UsedUp};
 use spool::SpoolError;
 use workspace::clock::Moment;
 
@@ -25,15 +27,44 @@ impl Mailroom {
         self.state().review(key)
     }
 
-    /// The text of the brief for the open request of a review, as it is now.
-    pub(crate) fn brief_now(&self, key: &ReviewKey, moment: Moment) -> Option<String> {
-        brief(
+    /// Who reviews a review now.
+    pub(crate) fn reviewer<'a>(&'a self, key: &'a ReviewKey) -> Option<&'a AgentName> {
+        Some(self.review(key)?.reviewer(key))
+    }
+
+    /// What of a run's spend is not in the ledger yet.
+    pub(crate) fn unrecorded(&self, report: &RunSpend) -> Spend {
+        self.state().unrecorded(report)
+    }
+
+    /// The budget of the day that keeps an agent's command from being started, if one does; as if these runs, which go
+    /// on, had ended by now.
+    pub(crate) fn used_up(
+        &self,
+        agent: &AgentName,
+        going_on: &[RunSpend],
+        moment: Moment,
+    ) -> Option<UsedUp> {
+        let policy = self.docket.tentative.policy();
+        self.state().used_up(policy, agent, going_on, moment.utc)
+    }
+
+    /// Whether a review has used its budget up with so much more.
+    pub(crate) fn is_used_up(&self, key: &ReviewKey, more: Spend) -> bool {
+        let limit = self.docket.tentative.policy().budget.per_review;
+        self.review(key)
+            .is_some_and(|review| limit.is_reached(review.spent.plus(more)))
+    }
+
+    /// The text of the brief for the open request of a review, as it is now, and the schema of its answer.
+    pub(crate) fn brief_now(&self, key: &ReviewKey, moment: Moment) -> Option<(String, String)> {
+        let brief = brief(
             self.state(),
             self.docket.tentative.policy(),
             key,
             moment.utc,
-        )
-        .map(|brief| text(&brief))
+        )?;
+        Some((text(&brief), brief.response_schema))
     }
 
     /// Whether something lies in the outbox of that agent that may be a message: what cannot be listed may hold one.
@@ -51,12 +82,44 @@ impl Mailroom {
         })
     }
 
+    /// The open request of the review that the record gives to another reviewer, as the ledger has it: what lies in a
+    /// mailbox may have been changed since. Nothing if the record moves no review.
+    fn handed_on(&self, record: &EventRecord) -> Result<Option<RequestFile>, SpoolError> {
+        let EventRecord::Happened(happened) = record else {
+            return Ok(None);
+        };
+        let moved = happened
+            .steps
+            .iter()
+            .find(|step| step.reassigned_to.is_some());
+        let Some((key, open)) =
+            moved.and_then(|step| Some((&step.review, step.phase.invocation()?)))
+        else {
+            return Ok(None);
+        };
+        let mut found = None;
+        spool::read_ledger(&self.root, &mut |entry| {
+            let is_it =
+                entry.kind == "accepted" && entry.id.as_deref() == Some(open.request.as_str());
+            let original = entry.original.as_ref().filter(|_| is_it);
+            if let Some(original) = original.filter(|it| it.outbox == key.author.as_str()) {
+                found = original.text.clone().map(|text| RequestFile {
+                    file: original.file.clone(),
+                    text,
+                });
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
     /// Judges an event of a command and commits it to the ledger before returning; says whether it changes anything.
     pub(crate) fn record_run(&mut self, event: &Event, moment: Moment) -> Result<bool, SpoolError> {
         match self.judge_event(ReportedEvent { order: None, event }, moment) {
             record @ EventRecord::Happened(_) => {
                 let mut batch = Batch::default();
-                self.add(&mut batch, record, moment);
+                let request = self.handed_on(&record)?;
+                self.add_with_request(&mut batch, record, request, moment);
                 self.commit(batch, &mut super::Pass::default())?;
                 Ok(true)
             }

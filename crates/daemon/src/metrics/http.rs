@@ -137,7 +137,7 @@ impl Drop for Exporter {
 
 fn answer(door: &Door, shared: &Shared) {
     while !shared.is_over.load(Ordering::Relaxed) {
-        // Whoever talks to us slowly or badly loses its own answer and nobody else's.
+        // A client that talks slowly or badly loses its own answer and nobody else's.
         let _ = match door {
             Door::Unix(door) => wait(door, || {
                 door.accept().map(|(stream, _)| unix(stream, shared))
@@ -250,7 +250,7 @@ fn health(ago: u64) -> (&'static str, &'static str, String) {
         (
             "503 Service Unavailable",
             PLAIN,
-            format!("the loop turned last {} s ago\n", ago / 1000),
+            format!("the main loop last completed a turn {} s ago\n", ago / 1000),
         )
     }
 }
@@ -266,7 +266,10 @@ mod tests {
         let (status, _, said) = health(HANGS_MS + 1);
         assert_eq!(
             (status, said.as_str()),
-            ("503 Service Unavailable", "the loop turned last 30 s ago\n")
+            (
+                "503 Service Unavailable",
+                "the main loop last completed a turn 30 s ago\n"
+            )
         );
     }
 }

@@ -26,11 +26,11 @@ pub(crate) struct Meter {
     duplicates: u64,
     events: u64,
     delivered: u64,
-    /// Reviews that ended, by how.
+    /// Reviews that ended, by outcome.
     ended: BTreeMap<&'static str, u64>,
     escalated: BTreeMap<&'static str, u64>,
     budgets_spent: u64,
-    /// In which round reviews ended.
+    /// The round in which reviews ended.
     rounds: Histogram,
     /// From the commit to the last file of it.
     delivery: Histogram,
@@ -51,11 +51,11 @@ pub(crate) struct Gauges {
     pub agents: usize,
     /// Reviews by their phase.
     pub reviews: BTreeMap<&'static str, u64>,
-    /// Files that lie in outboxes and are not judged.
+    /// Files in outboxes that wait for judgement.
     pub unjudged: usize,
-    /// Files that are committed and not yet made or put away.
+    /// Committed files that wait for delivery or archiving.
     pub undelivered: usize,
-    /// Mailboxes that cannot be written.
+    /// Mailboxes the daemon cannot write to.
     pub parked: usize,
     pub ledger_bytes: u64,
     pub(crate) config_refused: bool,
@@ -99,9 +99,14 @@ impl Meter {
         self.clock.passed()
     }
 
-    /// Adds the duration of a task that started at `began` and is done.
-    pub(crate) fn took(&mut self, task: TimedTask, began: Duration) {
-        let took = self.clock.passed().saturating_sub(began).as_secs_f64();
+    /// How long a task took that started at `began` and is done.
+    pub(crate) fn since(&self, began: Duration) -> Duration {
+        self.clock.passed().saturating_sub(began)
+    }
+
+    /// Adds the duration of a task.
+    pub(crate) fn took(&mut self, task: TimedTask, took: Duration) {
+        let took = took.as_secs_f64();
         match task {
             TimedTask::Commit => self.commit.add(took),
             TimedTask::Checkpoint => self.checkpoint.add(took),
@@ -199,6 +204,7 @@ fn is_budget_spent(letter: &DaemonMessage) -> bool {
         Says::BudgetSpent { .. } => true,
         Says::Escalated { .. }
         | Says::Closed { .. }
+        | Says::Reassigned { .. }
         | Says::Decided { .. }
         | Says::Handoff { .. }
         | Says::SentDiffers { .. } => false,
@@ -210,7 +216,10 @@ fn ends(letter: &DaemonMessage, of: &ReviewKey) -> bool {
         Says::Escalated { review, .. }
         | Says::BudgetSpent { review, .. }
         | Says::Closed { review, .. } => review == of,
-        Says::Decided { .. } | Says::Handoff { .. } | Says::SentDiffers { .. } => false,
+        Says::Reassigned { .. }
+        | Says::Decided { .. }
+        | Says::Handoff { .. }
+        | Says::SentDiffers { .. } => false,
     }
 }
 
@@ -224,6 +233,8 @@ fn word(reason: &EscalationReason) -> &'static str {
         EscalationReason::ProtocolViolation => "protocol_violation",
         EscalationReason::BlockerHeld => "blocker_held",
         EscalationReason::InvocationFailed => "invocation_failed",
+        EscalationReason::NoReviewer => "no_reviewer",
+        EscalationReason::SpendExceeded => "spend_exceeded",
         EscalationReason::Cancelled => "cancelled",
         EscalationReason::Reviewer(_) => "reviewer",
     }

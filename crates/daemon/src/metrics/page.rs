@@ -34,7 +34,7 @@ impl Meter {
         }
         page.counter(
             "settled_messages_duplicate_total",
-            "Messages put away as duplicates.",
+            "Messages archived as duplicates.",
             self.duplicates,
         );
         page.counter(
@@ -54,13 +54,13 @@ impl Meter {
         );
         page.counter(
             "settled_ledger_failures_total",
-            "Commits that failed for now and are tried again.",
+            "Commits that failed and that the daemon retries.",
             self.ledger_failures,
         );
         page.head(
             "settled_reviews_ended_total",
             "counter",
-            "Reviews that ended, by how.",
+            "Reviews that ended, by outcome.",
         );
         for outcome in ["approved", "closed", "escalated"] {
             let count = self.ended.get(outcome).unwrap_or(&0);
@@ -73,7 +73,7 @@ impl Meter {
         page.head(
             "settled_escalations_total",
             "counter",
-            "Reviews handed to a person, by reason.",
+            "Reviews escalated to a person, by reason.",
         );
         for (reason, count) in &self.escalated {
             page.line("settled_escalations_total", &[("reason", reason)], count);
@@ -81,7 +81,7 @@ impl Meter {
 
         page.histogram(
             "settled_review_rounds",
-            "In which round reviews ended.",
+            "The round in which reviews ended.",
             &self.rounds,
         );
         page.histogram(
@@ -96,12 +96,12 @@ impl Meter {
         );
         page.histogram(
             "settled_checkpoint_seconds",
-            "The syncs of what was delivered.",
+            "One sync of delivered files.",
             &self.checkpoint,
         );
         page.histogram(
             "settled_sweep_seconds",
-            "One look through every outbox.",
+            "One sweep of every outbox.",
             &self.sweep,
         );
 
@@ -112,27 +112,27 @@ impl Meter {
         }
         page.gauge(
             "settled_files_unjudged",
-            "Files that lie in outboxes and are not judged.",
+            "Files in outboxes that wait for judgement.",
             gauges.unjudged,
         );
         page.gauge(
             "settled_files_undelivered",
-            "Files that are committed and not yet made or put away.",
+            "Committed files that wait for delivery or archiving.",
             gauges.undelivered,
         );
         page.gauge(
             "settled_mailboxes_parked",
-            "Mailboxes that cannot be written.",
+            "Mailboxes the daemon cannot write to.",
             gauges.parked,
         );
         page.gauge(
             "settled_ledger_bytes",
-            "How long the ledger is.",
+            "The size of the ledger.",
             gauges.ledger_bytes,
         );
         page.gauge(
             "settled_config_refused",
-            "Whether settled.toml was refused and an older one is in force.",
+            "1 if settled.toml was refused and an older one still applies.",
             u8::from(gauges.config_refused),
         );
         page.0

@@ -8,30 +8,30 @@ pub(super) fn tell(recovery: &spool::Recovery) {
         );
     }
     for snapshot in &recovery.passed_over {
-        tracing::warn!(snapshot = %snapshot.path.display(), why = %snapshot.why, "a snapshot is of no use; more of the ledger is read");
+        tracing::warn!(snapshot = %snapshot.path.display(), why = %snapshot.why, "cannot use a snapshot; reading more of the ledger");
     }
     for lane in &recovery.cursors_lost {
         tracing::warn!(
             ?lane,
-            "its cursor was lost; every file it ever got was looked for"
+            "its cursor was lost; looked for every file it ever got"
         );
     }
     for lane in &recovery.notes_lost {
         tracing::warn!(
             ?lane,
-            "its cursor was torn; what is not known to be durable was looked for"
+            "its cursor was torn; looked for every file not known to be durable"
         );
     }
     for placed in &recovery.pass.redelivered {
-        tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "delivered again: whether it had arrived before could not be told");
+        tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "delivered again: cannot tell whether it had arrived before");
     }
     for placed in &recovery.pass.mended {
-        tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "found empty or torn and made whole again");
+        tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "found empty or torn, and restored");
     }
     tracing::info!(
         records = recovery.records,
         snapshot = recovery.snapshot,
         delivered = recovery.pass.delivered,
-        "the ledger is read"
+        "read the ledger"
     );
 }

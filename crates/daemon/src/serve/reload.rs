@@ -1,4 +1,4 @@
-//! What is said of the daemon after a turn of its loop, and the config that is read anew between two.
+//! Reports on the daemon after each turn of its loop, and reloads the config between two.
 
 use workspace::clock::{self, Moment};
 use workspace::config::Config;
@@ -8,18 +8,19 @@ use super::{Daemon, DaemonError};
 use crate::metrics::Exporter;
 
 impl Daemon<'_> {
-    /// Reads `settled.toml` and applies it whole, or not at all: then the old one stays, and whoever supervises the
-    /// daemon is told why.
+    /// Reads `settled.toml` and applies it whole, or not at all: then the old one stays, and the daemon tells its
+    /// supervisor why.
     pub(super) fn reload(&mut self) {
         self.supervisor.reloading(clock::since_boot());
         let refusal = match self.read_anew() {
             Ok(changed) => {
-                tracing::info!(changed, "settled.toml was read anew");
+                tracing::info!(changed, "settled.toml was reloaded");
+                self.runner.reconfigured();
                 None
             }
             Err(error) => {
                 let why = chain(&error);
-                tracing::error!(error = %why, "settled.toml is refused whole; the old one stays in force");
+                tracing::error!(error = %why, "settled.toml is invalid; the old one still applies");
                 Some(message_schema::line::escaped(&why))
             }
         };
@@ -45,7 +46,7 @@ impl Daemon<'_> {
         Exporter::open(&config.metrics.listen, self.mailroom.root()).map_err(DaemonError::Metrics)
     }
 
-    /// Tells whoever watches that a turn of the loop was completed.
+    /// Tells the supervisor and the metrics that a turn of the loop was completed.
     pub(super) fn turned(&mut self, now: Moment) {
         self.supervisor.beat(now.mono);
         if let Some(exporter) = &self.exporter {

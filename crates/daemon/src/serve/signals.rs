@@ -1,4 +1,4 @@
-//! What ends the daemon from outside, and what makes it read its config anew.
+//! The signals that end the daemon or make it reload its config.
 
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
@@ -22,9 +22,9 @@ pub(super) struct Signals {
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// Finish the batch in hand and end.
+    /// Finish the current batch and end.
     Stop,
-    /// Read the config anew.
+    /// Reload the config.
     Reload,
 }
 

@@ -30,16 +30,18 @@ pub enum ServiceManager {
     Launchd,
 }
 
-/// The daemon's work, which decides how far it can be confined.
+/// The work of the process, which decides how far it can be confined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// It only moves mail.
     MailOnly,
     /// It also starts agents.
     StartsAgents,
+    /// It moves no mail: it is the notifier, which tells people that they are needed.
+    Notifies,
 }
 
-/// A daemon as a service.
+/// A daemon, or the notifier beside it, as a service.
 #[derive(Clone, Debug)]
 pub struct Service {
     /// The service manager.

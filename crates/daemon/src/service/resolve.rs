@@ -37,7 +37,7 @@ pub enum ResolveError {
         source: io::Error,
     },
     /// There is no place for a user's services.
-    #[error("HOME does not say where your services lie: say --into DIR")]
+    #[error("cannot find the directory of your services from HOME: use --into DIR")]
     NoHome,
     /// A service of one user would serve the workspace of another.
     #[error(
@@ -63,7 +63,7 @@ impl Service {
             .map_err(failed(given.display().to_string()))?;
         let program = std::env::current_exe()
             .and_then(std::fs::canonicalize)
-            .map_err(failed("where this program lies is not known".to_owned()))?;
+            .map_err(failed("cannot find the path of this program".to_owned()))?;
         let me = rustix::process::geteuid().as_raw();
         let ServiceRequest {
             scope,

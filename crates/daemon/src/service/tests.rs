@@ -35,27 +35,48 @@ fn service(root: &str, needs: Needs) -> Service {
 
 #[test]
 fn the_packaged_unit_is_the_one_that_would_be_installed() {
-    // Whoever unpacks it may give agents users of their own or not, so it works for both.
+    // The machine it is unpacked on may give agents users of their own or not, so it works for both.
     let needs = Needs {
         sees_users: true,
         loopback: false,
     };
-    let text = service("/var/lib/settled/mailroom", needs)
-        .text()
-        .expect("a plain path");
+    is_packaged(&service("/var/lib/settled/mailroom", needs), PACKAGED);
+}
+
+fn is_packaged(service: &Service, packaged: &str) {
+    let text = service.text().expect("a plain path");
     let (_, body) = text.split_once("[Unit]").expect("a unit has that section");
-    let head = "# Part of the package settled, which neither enables nor starts it: the workspace it serves is made by a person\n\
-                # (settled init). A unit that `settled service install` writes into /etc takes its place.\n\
-                # Changes belong into a drop-in (systemctl edit settled.service).\n[Unit]";
+    let name = &service.name;
+    let head = format!(
+        "# Part of the package settled, which neither enables nor starts it: the workspace it serves is made by a person\n\
+         # (settled init). A unit that `settled service install` writes into /etc takes its place.\n\
+         # Changes belong into a drop-in (systemctl edit {name}.service).\n[Unit]"
+    );
     let wanted = format!("{head}{}", body.replace("=61000\n", "=settled\n"));
     if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(PACKAGED, &wanted).expect("the repository can be written");
+        std::fs::write(packaged, &wanted).expect("the repository can be written");
     }
-    let kept = std::fs::read_to_string(PACKAGED).unwrap_or_default();
+    let kept = std::fs::read_to_string(packaged).unwrap_or_default();
     assert!(
         kept == wanted,
-        "{PACKAGED} differs; UPDATE=1 writes it anew\n--- now\n{wanted}"
+        "{packaged} differs; UPDATE=1 rewrites it\n--- now\n{wanted}"
     );
+}
+
+/// The unit of the notifier that the Debian package brings.
+const PACKAGED_NOTIFY: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../packaging/debian/settled-notify.service"
+);
+
+#[test]
+fn the_packaged_unit_of_the_notifier_is_the_one_that_would_be_installed() {
+    let service = Service {
+        work: Work::Notifies,
+        name: "settled-notify".to_owned(),
+        ..service("/var/lib/settled/mailroom", Needs::default())
+    };
+    is_packaged(&service, PACKAGED_NOTIFY);
 }
 
 /// A daemon that cannot read the boot's id does not start; `cargo xtask systemd` saw it.

@@ -10,12 +10,15 @@ const CONFINED: &str = include_str!("confined.conf");
 const CONFINED_USER: &str = include_str!("confined_user.conf");
 const AGENTS: &str = include_str!("agents.conf");
 const AGENTS_USER: &str = include_str!("agents_user.conf");
+const NOTIFY_UNIT: &str = include_str!("notify.service");
+const NOTIFY: &str = include_str!("notify.conf");
+const NOTIFY_USER: &str = include_str!("notify_user.conf");
 const PLIST: &str = include_str!("settled.plist");
 
 /// Directories that a confined service cannot see, so that what it needs from there is put in.
 const HOMES: [&str; 3] = ["/home", "/root", "/run/user"];
 
-/// Directories of which a confined service gets its own.
+/// Directories that a confined service gets its own copies of.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// The beginning of the line that marks a file as ours, up to the workspace.
@@ -29,7 +32,10 @@ impl Service {
                 .to_str()
                 .filter(|text| !text.chars().any(char::is_control));
             text.ok_or_else(|| {
-                format!("{} is no path that a service file can hold", path.display())
+                format!(
+                    "{} is not a path that a service file can hold",
+                    path.display()
+                )
             })
         });
         let (root, program) = (root?, program?);
@@ -45,6 +51,12 @@ impl Service {
             (Work::MailOnly, Scope::User) => CONFINED_USER,
             (Work::StartsAgents, Scope::System) => AGENTS,
             (Work::StartsAgents, Scope::User) => AGENTS_USER,
+            (Work::Notifies, Scope::System) => NOTIFY,
+            (Work::Notifies, Scope::User) => NOTIFY_USER,
+        };
+        let unit = match self.work {
+            Work::MailOnly | Work::StartsAgents => UNIT,
+            Work::Notifies => NOTIFY_UNIT,
         };
         let families = if self.needs.loopback {
             "AF_UNIX AF_INET AF_INET6"
@@ -53,7 +65,7 @@ impl Service {
         };
         let (user, group) = self.owner;
         // Paths come last: what they hold is no placeholder.
-        UNIT.replace("@CONFINEMENT@", confinement)
+        unit.replace("@CONFINEMENT@", confinement)
             .replace("@PLACES@", &self.places(root, program))
             .replace("@FAMILIES@", families)
             .replace("@USER@", &user.to_string())
@@ -96,7 +108,8 @@ impl Service {
         ));
         if self.needs.sees_users {
             line(
-                "# Agents have users of their own, and a file's owner says whose it is.".to_owned(),
+                "# Agents have separate users, and the owner of a file says which agent wrote it."
+                    .to_owned(),
             );
             line("PrivateUsers=no".to_owned());
         } else {
@@ -129,12 +142,22 @@ impl Service {
         };
         let log = spool::Layout::new(&self.root)
             .own()
-            .join("daemon.log")
+            .join(match self.work {
+                Work::MailOnly | Work::StartsAgents => "daemon.log",
+                Work::Notifies => "notify.log",
+            })
             .to_string_lossy()
             .into_owned();
         PLIST
             .replace("@USER_NAME@", &user)
             .replace("@NAME@", &self.name)
+            .replace(
+                "@VERB@",
+                match self.work {
+                    Work::MailOnly | Work::StartsAgents => "serve",
+                    Work::Notifies => "notify",
+                },
+            )
             .replace("@LOG@", &xml(&log))
             .replace("@PROGRAM@", &xml(program))
             .replace("@ROOT@", &xml(root))

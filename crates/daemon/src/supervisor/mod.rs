@@ -17,7 +17,7 @@ pub(crate) struct Supervisor {
     beaten_at: Option<u64>,
     /// The sentence that was said last.
     status: String,
-    /// Why the config on the disk is not the one in force, until one is applied.
+    /// Why the config on the disk is not the current one, until one is applied.
     refusal: Option<String>,
 }
 
@@ -98,7 +98,7 @@ impl Supervisor {
             .map(|patience| self.beaten_at.map_or(0, |at| at + patience / 2))
     }
 
-    /// Says that the config is being read anew; `since_boot` is the kernel's monotonic clock, by which a supervisor tells
+    /// Says that the config is being reloaded; `since_boot` is the kernel's monotonic clock, by which a supervisor tells
     /// this reload from an earlier one.
     pub(crate) fn reloading(&self, since_boot: Duration) {
         self.say(&format!(
@@ -107,14 +107,14 @@ impl Supervisor {
         ));
     }
 
-    /// Says that the daemon finishes what it has in hand.
+    /// Says that the daemon finishes its current batch.
     pub(crate) fn stopping(&self) {
         self.say("STOPPING=1\nSTATUS=stopping");
     }
 
     fn sentence(&self, status: &str) -> String {
         match &self.refusal {
-            Some(why) => format!("{status}; the old config stays in force: {why}"),
+            Some(why) => format!("{status}; the old config still applies: {why}"),
             None => status.to_owned(),
         }
     }

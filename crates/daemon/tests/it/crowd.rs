@@ -4,6 +4,7 @@ use std::fs::File;
 use std::time::{Duration, UNIX_EPOCH};
 
 use daemon::mailroom::{Mailroom, Pass};
+use daemon::schedule::Wakeup;
 
 use crate::room::{Room, at_ms};
 
@@ -49,7 +50,8 @@ fn passes(mailroom: &mut Mailroom, mut ms: i64, until: i64) -> (Pass, usize) {
         sum.accepted += pass.accepted;
         sum.refused += pass.refused;
         count += 1;
-        let next = mailroom.next_look().and_then(|at| i64::try_from(at).ok());
+        let next = mailroom.schedule(at_ms(ms)).at(Wakeup::Look);
+        let next = next.and_then(|at| i64::try_from(at).ok());
         ms = next.map_or(until, |at| at.max(ms));
     }
     (sum, count)
@@ -107,7 +109,8 @@ fn a_deadline_of_others_comes_while_a_crowd_waits() {
     passes(&mut mailroom, 10_500, 10_600);
     let at = mailroom.next_deadline().expect("its seconds run");
     let now = at_ms((at - at_ms(0).utc).num_milliseconds());
-    assert!(mailroom.next_look().is_some(), "the crowd still waits");
+    let look = mailroom.schedule(now).at(Wakeup::Look);
+    assert!(look.is_some(), "the crowd still waits");
     mailroom.sweep().expect("a sweep");
     let kept = mailroom.keep_deadlines_in_turn(now.utc, now);
     assert_eq!(kept.expect("a deadline").events, 1);

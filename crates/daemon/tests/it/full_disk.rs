@@ -14,6 +14,9 @@ use crate::room::{Room, at};
 /// No space left on device.
 const ENOSPC: i32 = 28;
 
+/// Disk quota exceeded.
+const EDQUOT: i32 = 122;
+
 /// When everything happens; only the monotonic clock goes on.
 const SECOND: i64 = 100;
 
@@ -35,7 +38,7 @@ impl Office {
         let mut mailroom = open(&room, &disk);
         assert_eq!(mailroom.pass(at(1)).expect("a pass").accepted, 2);
         // All of one outbox, since outboxes take turns: a duplicate, a used name under another id, a review that moves
-        // on with its packet, one that begins, and refusals, of which one costs an attempt. And an order.
+        // on with its packet, one that begins, and refusals, one that costs an attempt. And an order.
         room.ask("codex", "claude", "q-1");
         room.put("agents/codex/outbox/bare.yaml", "no message");
         respond(&room, 2, "f-1");
@@ -170,10 +173,11 @@ fn known(mailroom: &Mailroom) -> (String, Option<Review>, usize) {
 fn what_the_ledger_does_not_take_leaves_nothing_and_is_judged_as_if_it_came_later() {
     let expected = ledger(&Office::new().recover());
     assert_eq!(expected.len(), 8, "{expected:#?}");
-    let faults: [fn(u64) -> DiskFault; 3] = [
+    let faults: [fn(u64) -> DiskFault; 4] = [
         |n| DiskFault::Fail(n, ENOSPC),
         |n| DiskFault::FailWithin(n, ENOSPC),
         |n| DiskFault::FailFrom(n, ENOSPC),
+        |n| DiskFault::FailFrom(n, EDQUOT),
     ];
     for fault in faults {
         let mut is_taken = false;

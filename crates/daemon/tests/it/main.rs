@@ -1,10 +1,14 @@
 //! A mailroom opened and passed by the test, at instants that the test sets.
 
 mod crowd;
+mod flood;
 mod full_disk;
 mod gc;
 mod housekeeping;
+mod idle;
 mod ledgers;
+mod many;
+mod names;
 mod patience;
 mod reload;
 mod room;

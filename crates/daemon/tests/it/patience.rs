@@ -1,6 +1,7 @@
 //! A file that is not whole yet is given time, by what is missing: half a second, or five.
 
 use daemon::mailroom::{Mailroom, Pass};
+use daemon::schedule::Wakeup;
 
 use crate::room::{Room, at_ms};
 
@@ -55,7 +56,8 @@ fn a_message_whose_packet_is_missing_is_given_five_seconds_and_judged_once_it_is
         room.put("agents/codex/outbox/f-1.yaml", feedback);
         room.finish("agents/codex/outbox/f-1.yaml", 20);
         assert!(pass(&mut mailroom, 20_800).is_empty());
-        assert_eq!(mailroom.next_look(), Some(20_850), "a packet comes unseen");
+        let look = mailroom.schedule(at_ms(20_800)).at(Wakeup::Look);
+        assert_eq!(look, Some(20_850), "a packet comes unseen");
         (room, mailroom)
     };
     let (_room, mut refusing) = waiting();

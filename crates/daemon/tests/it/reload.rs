@@ -1,4 +1,4 @@
-//! A config that is read anew, as far as the ledger shows it.
+//! A reloaded config, as far as the ledger shows it.
 
 use daemon::mailroom::Mailroom;
 use workspace::config::Config;

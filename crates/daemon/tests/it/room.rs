@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use daemon::mailroom::Mailroom;
+use daemon::schedule::Wakeup;
 use tempfile::TempDir;
 use workspace::clock::Moment;
 use workspace::directory;
@@ -60,7 +61,7 @@ impl Room {
     pub(crate) fn visit(&self, second: i64) {
         let (mut mailroom, now) = (Mailroom::open(self.root()).expect("a start").0, at(second));
         mailroom.sweep().expect("a sweep");
-        while mailroom.next_look().is_some() {
+        while mailroom.schedule(now).at(Wakeup::Look).is_some() {
             mailroom.pass(now).expect("a pass");
         }
         mailroom.keep_deadlines(now.utc, now).expect("deadlines");

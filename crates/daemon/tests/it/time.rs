@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use daemon::mailroom::{Mailroom, Pass};
+use daemon::schedule::Wakeup;
 use tempfile::TempDir;
 use workspace::clock::Moment;
 use workspace::directory;
@@ -254,9 +255,10 @@ fn an_order_waits_for_the_next_sweep_while_the_outboxes_cannot_be_listed() {
     std::fs::rename(&agents, &away).expect("they are gone");
     for second in [10, 12] {
         assert!(mailroom.pass(at(second)).expect("a pass").is_empty());
+        let schedule = mailroom.schedule(at(second));
         assert_eq!(
-            mailroom.next_wakeup(),
-            None,
+            [Wakeup::Look, Wakeup::Orders, Wakeup::Retry].map(|wakeup| schedule.at(wakeup)),
+            [None; 3],
             "nothing is to be done before the next sweep"
         );
     }
@@ -314,7 +316,8 @@ fn a_file_in_doubt_holds_an_order_up_but_not_for_long() {
         0,
         "the answer may be whole in a moment"
     );
-    assert!(mailroom.next_wakeup().is_some_and(|due| due <= 4_200));
+    let next = mailroom.schedule(at_ms(3_200)).next();
+    assert!(next.is_some_and(|due| due <= 4_200));
     assert_eq!(events(&mut mailroom, 4_199), 0);
     assert_eq!(events(&mut mailroom, 4_200), 1, "a second is enough");
     assert!(!room.path(".settled/orders/o-1.json").exists());
@@ -336,6 +339,51 @@ fn an_answer_behind_a_backlog_is_judged_before_a_deadline_that_passed_long_ago()
         ),
         (1, 600, 0)
     );
+}
+
+#[test]
+fn an_answer_that_looks_young_after_a_sleep_is_judged_before_a_deadline_that_passed_meanwhile() {
+    let room = Room::with_an_open_review();
+    let mut mailroom = room.open();
+    assert!(turn(&mut mailroom, 2_000).is_empty());
+    // The time of day went on without the daemon, and a clock that was set makes no file older than it is.
+    let awake = |mono| Moment {
+        mono,
+        utc: begin() + TimeDelta::seconds(2 * PICK_UP_S),
+    };
+    room.approve(4);
+    let look = |mailroom: &mut Mailroom, mono| {
+        mailroom.sweep().expect("a sweep");
+        let mut done = mailroom.pass(awake(mono)).expect("a pass");
+        let kept = mailroom.keep_deadlines_in_turn(awake(mono).utc, awake(mono));
+        done.events += kept.expect("deadlines").events;
+        done
+    };
+    assert!(look(&mut mailroom, 4_010).is_empty(), "it is 10 ms old");
+    assert_eq!(look(&mut mailroom, 4_100).accepted, 1);
+    room.assert_last("accepted", "\"approved\"");
+}
+
+#[test]
+fn a_file_in_doubt_holds_up_a_deadline_that_passed_in_a_sleep_but_not_for_long() {
+    let room = Room::with_an_open_review();
+    let mut mailroom = room.open();
+    // An answer whose packet is not there, and never comes, begun when the machine woke.
+    let awake = 2 * PICK_UP_S;
+    let body = "quality_gate_result: pass\n  merge_ready: true\n  findings_packet: packets/findings/r1.yaml";
+    room.post(
+        "codex",
+        "claude",
+        "review_lgtm",
+        body,
+        awake.unsigned_abs() - 1,
+    );
+    let begin = awake * 1_000;
+    let mut ended = (0..200)
+        .map(|step| begin + step * 50)
+        .filter(|ms| turn(&mut mailroom, *ms).events > 0);
+    let after = ended.next().expect("an end") - begin;
+    assert!((3_000..=5_000).contains(&after), "after {after} ms");
 }
 
 #[test]
@@ -367,7 +415,7 @@ fn a_flood_of_newer_files_puts_off_neither_a_deadline_nor_an_order_nor_a_take() 
             _ => {}
         }
         let mut mailroom = room.open();
-        let heard = (0..5).map(|wave| {
+        let heard = (0..8).map(|wave| {
             room.flood(wave, 50);
             turn(
                 &mut mailroom,
@@ -376,7 +424,8 @@ fn a_flood_of_newer_files_puts_off_neither_a_deadline_nor_an_order_nor_a_take() 
             .events
         });
         assert_eq!(heard.sum::<usize>(), 1, "{what}");
-        assert_eq!(mailroom.next_look(), Some(0), "the flood goes on");
+        let look = mailroom.schedule(at_ms(ms + 7_000)).at(Wakeup::Look);
+        assert_eq!(look, Some(0), "the flood goes on");
         let mut kinds = Vec::new();
         spool::read_ledger(room.root.path(), &mut |entry| {
             kinds.push(entry.kind.clone());

@@ -61,7 +61,7 @@ impl DeadLetters {
     pub fn unread(&self) -> Vec<String> {
         let ledger = self.without_ledger.iter().map(|error| {
             format!(
-                "the ledger cannot be read, so what was corrected is not known: {}",
+                "the ledger cannot be read, so corrections are not known: {}",
                 workspace::error::chain(error)
             )
         });
@@ -165,7 +165,7 @@ impl DeadLetter {
                 text += &format!("  corrected: record {seq} accepted {}\n", same.words());
             }
             (Some(_) | None, _) if *open == Some(false) => {
-                text += "  over: its file was taken away, or its review is closed\n";
+                text += "  over: its file was removed, or its review is closed\n";
             }
             (Some(_) | None, _) => {}
         }
@@ -244,7 +244,7 @@ fn is_original(directory: &Path, file: &str, report_file: &str, report: &Report)
             report.digest == "unread" || Digest::of(&bytes).to_string() == report.digest
         }
         Ok(None) => report.digest == "unread",
-        // It is there, and whoever wants to see it will be told why not.
+        // It is there, and showing it tells why it cannot be read.
         Err(_) => true,
     }
 }

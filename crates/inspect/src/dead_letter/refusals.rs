@@ -1,10 +1,10 @@
-//! What became of every refusal of the ledger of which something still lies in `dead_letter/`: whether it is open, so
+//! What became of every refusal whose files are still in `dead_letter/`: whether it is open, so
 //! that somebody has to do something, or was corrected, taken away, or is over with its review.
 //!
 //! `status`, `why`, `problems` and `dead-letter list` all count as open what is open here.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
@@ -23,7 +23,7 @@ use crate::status::pending::ClaimedReview;
 const LOOKED_INTO_MAX: usize = 100;
 
 /// A message that was refused, and what became of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Refusal {
     /// When it was refused.
     pub at: DateTime<Utc>,
@@ -43,8 +43,10 @@ pub struct Refusal {
     pub pr: Option<PrNumber>,
     /// What was accepted in its place, if anything was.
     pub corrected: Option<Correction>,
-    /// Whether the refused file is still there; whoever took it away is done with it.
+    /// True if the refused file is still there; its sender removes one it is finished with.
     is_there: bool,
+    /// Whether the file was looked into for the pull request it names.
+    is_looked_into: bool,
 }
 
 /// What was accepted in place of a refused message.
@@ -131,33 +133,48 @@ pub(crate) fn is_any(root: &Path, agents: &[AgentName]) -> bool {
     })
 }
 
-/// Reads the whole ledger for refusals of which the file or its report still lies in `dead_letter/`, oldest first.
+/// Reads the whole ledger for refusals whose file or report is still in `dead_letter/`, oldest first.
 pub fn read(root: &Path) -> Result<Vec<Refusal>, SpoolError> {
-    let mut reading = Reading {
-        root,
-        refusals: Vec::new(),
-        marks: HashMap::new(),
-    };
+    let mut log = RefusalLog::new(root);
     spool::read_ledger(root, &mut |entry| {
-        reading.note(entry).map_err(VisitError::from)
+        log.note_past(entry).map_err(VisitError::from)
     })?;
-    Ok(reading.into_refusals())
+    log.look();
+    Ok(log.refusals)
 }
 
-/// The refusals so far, while the ledger is read.
-struct Reading<'a> {
-    root: &'a Path,
+/// The refusals so far, while the ledger is read and as it grows.
+#[derive(Debug)]
+pub struct RefusalLog {
+    root: PathBuf,
     refusals: Vec<Refusal>,
     /// Which of them, by place, each mark can correct.
     marks: HashMap<RefusalMark, Vec<usize>>,
 }
 
-/// Whose, of which kind, and the id, name or review itself.
+/// The agent, the kind, and the id, name or review itself.
 type RefusalMark = (String, Same, String);
 
-impl Reading<'_> {
-    /// Follows what an entry does to them.
-    fn note(&mut self, entry: &Entry) -> Result<(), Unreadable> {
+impl RefusalLog {
+    /// Before the first record.
+    pub fn new(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+            refusals: Vec::new(),
+            marks: HashMap::new(),
+        }
+    }
+
+    /// Takes in a record that was delivered long ago: a refusal of which nothing lies there is over.
+    pub fn note_past(&mut self, entry: &Entry) -> Result<(), Unreadable> {
+        if self.is_gone(entry) {
+            return Ok(());
+        }
+        self.note(entry)
+    }
+
+    /// Takes in a record, whose files may not be there yet.
+    pub fn note(&mut self, entry: &Entry) -> Result<(), Unreadable> {
         let Some(original) = &entry.original else {
             return Ok(());
         };
@@ -166,6 +183,49 @@ impl Reading<'_> {
             Away::DeadLetter(file) => self.add(entry, original, file)?,
         }
         Ok(())
+    }
+
+    /// Those that are open now, oldest first.
+    pub fn open(&mut self, state: &State) -> Vec<Refusal> {
+        self.look();
+        let open = self
+            .refusals
+            .iter()
+            .filter(|refusal| refusal.is_open(state));
+        open.cloned().collect()
+    }
+
+    /// Sees which files are there, and looks into the newest that were not corrected for the pull request they name.
+    fn look(&mut self) {
+        let root = &self.root;
+        let mut looked_into = 0;
+        for refusal in self.refusals.iter_mut().rev() {
+            let path = super::directory(root, &refusal.agent).join(&refusal.file);
+            refusal.is_there = path.symlink_metadata().is_ok();
+            if refusal.corrected.is_some() || looked_into == LOOKED_INTO_MAX {
+                continue;
+            }
+            looked_into += 1;
+            if refusal.is_there && !refusal.is_looked_into {
+                refusal.pr = ClaimedReview::of(&path).pr;
+                refusal.is_looked_into = true;
+            }
+        }
+    }
+
+    /// Whether neither the refused file nor its report lies in `dead_letter/`.
+    fn is_gone(&self, entry: &Entry) -> bool {
+        let Some(Original {
+            outbox,
+            away: Away::DeadLetter(file),
+            ..
+        }) = &entry.original
+        else {
+            return false;
+        };
+        let directory = Layout::new(&self.root).mailbox(&Mailbox::DeadLetter(outbox.clone()));
+        let lies_there = |name: &FileName| directory.join(name).symlink_metadata().is_ok();
+        !lies_there(file) && !report(entry).is_some_and(|(file, _)| lies_there(file))
     }
 
     fn correct(&mut self, entry: &Entry, original: &Original) {
@@ -190,19 +250,12 @@ impl Reading<'_> {
         original: &Original,
         file: &FileName,
     ) -> Result<(), Unreadable> {
-        let directory =
-            Layout::new(self.root).mailbox(&Mailbox::DeadLetter(original.outbox.clone()));
-        let lies_there = |name: &FileName| directory.join(name).symlink_metadata().is_ok();
-        let (report_file, report) = report(entry).unzip();
-        let is_there = lies_there(file);
-        if !is_there && !report_file.is_some_and(lies_there) {
-            return Ok(());
-        }
         let (record, at) = index::decision(entry)?;
         let Record::Judged(Judgement::Refused(RefusedMessage { from, code, .. })) = record else {
             return Ok(());
         };
-        let report = report.flatten();
+        let (report_file, text) = report(entry).unzip();
+        let report = text.and_then(|text| Report::from_yaml(text.as_bytes()).ok());
         let review = report.as_ref().and_then(|report| report.review.clone());
         for mark in marks(original, entry.id.as_deref(), review.as_deref()) {
             self.marks
@@ -225,23 +278,10 @@ impl Reading<'_> {
             review,
             pr: None,
             corrected: None,
-            is_there,
+            is_there: false,
+            is_looked_into: false,
         });
         Ok(())
-    }
-
-    fn into_refusals(mut self) -> Vec<Refusal> {
-        let uncorrected = self
-            .refusals
-            .iter_mut()
-            .rev()
-            .filter(|refusal| refusal.corrected.is_none());
-        for refusal in uncorrected.take(LOOKED_INTO_MAX) {
-            let mailbox = Mailbox::DeadLetter(refusal.agent.to_string());
-            refusal.pr =
-                ClaimedReview::of(&Layout::new(self.root).mailbox(&mailbox).join(&refusal.file)).pr;
-        }
-        self.refusals
     }
 }
 
@@ -268,14 +308,12 @@ fn marks(
 }
 
 /// The report's name and what it says as the record has it: the copy in `dead_letter/` may have been changed.
-fn report(entry: &Entry) -> Option<(&FileName, Option<Report>)> {
+fn report(entry: &Entry) -> Option<(&FileName, &str)> {
     entry
         .deliveries
         .iter()
         .find_map(|delivery| match (&delivery.mailbox, &delivery.content) {
-            (Mailbox::DeadLetter(_), Content::Text(text)) => {
-                Some((&delivery.file, Report::from_yaml(text.as_bytes()).ok()))
-            }
+            (Mailbox::DeadLetter(_), Content::Text(text)) => Some((&delivery.file, text.as_str())),
             (
                 Mailbox::DeadLetter(_)
                 | Mailbox::Inbox(_)

@@ -5,15 +5,13 @@
 use std::io;
 use std::path::Path;
 
-use message_schema::Finder;
-use message_schema::limit::PACKET_BYTES_MAX;
-use message_schema::{Code, Level, Message};
+use message_schema::{Code, Finder, Level};
 use serde::Serialize;
 use spool::{Disk as _, FileName, OpenMode, Os};
-use validate_message::{PacketInput, Violations};
 use workspace::config::Config;
 
 use super::{DeadLetter, bytes, directory};
+use crate::unjudged;
 
 /// How many names are tried before it is given up.
 const NAMES_MAX: u32 = 1_000;
@@ -51,7 +49,7 @@ pub fn not_its_user(root: &Path, letter: &DeadLetter) -> Option<String> {
     let users = Config::load(root).unwrap_or_default().users();
     let user = users.get(&letter.agent).filter(|user| **user != ours)?;
     Some(format!(
-        "{} is uid {user} and you are uid {ours}: what you write is not from it",
+        "{} is uid {user} and you are uid {ours}: files that you write do not count as its files",
         letter.agent
     ))
 }
@@ -70,20 +68,6 @@ pub fn original(root: &Path, letter: &DeadLetter) -> Result<Vec<u8>, NotSent> {
 /// Judges the original as it stands.
 pub fn outlook(root: &Path, letter: &DeadLetter, original: &[u8]) -> Outlook {
     let file = letter.file.as_deref().unwrap_or(&letter.report.file);
-    let still = match message_schema::parse(original) {
-        Ok(message) => match check(root, &message) {
-            Ok(()) => Vec::new(),
-            Err(violations) => violations
-                .iter()
-                .filter(|violation| violation.level == Level::Error)
-                .map(|violation| violation.told(file))
-                .collect(),
-        },
-        Err(malformed) => Violations::from(malformed)
-            .iter()
-            .map(|violation| violation.told(file))
-            .collect(),
-    };
     let mut may_pass: Vec<Code> = letter
         .report
         .violations
@@ -101,47 +85,10 @@ pub fn outlook(root: &Path, letter: &DeadLetter, original: &[u8]) -> Outlook {
         .filter(|code| !code.is_retryable())
         .collect();
     Outlook {
-        still_refused: still,
+        still_refused: unjudged::errors(root, original, file),
         may_pass,
         needs_person,
     }
-}
-
-fn check(root: &Path, message: &Message) -> Result<(), Violations> {
-    let (packet, read);
-    let input = match message.packet_path() {
-        None => PacketInput::NotNamed,
-        Some(path) => {
-            packet = root.join(path.as_str());
-            match within(root, &packet) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => PacketInput::Missing,
-                Err(error) => PacketInput::Unsafe(error.to_string()),
-                Ok(size) if size > PACKET_BYTES_MAX => PacketInput::TooLarge,
-                Ok(_) => match std::fs::read(&packet) {
-                    Ok(bytes) => {
-                        read = bytes;
-                        PacketInput::Bytes(&read)
-                    }
-                    Err(error) => PacketInput::Unsafe(error.to_string()),
-                },
-            }
-        }
-    };
-    validate_message::check(message, input).map(drop)
-}
-
-/// The size of a regular file that is reached by no link.
-fn within(root: &Path, path: &Path) -> io::Result<u64> {
-    let data = path.symlink_metadata()?;
-    let straight = root
-        .canonicalize()?
-        .join(path.strip_prefix(root).map_err(io::Error::other)?);
-    if !data.is_file() || path.canonicalize()? != straight {
-        return Err(io::Error::other(
-            "it is no regular file, or reached through a link",
-        ));
-    }
-    Ok(data.len())
 }
 
 /// Puts the bytes into the outbox they came from, under a free name, and says which. They show under it whole or not at

@@ -19,14 +19,14 @@ pub(super) fn whole(case: &CheckContext<'_>) -> Checked {
         Ok(verified) => verified,
         Err(error) if is_denied(&error) => {
             return Ok(vec![CheckOutcome::note(
-                "the ledger is the daemon's to read",
+                "only the daemon may read the ledger",
             )]);
         }
         Err(error @ SpoolError::Io { .. }) => return Err(chain(&error)),
         Err(error) => {
             return Ok(vec![CheckOutcome::wrong(
                 chain(&error),
-                "docs/operations.md says how a ledger is put right",
+                "docs/operations.md explains how to repair a ledger",
             )]);
         }
     };
@@ -80,14 +80,14 @@ pub(super) fn sent(case: &CheckContext<'_>) -> Checked {
         Ok(_) => {}
         Err(error) if is_denied(&error) => {
             return Ok(vec![CheckOutcome::note(
-                "not compared: the ledger is the daemon's to read",
+                "not compared: only the daemon may read the ledger",
             )]);
         }
         Err(error) => return Err(chain(&error)),
     }
     if differing.is_empty() {
         return Ok(vec![CheckOutcome::ok(format!(
-            "{count} files in sent/ hold what was judged"
+            "{count} files in sent/ match what the daemon judged"
         ))]);
     }
     differing.sort_unstable();
@@ -98,7 +98,7 @@ pub(super) fn sent(case: &CheckContext<'_>) -> Checked {
         .map(|path| {
             CheckOutcome::wrong(
                 format!(
-                    "{} holds other bytes than were judged (sent_differs)",
+                    "{} differs from what the daemon judged (sent_differs)",
                     path.display()
                 ),
                 "have its sender send the message again, then remove the file",
@@ -117,7 +117,7 @@ pub(super) fn snapshot(case: &CheckContext<'_>) -> Checked {
         Ok((_, folded)) => folded,
         Err(error) if is_denied(&error) => {
             return Ok(vec![CheckOutcome::note(
-                "snapshots are the daemon's to read",
+                "only the daemon may read snapshots",
             )]);
         }
         Err(error @ SpoolError::Contradicted { .. }) => {
@@ -128,20 +128,20 @@ pub(super) fn snapshot(case: &CheckContext<'_>) -> Checked {
         }
         Err(error) => return Err(chain(&error)),
     };
-    // A start reads the records instead, so none of this stands in the way.
+    // A start reads the records instead, so none of this prevents it.
     let mut said: Vec<CheckOutcome> = folded
         .passed_over
         .iter()
         .map(|passed| {
             CheckOutcome::note(format!(
-                "{} is passed over: {}",
+                "{} is skipped: {}",
                 passed.path.display(),
                 passed.why
             ))
         })
         .collect();
     said.push(match folded.snapshot {
-        Some(seq) => CheckOutcome::ok(format!("a start goes on from the snapshot at {seq}")),
+        Some(seq) => CheckOutcome::ok(format!("the next start reads the snapshot at {seq}")),
         None => CheckOutcome::ok("no snapshot: a start reads every record"),
     });
     Ok(said)
@@ -166,7 +166,7 @@ pub(super) fn serving(case: &CheckContext<'_>) -> Checked {
         Some(false) => {
             CheckOutcome::note("no daemon is serving, and nothing waits for one; no lock is held")
         }
-        None => CheckOutcome::note("whether a daemon is serving cannot be seen by this user"),
+        None => CheckOutcome::note("this user cannot see whether a daemon is serving"),
     }])
 }
 
@@ -174,7 +174,7 @@ pub(super) fn serving(case: &CheckContext<'_>) -> Checked {
 pub(super) fn troubles(case: &CheckContext<'_>) -> Checked {
     let alerts = operator_alerts::read(case.root);
     if alerts.is_empty() {
-        return Ok(vec![CheckOutcome::ok("the daemon alerts none")]);
+        return Ok(vec![CheckOutcome::ok("the daemon reports none")]);
     }
     let count = alerts.len();
     let mut said: Vec<CheckOutcome> = alerts

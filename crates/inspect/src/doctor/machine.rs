@@ -34,15 +34,13 @@ const DOUBTFUL: &[(u32, &str)] = &[
 #[cfg(target_os = "linux")]
 pub(super) fn file_system(case: &CheckContext<'_>) -> Checked {
     let found = rustix::fs::statfs(case.root)
-        .map_err(|error| format!("the file system does not say its kind: {error}"))?;
+        .map_err(|error| format!("cannot find out the kind of the file system: {error}"))?;
     // The type of the field differs between processors; the number has 32 bits.
     let kind = u32::try_from(i128::from(found.f_type) & 0xffff_ffff).unwrap_or_default();
     let doubtful = DOUBTFUL.iter().find(|(number, _)| *number == kind);
     Ok(vec![match doubtful {
         Some((_, name)) => CheckOutcome::wrong(
-            format!(
-                "the workspace lies on {name}, where locks, renames and events are not to be trusted"
-            ),
+            format!("the workspace is on {name}, where locks, renames and events are unreliable"),
             "move the workspace to a local disk",
         ),
         None => CheckOutcome::ok(format!("a local kind (0x{kind:x})")),
@@ -53,28 +51,28 @@ pub(super) fn file_system(case: &CheckContext<'_>) -> Checked {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn file_system(_: &CheckContext<'_>) -> Checked {
     Ok(vec![CheckOutcome::note(
-        "the kind of the file system is not looked at on this system",
+        "doctor does not check the kind of the file system on this system",
     )])
 }
 
 /// Whether there is room, for bytes and for files.
 pub(super) fn room(case: &CheckContext<'_>) -> Checked {
     let disk = rustix::fs::statvfs(case.root)
-        .map_err(|error| format!("the disk does not say its room: {error}"))?;
+        .map_err(|error| format!("cannot find out the free space: {error}"))?;
     let bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
     let mib = bytes / (1024 * 1024);
     let mut said = Vec::new();
     if bytes < BYTES_MIN {
         said.push(CheckOutcome::wrong(
             format!("{mib} MiB are free"),
-            "free some room; `settled gc` removes what is done with",
+            "free some space; `settled gc` removes old files",
         ));
     }
     // Some file systems have no fixed number of inodes, and say 0 of 0.
     if disk.f_files > 0 && disk.f_favail < INODES_MIN {
         said.push(CheckOutcome::wrong(
             format!("{} more files fit", disk.f_favail),
-            "remove files; `settled gc` removes what is done with",
+            "remove files; `settled gc` removes old files",
         ));
     }
     if said.is_empty() {
@@ -87,13 +85,13 @@ pub(super) fn room(case: &CheckContext<'_>) -> Checked {
 pub(super) fn clock(case: &CheckContext<'_>) -> Checked {
     if case.now.timestamp() < EARLIEST {
         return Ok(vec![CheckOutcome::wrong(
-            format!("it is {}, says the clock", case.now),
+            format!("the clock says {}", case.now),
             "set the clock",
         )]);
     }
     let Ok(last) = last_record(case) else {
         return Ok(vec![CheckOutcome::note(
-            "the clock was not held against the ledger, which cannot be read",
+            "cannot compare the clock with the ledger, which cannot be read",
         )]);
     };
     Ok(vec![match last {
@@ -132,12 +130,12 @@ pub(super) fn events(case: &CheckContext<'_>) -> Checked {
     ]);
     let count = directories.len();
     let limits = limits();
-    let fix = "raise fs.inotify.max_user_instances and fs.inotify.max_user_watches with sysctl; until then a sweep finds all, later";
+    let fix = "raise fs.inotify.max_user_instances and fs.inotify.max_user_watches with sysctl; until then the sweep finds files, but later";
     let mut watcher = match notify::recommended_watcher(|_: notify::Result<notify::Event>| ()) {
         Ok(watcher) => watcher,
         Err(error) => {
             return Ok(vec![CheckOutcome::wrong(
-                format!("no events are to be had{limits}: {error}"),
+                format!("file system events are not available{limits}: {error}"),
                 fix,
             )]);
         }
@@ -150,7 +148,7 @@ pub(super) fn events(case: &CheckContext<'_>) -> Checked {
         let is_there = directory.symlink_metadata().is_ok_and(|data| data.is_dir());
         if is_there && let Err(error) = watcher.watch(directory, RecursiveMode::NonRecursive) {
             let what = format!(
-                "{count} directories are to be watched{limits}, and {} cannot be: {error}",
+                "{count} directories need a watch{limits}, and {} cannot get one: {error}",
                 directory.display()
             );
             return Ok(vec![CheckOutcome::wrong(what, fix)]);

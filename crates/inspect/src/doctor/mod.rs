@@ -133,6 +133,7 @@ const CHECKS: &[CheckFn] = &[
     ("serving", ledger::serving),
     ("troubles", ledger::troubles),
     ("service", tools::service),
+    ("sandbox", tools::sandbox),
     ("tools", tools::tools),
 ];
 

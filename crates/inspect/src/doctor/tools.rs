@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use workspace::config::{Config, SandboxSection};
+
 use super::{CheckContext, CheckOutcome, Checked};
 
 /// The programs that are looked for.
@@ -57,6 +59,38 @@ pub(super) fn service(_: &CheckContext<'_>) -> Checked {
     })])
 }
 
+/// Whether `bwrap` can make the walls that agents' sections ask for; nothing is said where none does.
+pub(super) fn sandbox(case: &CheckContext<'_>) -> Checked {
+    // A config that cannot be read is the business of another check.
+    let agents = Config::load(case.root).unwrap_or_default().agents;
+    let walled = agents.iter().filter(|(_, agent)| agent.sandbox.is_some());
+    let walled: Vec<String> = walled.map(|(name, _)| name.to_string()).collect();
+    if walled.is_empty() {
+        return Ok(Vec::new());
+    }
+    let walled = walled.join(", ");
+    let fix = "install bubblewrap 0.8 or newer, and let this user make namespaces";
+    let mut walls = Command::new(SandboxSection::PROGRAM);
+    walls
+        .args(["--unshare-all", "--ro-bind", "/", "/", "true"])
+        .stdin(Stdio::null());
+    Ok(vec![match walls.output() {
+        Ok(output) if output.status.success() => {
+            CheckOutcome::ok(format!("bwrap makes the sandbox of {walled}"))
+        }
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let said = message_schema::line::escaped(said.trim());
+            let what = format!("bwrap cannot make the sandbox of {walled}: {said}");
+            CheckOutcome::wrong(what, fix)
+        }
+        Err(error) => {
+            let what = format!("bwrap makes the sandbox of {walled} and cannot be run: {error}");
+            CheckOutcome::wrong(what, fix)
+        }
+    }])
+}
+
 /// Which agents' programs are on the PATH, and their versions.
 pub(super) fn tools(_: &CheckContext<'_>) -> Checked {
     let start = Instant::now();
@@ -105,7 +139,7 @@ fn answer(mut child: Child, start: Instant) -> Option<String> {
             Ok(Some(_)) => break,
             Ok(None) if start.elapsed() < PATIENCE => std::thread::sleep(POLL),
             Ok(None) | Err(_) => {
-                // It is asked for nothing else, and may hang for ever.
+                // It is asked for nothing else, and may hang forever.
                 let _ = child.kill();
                 let _ = child.wait();
                 return None;

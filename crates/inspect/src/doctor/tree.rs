@@ -51,7 +51,7 @@ pub(super) fn complete(case: &CheckContext<'_>) -> Checked {
     if missing.iter().any(|path| path.ends_with("ledger")) && has_history(case.root) {
         // An empty one would be taken for a workspace in which nothing ever happened.
         let why =
-            format!("missing: {listed}; there were records: put the ledger back from a backup");
+            format!("missing: {listed}; there were records: restore the ledger from a backup");
         return Ok(vec![CheckOutcome::wrong(
             why,
             (case.spell)("ledger verify"),
@@ -90,29 +90,61 @@ pub(super) fn config(case: &CheckContext<'_>) -> Checked {
                 .into_iter()
                 .map(ToString::to_string)
                 .collect();
-            Ok(vec![match strangers.join(", ") {
+            let mut outcomes = vec![match strangers.join(", ") {
                 none if none.is_empty() => CheckOutcome::ok("settled.toml is valid"),
                 names => CheckOutcome::note(format!(
                     "settled.toml is valid and names agents without mailboxes: {names}"
                 )),
-            }])
+            }];
+            outcomes.extend(unreached(&config).map(CheckOutcome::note));
+            Ok(outcomes)
         }
         Err(ConfigError::Unreadable { source, .. })
             if case.agent.is_some() && source.kind() == io::ErrorKind::PermissionDenied =>
         {
             Ok(vec![CheckOutcome::note(
-                "settled.toml is the daemon's to read",
+                "only the daemon may read settled.toml",
             )])
         }
         Err(error @ ConfigError::Unreadable { .. }) => Err(error.to_string()),
         Err(error @ ConfigError::Invalid { .. }) => Ok(vec![CheckOutcome::wrong(
             error.to_string(),
-            "mend that line of settled.toml",
+            "fix that line of settled.toml",
         )]),
     }
 }
 
-/// Whether whoever asks can write where it has to: the agent that is named, else the daemon.
+/// The limits of tokens and money that the commands of an agent cannot reach, since their program reports none.
+fn unreached(config: &Config) -> Option<String> {
+    let limits = config.budget.policy().limits();
+    let limits_tokens = limits.iter().any(|(_, limit)| limit.tokens.is_some());
+    let limits_money = limits.iter().any(|(_, limit)| limit.micro_usd.is_some());
+    let commands = config
+        .agents
+        .iter()
+        .filter(|(_, agent)| !agent.command.is_empty());
+    let missing: Vec<String> = commands
+        .filter_map(|(name, agent)| {
+            let no_tokens = limits_tokens && !agent.output.tells_tokens();
+            let no_money = limits_money && !agent.output.tells_cost();
+            match (no_tokens, no_money) {
+                (true, true) => Some(format!("{name} (neither tokens nor money)")),
+                (true, false) => Some(format!("{name} (no tokens)")),
+                (false, true) => Some(format!("{name} (no money)")),
+                (false, false) => None,
+            }
+        })
+        .collect();
+    let is_all = missing.is_empty();
+    (!is_all).then(|| {
+        format!(
+            "limits of [budget] do not stop agents whose program does not report what it uses: {}",
+            missing.join(", ")
+        )
+    })
+}
+
+/// Checks that the caller can write where it has to: the agent that is named, else the daemon.
 pub(super) fn access(case: &CheckContext<'_>) -> Checked {
     let (who, wanted) = match case.agent {
         Some(agent) => (agent.to_string(), of_agent(case.root, agent.as_str())),
@@ -136,10 +168,10 @@ pub(super) fn access(case: &CheckContext<'_>) -> Checked {
     let uid = rustix::process::getuid().as_raw();
     if denied.is_empty() {
         return Ok(vec![CheckOutcome::ok(format!(
-            "as {who} (uid {uid}), all that is to be written can be"
+            "{who} (uid {uid}) can write everything it needs"
         ))]);
     }
-    let what = format!("as {who} (uid {uid}), no access to {}", denied.join(", "));
+    let what = format!("{who} (uid {uid}) has no access to {}", denied.join(", "));
     Ok(vec![CheckOutcome::wrong(
         what,
         format!(
@@ -182,19 +214,19 @@ fn of_daemon(case: &CheckContext<'_>) -> Vec<(PathBuf, Access)> {
     wanted
 }
 
-/// Whether mailboxes belong to whom the config says, where agents are users of their own.
+/// Checks that mailboxes belong to the users the config names, where agents have separate users.
 pub(super) fn users(case: &CheckContext<'_>) -> Checked {
     let users = match Config::load(case.root) {
         Ok(config) => config.users(),
         Err(_) => {
             return Ok(vec![CheckOutcome::note(
-                "not looked at: settled.toml says whose mailboxes are, and cannot be read",
+                "not checked: cannot read settled.toml, which names the owner of each mailbox",
             )]);
         }
     };
     if users.is_empty() {
         return Ok(vec![CheckOutcome::note(
-            "agents are no users of their own: whoever is one of them can write as any",
+            "agents have no separate users: each of them can write as any other",
         )]);
     }
     let layout = Layout::new(case.root);
@@ -203,7 +235,7 @@ pub(super) fn users(case: &CheckContext<'_>) -> Checked {
         if let Ok(data) = layout.outbox(agent.as_str()).symlink_metadata() {
             if data.uid() != *user {
                 wrong.push(format!(
-                    "the outbox of {agent} is uid {}'s, expected uid {user}",
+                    "the outbox of {agent} belongs to uid {}, expected uid {user}",
                     data.uid()
                 ));
             }
@@ -216,7 +248,7 @@ pub(super) fn users(case: &CheckContext<'_>) -> Checked {
             .symlink_metadata()
             .is_ok_and(|data| data.mode() & 0o007 != 0)
         {
-            wrong.push(format!("everybody can get into the inbox of {agent}"));
+            wrong.push(format!("everybody can open the inbox of {agent}"));
         }
     }
     if layout
@@ -224,7 +256,7 @@ pub(super) fn users(case: &CheckContext<'_>) -> Checked {
         .symlink_metadata()
         .is_ok_and(|data| data.mode() & 0o077 != 0)
     {
-        wrong.push("others than the daemon get into .settled".to_owned());
+        wrong.push("users other than the daemon's can open .settled".to_owned());
     }
     let fix = format!("{}, as root", (case.spell)("init --separate-users"));
     let said: Vec<CheckOutcome> = wrong
@@ -233,7 +265,7 @@ pub(super) fn users(case: &CheckContext<'_>) -> Checked {
         .collect();
     Ok(if said.is_empty() {
         vec![CheckOutcome::ok(format!(
-            "{} agents are users of their own",
+            "{} agents have separate users",
             users.len()
         ))]
     } else {

@@ -5,12 +5,12 @@ use review::ReviewKey;
 use serde::Serialize;
 
 /// Writes a command of ours as it is run in this workspace: by an agent, or by a person.
-pub(crate) type Spell<'a> = dyn Fn(Option<&AgentName>, &str) -> String + 'a;
+pub type Spell<'a> = dyn Fn(Option<&AgentName>, &str) -> String + 'a;
 
 /// A command, for somebody. Fields are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FixCommand {
-    /// An agent's name, `person` (a decision), or `operator` (whoever keeps the daemon).
+    /// An agent's name, `person` (a decision), or `operator` (who runs the daemon).
     pub actor: String,
     /// The command.
     pub run: String,
@@ -21,20 +21,15 @@ pub struct FixCommand {
     pub fill: Vec<&'static str>,
 }
 
-/// Words that stand for something only whoever runs the command knows.
+/// Placeholders that only the user of the command can fill in.
 const BLANKS: [&str; 4] = ["FILE", "SHA", "TEXT", "BRANCH"];
 
 /// Spells the commands of one workspace.
-pub(crate) struct FixCommands<'a>(pub(crate) &'a Spell<'a>);
+pub struct FixCommands<'a>(pub &'a Spell<'a>);
 
 impl FixCommands<'_> {
     /// A command for an agent.
-    pub(crate) fn agent(
-        &self,
-        agent: &AgentName,
-        words: &str,
-        effect: impl Into<String>,
-    ) -> FixCommand {
+    pub fn agent(&self, agent: &AgentName, words: &str, effect: impl Into<String>) -> FixCommand {
         fix(
             agent.to_string(),
             (self.0)(Some(agent), words),
@@ -43,17 +38,17 @@ impl FixCommands<'_> {
     }
 
     /// A command for the person who decides.
-    pub(crate) fn person(&self, words: &str, effect: impl Into<String>) -> FixCommand {
+    pub fn person(&self, words: &str, effect: impl Into<String>) -> FixCommand {
         fix("person".to_owned(), (self.0)(None, words), effect.into())
     }
 
-    /// Something else than a command of ours, for whoever keeps the daemon.
-    pub(crate) fn by_hand(run: String, effect: impl Into<String>) -> FixCommand {
+    /// Something else than a command of ours, for the operator.
+    pub fn by_hand(run: String, effect: impl Into<String>) -> FixCommand {
         fix("operator".to_owned(), run, effect.into())
     }
 
-    /// A command for whoever keeps the daemon.
-    pub(crate) fn operator(&self, words: &str, effect: impl Into<String>) -> FixCommand {
+    /// A command for the operator.
+    pub fn operator(&self, words: &str, effect: impl Into<String>) -> FixCommand {
         fix("operator".to_owned(), (self.0)(None, words), effect.into())
     }
 }

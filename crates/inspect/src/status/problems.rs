@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use message_schema::id::FindingId;
+use message_schema::id::{AgentName, FindingId};
 use message_schema::line::{escaped, is_one_line};
-use review::{Phase, Policy, ReviewKey};
+use review::{Phase, Policy, ReviewKey, UsedUp};
 use serde::Serialize;
 use workspace::operator_alerts::{self, Alert};
 use workspace::shell::quoted;
 
 use super::WorkspaceStatus;
 use super::fix::{FixCommand, FixCommands, Spell};
-use super::row::approval;
 use crate::dead_letter::refusals::Refusal;
 
 /// How late a daemon that serves may be before it is a problem.
@@ -43,7 +42,7 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
-    /// A deadline has come and nobody serves, or whoever serves does not keep it.
+    /// A deadline has come and no daemon serves, or the one that serves does not keep it.
     DeadlineOverdue,
     /// Mail lies in outboxes and nobody serves.
     MailUnjudged,
@@ -59,6 +58,8 @@ pub enum ProblemKind {
     HandoffLeft,
     /// The pull request has another head than was approved.
     ApprovalStale,
+    /// A budget of the day is used up, so commands are not started before the day turns.
+    BudgetUsedUp,
     /// A message was refused and not corrected since.
     DeadLetter,
     /// A file in an inbox that nobody is proven to have sent.
@@ -79,6 +80,7 @@ impl ProblemKind {
             Self::BlockerHeld => "blocker_held",
             Self::HandoffLeft => "handoff_left",
             Self::ApprovalStale => "approval_stale",
+            Self::BudgetUsedUp => "budget_used_up",
             Self::DeadLetter => "dead_letter",
             Self::SenderUnproven => "sender_unproven",
             Self::SentDiffers => "sent_differs",
@@ -88,7 +90,7 @@ impl ProblemKind {
 
 impl WorkspaceStatus {
     /// All problems, the worst kind first and within a kind the oldest.
-    pub fn problems(&self, now: DateTime<Utc>, spell: &Spell<'_>) -> Vec<Problem> {
+    pub fn problems(&self, policy: &Policy, now: DateTime<Utc>, spell: &Spell<'_>) -> Vec<Problem> {
         let commands = FixCommands(spell);
         // A daemon keeps a deadline within seconds, not at the instant.
         let grace = if self.is_unserved() {
@@ -101,7 +103,7 @@ impl WorkspaceStatus {
             // What `why` says first is what fixes it.
             let problem = |kind, what: String, since| {
                 let fix = self
-                    .why(key, review, &Policy::default(), now, spell)
+                    .why(key, review, policy, now, spell)
                     .fixes
                     .into_iter()
                     .next();
@@ -117,11 +119,11 @@ impl WorkspaceStatus {
             };
             if let Some((at, which)) = review.deadline().filter(|(at, _)| *at + grace <= now) {
                 let what = format!(
-                    "{key}: the deadline {} has come and is not kept",
+                    "{key}: the deadline {} has passed and nobody applied it",
                     which.word()
                 );
                 let fix = match self.serving {
-                    Some(true) => commands.operator("doctor", "what keeps the daemon from it"),
+                    Some(true) => commands.operator("doctor", "shows what stops the daemon"),
                     Some(false) | None => commands.operator("serve", "keeps it"),
                 };
                 problems.push(Problem {
@@ -131,8 +133,13 @@ impl WorkspaceStatus {
             }
             match &review.phase {
                 Phase::Escalated(reason) => {
-                    let what =
-                        format!("{key} waits for a person: {}", escaped(&reason.to_string()));
+                    let failed = review.failed.as_ref().map_or_else(String::new, |failed| {
+                        format!(": {}", escaped(&failed.failure.sentence()))
+                    });
+                    let what = format!(
+                        "{key} waits for a person: {}{failed}",
+                        escaped(&reason.to_string())
+                    );
                     problems.push(problem(
                         ProblemKind::ReviewEscalated,
                         what,
@@ -140,9 +147,14 @@ impl WorkspaceStatus {
                     ));
                 }
                 Phase::Approved(_) => {
-                    if approval(&review.phase).is_some_and(|approval| approval.stale) {
-                        let what =
-                            format!("{key}: the pull request has another head than was approved");
+                    if review
+                        .phase
+                        .approval()
+                        .is_some_and(|approval| approval.stale)
+                    {
+                        let what = format!(
+                            "{key}: the head of the pull request is not the approved commit"
+                        );
                         problems.push(problem(ProblemKind::ApprovalStale, what, None));
                     }
                 }
@@ -170,6 +182,12 @@ impl WorkspaceStatus {
                 problems.push(handoff_left(key, &left, self.is_alone(key), &commands));
             }
         }
+        let used_up = self.index.state().used_up_today(policy, now);
+        problems.extend(
+            used_up
+                .iter()
+                .map(|(agent, used_up)| budget_used_up(*agent, used_up, &commands)),
+        );
         problems.extend(
             self.dead
                 .iter()
@@ -187,12 +205,7 @@ impl WorkspaceStatus {
 
     /// Whether its pull request has no other review.
     pub fn is_alone(&self, key: &ReviewKey) -> bool {
-        self.index
-            .state()
-            .reviews()
-            .filter(|(other, _)| other.pr == key.pr)
-            .count()
-            == 1
+        self.index.state().reviews_of(&key.pr).count() == 1
     }
 
     fn mail(&self, commands: &FixCommands<'_>) -> Option<Problem> {
@@ -234,7 +247,7 @@ fn held_blocker(
     is_alone: bool,
     commands: &FixCommands<'_>,
 ) -> Problem {
-    let words = format!("release {} {id}", super::fix::named(key, is_alone));
+    let words = format!("thread release {} {id}", super::fix::named(key, is_alone));
     Problem {
         kind: ProblemKind::BlockerHeld,
         what: format!("{key}: {id} blocks and is with a person, so no lgtm passes"),
@@ -260,13 +273,36 @@ fn handoff_left(
     );
     Problem {
         kind: ProblemKind::HandoffLeft,
-        what: format!("{key}: the merge left {ids} to a person and to no agent"),
+        what: format!("{key}: the merge handed {ids} to no agent, so a person decides"),
         since: None,
         review: Some(key.to_string()),
         path: None,
         fix: commands.person(
             &words,
             "shows each with what a person may do: `resolve`, `wont-fix` or `queue`",
+        ),
+    }
+}
+
+fn budget_used_up(
+    agent: Option<&AgentName>,
+    used_up: &UsedUp,
+    commands: &FixCommands<'_>,
+) -> Problem {
+    let until = used_up.until.format("%Y-%m-%dT%H:%M:%SZ");
+    let what = match agent {
+        Some(agent) => format!("{agent}: {used_up}, so its command is not started before {until}"),
+        None => format!("{used_up}, so no command is started before {until}"),
+    };
+    Problem {
+        kind: ProblemKind::BudgetUsedUp,
+        what,
+        since: None,
+        review: None,
+        path: None,
+        fix: commands.operator(
+            "log",
+            "shows what each run used (`spent`); to go on today, raise the limit in settled.toml and reload it",
         ),
     }
 }
@@ -290,7 +326,11 @@ fn dead_letter(letter: &Refusal, commands: &FixCommands<'_>) -> Problem {
             ))
             .join(file),
         ),
-        fix: commands.agent(agent, &letter.show(), "what was refused, and why"),
+        fix: commands.agent(
+            agent,
+            &letter.show(),
+            "shows the refused message and the reason",
+        ),
     }
 }
 
@@ -312,11 +352,11 @@ fn of_trouble(trouble: &Alert, commands: &FixCommands<'_>) -> Problem {
             ProblemKind::OutboxOwner,
             commands.operator(
                 "init --separate-users",
-                "gives each agent what is its own, as root",
+                "as root: gives each agent its own files",
             ),
         ),
         operator_alerts::AlertKind::SenderUnproven => {
-            let what = "look at the file; if it is wanted, its sender sends it through an outbox";
+            let what = "look at the file; to deliver it, its sender must send it through an outbox";
             let fix = with_path("ls -l", trouble, what, commands);
             (ProblemKind::SenderUnproven, fix)
         }

@@ -1,10 +1,12 @@
 //! One review as `status` and `watch` tell it. Every time in it is an instant, so that it changes only when
-//! something happens; how long still is worked out by whoever shows it.
+//! something happens; the view works out how long that still is.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use review::{Approval, Deadline, Invocation, Phase, Review, ReviewKey, Side, State};
+use review::{
+    Deadline, FailedStart, Invocation, Phase, Review, ReviewKey, RunFailure, Side, State,
+};
 use serde::Serialize;
 
 /// Where a review stands. Fields are added, never changed.
@@ -19,8 +21,14 @@ pub struct ReviewRow {
     pub pr: String,
     /// Its author.
     pub author: String,
-    /// Its reviewer.
+    /// Its reviewer: the one who is asked now.
     pub reviewer: String,
+    /// The reviewer it was opened with, where another one is asked now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reassigned_from: Option<String>,
+    /// Who is asked next if the reviewer's command fails for good; absent where the config has no list for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_reviewers: Option<Vec<String>>,
     /// Its phase.
     pub phase: &'static str,
     /// The state of its run, by the stored name: `working`, `reviewing`, `completed` or `failed`.
@@ -75,24 +83,72 @@ pub struct ReviewRow {
     /// Whether the pull request has got another head since the approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale: Option<bool>,
+    /// The last start of the reviewer's command in this round that came to nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailedRow>,
+    /// The tokens that the reviewers' commands used in this generation, as their programs report it; absent if none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// The money they used, in US dollars, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<String>,
     /// The state of each thread, by its id.
     pub threads: BTreeMap<String, String>,
-    /// The threads that stand in the way of approval: they block and are open or with a person.
+    /// The threads that keep it from approval: they block and are open or with a person.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blockers: Vec<String>,
     /// What may be sent next, and by whom.
     pub legal_next: Vec<String>,
 }
 
+/// A start of a reviewer's command that came to nothing. Fields are added, never changed.
+#[derive(Clone, Debug, Serialize)]
+pub struct FailedRow {
+    /// Whose command it was.
+    pub reviewer: String,
+    /// When it failed.
+    pub at: DateTime<Utc>,
+    /// The kind of failure, such as `crashed` or `quota`.
+    pub cause: &'static str,
+    /// The failure on one line, with the program's last words.
+    pub why: String,
+    /// When the reviewer can be asked again, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<DateTime<Utc>>,
+    /// The run's folder, from the workspace on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+}
+
+impl FailedRow {
+    /// The failure as it is kept.
+    pub fn of(failed: &FailedStart) -> Self {
+        let RunFailure {
+            cause,
+            why,
+            retry_after,
+            ..
+        } = &failed.failure;
+        Self {
+            reviewer: failed.reviewer.to_string(),
+            at: failed.at,
+            cause: cause.word(),
+            why: why.clone(),
+            retry_after: *retry_after,
+            folder: failed.failure.folder(),
+        }
+    }
+}
+
 impl ReviewRow {
     /// Where a review stands.
     pub fn of(state: &State, key: &ReviewKey, review: &Review) -> Self {
-        let approval = approval(&review.phase);
+        let approval = review.phase.approval();
         let (open, deadline) = (review.phase.invocation(), review.deadline());
         let mover = match review.mover() {
             Side::Person => Some("person".to_owned()),
             Side::Author | Side::Reviewer | Side::Nobody => {
-                review.phase.mover_of(key).map(ToString::to_string)
+                review.mover_of(key).map(ToString::to_string)
             }
         };
         let blockers = review
@@ -104,7 +160,14 @@ impl ReviewRow {
             repo: key.repo.as_ref().map(ToString::to_string),
             pr: key.pr.to_string(),
             author: key.author.to_string(),
-            reviewer: key.reviewer.to_string(),
+            reviewer: review.reviewer(key).to_string(),
+            reassigned_from: review
+                .reassigned_to
+                .as_ref()
+                .map(|_| key.reviewer.to_string()),
+            next_reviewers: open
+                .and_then(|open| open.next_reviewers.as_ref())
+                .map(|next| next.iter().map(ToString::to_string).collect()),
             phase: review.phase.word(),
             run_state: review.run().stored(),
             reason: reason(&review.phase),
@@ -128,6 +191,11 @@ impl ReviewRow {
                 .map(ToString::to_string),
             merge_ready: approval.map(|approval| approval.merge_ready),
             stale: approval.map(|approval| approval.stale),
+            failed: review.failed.as_ref().map(FailedRow::of),
+            tokens: Some(review.spent.tokens).filter(|tokens| *tokens > 0),
+            cost_usd: Some(review.spent.micro_usd)
+                .filter(|micro| *micro > 0)
+                .map(message_schema::spend::usd),
             threads: review
                 .threads
                 .iter()
@@ -152,19 +220,6 @@ fn length_s(review: &Review, which: Deadline) -> u64 {
             .phase
             .invocation()
             .map_or_else(patience, |open| open.runtime_s.get().into()),
-    }
-}
-
-/// The approval, while there is one.
-pub fn approval(phase: &Phase) -> Option<&Approval> {
-    match phase {
-        Phase::Approved(approval) => Some(approval),
-        Phase::Awaiting { .. }
-        | Phase::Reviewing(_)
-        | Phase::Fixing { .. }
-        | Phase::Addressed { .. }
-        | Phase::Escalated(_)
-        | Phase::Closed(_) => None,
     }
 }
 

@@ -22,7 +22,7 @@ pub struct Threads {
     pub round_of_generation: u32,
     /// The rounds this generation may take.
     pub rounds: u8,
-    /// Those that stand in the way of approval first, then open ones, then the rest.
+    /// Those that prevent approval first, then open ones, then the rest.
     pub threads: Vec<ThreadView>,
 }
 
@@ -49,6 +49,15 @@ pub struct ThreadView {
     /// The lines it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<String>,
+    /// What shows it, in the reviewer's words, as far as the agent that asks has them in its mailboxes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<String>,
+    /// What to do about it, in the reviewer's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recommendation: Option<String>,
+    /// What its author last reported about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reported: Option<String>,
     /// The round that raised it.
     pub opened_in: u32,
     /// The stance the reviewer took last.
@@ -67,6 +76,30 @@ pub struct ThreadView {
     pub person: Vec<FixCommand>,
     /// What was done about it, oldest first.
     pub history: Vec<Act>,
+}
+
+impl ThreadView {
+    /// Its state, in words for people.
+    pub fn state_in_words(&self) -> &'static str {
+        match self.state {
+            "held (veto)" => "held: vetoed",
+            "held (escalate)" => "held: escalated",
+            "held (person)" => "held by a person",
+            state => state,
+        }
+    }
+
+    /// What the reviewer wants, and how often it said so in a row.
+    pub fn stance_in_words(&self) -> String {
+        let wants = match self.stance {
+            "accepts" => "the reviewer accepts it",
+            _ => "the reviewer wants a change",
+        };
+        match self.round_count {
+            0 => wants.to_owned(),
+            repeated => format!("{wants}, said {} times in a row", repeated + 1),
+        }
+    }
 }
 
 /// Something that happened to a thread. Fields are added, never changed.
@@ -104,9 +137,22 @@ impl Histories {
         }
     }
 
+    /// Follows one more review, from here on.
+    pub fn follow(&mut self, key: &ReviewKey) {
+        if !self.reviews.contains_key(key) {
+            self.reviews.insert(key.clone(), BTreeMap::new());
+        }
+    }
+
     /// Follows what an entry does to their threads.
     pub fn note(&mut self, entry: &Entry) -> Result<(), Unreadable> {
         let (record, _) = index::decision(entry)?;
+        self.note_record(entry, &record);
+        Ok(())
+    }
+
+    /// The same for an entry whose decision was read before.
+    pub fn note_record(&mut self, entry: &Entry, record: &Record) {
         for step in record.steps() {
             let Some(threads) = self.reviews.get_mut(&step.review) else {
                 continue;
@@ -118,7 +164,7 @@ impl Histories {
                     at: entry.at.clone(),
                     act: act(before, thread),
                     round: step.round,
-                    actor: actor(&record),
+                    actor: actor(record),
                     message: entry.id.clone().filter(|_| entry.original.is_some()),
                 };
                 let (now, history) = threads
@@ -128,7 +174,6 @@ impl Histories {
                 history.push(act);
             }
         }
-        Ok(())
     }
 
     /// The threads of a review as they stand, with their history. `is_alone` says that the pull request has no
@@ -166,6 +211,9 @@ impl Histories {
             title: thread.title.clone(),
             file: thread.file.as_ref().map(ToString::to_string),
             lines: thread.lines.map(String::from),
+            evidence: None,
+            recommendation: None,
+            reported: None,
             opened_in: thread.opened_in,
             stance: thread.dialogue.stance.as_str(),
             round_count: thread.dialogue.round_count,
@@ -176,7 +224,10 @@ impl Histories {
             person: persons(thread)
                 .into_iter()
                 .map(|word| {
-                    commands.person(&format!("{word} {name} {id}"), what_a_person_does(word))
+                    commands.person(
+                        &format!("thread {word} {name} {id}"),
+                        what_a_person_does(word),
+                    )
                 })
                 .collect(),
             history: history(id),
@@ -258,8 +309,8 @@ fn persons(thread: &Thread) -> Vec<&'static str> {
 fn what_a_person_does(word: &str) -> &'static str {
     match word {
         "resolve" => "done with",
-        "wont-fix" => "stays as it is",
-        "hold" => "out of the agents' hands",
+        "wont-fix" => "will not be fixed",
+        "hold" => "reserved for people",
         "release" => "back to the agents",
         _ => "handed off at the merge",
     }

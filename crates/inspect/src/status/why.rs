@@ -4,12 +4,13 @@
 mod ended;
 
 use chrono::{DateTime, Utc};
+use message_schema::id::AgentName;
 use review::{Deadline, Invocation, Phase, Policy, Review, ReviewKey, Side};
 use serde::Serialize;
 use workspace::shell::quoted;
 
 use super::fix::{FixCommand, FixCommands, Spell, of_pr, of_repo};
-use super::row::reason;
+use super::row::{FailedRow, reason};
 use super::{WorkspaceStatus, threads};
 use crate::dead_letter::refusals::Refusal;
 
@@ -39,6 +40,9 @@ pub struct Why {
     pub since: DateTime<Utc>,
     /// The commands that bring it, the first one first.
     pub fixes: Vec<FixCommand>,
+    /// The last start of the reviewer's command in this round that came to nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailedRow>,
     /// What stands between the review and an approval.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gate: Vec<String>,
@@ -120,6 +124,7 @@ impl WorkspaceStatus {
             missing,
             since: review.since,
             fixes,
+            failed: review.failed.as_ref().map(FailedRow::of),
             gate: look.gate(),
             otherwise,
             otherwise_at,
@@ -152,14 +157,14 @@ impl Look<'_> {
         let missing = match (self.standing.unjudged.for_review(self.key), overdue) {
             (Some(letter), _) => {
                 format!(
-                    "a daemon: {}/outbox/{} waits to be judged and none serves",
+                    "the operator must start the daemon: {}/outbox/{} waits to be judged",
                     letter.agent, letter.file
                 )
             }
             (None, Some((at, which))) => {
                 let since = at.format("%Y-%m-%dT%H:%M:%SZ");
                 format!(
-                    "a daemon: the deadline {} came at {since} and nobody serves",
+                    "the operator must start the daemon: the deadline `{}` passed at {since}",
                     which.word()
                 )
             }
@@ -167,7 +172,7 @@ impl Look<'_> {
         };
         let fix = self
             .commands
-            .operator("serve", "judges the mail there and keeps the deadlines");
+            .operator("serve", "judges the mail there and applies the deadlines");
         Some(Diagnosis {
             kind: Missing::Daemon,
             missing: Some(missing),
@@ -177,29 +182,43 @@ impl Look<'_> {
 
     /// The mover's newest word, if it was refused after everything else that happened here.
     fn correction(&self) -> Option<Diagnosis> {
-        let mover = self.review.phase.mover_of(self.key)?;
+        let mover = self.review.mover_of(self.key)?;
         let is_newest = |letter: &&Refusal| {
             letter.agent == *mover && letter.is_about(self.key) && letter.at >= self.review.since
         };
         let letter = self.standing.dead.iter().rfind(is_newest)?;
         let missing = format!(
-            "a corrected message: {} of {mover} was refused ({}); {}",
+            "{mover} must correct {}: {} ({})",
             letter.file,
-            letter.code,
             letter
                 .fix
                 .as_deref()
-                .unwrap_or_else(|| letter.code.sentence().trim_end_matches('.'))
+                .unwrap_or_else(|| letter.code.sentence().trim_end_matches('.')),
+            letter.code,
         );
-        let fixes = vec![
-            self.commands
-                .agent(mover, &letter.show(), "what was refused, and why"),
+        // What sends the message again comes before what explains the refusal.
+        let mut fixes: Vec<FixCommand> = match &self.review.phase {
+            Phase::Reviewing(_) => self.answers(),
+            Phase::Awaiting { .. }
+            | Phase::Fixing { .. }
+            | Phase::Addressed { .. }
+            | Phase::Approved(_)
+            | Phase::Escalated(_)
+            | Phase::Closed(_) => self.of_phase().fixes,
+        };
+        fixes.retain(|fix| fix.actor == mover.as_str());
+        fixes.extend([
+            self.commands.agent(
+                mover,
+                &letter.show(),
+                "shows the refused message and the reason",
+            ),
             self.commands.agent(
                 mover,
                 &format!("explain {}", letter.code),
-                "the rule, with an example done right",
+                "shows the rule, with a corrected example",
             ),
-        ];
+        ]);
         Some(Diagnosis {
             kind: Missing::Correction,
             missing: Some(missing),
@@ -208,33 +227,23 @@ impl Look<'_> {
     }
 
     fn of_phase(&self) -> Diagnosis {
-        let ReviewKey {
-            author, reviewer, ..
-        } = self.key;
+        let (author, reviewer) = (&self.key.author, self.reviewer());
         let is_authors = self.review.mover() == Side::Author;
-        if let Some(over) = is_authors
-            .then(|| self.nobody_asks("a person's decision"))
-            .flatten()
-        {
+        if let Some(over) = is_authors.then(|| self.nobody_asks(None)).flatten() {
             return over;
         }
         match &self.review.phase {
             Phase::Awaiting { .. } => {
-                let missing = format!(
-                    "a review_request of {author} for round {}",
-                    self.review.round
-                );
+                let missing = format!("{author} must request round {}", self.review.round);
                 self.author(Missing::Request, missing, &[self.request("BRANCH")])
             }
             Phase::Addressed { .. } => {
-                let missing = format!(
-                    "a review_request of {author} for round {}",
-                    self.review.round + 1
-                );
+                let missing = format!("{author} must request round {}", self.review.round + 1);
                 self.author(Missing::Request, missing, &[self.request("BRANCH")])
             }
             Phase::Fixing { .. } if self.review.open_blockers() == 0 => {
-                let missing = format!("a review_request of {author}: nothing blocking is open");
+                let missing =
+                    format!("{author} must request the next round: nothing blocking is open");
                 self.author(
                     Missing::Request,
                     missing,
@@ -243,15 +252,12 @@ impl Look<'_> {
             }
             Phase::Fixing { .. } => {
                 let open = self.review.open_blockers();
-                let missing = format!(
-                    "a review_addressed of {author} with round: {}: {open} blocking {} open",
-                    self.review.round,
-                    if open == 1 {
-                        "finding is"
-                    } else {
-                        "findings are"
-                    }
-                );
+                let findings = if open == 1 {
+                    "the blocking finding".to_owned()
+                } else {
+                    format!("{open} blocking findings")
+                };
+                let missing = format!("{author} must fix {findings} and report back");
                 self.author(Missing::Report, missing, &[self.addressed()])
             }
             Phase::Reviewing(open) => self.reviewing(open, reviewer.as_str()),
@@ -259,6 +265,11 @@ impl Look<'_> {
             Phase::Escalated(why) => self.escalated(why),
             Phase::Closed(why) => self.closed(*why),
         }
+    }
+
+    /// Who reviews now.
+    fn reviewer(&self) -> &AgentName {
+        self.review.reviewer(self.key)
     }
 
     fn author(&self, kind: Missing, missing: String, words: &[(String, &str)]) -> Diagnosis {
@@ -276,7 +287,7 @@ impl Look<'_> {
     fn request(&self, branch: &str) -> (String, &'static str) {
         let words = format!(
             "send review_request --to {} {} --branch {branch} --diff-summary TEXT",
-            self.key.reviewer,
+            self.reviewer(),
             of_pr(self.key)
         );
         (words, "asks for the next round")
@@ -285,71 +296,63 @@ impl Look<'_> {
     fn addressed(&self) -> (String, &'static str) {
         let words = format!(
             "send review_addressed --to {} --pr {} --commit-sha SHA --changes-summary TEXT",
-            self.key.reviewer, self.key.pr
+            self.reviewer(),
+            self.key.pr
         );
         (words, "reports what was fixed; then comes the next request")
     }
 
     fn reviewing(&self, open: &Invocation, reviewer: &str) -> Diagnosis {
         let last = if self.review.is_last_round() {
-            ", in the last round"
+            " (last round)"
         } else {
             ""
         };
         let attempts = match open.attempts_left {
-            1 => "; 1 attempt is left".to_owned(),
-            left => format!("; {left} attempts are left"),
+            1 => " and 1 attempt left".to_owned(),
+            left => format!(" and {left} attempts left"),
         };
-        let turns = format!(
-            "{} of {} turns are left",
-            open.turns_left(),
-            open.turns.get()
-        );
+        let turns = format!("{} of {} turns", open.turns_left(), open.turns.get());
+        let failed = self
+            .review
+            .failed
+            .as_ref()
+            .map_or_else(String::new, |failed| {
+                format!("; the last start failed: {}", failed.failure.sentence())
+            });
+        let used_up = self
+            .standing
+            .index
+            .state()
+            .used_up(self.policy, self.reviewer(), &[], self.now)
+            .map_or_else(String::new, |used_up| {
+                let until = used_up.until.format("%Y-%m-%dT%H:%M:%SZ");
+                format!("; {used_up}, so the daemon does not start its command before {until}")
+            });
         let (kind, missing) = match open.taken_at {
             None => (
                 Missing::Take,
-                format!(
-                    "{reviewer} has not taken the request {}{last}",
-                    open.request
-                ),
+                format!("{reviewer} must take the request{last}{used_up}"),
             ),
             Some(_) => {
                 let missing = format!(
-                    "the answer of {reviewer} to the request {}{last}: {turns}{attempts}",
-                    open.request
+                    "{reviewer} must answer the request{last}: {turns}{attempts}{failed}{used_up}"
                 );
                 (Missing::Response, missing)
             }
         };
         let pr = self.of_reviewer();
-        let agent =
-            |words: String, what: &str| self.commands.agent(&self.key.reviewer, &words, what);
+        let agent = |words: String, what: &str| self.commands.agent(self.reviewer(), &words, what);
         let take = (kind == Missing::Take).then(|| {
             let words = format!("take {}", quoted(open.request.as_str().as_ref()));
-            agent(words, "takes it; from then on its seconds count")
+            agent(words, "takes it; its seconds start then")
         });
         let mut fixes: Vec<FixCommand> = take.into_iter().collect();
-        fixes.extend([
-            agent(
-                format!("brief {pr}"),
-                "what this round asks, and the legal actions",
-            ),
-            agent(
-                format!("feedback {pr} --findings FILE"),
-                "answers with findings",
-            ),
-        ]);
-        let is_held = |thread: &review::Thread| thread.blocking && thread.is_held();
-        let mut threads = self.review.threads.values();
-        if !self.barred().is_empty() {
-            if !threads.any(review::Thread::blocks_approval) {
-                let what = "approves what no agent may";
-                fixes.push(self.commands.person(&self.named("approve"), what));
-            }
-        } else if !self.review.threads.values().any(is_held) {
-            let words = format!("lgtm {pr}");
-            fixes.push(agent(words, "approves, if the quality gate passes"));
-        }
+        fixes.push(agent(
+            format!("brief {pr}"),
+            "shows this round's request and the legal actions",
+        ));
+        fixes.extend(self.answers());
         Diagnosis {
             kind,
             missing: Some(missing),
@@ -357,19 +360,37 @@ impl Look<'_> {
         }
     }
 
+    /// The answers that the open request may get.
+    fn answers(&self) -> Vec<FixCommand> {
+        let pr = self.of_reviewer();
+        let agent = |words: String, what: &str| self.commands.agent(self.reviewer(), &words, what);
+        let mut fixes = vec![agent(
+            format!("feedback {pr} --findings FILE"),
+            "answers with findings",
+        )];
+        let is_held = |thread: &review::Thread| thread.blocking && thread.is_held();
+        let mut threads = self.review.threads.values();
+        if !self.barred().is_empty() {
+            if !threads.any(review::Thread::blocks_approval) {
+                let what = "approves what no agent may";
+                fixes.push(self.commands.person(&self.named("review approve"), what));
+            }
+        } else if !self.review.threads.values().any(is_held) {
+            let words = format!("lgtm {pr}");
+            fixes.push(agent(words, "approves, if the quality gate passes"));
+        }
+        fixes
+    }
+
     /// How the reviewer names the review: the number, the repository where it has one, and the author where several
     /// ask it about that number.
     fn of_reviewer(&self) -> String {
-        let ReviewKey {
-            pr,
-            author,
-            reviewer,
-            ..
-        } = self.key;
-        let mut reviews = self.standing.index.state().reviews();
-        let asks_too =
-            |key: &ReviewKey| key.pr == *pr && key.reviewer == *reviewer && key.author != *author;
-        let name = if reviews.any(|(key, _)| asks_too(key)) {
+        let (ReviewKey { pr, author, .. }, reviewer) = (self.key, self.reviewer());
+        let mut reviews = self.standing.index.state().reviews_of(pr);
+        let asks_too = |(key, review): (&ReviewKey, &Review)| {
+            review.reviewer(key) == reviewer && key.author != *author
+        };
+        let name = if reviews.any(asks_too) {
             format!(" --author {author}")
         } else {
             String::new()

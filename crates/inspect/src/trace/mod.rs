@@ -176,7 +176,7 @@ pub fn of(root: &Path, id: &MessageId, from: Option<&AgentName>) -> MessageTrace
     if messages.is_empty() {
         let refused = places::refused(root, id, from).into_iter();
         messages.extend(refused.map(|(agent, step)| alone(Some(agent), step)));
-        // Whoever laid a file into an inbox is not known, so it is of no sender that could be named.
+        // The writer of a file in an inbox is not known, so no sender can be named.
         if from.is_none() {
             messages.extend(
                 places::unproven(root, id)

@@ -72,7 +72,7 @@ pub(super) fn waiting(
     let serving = match spool::is_served(root) {
         Some(true) => "in the outbox; a daemon is serving and has not judged it yet",
         Some(false) => "in the outbox, until a daemon serves",
-        None => "in the outbox; whether a daemon is serving is not known",
+        None => "in the outbox; cannot see whether a daemon is serving",
     };
     let step = |path| LifeStep::new(Stage::Waiting, Certainty::Yes, serving).by_file(path);
     with_id(root, dirs::OUTBOX, id, from)

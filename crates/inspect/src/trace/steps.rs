@@ -81,7 +81,7 @@ fn written(entry: &Entry, original: &Original) -> LifeStep {
     let what = if at.is_some() {
         "into the outbox"
     } else {
-        "into the outbox; when is not known"
+        "into the outbox; the time is not known"
     };
     let step = LifeStep::new(Stage::Written, Certainty::Yes, what).by_file(path);
     LifeStep {
@@ -170,7 +170,7 @@ fn delivered(root: &Path, told: &LedgerTrace, made: &MadeFile<'_>) -> [LifeStep;
             step(
                 Stage::Taken,
                 Certainty::Yes,
-                "out of the inbox; when is not known",
+                "out of the inbox; the time is not known",
             )
             .by_file(path),
         ),
@@ -227,14 +227,14 @@ fn gone(
             step(
                 Stage::Taken,
                 Certainty::Yes,
-                "it is gone from the inbox; by whom and when is not known",
+                "it has left the inbox; who moved it and when is not known",
             ),
         ),
         Some(false) => (
             step(
                 Stage::Delivered,
                 Certainty::No,
-                "not yet: the daemon still owes it",
+                "not yet: the daemon has still to deliver it",
             ),
             step(Stage::Taken, Certainty::No, "not yet"),
         ),

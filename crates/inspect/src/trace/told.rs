@@ -200,6 +200,7 @@ fn is_take(event: &Event) -> bool {
         Event::Taken(_) | Event::Turns { .. } | Event::Started(_) => true,
         Event::Deadline { .. }
         | Event::Failed { .. }
+        | Event::Spent(_)
         | Event::Observed { .. }
         | Event::Ran { .. }
         | Event::Pull(_)
@@ -215,6 +216,7 @@ fn is_in_place(letter: &DaemonMessage, of: &ReviewKey) -> bool {
         Says::BudgetSpent { review, .. } => review == of,
         Says::Escalated { .. }
         | Says::Closed { .. }
+        | Says::Reassigned { .. }
         | Says::Decided { .. }
         | Says::Handoff { .. }
         | Says::SentDiffers { .. } => false,

@@ -48,7 +48,7 @@ pub enum Reason {
     Abbreviated,
     /// The pull request has had another head since.
     Stale,
-    /// The reviewer approves and says that it is not to be merged yet.
+    /// The reviewer approves and says that it is not ready to merge.
     Waiting,
     /// The change touches a file that only a person approves, and an agent approved it.
     HumanPaths,
@@ -143,12 +143,12 @@ pub enum NoAnswer {
     NoReview {
         /// The pull request.
         pr: PrNumber,
-        /// Of which repository or with whom, with a blank before it; may be empty.
+        /// The repository or the other side, with a blank before it; may be empty.
         of: String,
     },
     /// Several repositories have a pull request of this number.
     #[error(
-        "{}: pull request {pr} of which repository: {repos}?",
+        "{}: pull request {pr} exists in several repositories: {repos}",
         Code::ReviewAmbiguous
     )]
     Ambiguous {
@@ -189,11 +189,14 @@ pub(super) fn find<'s>(
             repos: repos.join(", "),
         });
     }
-    let is_there = |name: &AgentName| found.iter().any(|(key, _)| key.reviewer == *name);
+    let is_there = |name: &AgentName| {
+        let mut reviews = found.iter();
+        reviews.any(|(key, review)| review.reviewer(key) == name)
+    };
     if let Some(stranger) = reviewers.iter().find(|name| !is_there(name)) {
         return Err(none(format!(" with {stranger}")));
     }
-    found.retain(|(key, _)| reviewers.is_empty() || reviewers.contains(&key.reviewer));
+    found.retain(|(key, review)| reviewers.is_empty() || reviewers.contains(review.reviewer(key)));
     Ok(found)
 }
 
@@ -279,10 +282,7 @@ impl CheckedReview {
             | Phase::Fixing { .. }
             | Phase::Addressed { .. } => {
                 reasons.insert(Reason::NoApproval);
-                let mover = review
-                    .phase
-                    .mover_of(key)
-                    .map_or("nobody", |name| name.as_str());
+                let mover = review.mover_of(key).map_or("nobody", |name| name.as_str());
                 end = format!(
                     "{}, round {}: {mover} moves",
                     review.phase.word(),
@@ -303,7 +303,7 @@ impl CheckedReview {
         let mut checked = Self {
             review: key.to_string(),
             author: key.author.clone(),
-            reviewer: key.reviewer.clone(),
+            reviewer: review.reviewer(key).clone(),
             repo: key.repo.clone(),
             phase: review.phase.word(),
             passes: false,
@@ -372,14 +372,14 @@ impl CheckedReview {
                 Reason::Unbound => "approved without naming a commit".to_owned(),
                 Reason::OtherCommit => format!("approved {commit}, which is not {head}"),
                 Reason::Abbreviated => format!(
-                    "approved {commit}, asked about {head}: an abbreviated commit passes only where --repo-dir and --base expand it"
+                    "approved {commit}, asked about {head}: an abbreviated commit passes only if --repo-dir and --base expand it"
                 ),
                 Reason::Stale => {
                     format!("the approval of {commit} is stale: the pull request has had another head since")
                 }
-                Reason::HumanPaths => format!("approved by an agent, and only a person approves a change of {end}"),
+                Reason::HumanPaths => format!("approved by an agent, but only a person may approve a change of {end}"),
                 Reason::Waiting => {
-                    "approved, but the reviewer says that it waits (merge_ready: false)".to_owned()
+                    "approved, but the reviewer says that it is not ready to merge (merge_ready: false)".to_owned()
                 }
             })
             .collect();
@@ -390,7 +390,7 @@ impl CheckedReview {
                 ..
             }) => {
                 said.push(format!(
-                    "approved {commit}, whose change {head} makes too (patch {id})"
+                    "approved {commit}; {head} makes the same change (patch {id})"
                 ));
             }
             Some(Remap { why: Some(why), .. }) => said.push(why.clone()),

@@ -1,5 +1,5 @@
-//! Which records of a ledger concern a pull request: all that move one of its reviews or tell of it, whoever the
-//! reviewer is, since generations and reviews are counted over all of them; and the records that handed off what it
+//! Selects the records of a ledger that concern a pull request: all that move one of its reviews or tell of it, with
+//! any reviewer, since generations and reviews are counted over all of them; and the records that handed off what it
 //! is to fix.
 
 use std::collections::BTreeMap;
@@ -31,8 +31,8 @@ pub struct Exported {
     pub records: usize,
     /// The evidence of each review that counts, by its key.
     pub evidence: BTreeMap<String, EvidenceSummary>,
-    /// Why its records do not follow from each other, if they do not: under a config that was changed since, whoever
-    /// verifies should not be the first to find out.
+    /// Why its records do not follow from each other, if they do not: under a config that was changed since. The
+    /// verifier should not be the first to find out.
     pub unfounded: Option<Unfounded>,
 }
 
@@ -220,6 +220,7 @@ fn tasks(record: &Record) -> impl Iterator<Item = TaskId> {
 fn pr_of(event: &Event) -> Option<&PrNumber> {
     match event {
         Event::Deadline { review, .. } => Some(&review.pr),
+        Event::Spent(report) => Some(&report.review.pr),
         Event::Taken(which)
         | Event::Turns { which, .. }
         | Event::Started(which)

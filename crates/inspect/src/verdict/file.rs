@@ -92,7 +92,7 @@ pub struct VerdictFile {
     pub header: Header,
     /// Its records in the order of the ledger.
     pub records: Vec<(RecordUse, Entry)>,
-    /// The digest of all of it: whoever gets it another way knows that the file is the one that was written.
+    /// The digest of all of it. Obtained another way, it proves that the file is the one that was written.
     pub seal: Digest,
 }
 
@@ -148,7 +148,7 @@ impl VerdictFile {
                 .filter(|byte| **byte == b'\n')
                 .count()
                 + 1;
-            damaged(line, "bytes that are no UTF-8", "text")
+            damaged(line, "bytes that are not UTF-8", "text")
         })?;
         let mut lines: Vec<&str> = text.split('\n').collect();
         let count = lines.len();
@@ -273,7 +273,7 @@ fn start(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Three chained records, the first and the third of which are in the file.
+    /// Three chained records; the file has the first and the third.
     fn written() -> (Header, Vec<u8>, Digest) {
         let mut prev = Digest::ZERO;
         let records: Vec<Entry> = (1..=3)

@@ -21,7 +21,7 @@ pub struct Patches {
 /// What a comparison found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// Both are one commit, of which one may be abbreviated.
+    /// Both are one commit, and one may be abbreviated.
     Itself,
     /// Both make the same change.
     Same {
@@ -126,7 +126,7 @@ impl Patches {
         let directory = self.directory.display();
         GitError::Unusable {
             what: format!(
-                "{} is no commit of the repository in {directory}",
+                "{} is not a commit of the repository in {directory}",
                 escaped(name)
             ),
         }
@@ -174,7 +174,10 @@ impl Patches {
                 }));
             }
             MergeBase::Several => {
-                let why = format!("{commit} left {} at several commits", escaped(&self.base));
+                let why = format!(
+                    "{commit} and {} have several merge bases",
+                    escaped(&self.base)
+                );
                 return Ok(Err(Missing { why, fetch: None }));
             }
         };
@@ -201,7 +204,7 @@ impl Patches {
     }
 }
 
-/// The whole change, whatever the settings of whoever asks.
+/// The whole change, whatever the caller's settings.
 const DIFF: &[&str] = &[
     "diff-tree",
     "-p",

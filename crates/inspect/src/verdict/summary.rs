@@ -60,7 +60,7 @@ fn told(evidence: &ApprovalEvidence) -> String {
         said.push(format!("not examined: {}", named(missing)));
     }
     if !digest_matches {
-        said.push("no diff_digest that is the request's".to_owned());
+        said.push("no diff_digest that matches the request".to_owned());
     }
     let (only_said, seen) = (commands_declared.len(), commands_observed.len());
     if only_said + seen > 0 {

@@ -35,6 +35,7 @@ pub struct FeedbackAnswer {
     /// One deal for each open thread.
     pub threads: BTreeMap<FindingId, ThreadAnswer>,
     /// Problems no thread is about.
+    #[serde(rename = "findings")]
     pub new_findings: Vec<NewFinding>,
     /// What was run to check the change.
     #[serde(default)]
@@ -124,7 +125,7 @@ impl<'de> Deserialize<'de> for Deal {
             .or_else(|| (word == "defer").then_some(Self::Defer))
             .ok_or_else(|| {
                 serde::de::Error::custom(format!(
-                    "`{word}` is no action, expected resolve, veto, escalate, reply or defer"
+                    "`{word}` is not an action, expected resolve, veto, escalate, reply or defer"
                 ))
             })
     }
@@ -184,14 +185,14 @@ pub enum NotAResponse {
     /// It has not the form of one.
     #[error("{0}")]
     Form(String),
-    /// An open thread is given no action; silence would not say which.
-    #[error("open thread `{0}` is given no action")]
+    /// An open thread has no action; silence would not say which.
+    #[error("open thread `{0}` has no action")]
     Missing(FindingId),
     /// A thread is acted on that is not open, or not there.
-    #[error("`{0}` is no open thread of this review")]
+    #[error("`{0}` is not an open thread of this review")]
     NotOpen(FindingId),
     /// A thread is to be opened or escalated again that was not resolved like that.
-    #[error("`{0}` was not resolved in a way that lets it be opened or escalated again like this")]
+    #[error("`{0}` cannot be reopened or escalated like this")]
     NotResolved(FindingId),
     /// Only an lgtm defers, and only what does not block.
     #[error("`{0}` cannot be deferred: only an lgtm can, and only a thread that does not block")]

@@ -10,7 +10,8 @@ use spool::{Content, Delivery, FileName, Mailbox};
 use super::{Brief, brief};
 use crate::used_names::{NameScope, UsedNames};
 
-/// The brief of a record that accepts a request, or of one by which a person decides about a review with an open request:
+/// The brief of a record that accepts a request or gives it to another reviewer, or of one by which a person decides about
+/// a review with an open request:
 /// the schema of the old brief would ask for a settled thread, or forbid a reopened one. `state` is the state after the
 /// record.
 pub fn of(
@@ -49,7 +50,9 @@ fn decided(record: &EventRecord) -> Option<&ReviewStep> {
     let EventRecord::Happened(happened) = record else {
         return None;
     };
-    happened.event.decision()?;
+    if happened.event.decision().is_none() && happened.reassigned_to().is_none() {
+        return None;
+    }
     happened.steps.first()
 }
 

@@ -201,7 +201,7 @@ pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>
         repo: key.repo.clone(),
         pr: key.pr.clone(),
         author: key.author.clone(),
-        reviewer: key.reviewer.clone(),
+        reviewer: review.reviewer(key).clone(),
         request: open.request.clone(),
         priority: open.priority,
         round: review.round,

@@ -22,12 +22,8 @@ use super::json::{BOOLEAN, TEXT, json, list, object, one_of, only, reference, sh
 use review::NEW_FINDINGS_MAX;
 use review::Thread;
 
-/// The schema's own language.
-const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
-
 /// What a reader of the schema is told beside it.
-const ABOUT: &str = "The response to one review_request. Every open thread is given exactly one action; \
-a text that is empty means none.";
+const ABOUT: &str = "The response to one review_request. Every open thread gets exactly one action; an empty text means none. A stance says what you want now: seeks_change if the author should change something, else accepts.";
 
 /// The parts that no review changes, made once.
 static COMMANDS_RUN: LazyLock<String> = LazyLock::new(commands_run);
@@ -39,7 +35,7 @@ static NITS: LazyLock<String> = LazyLock::new(nits);
 /// Definitions that a schema refers to, by name.
 type Definitions = BTreeMap<&'static str, &'static str>;
 
-/// The schema of the response to an assignment.
+/// The schema of the response to an assignment. It names no dialect: Claude Code refuses a schema that names this one.
 pub(super) fn of(assignment: &Assignment<'_>) -> String {
     let mut definitions = Definitions::from([
         ("commands_run", COMMANDS_RUN.as_str()),
@@ -55,8 +51,7 @@ pub(super) fn of(assignment: &Assignment<'_>) -> String {
         .map(|(name, schema)| format!("{}:{schema}", json(name)))
         .collect();
     format!(
-        r#"{{"$schema":{},"description":{},"$defs":{{{}}},{}"#,
-        json(DIALECT),
+        r#"{{"description":{},"$defs":{{{}}},{}"#,
         json(ABOUT),
         definitions.join(","),
         // The rest of the root stands where the brace of its object was.
@@ -79,7 +74,7 @@ fn feedback(assignment: &Assignment<'_>, definitions: &mut Definitions) -> Strin
         ("commands_run", &commands_run),
         ("examined", &examined),
         ("threads", &threads),
-        ("new_findings", &NEW_FINDINGS),
+        ("findings", &NEW_FINDINGS),
         ("validated_head", TEXT),
         ("escalation", TEXT),
     ];
@@ -126,7 +121,7 @@ fn threads(
     object(&keys)
 }
 
-/// Findings that no thread is about. They have no id: whoever writes the packet gives each one that
+/// Findings that no thread is about. They have no id: the packet's author gives each one that
 /// is free. What one says of blocking counts for a P2; the other severities decide by themselves.
 fn new_findings() -> String {
     let severity = one_of(Severity::ALL);

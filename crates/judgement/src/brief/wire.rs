@@ -287,7 +287,7 @@ fn acted(id: &FindingId, thread: &Thread, action: Action, said: &ThreadAnswer) -
 }
 
 fn opened(id: FindingId, said: &NewFinding, index: usize) -> Result<Finding, NotAResponse> {
-    let at = |name: &str| format!("new_findings[{index}].{name}");
+    let at = |name: &str| format!("findings[{index}].{name}");
     Ok(Finding {
         id,
         severity: said.severity,

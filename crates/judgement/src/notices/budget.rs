@@ -75,7 +75,7 @@ pub(crate) fn feedback(
     carried: &Carried,
     path: PacketPath,
 ) -> String {
-    let ReviewKey { pr, reviewer, .. } = spent.key;
+    let (pr, reviewer) = (&spent.key.pr, spent.review.reviewer(spent.key));
     let request = spent
         .review
         .phase
@@ -109,7 +109,7 @@ pub(crate) fn feedback(
 
 /// Explains the reviewer's budget and how it was spent.
 fn verdict(spent: &Spent<'_>) -> String {
-    let reviewer = &spent.key.reviewer;
+    let reviewer = spent.review.reviewer(spent.key);
     let had = |open: &Invocation| match spent.event {
         Some(Event::Deadline {
             which: Deadline::Runtime,
@@ -129,6 +129,7 @@ fn verdict(spent: &Spent<'_>) -> String {
             | Event::Turns { .. }
             | Event::Started(_)
             | Event::Failed { .. }
+            | Event::Spent(_)
             | Event::Observed { .. }
             | Event::Ran { .. }
             | Event::Pull(_)
@@ -150,7 +151,7 @@ fn verdict(spent: &Spent<'_>) -> String {
         .phase
         .invocation()
         .map_or_else(|| format!("{reviewer} gave no response"), had);
-    format!("{had}; the threads are carried as they stand, and a person decides")
+    format!("{had}; the threads keep their state, and a person decides")
 }
 
 fn open_findings(review: &Review, find: fn(&FindingId, &Thread) -> Finding) -> Vec<Finding> {

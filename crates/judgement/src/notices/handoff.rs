@@ -93,7 +93,7 @@ pub(crate) fn packet(task: &Task, at: Timestamp) -> String {
             decisions_made: task.findings.iter().filter_map(decision).collect(),
             blockers_hit: Vec::new(),
             suggested_next_steps: [
-                "fix the findings in one pull request of their own".to_owned(),
+                "fix the findings in one separate pull request".to_owned(),
                 format!("ask for its review with `handoff_ref: {}`", task.id),
             ],
         },
@@ -115,7 +115,7 @@ pub(crate) fn message(head: &NoticeHead<'_>, task: &Task, path: String) -> Strin
         .as_ref()
         .map_or_else(String::new, |file| format!("File: {}\n", file.as_str()));
     let mut body = format!(
-        "Task {id}: {}.\n\n{file}Fix {} in one pull request of its own. The review_request of that pull request must \
+        "Task {id}: {}.\n\n{file}Fix {} in one separate pull request. The review_request of that pull request must \
          carry `handoff_ref: {id}` in its body.\nThe same as data: {path}\n",
         intent(task),
         counted(findings.len()),
@@ -131,7 +131,7 @@ pub(crate) fn message(head: &NoticeHead<'_>, task: &Task, path: String) -> Strin
             .min()
             .unwrap_or(Priority::P2),
         subject: format!("Handoff {id}: {} ({place})", counted(findings.len())),
-        body: Body::Text(fitted(body, &format!("the rest stands in {path}"))),
+        body: Body::Text(fitted(body, &format!("see {path} for the rest"))),
         related_pr: Some(task.pr.clone()),
         related_packet: Some(path),
         parent_message_id: None,
@@ -217,7 +217,7 @@ fn decision(finding: &TaskFinding) -> Option<String> {
 
 fn intent(task: &Task) -> String {
     format!(
-        "fix what the review left open in {}, which was merged",
+        "fix the open findings of {}, which was merged",
         pull_request(task)
     )
 }

@@ -43,8 +43,25 @@ pub(crate) fn escalated(
     });
     let why = why_escalated(about, reason);
     let told = format!(
-        "{decided}The review {} was handed to a person: {why}.\n",
+        "{decided}The daemon escalated the review {} to a person: {why}.\n",
         about.key
+    );
+    about.write(notice, subject, &told)
+}
+
+/// Announces that another reviewer is asked, to the author and to the one that was asked before.
+pub(crate) fn reassigned(
+    notice: &NoticeHead<'_>,
+    about: &ReviewChange<'_>,
+    to: &AgentName,
+) -> String {
+    let subject = format!("Review {} is reassigned to {to}", about.key);
+    let before = about.state.review(about.key);
+    let old = before.map_or(&about.key.reviewer, |review| review.reviewer(about.key));
+    let told = format!(
+        "What happened: {}.\nThe open request goes to {to}, with the threads as they are and the time that is left; an answer of {old} is \
+         refused from now on.\n",
+        about.failure(old, about.review.round)
     );
     about.write(notice, subject, &told)
 }
@@ -67,6 +84,7 @@ pub(crate) fn closed(
             | Event::Turns { .. }
             | Event::Started(_)
             | Event::Failed { .. }
+            | Event::Spent(_)
             | Event::Observed { .. }
             | Event::Ran { .. }
             | Event::Person(_)
@@ -82,7 +100,7 @@ pub(crate) fn closed(
         CloseReason::Commented => "was commented on in its last round",
     };
     let ended = format!(
-        "Pull request {}{head} {what}. With it ended the review {} in round {}; nobody waits for you any more.\n",
+        "Pull request {}{head} {what}. That ended the review {} in round {}; nobody waits for you.\n",
         about.key.pr, about.key, about.review.round
     );
     let handed_off = about
@@ -117,18 +135,17 @@ impl ReviewChange<'_> {
     /// Explains how the reviewer's command failed.
     fn failure(&self, reviewer: &AgentName, round: u32) -> String {
         let why = match self.event {
-            Some(
-                Event::Failed { why, .. }
-                | Event::Pair(PairReport {
-                    what: PairStep::Crashed { why, .. },
-                    ..
-                }),
-            ) => format!(" ({})", escaped(why)),
+            Some(Event::Failed { failure, .. }) => format!(": {}", escaped(&failure.sentence())),
+            Some(Event::Pair(PairReport {
+                what: PairStep::Crashed { why, .. },
+                ..
+            })) => format!(" ({})", escaped(why)),
             Some(
                 Event::Deadline { .. }
                 | Event::Taken(_)
                 | Event::Turns { .. }
                 | Event::Started(_)
+                | Event::Spent(_)
                 | Event::Observed { .. }
                 | Event::Ran { .. }
                 | Event::Pull(_)
@@ -168,20 +185,20 @@ impl ReviewChange<'_> {
                     fault.message
                 ),
             };
-            text += &format!("Nothing is asked of {reader} until then. A person can {can}.\n");
+            text += &format!("{reader} has nothing to do until then. A person can {can}.\n");
         }
         if let Some((at, _)) = self.review.deadline() {
             let at = Timestamp::from_utc(at);
-            text += &format!("The review waits until {at}; after that it is handed to a person.\n");
+            text += &format!(
+                "The review waits until {at}; then the daemon escalates it to a person.\n"
+            );
         }
         text
     }
 }
 
 fn why_escalated(about: &ReviewChange<'_>, reason: &EscalationReason) -> String {
-    let ReviewKey {
-        author, reviewer, ..
-    } = about.key;
+    let (author, reviewer) = (&about.key.author, about.review.reviewer(about.key));
     let round = about.review.round;
     match reason {
         EscalationReason::MaxRoundsExceeded => {
@@ -200,10 +217,20 @@ fn why_escalated(about: &ReviewChange<'_>, reason: &EscalationReason) -> String 
             format!("the last response {reviewer} could try in round {round} was refused too")
         }
         EscalationReason::BlockerHeld => {
-            "nothing blocking is open any more, but something blocking is with a person".to_owned()
+            "no blocking thread is open any more, but a person holds one".to_owned()
         }
         EscalationReason::InvocationFailed => about.failure(reviewer, round),
-        EscalationReason::Cancelled => format!("{reviewer} was called off in round {round}"),
+        EscalationReason::NoReviewer => format!(
+            "{}, and the list of reviewers names nobody else who can be asked",
+            about.failure(reviewer, round)
+        ),
+        EscalationReason::SpendExceeded => format!(
+            "the budget of the review is used up: the commands of its reviewers used {}",
+            about.review.spent
+        ),
+        EscalationReason::Cancelled => {
+            format!("a person cancelled the request to {reviewer} in round {round}")
+        }
         EscalationReason::Reviewer(text) => {
             format!("{reviewer} says: {}", one_line(text, WORDS_CHARS_MAX))
         }
@@ -219,13 +246,13 @@ fn decision_sentence(decision: &PersonsDecision, about: &ReviewChange<'_>) -> St
     let what = match act {
         Act::Reopen => {
             format!(
-                "opened the review again; it is in generation {} now",
+                "reopened the review; it is now in generation {}",
                 about.review.generation
             )
         }
         Act::Cancel => format!(
-            "called {} off: no response is waited for",
-            about.key.reviewer
+            "cancelled the request to {}: the daemon expects no response",
+            about.review.reviewer(about.key)
         ),
         Act::Approve { .. } => format!(
             "approved {}",
@@ -242,22 +269,16 @@ fn decision_sentence(decision: &PersonsDecision, about: &ReviewChange<'_>) -> St
             )
         }
         Act::Resolve(id) => format!("resolved {}", thread(id)),
-        Act::WontFix(id) => format!("decided that {} stays as it is", thread(id)),
+        Act::WontFix(id) => format!("marked {} as wont-fix", thread(id)),
         Act::Queue(id) => {
             format!(
                 "queued {}: it is handed off once the pull request is merged",
                 thread(id)
             )
         }
-        Act::Hold(id) => format!(
-            "took {}: it is with a person and needs no action",
-            thread(id)
-        ),
-        Act::Release(id) => format!("gave {} back: it is open again", thread(id)),
-        Act::Drop(id) => format!(
-            "took {} out of the queue: it is not handed off for that",
-            thread(id)
-        ),
+        Act::Hold(id) => format!("holds {} for people: it needs no action", thread(id)),
+        Act::Release(id) => format!("released {}: it is open again", thread(id)),
+        Act::Drop(id) => format!("took {} out of the queue", thread(id)),
     };
     let (by, reason) = (
         one_line(by, WORDS_CHARS_MAX),
@@ -295,7 +316,7 @@ fn handed_off(handoff: &Handoff, key: &ReviewKey) -> String {
     }
     if handoff.dropped > 0 {
         text += &format!(
-            "Findings of this pull request that a person had queued and that go nowhere now: {}.\n",
+            "Findings that a person queued and that nobody gets now: {}.\n",
             handoff.dropped
         );
     }

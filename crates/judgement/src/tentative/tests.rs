@@ -1,12 +1,12 @@
-//! Random batches, some of which the ledger takes and some of which it does not, beside a model that is too simple
+//! Random batches, some that the ledger takes and some that it does not, beside a model that is too simple
 //! to be wrong: it folds what was committed, and knows nothing of anything else.
 
 use chrono::TimeDelta;
 use message_schema::id::{AgentName, FindingId, MessageId, PrNumber};
 use proptest::prelude::*;
 use review::{
-    Act, Event, EventRecord, HandoffMode, PairId, PairReport, PairStep, PersonsDecision,
-    PullAction, PullEvent, ReportedEvent, Which,
+    Act, Event, EventRecord, FailureCause, HandoffMode, PairId, PairReport, PairStep,
+    PersonsDecision, PullAction, PullEvent, ReportedEvent, RunFailure, Which,
 };
 use spool::{Body, Content, Digest, Entry, FileName, OutboxFile, PacketRead, Stamp};
 
@@ -127,8 +127,13 @@ fn event() -> impl Strategy<Value = Play> {
             1 => Event::Turns { which, count: 2 },
             2 => Event::Started(which),
             3 => {
-                let why = "exit code 1".to_owned();
-                Event::Failed { which, why }
+                let failure = RunFailure {
+                    cause: FailureCause::Crashed,
+                    why: "exit code 1".to_owned(),
+                    retry_after: None,
+                    run: None,
+                };
+                Event::Failed { which, failure }
             }
             4 => pull(PullAction::Opened),
             5 => pull(PullAction::Merged),
@@ -229,6 +234,7 @@ impl Table {
             owner: 0,
             body: Body::Message { bytes, digest },
             may_grow: false,
+            age_ms: 0,
         };
         let submission = Submission {
             found: &found,
@@ -295,7 +301,7 @@ impl Table {
 
     fn add(&mut self, record: EventRecord) {
         let place = self.place();
-        let (draft, record) = self.tentative.add_event(record, place);
+        let (draft, record) = self.tentative.add_event(record, None, place);
         self.batch.push((record, draft, self.now));
     }
 

@@ -6,7 +6,7 @@ use review::{Act, Event, EventRecord, HandoffMode, PullAction, Record};
 
 use crate::room::{ADDRESSED, FEEDBACK, REQUEST, Room, agent, finding, read, which};
 
-/// Compares a text with the example of the corpus; `UPDATE=1` writes it anew.
+/// Compares a text with the example of the corpus; `UPDATE=1` rewrites it.
 fn is_example(path: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../packets")
@@ -15,7 +15,7 @@ fn is_example(path: &str, text: &str) {
         std::fs::write(&path, text).expect("a file to write");
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(kept, text, "{}; UPDATE=1 writes it anew", path.display());
+    assert_eq!(kept, text, "{}; UPDATE=1 rewrites it", path.display());
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_task_longer_than_a_body_is_cut_behind_what_must_be_known() {
         "{text}"
     );
     assert!(
-        text.contains("(cut: the rest stands in packets/handoff/handoff-pr86-1.yaml)"),
+        text.contains("(cut: see packets/handoff/handoff-pr86-1.yaml for the rest)"),
         "{text}"
     );
     let packet = read(&room.path("packets/handoff/handoff-pr86-1.yaml"));
@@ -205,7 +205,7 @@ fn a_missed_deadline_is_told_to_both_sides() {
     is_example("valid/inbox/escalated.yaml", &text);
     let (text, _) = room.letter("codex");
     assert!(
-        text.contains("Nothing is asked of codex until then"),
+        text.contains("codex has nothing to do until then"),
         "{text}"
     );
 }
@@ -215,14 +215,11 @@ fn a_review_that_a_person_s_hold_ends_is_told_with_the_hold() {
     let mut room = Room::in_round_two();
     room.person(Act::Hold(finding("F-001")));
     let (text, _) = room.letter("codex");
-    assert!(
-        text.contains("alice took F-001: it is with a person"),
-        "{text}"
-    );
+    assert!(text.contains("alice holds F-001 for people"), "{text}");
     room.person(Act::Hold(finding("F-002")));
     let (text, _) = room.letter("claude");
     assert!(
-        text.contains("blocker_held") && text.contains("alice took F-002"),
+        text.contains("blocker_held") && text.contains("alice holds F-002"),
         "{text}"
     );
     assert!(
@@ -239,7 +236,7 @@ fn findings_a_person_had_queued_are_counted_when_nothing_lands() {
     let (text, _) = room.letter("codex");
     assert!(text.contains("closed without being merged"), "{text}");
     assert!(text.contains("Not handed off (not_merged): 3.\n"), "{text}");
-    assert!(text.contains("go nowhere now: 1.\n"), "{text}");
+    assert!(text.contains("nobody gets now: 1.\n"), "{text}");
 }
 
 #[test]

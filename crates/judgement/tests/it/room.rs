@@ -95,6 +95,7 @@ impl Room {
             owner: 0,
             body: Body::Message { bytes, digest },
             may_grow: false,
+            age_ms: 0,
         };
         let submission = Submission {
             found: &found,
@@ -124,7 +125,7 @@ impl Room {
         let reported = ReportedEvent { order: None, event };
         let record = self.tentative.judge(self.now).event(reported, &mut ids);
         let seq = self.spool.next_seq();
-        let (draft, record) = self.tentative.add_event(record, (seq, self.now));
+        let (draft, record) = self.tentative.add_event(record, None, (seq, self.now));
         self.spool.commit(seq, vec![draft]).expect("a commit");
         self.tentative.commit();
         let pass = self.spool.deliver(0).expect("a pass");

@@ -238,7 +238,7 @@ fn of_ledger(
     let mut asks = Vec::new();
     for (key, review) in standings
         .mine(None, None)
-        .filter(|(key, _)| key.reviewer == *me)
+        .filter(|(key, review)| review.reviewer(key) == me)
     {
         let Some(brief) = judgement::brief::brief(standings.index().state(), &policy, key, now)
         else {
@@ -403,6 +403,9 @@ impl Ask {
             asked: 1,
             given_back: Vec::new(),
             fixes: None,
+            reassigned_to: None,
+            failed: None,
+            spent: message_schema::spend::Spend::default(),
             reading: ReadingState::default(),
         })
     }

@@ -117,7 +117,7 @@ fn change(body: &mut Fields, repository: &Repository) -> Result<Result<Change, S
         body.put_given("base_sha", base.as_deref());
     }
     let Some(base) = base else {
-        let why = "the branch it is to be merged into is not known; name it with --base";
+        let why = "cannot find the branch to merge into; name it with --base";
         return Ok(Err(why.to_owned()));
     };
     let base = match repository.merge_base(&base, &head)? {
@@ -127,13 +127,13 @@ fn change(body: &mut Fields, repository: &Repository) -> Result<Result<Change, S
         }
         MergeBase::Several => {
             return Ok(Err(format!(
-                "{head} left {base} at several commits; name one with --base"
+                "{head} and {base} have several merge bases; name one with --base"
             )));
         }
     };
     if base == head {
         return Ok(Err(format!(
-            "{head} has nothing that its base does not have; name another with --base"
+            "{head} adds nothing to its base; name another with --base"
         )));
     }
     let changes = repository.changes(&base, &head)?;

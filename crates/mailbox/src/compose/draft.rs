@@ -19,13 +19,14 @@ use super::change::{self, Described};
 use super::message::{BodyContent, EnvelopeHead, Fields, UncheckedMessage};
 use super::packet::{self, MessagePacket, Named, NewPacket};
 use super::review_status::{self, ReviewStatuses};
+use crate::said::Said;
 
 /// A message as far as it was said.
 #[derive(Clone, Debug)]
 pub struct MessageDraft {
     /// Which kind.
     pub kind: MessageType,
-    /// Whom it is for; nobody means whoever alone can be meant.
+    /// The recipients; with none, the only agent that can be meant.
     pub to: Vec<AgentName>,
     /// The pull request.
     pub pr: Option<PrNumber>,
@@ -140,6 +141,11 @@ impl MessageDraft {
         if let Some((_, Some(round))) = other {
             body.fill("round", round);
         }
+        if let (MessageType::Review(ReviewKind::Request), Some(pr), [other]) =
+            (self.kind, &pr, to.as_slice())
+        {
+            as_before(&mut body, &Said::read(root, me, other, pr));
+        }
         let described = match &self.repository {
             Some(directory) if self.kind == MessageType::Review(ReviewKind::Request) => {
                 change::describe(&mut body, directory)
@@ -216,7 +222,7 @@ impl MessageDraft {
             let mut meant = asks.into_iter().filter(|ask| ask.pr.same_pr(pr));
             return meant.next().map(|ask| (ask.author, Some(ask.round)));
         }
-        let (to, round) = review_status::feedback_in_hand(root, me, pr)?;
+        let (to, round) = review_status::newest_feedback(root, me, pr)?;
         Some((to, needs_round.then_some(round)))
     }
 
@@ -367,6 +373,25 @@ impl MessageDraft {
         };
         debug_assert!(line::is_one_line(&subject));
         subject
+    }
+}
+
+/// Fills in what a further request of a pull request says as the one before: its branch, and as its commit and summary
+/// those of the fixes that were reported since.
+fn as_before(body: &mut Fields, said: &Said) {
+    let Some(request) = &said.request else {
+        return;
+    };
+    if let Some(branch) = &request.branch {
+        body.fill("branch", branch.as_str());
+    }
+    let fixes = said.unasked();
+    if let Some(commit) = fixes.and_then(|fixes| fixes.commit.as_ref()) {
+        body.fill("declared_head", commit.as_str());
+    }
+    let summary = fixes.map_or(request.summary.as_ref(), |fixes| fixes.summary.as_ref());
+    if let Some(summary) = summary {
+        body.fill("diff_summary", summary.as_str());
     }
 }
 

@@ -101,7 +101,7 @@ impl Forecast {
             }
             (ForecastVerdict::Accepted, None, _) => "the daemon would accept it now".to_owned(),
             (ForecastVerdict::Duplicate, ..) => {
-                "the daemon would put it away as a duplicate".to_owned()
+                "the daemon would archive it as a duplicate".to_owned()
             }
             (ForecastVerdict::Refused, _, Some(report)) => format!(
                 "the daemon would refuse it now, {}: {}",
@@ -109,7 +109,7 @@ impl Forecast {
                 escaped(&report.summary)
             ),
             (ForecastVerdict::Refused | ForecastVerdict::Unknown, ..) => format!(
-                "unknown what the daemon would say: {}",
+                "cannot tell what the daemon would decide: {}",
                 escaped(self.why.as_deref().unwrap_or_default())
             ),
         };
@@ -263,6 +263,7 @@ fn file(agent: &AgentName, checked: &CheckedMessage) -> OutboxFile {
             bytes,
         },
         may_grow: false,
+        age_ms: 0,
     }
 }
 

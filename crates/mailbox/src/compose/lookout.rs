@@ -128,7 +128,7 @@ fn is_text(path: &Path, text: &str) -> io::Result<bool> {
     Ok(gone_is_empty(read(path))? == text.as_bytes())
 }
 
-/// Whoever cleans up may remove a file between the list and the reading.
+/// A clean-up may remove a file between the list and the reading.
 fn gone_is_empty(read: io::Result<Vec<u8>>) -> io::Result<Vec<u8>> {
     match read {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

@@ -4,6 +4,7 @@
 use message_schema::Code;
 use message_schema::line::escaped;
 use message_schema::packet::{Action, CommandResult, Finding, Severity, Stance, Status};
+use review::REPLIES_MAX;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -75,7 +76,12 @@ pub fn says_nothing(ask: &Ask, escalation: Option<&str>, findings: &[Finding]) -
 /// What is wrong with how an open thread is dealt with; nothing, if nothing is.
 pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -> Option<Omission> {
     let gives = |code, what: String, legal: &[Action]| {
-        let mut legal: Vec<String> = legal.iter().map(ToString::to_string).collect();
+        // No gate lets an lgtm pass that leaves a blocker as it is.
+        let is_possible = |action: &&Action| {
+            verdict == ResponseKind::Feedback || !open.blocking || **action == Action::Resolve
+        };
+        let legal = legal.iter().filter(is_possible);
+        let mut legal: Vec<String> = legal.map(ToString::to_string).collect();
         if verdict == ResponseKind::Lgtm && !open.blocking {
             legal.push("defer".to_owned());
         }
@@ -102,12 +108,12 @@ pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -
         Dealt::Act(action, stance) if legal(*stance).contains(action) => None,
         Dealt::Act(action, stance) => gives(
             Code::ActionIllegal,
-            format!("{action} is not legal now"),
+            illegal(ask, open, *action),
             legal(*stance),
         ),
         Dealt::Restated(_) if ask.explicit => gives(
             Code::ActionMissing,
-            "a status is no action here".to_owned(),
+            "a status is not an action here".to_owned(),
             legal(None),
         ),
         Dealt::Restated(Status::WontFix) if open.severity <= Severity::P1 => gives(
@@ -120,21 +126,22 @@ pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -
             if legal(None).contains(&action) {
                 return None;
             }
-            gives(
-                Code::ActionIllegal,
-                format!("{action} is not legal now"),
-                legal(None),
-            )
+            gives(Code::ActionIllegal, illegal(ask, open, action), legal(None))
         }
         Dealt::Deferred if verdict == ResponseKind::Lgtm && !open.blocking => None,
         Dealt::Deferred => gives(
             Code::ActionIllegal,
-            "only an lgtm defers, and only what does not block".to_owned(),
+            match verdict {
+                ResponseKind::Feedback => "only an lgtm defers".to_owned(),
+                ResponseKind::Lgtm => {
+                    "it blocks, so it cannot be deferred: resolve it, or send feedback".to_owned()
+                }
+            },
             legal(None),
         ),
         Dealt::Unknown(word) => gives(
             Code::ActionUnknown,
-            format!("`{}` is no action", escaped(word)),
+            format!("`{}` is not an action", escaped(word)),
             legal(None),
         ),
         Dealt::Twice(what) => gives(
@@ -144,10 +151,22 @@ pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -
         ),
         Dealt::Meaningless(key) => gives(
             Code::ActionIllegal,
-            format!("`{}` means nothing beside its action", escaped(key)),
+            format!("`{}` has no effect beside its action", escaped(key)),
             legal(None),
         ),
     }
+}
+
+/// Why an action is not legal on a thread, in one phrase.
+pub fn illegal(ask: &Ask, open: &OpenThread, action: Action) -> String {
+    let why = if ask.last_round {
+        "this is the last round".to_owned()
+    } else if open.replies >= REPLIES_MAX {
+        format!("it already has {REPLIES_MAX} replies")
+    } else {
+        format!("its stance was repeated {} times", open.round_count)
+    };
+    format!("{action} is not legal now: {why}")
 }
 
 /// The action that a status of a plain packet stands for.
@@ -182,11 +201,10 @@ pub fn gate<'a>(
         })
         .collect();
     let blockers = ask.open_threads.iter().filter(|open| open.blocking);
-    broken.extend(
-        blockers
-            .filter(|open| stays(&dealt(open)))
-            .map(|open| format!("{} blocks and is not resolved", escaped(open.id.as_str()))),
-    );
+    broken.extend(blockers.filter(|open| stays(&dealt(open))).map(|open| {
+        let id = escaped(open.id.as_str());
+        format!("{id} blocks and is not resolved: --action {id}=resolve, or send feedback")
+    }));
     broken.extend(
         new.filter(|finding| {
             finding.counts_as_blocking() && ask.thread(finding.id.as_str()).is_none()

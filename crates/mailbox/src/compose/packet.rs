@@ -111,7 +111,7 @@ pub fn named(root: &Path, path: &Path) -> io::Result<Named> {
             Ok(text) => Ok(Named::Outside(text)),
             Err(_) => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "it is no UTF-8 text",
+                "it is not UTF-8 text",
             )),
         },
     }

@@ -73,10 +73,10 @@ pub enum PostError {
     #[error("the mailboxes cannot be read: {0}")]
     Mailboxes(io::Error),
     /// Others took each place that was planned for the packet.
-    #[error("the name of the packet is taken again and again; nothing was sent")]
+    #[error("every name for the packet is taken; nothing was sent")]
     NoPlace,
     /// Another message took the name and is gone.
-    #[error("{} was there and is gone; say it again", .0.display())]
+    #[error("{} disappeared meanwhile; run the command again", .0.display())]
     Gone(PathBuf),
     /// The disk.
     #[error("{}: {source}", path.display())]

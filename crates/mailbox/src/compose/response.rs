@@ -315,10 +315,20 @@ impl Scribe<'_> {
             .actions
             .keys()
             .filter(|id| self.ask.thread(id).is_none());
+        let open: Vec<&str> = self
+            .ask
+            .open_threads
+            .iter()
+            .map(|open| open.id.as_str())
+            .collect();
+        let open = match open.as_slice() {
+            [] => "no thread is open".to_owned(),
+            open => format!("open: {}", open.join(", ")),
+        };
         let gap = |id: &String| Omission {
             code: message_schema::Code::ThreadNotOpen,
             id: id.clone(),
-            what: "it is no open thread of this review".to_owned(),
+            what: format!("it is not an open thread of this review; {open}"),
             legal: Vec::new(),
         };
         let gaps: Vec<Omission> = strange.map(gap).collect();

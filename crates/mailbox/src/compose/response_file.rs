@@ -16,7 +16,6 @@ use serde_json::{Map, Value};
 /// What may stand at the top of the file.
 const KEYS: &[&str] = &[
     "findings",
-    "actions",
     "threads",
     "nits",
     "commands_run",
@@ -95,6 +94,24 @@ pub enum NotAResponseFile {
 }
 
 impl ResponseFile {
+    /// Where each finding of the file stands in it, in the order of the file.
+    pub fn places(text: &str) -> Vec<Node> {
+        let text = text.trim_start_matches('\u{feff}');
+        let root = match is_list(text) {
+            true => parse_packet(indented(text).as_bytes()),
+            false => parse_packet(text.as_bytes()),
+        };
+        let Ok(root) = root else { return Vec::new() };
+        let root = root.field("response").map_or(&root, |field| &field.value);
+        let items = root.field("findings").map(|field| field.value.items());
+        items.unwrap_or_default().to_vec()
+    }
+
+    /// How many lines a list is further down where its items are read: it is read as the value of a key.
+    pub fn lines_before(text: &str) -> u32 {
+        u32::from(is_list(text.trim_start_matches('\u{feff}')))
+    }
+
     /// Reads the file's text.
     pub fn read(text: &str) -> Result<Self, NotAResponseFile> {
         let text = text.trim_start_matches('\u{feff}');
@@ -199,9 +216,17 @@ impl LooseResponse {
                 _ if is_header => {
                     loose.header.insert(key, value);
                 }
+                "actions" => {
+                    let message = "`actions` has no meaning here: write `threads`".to_owned();
+                    return Err(NotAResponseFile::Unknown(message));
+                }
+                "type" => {
+                    let message = "`type` belongs under `response`, in an answer that follows `settled brief --schema`";
+                    return Err(NotAResponseFile::Unknown(message.to_owned()));
+                }
                 _ => {
                     let message =
-                        format!("`{key}` means nothing here, expected {}", KEYS.join(", "));
+                        format!("`{key}` has no meaning here, expected {}", KEYS.join(", "));
                     return Err(NotAResponseFile::Unknown(message));
                 }
             }
@@ -232,8 +257,7 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 fn maps(list: Option<&Value>, what: &str) -> Result<Vec<Map<String, Value>>, NotAResponseFile> {
-    let unfit =
-        || NotAResponseFile::Unknown(format!("`{what}` is expected to be a list of mappings"));
+    let unfit = || NotAResponseFile::Unknown(format!("`{what}` must be a list of mappings"));
     let Some(list) = list else {
         return Ok(Vec::new());
     };
@@ -244,14 +268,10 @@ fn maps(list: Option<&Value>, what: &str) -> Result<Vec<Map<String, Value>>, Not
         .collect()
 }
 
-/// `actions`, or by the word of the structured output `threads`, as a mapping from the thread's id to a word or to what is said about it, or as a list with ids.
+/// `threads`, as a mapping from the thread's id to an action or to what is said about it, or as a list with ids.
 fn actions(root: &Node) -> Result<Vec<(String, ThreadAction)>, NotAResponseFile> {
     let mut actions = Vec::new();
-    let given = || {
-        ["actions", "threads"]
-            .into_iter()
-            .filter_map(|key| root.field(key))
-    };
+    let given = || root.field("threads").into_iter();
     let named = given().flat_map(|field| field.value.fields());
     let named = named.map(|field| (Some(field.key.as_str()), &field.value));
     let listed = given()
@@ -260,7 +280,7 @@ fn actions(root: &Node) -> Result<Vec<(String, ThreadAction)>, NotAResponseFile>
     for (id, said) in named.chain(listed) {
         let unfit = || {
             NotAResponseFile::Unknown(
-                "`actions` needs an id and an action for each thread".to_owned(),
+                "`threads` needs an id and an action for each thread".to_owned(),
             )
         };
         let text = |key: &str| {
@@ -286,7 +306,7 @@ fn actions(root: &Node) -> Result<Vec<(String, ThreadAction)>, NotAResponseFile>
         if let Some(key) = keys.find(|key| *key != "id" && !OF_AN_ACTION.contains(key)) {
             let expected = OF_AN_ACTION.join(", ");
             return Err(NotAResponseFile::Unknown(format!(
-                "`{key}` means nothing in the action on `{id}`, expected {expected}"
+                "`{key}` has no meaning in the action on `{id}`, expected {expected}"
             )));
         }
         actions.push((id, deed));
@@ -300,7 +320,7 @@ impl ThreadAction {
         Action::from_word(&self.action)
     }
 
-    /// What was said that means nothing beside its action: an owner is for what is deferred, a stance and evidence are for
+    /// What was said that has no effect beside its action: an owner is for what is deferred, a stance and evidence are for
     /// what is not.
     pub fn meaningless(&self) -> Option<&'static str> {
         let said = match self.action.as_str() {
@@ -349,21 +369,21 @@ mod tests {
     #[test]
     fn actions_are_words_or_mappings() {
         let named =
-            loose("actions:\n  F-1: resolve\n  F-2: {action: defer, owner: claude}\n").actions;
+            loose("threads:\n  F-1: resolve\n  F-2: {action: defer, owner: claude}\n").actions;
         assert_eq!(
             (named["F-1"].act(), named["F-2"].owner.as_deref()),
             (Some(Action::Resolve), Some("claude"))
         );
         assert_eq!(
-            loose("actions:\n- {id: F-1, action: resolve}\n").actions["F-1"],
+            loose("threads:\n- {id: F-1, action: resolve}\n").actions["F-1"],
             named["F-1"]
         );
     }
 
     #[test]
-    fn the_word_of_the_structured_output_does_as_well() {
-        let named = loose("threads:\n  F-1: {action: veto}\n").actions;
-        assert_eq!(named["F-1"].act(), Some(Action::Veto));
+    fn another_word_for_threads_is_answered_with_the_right_one() {
+        let error = ResponseFile::read("actions: {F-1: veto}\n").expect_err("an old word");
+        assert!(error.to_string().contains("write `threads`"), "{error}");
     }
 
     #[test]
@@ -373,9 +393,9 @@ mod tests {
             .to_string();
         assert_eq!(
             error,
-            "`reply` means nothing in the action on `F-2`, expected action, stance, evidence, owner, next_action"
+            "`reply` has no meaning in the action on `F-2`, expected action, stance, evidence, owner, next_action"
         );
-        let twice = loose("actions: {F-1: veto}\nthreads: {F-1: resolve}\n");
+        let twice = loose("threads:\n- {id: F-1, action: veto}\n- {id: F-1, action: resolve}\n");
         assert!(twice.twice.contains("F-1"), "{twice:?}");
     }
 
@@ -385,7 +405,7 @@ mod tests {
             .expect_err("a slip")
             .to_string();
         assert!(
-            error.starts_with("`finding` means nothing here, expected findings, actions"),
+            error.starts_with("`finding` has no meaning here, expected findings, threads"),
             "{error}"
         );
     }

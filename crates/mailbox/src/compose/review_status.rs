@@ -1,5 +1,5 @@
 //! Where an agent's reviews stand, read from the ledger without its lock. An agent with a user of its own may not read
-//! it; then nothing is known, and whoever asks goes by the files or has to be told.
+//! it; then nothing is known, and the caller goes by the files or needs an argument.
 
 use std::path::Path;
 
@@ -54,8 +54,8 @@ impl ReviewStatuses {
         pr: Option<&'a PrNumber>,
         repo: Option<&'a Repo>,
     ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> {
-        self.index.state().reviews().filter(move |(key, _)| {
-            let is_mine = key.author == self.me || key.reviewer == self.me;
+        self.index.state().reviews().filter(move |(key, review)| {
+            let is_mine = key.author == self.me || *review.reviewer(key) == self.me;
             is_mine && pr.is_none_or(|pr| key.pr.same_pr(pr)) && is_of(key.repo.as_ref(), repo)
         })
     }
@@ -65,11 +65,11 @@ impl ReviewStatuses {
         let mut open = self
             .mine(Some(pr), repo)
             .filter(|(_, review)| !review.phase.is_final());
-        let (key, _) = open.next()?;
+        let (key, review) = open.next()?;
         let is_only = open.next().is_none();
         is_only.then(|| {
             if key.author == self.me {
-                key.reviewer.clone()
+                review.reviewer(key).clone()
             } else {
                 key.author.clone()
             }
@@ -80,7 +80,7 @@ impl ReviewStatuses {
     pub fn round(&self, pr: &PrNumber, repo: Option<&Repo>, other: &AgentName) -> Option<u32> {
         let mut reviews = self
             .mine(Some(pr), repo)
-            .filter(|(key, _)| key.author == *other || key.reviewer == *other);
+            .filter(|(key, review)| key.author == *other || review.reviewer(key) == other);
         let (_, review) = reviews.next()?;
         reviews.next().is_none().then_some(review.round)
     }
@@ -88,7 +88,7 @@ impl ReviewStatuses {
 
 /// The reviewer and the round of the newest feedback in the agent's own mailboxes on a pull request: what the author
 /// answers, where the ledger cannot be read.
-pub fn feedback_in_hand(root: &Path, me: &AgentName, pr: &PrNumber) -> Option<(AgentName, u32)> {
+pub fn newest_feedback(root: &Path, me: &AgentName, pr: &PrNumber) -> Option<(AgentName, u32)> {
     let mailboxes = AgentMailboxes::new(root, me);
     let places = [
         MailboxPlace::Inbox,
@@ -124,7 +124,7 @@ impl ReviewStatus {
     pub fn of(key: &ReviewKey, review: &Review) -> Self {
         let mover = match review.mover() {
             Side::Author => Some(key.author.to_string()),
-            Side::Reviewer => Some(key.reviewer.to_string()),
+            Side::Reviewer => Some(review.reviewer(key).to_string()),
             Side::Person => Some("person".to_owned()),
             Side::Nobody => None,
         };

@@ -12,6 +12,9 @@ use super::{Moment, Program};
 /// How long, in seconds, a program may wait for a hook that takes milliseconds.
 const TIMEOUT_S: u32 = 5;
 
+/// The same in milliseconds, for the program that counts so.
+const TIMEOUT_MS: u32 = TIMEOUT_S * 1_000;
+
 /// What is in every command of ours.
 const MARK: &str = " hook ";
 
@@ -21,6 +24,14 @@ impl Program {
         match self {
             Self::Claude => ".claude/settings.json",
             Self::Codex => ".codex/hooks.json",
+            Self::Gemini => ".gemini/settings.json",
+        }
+    }
+
+    fn timeout(self) -> u32 {
+        match self {
+            Self::Claude | Self::Codex => TIMEOUT_S,
+            Self::Gemini => TIMEOUT_MS,
         }
     }
 
@@ -29,6 +40,7 @@ impl Program {
         match self {
             Self::Claude => "claude",
             Self::Codex => "codex",
+            Self::Gemini => "gemini",
         }
     }
 }
@@ -46,20 +58,21 @@ pub fn settings(before: &str, program: Program, command: Option<&str>) -> Result
         None => Members::default(),
     };
     for moment in [Moment::SessionStart, Moment::TurnEnd] {
-        let mut groups: Vec<Value> = match hooks.get(moment.event()) {
+        let event = moment.event(program);
+        let mut groups: Vec<Value> = match hooks.get(event) {
             Some(raw) => serde_json::from_str(raw.get())
-                .map_err(|_| format!("`hooks.{}` is expected to be a list", moment.event()))?,
+                .map_err(|_| format!("`hooks.{event}` is expected to be a list"))?,
             None => Vec::new(),
         };
         groups.retain(|group| !is_ours(group));
         if let Some(command) = command {
             let run = format!("{command}{MARK}{} --for {}", moment.word(), program.word());
             groups.push(
-                json!({ "hooks": [{ "type": "command", "command": run, "timeout": TIMEOUT_S }] }),
+                json!({ "hooks": [{ "type": "command", "command": run, "timeout": program.timeout() }] }),
             );
         }
         hooks.put(
-            moment.event(),
+            event,
             if groups.is_empty() {
                 None
             } else {
@@ -210,6 +223,18 @@ mod tests {
     fn a_file_that_is_none_or_is_empty_gets_all_and_keeps_nothing() {
         let made = settings("", Program::Codex, Some(COMMAND)).expect("settings");
         assert_eq!(settings(&made, Program::Codex, None).as_deref(), Ok("{}\n"));
+    }
+
+    #[test]
+    fn gemini_ends_a_turn_by_another_name_and_counts_milliseconds() {
+        let made = settings("", Program::Gemini, Some(COMMAND)).expect("settings");
+        let parsed: Value = serde_json::from_str(&made).expect("JSON");
+        let hook = &parsed["hooks"]["AfterAgent"][0]["hooks"][0];
+        assert_eq!(
+            hook["command"],
+            format!("{COMMAND} hook turn-end --for gemini")
+        );
+        assert_eq!(hook["timeout"], 5_000);
     }
 
     #[test]

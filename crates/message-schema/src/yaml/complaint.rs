@@ -42,7 +42,7 @@ pub(super) fn advice(kind: &ErrorKind) -> Option<&'static str> {
         kind,
         ErrorKind::ExpectedBlockMappingKey | ErrorKind::InvalidIndentation
     ) {
-        return Some("begin the line where the lines begin that it belongs to");
+        return Some("indent the line like the lines it belongs to");
     }
     match (tab, colon, quote) {
         (true, _, _) => Some("indent with spaces"),

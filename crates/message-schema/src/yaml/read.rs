@@ -220,7 +220,7 @@ impl Tree<'_> {
                 .expected(format!(
                     "at most {MAX_NODES} keys, values, mappings and lists"
                 ))
-                .fix("say less, or put a long text into one value"));
+                .fix("shorten it, or put a long text into one value"));
         }
         self.nodes_left -= 1;
         Ok(())
@@ -380,7 +380,7 @@ impl Tree<'_> {
             Some(_) if !matches!(self.layout, Layout::Frame(Frame::FILE)) => "remove the `---`",
             Some(line) if marks::key_of(line).is_some() => "write one file per message",
             Some(_) => {
-                "write what stands behind the `---` into `body: |`, indented below it, or remove it"
+                "move the text after the `---` into `body: |`, indented below it, or remove it"
             }
         })
     }
@@ -491,7 +491,7 @@ fn refuse_duplicates(fields: &[Field]) -> Result<(), Malformed> {
         Some(field) => Err(Malformed::new(
             Code::DuplicateKey,
             Some(field.key_place),
-            format!("the key `{}` stands twice", shown(&field.key)),
+            format!("the key `{}` appears twice", shown(&field.key)),
         )
         .found(field.key.clone())
         .expected("each key once")

@@ -77,8 +77,9 @@ fn escape(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
                 "write `\\\\{letter}`, or put the text in single quotes, where a backslash is a letter"
             ),
         };
-        let message =
-            format!("`\\{letter}` is no escape, and in double quotes a backslash begins one");
+        let message = format!(
+            "`\\{letter}` is not an escape sequence, and in double quotes a backslash starts one"
+        );
         return Some(Slip {
             line: stop,
             column,
@@ -258,7 +259,7 @@ fn open_quotes(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
                 line,
                 column: field.column_of_value,
                 margin: 0,
-                message: format!("the quotes that open here behind `{key}:` are not closed"),
+                message: format!("the quotes that open here after `{key}:` are not closed"),
                 fix: format!(
                     "close them with `{quote}`; a text of several lines begins with `{key}: |`"
                 ),
@@ -311,7 +312,7 @@ fn no_blank(lines: &[&str], stop: usize) -> Option<Slip> {
             line,
             column: indent + key.trim_start().len(),
             margin: 0,
-            message: format!("a blank is missing behind `{}:`", key.trim()),
+            message: format!("a space is missing after `{}:`", key.trim()),
             fix: format!("write `{}`", shortened(&format!("{}: {value}", key.trim()))),
         })
     })
@@ -343,11 +344,11 @@ fn no_field(lines: &[&str]) -> Option<Slip> {
             ),
         ),
         (None, None) => (
-            "prose stands above the fields".to_owned(),
+            "there is prose above the fields".to_owned(),
             "remove line {line}".to_owned(),
         ),
         (None, Some(_)) => (
-            "the line is no field: prose stands beside the fields".to_owned(),
+            "the line is not a field: there is prose among the fields".to_owned(),
             "remove line {line}, or indent it like the lines above if it belongs to them"
                 .to_owned(),
         ),
@@ -417,7 +418,7 @@ fn bare_value(text: &str, line: usize, kind: &ErrorKind) -> Option<Slip> {
     let (at, message) = match (first, colon) {
         (quote, _) if is_typographic_quote(quote) => (
             0,
-            format!("the value of `{key}` stands in typographic quotes, which are letters to YAML"),
+            format!("the value of `{key}` is in typographic quotes, which are letters to YAML"),
         ),
         ('"' | '\'', _) => {
             let end = marks::end_of_quotes(field.value).filter(|end| *end < field.value.len())?;

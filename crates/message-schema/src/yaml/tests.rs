@@ -413,6 +413,6 @@ fn a_letter_that_is_no_escape_cannot_turn_the_line_it_is_told_in() {
     );
     assert_eq!(
         malformed.message,
-        "`\\\\u{202e}` is no escape, and in double quotes a backslash begins one"
+        "`\\\\u{202e}` is not an escape sequence, and in double quotes a backslash starts one"
     );
 }

@@ -61,11 +61,11 @@ const ONLY_SCHEMA: &[&str] = &[
 /// What the types demand and the schema leaves to them: the codes are a list that grows.
 const ONLY_TYPES: &[&str] = &["report.refused", "report.violations.code"];
 
-fn document(schema: Schema) -> Value {
+pub(crate) fn document(schema: Schema) -> Value {
     serde_json::from_str(schema.source()).expect("JSON")
 }
 
-fn examples(schema: Schema) -> Vec<Value> {
+pub(crate) fn examples(schema: Schema) -> Vec<Value> {
     document(schema)["examples"]
         .as_array()
         .expect("examples")
@@ -316,13 +316,13 @@ fn pointers(value: &Value, pointer: &str, path: &str, into: &mut Vec<(String, St
     }
 }
 
-fn all_pointers(schema: Schema, example: &Value) -> Vec<(String, String)> {
+pub(crate) fn all_pointers(schema: Schema, example: &Value) -> Vec<(String, String)> {
     let mut all = Vec::new();
     pointers(example, "", schema.name(), &mut all);
     all
 }
 
-fn damages() -> Vec<Value> {
+pub(crate) fn damages() -> Vec<Value> {
     let words = "x 0 1 86 no true settled P2 P5 reply 45-40 40-45 .. a/../b /abs a//b owner/. a/b/c abc123 \
                  ABCDEF0 packet_missing error conv-20260213-a-1 2026-02-29T10:00:00Z 2028-02-29T10:00:00Z \
                  2026-02-13T10:00:60Z";
@@ -406,7 +406,7 @@ fn damaged_examples_are_judged_alike_but_for_what_is_listed() {
 }
 
 /// The example with one field of a mapping renamed or dropped.
-fn renamed(example: &Value, pointer: &str, name: Option<&str>) -> Option<Value> {
+pub(crate) fn renamed(example: &Value, pointer: &str, name: Option<&str>) -> Option<Value> {
     let (parent, key) = pointer.rsplit_once('/')?;
     let mut damaged = example.clone();
     let map = damaged.pointer_mut(parent)?.as_object_mut()?;
@@ -417,7 +417,7 @@ fn renamed(example: &Value, pointer: &str, name: Option<&str>) -> Option<Value> 
     Some(damaged)
 }
 
-fn near_misses() -> impl Strategy<Value = String> {
+pub(crate) fn near_misses() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-c0-9._:@+-]{0,12}",
         "[/.a]{0,9}",

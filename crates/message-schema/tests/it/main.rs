@@ -2,4 +2,5 @@
 
 mod agreement;
 mod draft07;
+mod oracle;
 mod render;

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::{MessageType, Priority, ReviewKind};
+use message_schema::spend::Spend;
 
 use crate::parts::open_pair::OpenPair;
 use crate::parts::review::Review;
 use crate::parts::state::State;
 use crate::words::event::Event;
+use crate::words::failure::FailedStart;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{Closer, Phase};
 use crate::words::reading::ReadingState;
@@ -104,12 +106,32 @@ fn apply_event(state: &mut State, happened: &Happened, at: DateTime<Utc>) {
     if let Event::Pull(event) = &happened.event {
         state.pulls.note(event);
     }
+    if let Event::Spent(report) = &happened.event {
+        state.spending.note(report, at);
+    }
     if let (Event::Pair(news), Some(standing)) = (&happened.event, happened.pair) {
+        // Before its standing changes, which says whose run it was.
+        if let Some((agent, spend)) = state.spent_in_pair(news) {
+            state.spending.add(&agent, spend, at);
+        }
         apply_pair(state, news, standing, at);
     }
     remember_ids(state, &happened.letters);
     for step in &happened.steps {
+        let reviewer = state
+            .review(&step.review)
+            .map(|review| review.reviewer(&step.review).clone());
         apply_step(state, step, Closer::Daemon, at);
+        if let (Event::Failed { failure, .. }, Some(reviewer)) = (&happened.event, reviewer) {
+            let note = |review: &mut Review| {
+                review.failed = Some(FailedStart {
+                    reviewer,
+                    at,
+                    failure: failure.clone(),
+                });
+            };
+            state.reviews.change(&step.review, None, note);
+        }
     }
     for task in happened.handoff.iter().flat_map(|handoff| &handoff.tasks) {
         state.tasks.insert(task.id.clone(), task.clone());
@@ -165,6 +187,7 @@ impl Review {
             if generation.number != self.generation {
                 self.generation = generation.number;
                 self.granted = 0;
+                self.spent = Spend::default();
                 self.first_round = step.round;
                 // What a person gives back is the same work; what a request opens is new work.
                 if !step.given_back {
@@ -177,6 +200,11 @@ impl Review {
         if step.given_back {
             self.given_back.push(at);
         }
+        if let Some(reviewer) = &step.reassigned_to {
+            self.reassigned_to = (*reviewer != step.review.reviewer).then(|| reviewer.clone());
+            self.reading.forget_reader();
+        }
+        self.spent = self.spent.plus(step.spent.unwrap_or_default());
         if let Some(reading) = &step.reading {
             self.reading.add(reading);
         }
@@ -200,6 +228,10 @@ impl Review {
         }
         if self.phase.word() != step.phase.word() || self.round != step.round {
             self.since = at;
+            // What a person is asked about an escalation is what went wrong before it.
+            if !matches!(step.phase, Phase::Escalated(_)) {
+                self.failed = None;
+            }
         }
         self.round = step.round;
         self.phase = step.phase.clone();
@@ -231,6 +263,9 @@ fn first_review(generation: Generation, step: &ReviewStep, at: DateTime<Utc>) ->
         asked: u32::from(step.phase.invocation().is_some()),
         given_back: Vec::new(),
         fixes: None,
+        reassigned_to: None,
+        failed: None,
+        spent: Spend::default(),
         reading: ReadingState::default(),
     }
 }

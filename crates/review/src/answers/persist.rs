@@ -18,6 +18,7 @@ use crate::parts::open_pair::OpenPair;
 use crate::parts::pulls::PullsOfNumber;
 use crate::parts::rate::FileRate;
 use crate::parts::review::Review;
+use crate::parts::spending::Spending;
 use crate::parts::state::State;
 use crate::words::key::ReviewKey;
 use crate::words::record::ContentDigest;
@@ -51,6 +52,8 @@ enum StateLine<'a> {
     /// What came out of every outbox within the last hour.
     #[serde(rename = "volume")]
     Rate(Cow<'a, FileRate>),
+    /// What the commands of agents used.
+    Spending(Cow<'a, Spending>),
     /// Ids of the daemon's own messages.
     DaemonIds(Vec<Cow<'a, MessageId>>),
     /// The reviews a conversation was about, by number.
@@ -88,6 +91,7 @@ impl State {
             tasks,
             orders,
             pairs,
+            spending,
         } = self;
         let mut numbers = BTreeMap::new();
         for (number, (key, review)) in reviews.iter().enumerate() {
@@ -116,6 +120,9 @@ impl State {
                 &StateLine::PairOfCommands(Cow::Borrowed(id), Box::new(Cow::Borrowed(pair))),
                 line,
             )?;
+        }
+        if *spending != Spending::default() {
+            write(&StateLine::Spending(Cow::Borrowed(spending)), line)?;
         }
         let orders: Vec<Cow<'_, MessageId>> = orders.iter().map(Cow::Borrowed).collect();
         orders
@@ -198,6 +205,7 @@ impl Restore {
             tasks,
             orders,
             pairs,
+            spending,
         } = &mut self.state;
         let key = |number: usize| {
             self.keys
@@ -229,6 +237,7 @@ impl Restore {
                     .insert(agent.into_owned(), notices.into_owned());
             }
             StateLine::Rate(rate) => admission.rate = rate.into_owned(),
+            StateLine::Spending(known) => *spending = known.into_owned(),
             StateLine::DaemonIds(ids) => admission.daemon_ids.extend(own(ids)),
             StateLine::Conversation(id, numbers) => {
                 let keys = numbers.into_iter().map(key).collect::<Result<_, _>>()?;

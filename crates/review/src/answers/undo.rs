@@ -14,6 +14,7 @@ use crate::parts::open_pair::OpenPair;
 use crate::parts::pulls::PullsOfNumber;
 use crate::parts::rate::MinuteCounts;
 use crate::parts::review::Review;
+use crate::parts::spending::Spending;
 use crate::parts::state::State;
 use crate::words::event::Event;
 use crate::words::key::{ReviewKey, TaskId};
@@ -40,6 +41,7 @@ pub struct Undo {
     /// Ids that were not known.
     daemon_ids: Vec<MessageId>,
     orders: Vec<MessageId>,
+    spending: Option<Spending>,
 }
 
 type Slots<K, V> = Vec<(K, Option<V>)>;
@@ -87,6 +89,9 @@ impl Undo {
         restore(&mut state.pulls.0, self.pulls);
         restore(&mut state.pairs, self.pairs);
         restore(&mut state.tasks, self.tasks);
+        if let Some(spending) = self.spending {
+            state.spending = spending;
+        }
         for (key, before) in self.reviews {
             state.reviews.put_back(&key, before);
         }
@@ -143,7 +148,12 @@ impl Undo {
             Event::Pull(event) => {
                 save(&mut self.pulls, &state.pulls.0, &event.pr.to_canonical());
             }
-            Event::Pair(report) => save(&mut self.pairs, &state.pairs, &report.pair),
+            Event::Pair(report) => {
+                save(&mut self.pairs, &state.pairs, &report.pair);
+                let spent = state.spent_in_pair(report);
+                self.spending = spent.map(|_| state.spending.clone());
+            }
+            Event::Spent(_) => self.spending = Some(state.spending.clone()),
             Event::Deadline { .. }
             | Event::Taken(_)
             | Event::Turns { .. }

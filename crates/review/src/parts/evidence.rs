@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use message_schema::Code;
 use message_schema::body::Examined;
-use message_schema::id::{CommitSha, RepoPath};
+use message_schema::id::{AgentName, CommitSha, RepoPath};
 use message_schema::packet::FindingsPacket;
 
 use crate::parts::review::Review;
@@ -98,13 +98,14 @@ fn missing(change: &Change, said: &[&Examined], evidence: &ApprovalEvidence) -> 
     match (&change.digest, digest) {
         (Some(_), _) if evidence.digest_matches => {}
         (Some(asked), Some(other)) => missing.push(format!(
-            "it is of the diff {other}, and the request asks for {asked}"
+            "it names the diff {other}, but the request names {asked}"
         )),
         (Some(_), None) => {
-            missing.push("it does not name the diff_digest that was read".to_owned());
+            missing.push("it does not name the diff_digest that the reviewer read".to_owned());
         }
         (None, None) if files.is_empty() => missing.push(
-            "the request names no diff, and the approval does not say what was read".to_owned(),
+            "the request names no diff, and the approval does not say what the reviewer read"
+                .to_owned(),
         ),
         (None, _) => {}
     }
@@ -165,20 +166,33 @@ impl Examination {
 fn fault(what: &str) -> Fault {
     Fault::new(
         Code::ApprovalWithoutEvidence,
-        format!("the approval is without evidence: {what}"),
+        format!("the approval lacks evidence: {what}"),
     )
     .clause(Clause::Evidence)
     .field("body.examined")
     .expected("`examined` with the request's diff_digest and every changed file")
-    .fix("read the change with `settled diff`, then run `settled lgtm`; or name in `examined.declared` what was read otherwise")
+    .fix("read the change with `settled diff`, then run `settled lgtm`; or list in `examined.declared` the files you read in another way")
+}
+
+/// The two agents of a review.
+#[derive(Clone, Copy)]
+pub(crate) struct Between<'a> {
+    /// Its author.
+    pub(crate) author: &'a AgentName,
+    /// Its reviewer, or who may become it.
+    pub(crate) reviewer: &'a AgentName,
 }
 
 /// The clauses about who approves: none is the reviewer's to mend.
-pub(crate) fn approver_faults(policy: &Policy, key: &ReviewKey, change: &Change) -> Vec<Fault> {
+pub(crate) fn approver_faults(
+    policy: &Policy,
+    between: Between<'_>,
+    change: &Change,
+) -> Vec<Fault> {
     let vendor = policy
         .gate
         .reviewer_other_vendor
-        .then(|| same_vendor(policy, key));
+        .then(|| same_vendor(policy, between));
     let human = human_paths(policy, change);
     vendor
         .flatten()
@@ -189,18 +203,22 @@ pub(crate) fn approver_faults(policy: &Policy, key: &ReviewKey, change: &Change)
 }
 
 /// What both sides are told of a request that this reviewer cannot approve.
-pub(crate) fn barred(policy: &Policy, key: &ReviewKey, change: &Change) -> Vec<Alert> {
+pub(crate) fn barred(policy: &Policy, between: Between<'_>, change: &Change) -> Vec<Alert> {
     let alert = |fault: Fault| {
         let (clause, how) = (fault.clause?, fault.message);
         Some(Alert::ApprovalBarred { clause, how })
     };
-    let faults = approver_faults(policy, key, change).into_iter();
+    let faults = approver_faults(policy, between, change).into_iter();
     faults.filter_map(alert).collect()
 }
 
 /// Why no approval of this reviewer passes, whatever it says; one sentence each.
 pub fn approval_barred(policy: &Policy, key: &ReviewKey, review: &Review) -> Vec<String> {
-    approver_faults(policy, key, &review.reading.change)
+    let between = Between {
+        author: &key.author,
+        reviewer: review.reviewer(key),
+    };
+    approver_faults(policy, between, &review.reading.change)
         .into_iter()
         .map(|fault| fault.message)
         .collect()
@@ -209,30 +227,30 @@ pub fn approval_barred(policy: &Policy, key: &ReviewKey, review: &Review) -> Vec
 fn approver_fault(clause: Clause, why: String) -> Fault {
     Fault::new(Code::QualityGateViolation, why)
         .clause(clause)
-        .fix("send review_feedback with an `escalation`; a person approves with `settled approve`")
+        .fix("send review_feedback with an `escalation`; a person approves with `settled review approve`")
 }
 
-fn same_vendor(policy: &Policy, key: &ReviewKey) -> Option<String> {
+pub(crate) fn same_vendor(policy: &Policy, between: Between<'_>) -> Option<String> {
+    let Between { author, reviewer } = between;
     let vendor = |agent| {
         policy
             .vendors
             .get(agent)
             .map(|vendor| vendor.to_lowercase())
     };
-    match (vendor(&key.author), vendor(&key.reviewer)) {
-        (Some(author), Some(reviewer)) if author != reviewer => None,
+    match (vendor(author), vendor(reviewer)) {
+        (Some(one), Some(other)) if one != other => None,
         (Some(_), Some(vendor)) => Some(format!(
-            "`{}` and `{}` are both of the vendor {vendor}, and this project wants a reviewer of another",
-            key.author, key.reviewer
+            "`{author}` and `{reviewer}` both have the vendor {vendor}; this project requires a reviewer from another vendor"
         )),
-        (None, _) => Some(unknown_vendor(&key.author)),
-        (_, None) => Some(unknown_vendor(&key.reviewer)),
+        (None, _) => Some(unknown_vendor(author)),
+        (_, None) => Some(unknown_vendor(reviewer)),
     }
 }
 
 fn unknown_vendor(agent: &message_schema::id::AgentName) -> String {
     format!(
-        "the vendor of `{agent}` is not known, and this project wants a reviewer of another than the author's"
+        "the vendor of `{agent}` is not known; this project requires a reviewer from another vendor than the author's"
     )
 }
 
@@ -243,7 +261,7 @@ fn human_paths(policy: &Policy, change: &Change) -> Option<String> {
     }
     if change.files.is_empty() {
         return Some(
-            "the request does not say which files change, and in this project a person approves some of them"
+            "the request does not say which files change; in this project only a person may approve some files"
                 .to_owned(),
         );
     }
@@ -253,7 +271,7 @@ fn human_paths(policy: &Policy, change: &Change) -> Option<String> {
         .filter(|file| policy.gate.human_paths.admits(file.as_str()))
         .cloned()
         .collect();
-    (!held.is_empty()).then(|| format!("only a person approves changes of {}", named(&held)))
+    (!held.is_empty()).then(|| format!("only a person may approve changes of {}", named(&held)))
 }
 
 /// The files of a change that are tests by their path or name.

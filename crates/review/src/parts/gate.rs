@@ -166,10 +166,12 @@ fn validation(
         faults.push(
             broken(
                 Clause::Validation,
-                "this project asks for recorded validation commands, and there are none",
+                "this project requires recorded validation commands; the approval has none",
             )
             .field("body.findings_packet")
-            .fix("record what was run under qa_validation.commands_run of a findings packet"),
+            .fix(
+                "record the commands you ran under qa_validation.commands_run of a findings packet",
+            ),
         );
     }
     faults
@@ -180,11 +182,11 @@ pub(crate) fn unnamed_head(required: bool, validated: Option<&CommitSha>) -> Opt
     (required && validated.is_none()).then(|| {
         broken(
             Clause::Head,
-            "this project asks for the commit that was reviewed, and the approval names none",
+            "this project requires the reviewed commit; the approval names none",
         )
         .field("body.validated_head")
         .found("nothing")
-        .expected("the commit that was reviewed")
+        .expected("the reviewed commit")
         .fix("name it in validated_head")
     })
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod admission;
 pub(crate) mod claims;
+pub(crate) mod day_budget;
 pub(crate) mod duplicate;
 pub(crate) mod evidence;
 pub(crate) mod gate;
@@ -16,4 +17,5 @@ pub(crate) mod rate;
 pub(crate) mod response;
 pub(crate) mod review;
 pub(crate) mod reviews;
+pub(crate) mod spending;
 pub(crate) mod state;

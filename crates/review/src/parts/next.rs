@@ -14,9 +14,7 @@ impl State {
     /// What can be sent next and by whom, for reports and for the screen. `review` may be a step ahead of
     /// the state.
     pub fn legal_next(&self, key: &ReviewKey, review: &Review) -> Vec<String> {
-        let ReviewKey {
-            author, reviewer, ..
-        } = key;
+        let (author, reviewer) = (&key.author, review.reviewer(key));
         let request = |more: String| match self.no_request(key, review) {
             None => format!("{author}: review_request{more}"),
             Some(fault) => format!("a person decides: {}", fault.message),
@@ -89,8 +87,8 @@ impl State {
         })
     }
 
-    /// Why no reviewer can be asked any more: a fix pull request has so many reviews and no more, whoever
-    /// gives them.
+    /// Why no reviewer can be asked any more: a fix pull request has so many reviews and no more, over
+    /// all its reviewers.
     pub(crate) fn reviews_used_up(&self, key: &ReviewKey) -> Option<Fault> {
         self.has_no_review_left(key.repo.as_ref(), &key.pr)
             .then(|| no_review_left(key))
@@ -108,7 +106,7 @@ impl State {
 /// Why no generation can end in an approval: all that blocks is with a person.
 pub(crate) fn left_to_a_person(review: &Review) -> Option<Fault> {
     review.is_left_to_a_person().then(|| {
-        let why = "all that blocks is with a person, who decides first";
+        let why = "a person holds every blocking thread and decides first";
         Fault::new(Code::ReviewClosed, why)
     })
 }
@@ -126,5 +124,5 @@ pub(crate) fn no_review_left(key: &ReviewKey) -> Fault {
 
 fn over(why: String) -> Fault {
     Fault::new(Code::IterationLimitExceeded, why)
-        .fix("a person decides what happens with this pull request")
+        .fix("a person decides what happens to this pull request")
 }

@@ -55,7 +55,7 @@ impl PullsOfNumber {
 }
 
 impl Pulls {
-    /// What was last heard of a pull request, or of what may be it.
+    /// The last report about a pull request, or about one that may be the same.
     pub(crate) fn get(&self, repo: Option<&Repo>, pr: &PrNumber) -> Option<&Pull> {
         self.0.get(&pr.to_canonical())?.get(repo)
     }

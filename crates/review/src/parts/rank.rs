@@ -15,13 +15,15 @@ pub struct Rank {
     pub rounds: u32,
     /// Steps left in the round: awaiting 4, reviewing 3, fixing 2, addressed 1, final 0.
     pub phase: u8,
+    /// Reviewers that can still be asked instead in this round.
+    pub reviewers: usize,
     /// Attempts left to the reviewer in the open invocation.
     pub attempts: u8,
     /// How often the open request may still be replaced.
     pub supersessions: u8,
     /// Turns left to the reviewer in this round.
     pub turns: u16,
-    /// Starts left to the reviewer's command in this round.
+    /// Starts left to the reviewer's command in this round, twice, and 1 while the last start is not known to have failed.
     pub starts: u8,
     /// 1 until the reviewer takes the open request.
     pub untaken: u8,
@@ -33,6 +35,7 @@ impl Rank {
         generations: GENERATIONS_MAX,
         rounds: u32::MAX,
         phase: u8::MAX,
+        reviewers: usize::MAX,
         attempts: u8::MAX,
         supersessions: u8::MAX,
         turns: u16::MAX,
@@ -56,13 +59,19 @@ impl Review {
             generations: GENERATIONS_MAX.saturating_sub(self.generation),
             rounds: self.last_round().saturating_sub(self.round),
             phase,
+            reviewers: open.map_or(0, |open| open.next_reviewers.as_ref().map_or(0, Vec::len)),
             attempts: open.map_or(0, |open| open.attempts_left),
             supersessions: open.map_or(0, |open| open.supersessions_left),
             turns: open.map_or(0, Invocation::turns_left),
-            starts: open.map_or(0, Invocation::starts_left),
+            starts: open.map_or(0, starts),
             untaken: open.map_or(0, |open| open.taken_at.is_none().into()),
         }
     }
+}
+
+/// A start leaves two less and begins a run, whose failure takes that one away.
+fn starts(open: &Invocation) -> u8 {
+    2 * open.starts_left() + u8::from(open.starts > open.failed_start)
 }
 
 /// The most messages a generation can accept: in each round a request, its two replacements and a

@@ -1,16 +1,18 @@
-//! One review: what the records say of it, added up, and what follows from that for whoever asks
-//! (whose move it is, until when, and what may be sent next).
+//! One review: its records added up, and what follows from them (who moves next, until when, and what may be
+//! sent).
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::envelope::Priority;
-use message_schema::id::{CommitSha, FindingId};
+use message_schema::id::{AgentName, CommitSha, FindingId};
 use message_schema::limit::Rounds;
+use message_schema::spend::Spend;
 use serde::{Deserialize, Serialize};
 
 use crate::words::deadline::Deadline;
-use crate::words::key::TaskId;
+use crate::words::failure::FailedStart;
+use crate::words::key::{ReviewKey, TaskId};
 use crate::words::phase::{Closer, Phase, Side};
 use crate::words::reading::ReadingState;
 use crate::words::thread::Thread;
@@ -63,6 +65,15 @@ pub struct Review {
     /// no other pull request can claim the task.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fixes: Option<TaskId>,
+    /// Who reviews in place of the agent it was opened with.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reassigned_to: Option<AgentName>,
+    /// The last start of the reviewer's command in this round that came to nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub failed: Option<FailedStart>,
+    /// What the reviewers' commands used in this generation.
+    #[serde(skip_serializing_if = "Spend::is_nothing", default)]
+    pub spent: Spend,
     /// What the round's reviewer is to read, and what was seen of that.
     #[serde(default)]
     pub reading: ReadingState,
@@ -120,9 +131,33 @@ impl Review {
             .count()
     }
 
+    /// Who reviews it now: the agent it was opened with, or the one that was asked instead.
+    pub fn reviewer<'a>(&'a self, key: &'a ReviewKey) -> &'a AgentName {
+        self.reassigned_to.as_ref().unwrap_or(&key.reviewer)
+    }
+
+    /// Whether the message goes between its author and its current reviewer.
+    pub(crate) fn is_between(
+        &self,
+        key: &ReviewKey,
+        author: &AgentName,
+        reviewer: &AgentName,
+    ) -> bool {
+        key.author == *author && self.reviewer(key) == reviewer
+    }
+
     /// Whose move it is.
     pub fn mover(&self) -> Side {
         self.phase.mover()
+    }
+
+    /// The agent whose move it is, if it is an agent's.
+    pub fn mover_of<'a>(&'a self, key: &'a ReviewKey) -> Option<&'a AgentName> {
+        match self.mover() {
+            Side::Author => Some(&key.author),
+            Side::Reviewer => Some(self.reviewer(key)),
+            Side::Person | Side::Nobody => None,
+        }
     }
 
     /// The attempts left to the reviewer in the open invocation; `None` when none is open.

@@ -13,9 +13,10 @@ use crate::words::key::{ReviewKey, TaskId};
 /// Every review, and the indexes that follow from them. A key is kept once and shared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reviews {
-    by_key: BTreeMap<Arc<ReviewKey>, Review>,
+    /// Boxed: most are final and stay for ever, and the leaves of a tree that grows at its end are half empty.
+    by_key: BTreeMap<Arc<ReviewKey>, Box<Review>>,
     by_pr: BTreeMap<PrNumber, Vec<Arc<ReviewKey>>>,
-    /// Reviews that an agent can move, by author and reviewer.
+    /// Reviews that an agent can move, by author and current reviewer.
     open: BTreeMap<(AgentName, AgentName), BTreeSet<Arc<ReviewKey>>>,
     /// When the daemon ends the wait of each review that is not final.
     deadlines: BTreeSet<(DateTime<Utc>, Arc<ReviewKey>)>,
@@ -25,7 +26,7 @@ pub(crate) struct Reviews {
 
 impl Reviews {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
-        self.by_key.iter().map(|(key, review)| (&**key, review))
+        self.by_key.iter().map(|(key, review)| (&**key, &**review))
     }
 
     /// The key as it is kept, to be shared.
@@ -36,7 +37,7 @@ impl Reviews {
     }
 
     pub(crate) fn get(&self, key: &ReviewKey) -> Option<&Review> {
-        self.by_key.get(key)
+        self.by_key.get(key).map(|review| &**review)
     }
 
     /// The reviews of a pull request number, whatever the repository.
@@ -46,7 +47,7 @@ impl Reviews {
     ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> + use<'a> {
         let keys = self.by_pr.get(&pr.to_canonical()).into_iter().flatten();
         keys.filter_map(|key| self.by_key.get_key_value(key))
-            .map(|(key, review)| (&**key, review))
+            .map(|(key, review)| (&**key, &**review))
     }
 
     /// The reviews between two agents that are not final.
@@ -88,9 +89,9 @@ impl Reviews {
             return;
         };
         let before = review.deadline();
-        let (was_open, claimed) = (!review.phase.is_final(), review.fixes.clone());
+        let (was_open, claimed) = (open_with(&known, review), review.fixes.clone());
         change(review);
-        let (after, is_open) = (review.deadline(), !review.phase.is_final());
+        let (after, is_open) = (review.deadline(), open_with(&known, review));
         let claims = review.fixes.clone();
         if claimed != claims {
             self.keep_claim(&known, claimed, claims);
@@ -99,7 +100,7 @@ impl Reviews {
             self.keep_deadline(&known, before.map(|(at, _)| at), after.map(|(at, _)| at));
         }
         if was_open != is_open {
-            self.keep_open(known, is_open);
+            self.keep_open(&known, was_open, is_open);
         }
     }
 
@@ -107,14 +108,14 @@ impl Reviews {
     pub(crate) fn open_new(&mut self, key: &ReviewKey, review: Review) -> Arc<ReviewKey> {
         let key = Arc::new(key.clone());
         let of_pr = self.by_pr.entry(key.pr.clone()).or_default();
+        // Nearly always the only one.
+        of_pr.reserve_exact(1);
         of_pr.push(Arc::clone(&key));
         of_pr.sort_unstable();
         self.keep_deadline(&key, None, review.deadline().map(|(at, _)| at));
-        if !review.phase.is_final() {
-            self.keep_open(Arc::clone(&key), true);
-        }
+        self.keep_open(&key, None, open_with(&key, &review));
         self.keep_claim(&key, None, review.fixes.clone());
-        self.by_key.insert(Arc::clone(&key), review);
+        self.by_key.insert(Arc::clone(&key), Box::new(review));
         key
     }
 
@@ -127,9 +128,7 @@ impl Reviews {
             return;
         };
         self.keep_deadline(&key, review.deadline().map(|(at, _)| at), None);
-        if !review.phase.is_final() {
-            self.keep_open(Arc::clone(&key), false);
-        }
+        self.keep_open(&key, open_with(&key, &review), None);
         self.keep_claim(&key, review.fixes, None);
         if let Some(of_pr) = self.by_pr.get_mut(&key.pr) {
             of_pr.retain(|known| *known != key);
@@ -165,17 +164,29 @@ impl Reviews {
         }
     }
 
-    fn keep_open(&mut self, key: Arc<ReviewKey>, is_open: bool) {
-        let pair = (key.author.clone(), key.reviewer.clone());
-        let open = self.open.entry(pair.clone()).or_default();
-        if is_open {
-            open.insert(key);
-        } else {
-            open.remove(&key);
+    fn keep_open(
+        &mut self,
+        key: &Arc<ReviewKey>,
+        before: Option<(AgentName, AgentName)>,
+        after: Option<(AgentName, AgentName)>,
+    ) {
+        if let Some(pair) = before
+            && let Some(open) = self.open.get_mut(&pair)
+        {
+            open.remove(key);
+            // A pair without an open review is as one that never had any.
+            if open.is_empty() {
+                self.open.remove(&pair);
+            }
         }
-        // A pair without an open review is as one that never had any.
-        if open.is_empty() {
-            self.open.remove(&pair);
+        if let Some(pair) = after {
+            self.open.entry(pair).or_default().insert(Arc::clone(key));
         }
     }
+}
+
+/// The author and the current reviewer, while an agent can move the review.
+fn open_with(key: &ReviewKey, review: &Review) -> Option<(AgentName, AgentName)> {
+    let pair = || (key.author.clone(), review.reviewer(key).clone());
+    (!review.phase.is_final()).then(pair)
 }

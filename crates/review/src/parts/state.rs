@@ -11,6 +11,7 @@ use crate::parts::open_pair::OpenPair;
 use crate::parts::pulls::{Pull, Pulls};
 use crate::parts::review::{FIX_REVIEWS_MAX, Review};
 use crate::parts::reviews::Reviews;
+use crate::parts::spending::Spending;
 use crate::words::event::PullEvent;
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::task::Task;
@@ -31,6 +32,8 @@ pub struct State {
     pub(crate) orders: BTreeSet<MessageId>,
     /// The pairs of commands that go on or may go on.
     pub(crate) pairs: BTreeMap<PairId, OpenPair>,
+    /// What the commands of agents used.
+    pub(crate) spending: Spending,
 }
 
 impl State {
@@ -61,12 +64,17 @@ impl State {
         self.reviews.iter()
     }
 
+    /// The reviews of all pull requests of this number, ordered by key.
+    pub fn reviews_of(&self, pr: &PrNumber) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+        self.reviews.of_number(pr)
+    }
+
     /// The review with this key.
     pub fn review(&self, key: &ReviewKey) -> Option<&Review> {
         self.reviews.get(key)
     }
 
-    /// The next deadline the daemon has to keep, and of which review.
+    /// The next deadline the daemon has to keep, and its review.
     pub fn next_deadline(&self) -> Option<(DateTime<Utc>, &ReviewKey)> {
         self.reviews.next_deadline()
     }

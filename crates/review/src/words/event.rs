@@ -6,11 +6,13 @@ use message_schema::line::escaped;
 use serde::{Deserialize, Serialize};
 
 use crate::words::deadline::Deadline;
+use crate::words::failure::RunFailure;
 use crate::words::key::ReviewKey;
 use crate::words::reading::ObservedRun;
+use crate::words::spend::RunSpend;
 use pair_machine::{PairReport, PairStep};
 
-/// One thing that happened, as whoever saw it reports it.
+/// One thing that happened, as its witness reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
@@ -33,14 +35,17 @@ pub enum Event {
     },
     /// The daemon is about to start the reviewer's command for the open request; the first start is a take.
     Started(Which),
-    /// The reviewer's command ended without a response, and is not started again.
+    /// The reviewer's command ended without a response.
     Failed {
         /// The review.
         #[serde(flatten)]
         which: Which,
-        /// What became of the command, on one line.
-        why: String,
+        /// What became of the command.
+        #[serde(flatten)]
+        failure: RunFailure,
     },
+    /// A run of a reviewer's command used tokens or money.
+    Spent(RunSpend),
     /// The daemon's runner saw the reviewer read files.
     Observed {
         /// The review.
@@ -79,6 +84,7 @@ impl Event {
             | Self::Turns { .. }
             | Self::Started(_)
             | Self::Failed { .. }
+            | Self::Spent(_)
             | Self::Observed { .. }
             | Self::Ran { .. }
             | Self::Pull(_)
@@ -96,6 +102,7 @@ impl Event {
             Self::Turns { .. } => "turns",
             Self::Started(_) => "started",
             Self::Failed { .. } => "failed",
+            Self::Spent(_) => "spent",
             Self::Observed { .. } => "observed",
             Self::Ran { .. } => "ran",
             Self::Pull(_) => "pull",
@@ -114,11 +121,17 @@ impl Event {
             Self::Turns { which, count: 1 } => format!("1 turn on pull request {}", which.pr),
             Self::Turns { which, count } => format!("{count} turns on pull request {}", which.pr),
             Self::Started(which) => format!("reviewer of pull request {} started", which.pr),
-            Self::Failed { which, why } => {
-                format!("reviewer of pull request {} failed ({why})", which.pr)
-            }
+            Self::Failed { which, failure } => format!(
+                "reviewer of pull request {} failed: {}",
+                which.pr,
+                failure.sentence()
+            ),
+            Self::Spent(report) => format!(
+                "the run of {} for pull request {} used {}",
+                report.agent, report.review.pr, report.spend
+            ),
             Self::Observed { which, files } => format!(
-                "reviewer of pull request {} seen to read {} files",
+                "the runner saw the reviewer of pull request {} read {} files",
                 which.pr,
                 files.len()
             ),
@@ -209,7 +222,7 @@ pub struct Which {
     /// The repository, where the number alone does not tell.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub repo: Option<Repo>,
-    /// The reviewer, where the pull request has several.
+    /// The reviewer, where the pull request has several: the current one, or the one the review was opened with.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reviewer: Option<AgentName>,
 }
@@ -221,6 +234,14 @@ impl Which {
             pr: key.pr.clone(),
             repo: key.repo.clone(),
             reviewer: Some(key.reviewer.clone()),
+        }
+    }
+
+    /// The name of a review whose reviewer is at work.
+    pub fn at_work(key: &ReviewKey, reviewer: &AgentName) -> Self {
+        Self {
+            reviewer: Some(reviewer.clone()),
+            ..Self::of(key)
         }
     }
 }
@@ -311,7 +332,7 @@ pub enum Act {
     WontFix(FindingId),
     /// A thread is handed off when the pull request is merged, whatever the mode.
     Queue(FindingId),
-    /// A thread is taken out of the agents' hands.
+    /// A thread is reserved for people.
     Hold(FindingId),
     /// A thread goes back to the agents.
     Release(FindingId),

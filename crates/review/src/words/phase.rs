@@ -10,7 +10,6 @@ use message_schema::limit::{RuntimeBudget, TurnBudget};
 use serde::{Deserialize, Serialize};
 
 use crate::words::alert::Alert;
-use crate::words::key::ReviewKey;
 use crate::words::reading::ApprovalEvidence;
 use crate::words::refusal::Clause;
 use pair_machine::RunState;
@@ -61,7 +60,7 @@ pub struct Invocation {
     pub priority: Priority,
     /// Turns the reviewer may take in this round.
     pub turns: TurnBudget,
-    /// Turns counted so far, by whoever runs the reviewer: 0 to `turns`.
+    /// Turns that the reviewer's runner has counted so far: 0 to `turns`.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub turns_taken: u16,
     /// Seconds the reviewer may run once it has taken the request.
@@ -79,6 +78,13 @@ pub struct Invocation {
     /// replacement of the request.
     #[serde(skip_serializing_if = "is_never", default)]
     pub starts: u8,
+    /// The last of these starts that is known to have come to nothing, from 1; 0 where none is.
+    #[serde(skip_serializing_if = "is_never", default)]
+    pub failed_start: u8,
+    /// Who is asked next if this reviewer's command fails for good; `None` where the config names nobody for that, not
+    /// even a person.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_reviewers: Option<Vec<AgentName>>,
     /// The commit the round is about: the request's `declared_head`, else the last commit its author reported.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub head: Option<CommitSha>,
@@ -276,6 +282,10 @@ pub enum EscalationReason {
     BlockerHeld,
     /// The command of the reviewer ended without a response that could be read, also when it was started again.
     InvocationFailed,
+    /// Every reviewer of the list was asked, and none could be.
+    NoReviewer,
+    /// The tokens or the money of the review are used up.
+    SpendExceeded,
     /// A person called the reviewer off.
     Cancelled,
     /// The reviewer's own words.
@@ -308,6 +318,8 @@ impl std::fmt::Display for EscalationReason {
             Self::ProtocolViolation => f.write_str("protocol_violation"),
             Self::BlockerHeld => f.write_str("blocker_held"),
             Self::InvocationFailed => f.write_str("invocation_failed"),
+            Self::NoReviewer => f.write_str("no_reviewer"),
+            Self::SpendExceeded => f.write_str("spend_exceeded"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Reviewer(text) => write!(f, "the reviewer says: {text}"),
         }
@@ -411,10 +423,10 @@ impl Phase {
         }
     }
 
-    /// The commit that is approved, where one is.
-    pub fn approved_commit(&self) -> Option<&CommitSha> {
+    /// The approval, while there is one.
+    pub fn approval(&self) -> Option<&Approval> {
         match self {
-            Self::Approved(approval) => approval.commit.as_ref(),
+            Self::Approved(approval) => Some(approval),
             Self::Awaiting { .. }
             | Self::Reviewing(_)
             | Self::Fixing { .. }
@@ -424,12 +436,8 @@ impl Phase {
         }
     }
 
-    /// The agent whose move it is, if it is an agent's.
-    pub fn mover_of<'a>(&self, key: &'a ReviewKey) -> Option<&'a AgentName> {
-        match self.mover() {
-            Side::Author => Some(&key.author),
-            Side::Reviewer => Some(&key.reviewer),
-            Side::Person | Side::Nobody => None,
-        }
+    /// The commit that is approved, where one is.
+    pub fn approved_commit(&self) -> Option<&CommitSha> {
+        self.approval()?.commit.as_ref()
     }
 }

@@ -7,6 +7,7 @@ use message_schema::Code;
 use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, CommitSha, ConversationId, FindingId, MessageId};
 use message_schema::limit::Rounds;
+use message_schema::spend::Spend;
 use serde::{Deserialize, Serialize};
 
 use crate::words::alert::Alert;
@@ -99,7 +100,7 @@ impl Record {
             Self::Judged(Judgement::Accepted(_)) => "accepted",
             Self::Judged(Judgement::Duplicate(_)) => "duplicate",
             Self::Judged(Judgement::Refused(_)) => "refused",
-            Self::Event(EventRecord::Happened(happened)) => happened.event.word(),
+            Self::Event(EventRecord::Happened(happened)) => happened.word(),
             Self::Event(EventRecord::Declined(_)) => "declined",
         }
     }
@@ -306,6 +307,23 @@ pub struct Happened {
     pub pair: Option<PairStanding>,
 }
 
+impl Happened {
+    /// The word an entry of the ledger is found by.
+    fn word(&self) -> &'static str {
+        match self.reassigned_to() {
+            Some(_) => "reassigned",
+            None => self.event.word(),
+        }
+    }
+
+    /// Who is asked from now on, if it moves a review to the next reviewer.
+    pub fn reassigned_to(&self) -> Option<&AgentName> {
+        self.steps
+            .iter()
+            .find_map(|step| step.reassigned_to.as_ref())
+    }
+}
+
 /// A message the daemon itself writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonMessage {
@@ -343,7 +361,14 @@ pub enum Says {
         /// How.
         reason: CloseReason,
     },
-    /// A person decided; a notification to whoever moves next.
+    /// The reviewer's command failed for good and the next one is asked; a notification.
+    Reassigned {
+        /// The review.
+        review: ReviewKey,
+        /// Who is asked now.
+        to: AgentName,
+    },
+    /// A person decided; a notification to the agent that moves next.
     Decided {
         /// The review.
         review: ReviewKey,
@@ -387,6 +412,12 @@ pub struct ReviewStep {
     /// The task the pull request claims with this step.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fixes: Option<TaskId>,
+    /// Who reviews from this step on, where that changes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reassigned_to: Option<AgentName>,
+    /// What the reviewer's command used more.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub spent: Option<Spend>,
     /// What it adds to what is known of the reading.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reading: Option<Box<ReadingStep>>,
@@ -412,6 +443,8 @@ impl ReviewStep {
             granted: 0,
             given_back: false,
             fixes: None,
+            reassigned_to: None,
+            spent: None,
             reading: None,
             gives_up_task: false,
         }

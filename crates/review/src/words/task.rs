@@ -80,6 +80,22 @@ impl NoHandoff {
         }
     }
 
+    /// The reason in words, after "not handed off:".
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::NotMerged => "the pull request was not merged",
+            Self::VerifyRun => "it was found in a verify run",
+            Self::AlreadyHandedOff => "it was handed off before",
+            Self::ClaimsTask => "the pull request fixes a task itself; a person decides",
+            Self::BotAuthor => "a bot opened the pull request",
+            Self::BelowThreshold => "its severity is below `[handoff] threshold`",
+            Self::CategoryExcluded => "its category is not in `[handoff] categories`",
+            Self::ModeOff => "`[handoff] mode` is \"off\" in settled.toml",
+            Self::HoldsTask => "its author has a task of its own to finish; a person decides",
+            Self::NoTarget => "`[handoff]` names no agent for it, or none that exists",
+        }
+    }
+
     /// Whether a person has to decide about the finding, because only the guard against chains of fixes
     /// kept it.
     pub(crate) fn is_left_to_person(self) -> bool {

@@ -49,11 +49,11 @@ pub struct Thread {
     pub state: ThreadState,
     /// What resolved it last.
     pub resolution: Resolution,
-    /// The other ids its reviewer has raised it under: whoever reads the packets knows those.
+    /// The other ids its reviewer has raised it under, as they stand in its packets.
     pub aliases: BTreeSet<FindingId>,
     /// Whether the reviewer may open it again once it is resolved.
     pub reopening: Reopening,
-    /// What the reviewer said for whoever is to fix it after the merge.
+    /// What the reviewer said for the agent that fixes it after the merge.
     pub routing: Routing,
     /// Where the finding comes from.
     pub origin: Origin,
@@ -236,7 +236,7 @@ impl Thread {
         }
     }
 
-    /// A P1 of which nothing is known but how its discussion stands.
+    /// A P1 with nothing known but the state of its discussion.
     pub fn discussed(dialogue: Dialogue) -> Self {
         Self {
             severity: Severity::P1,
@@ -343,7 +343,7 @@ impl Thread {
         self.handoff == HandoffState::LeftToPerson && self.state != ThreadState::Resolved
     }
 
-    /// Whether it stands in the way of approval: it blocks and is open or with a person.
+    /// True if it keeps the review from approval: it blocks and is open or with a person.
     pub fn blocks_approval(&self) -> bool {
         self.blocking && matches!(self.state, ThreadState::Open | ThreadState::Held(_))
     }

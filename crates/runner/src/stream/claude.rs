@@ -1,16 +1,23 @@
 //! `claude -p --output-format stream-json --verbose`: an `assistant` line for each piece of an answer of the model,
 //! the pieces of one under the same message id, and at the end one `result`.
 
+use message_schema::spend::Spend;
 use serde_json::Value;
 
+use super::cause::{failure, retry_in_document};
 use super::reads::printed_by;
+use super::spend::{SpendReport, dollars, sum};
 use super::{StreamEvent, text};
+
+/// The model that wrote what no model did: the program itself, about an error.
+const NO_MODEL: &str = "<synthetic>";
 
 /// Reads one line. A turn is one answer of the model in the conversation itself; those of helpers it calls name the
 /// tool they came by.
 pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
     let asked = asked(value);
     match text(value, "type") {
+        "assistant" if value["message"]["model"] == NO_MODEL => StreamEvent::default(),
         "assistant" if value.get("parent_tool_use_id").is_none_or(Value::is_null) => {
             let id = value["message"]["id"].as_str().map(str::to_owned);
             let begins_turn = id.is_none() || id != *last;
@@ -18,20 +25,64 @@ pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
             StreamEvent {
                 begins_turn,
                 asked,
+                spend: answer(value),
                 ..StreamEvent::default()
             }
         }
         // A helper reads for the agent that called it.
         "assistant" => StreamEvent {
             asked,
+            spend: answer(value),
             ..StreamEvent::default()
         },
         "user" => StreamEvent {
             answered: answered(value),
             ..StreamEvent::default()
         },
+        "rate_limit_event" if value["rate_limit_info"]["status"] == "rejected" => StreamEvent {
+            retry: retry_in_document(value),
+            ..StreamEvent::default()
+        },
         "result" => result(value),
         _ => StreamEvent::default(),
+    }
+}
+
+/// The tokens of an answer. The program says them at its beginning, where most of what is written is still to come.
+fn answer(value: &Value) -> Option<SpendReport> {
+    Some(SpendReport::Answer {
+        helper: text(value, "parent_tool_use_id").to_owned(),
+        id: value["message"]["id"].as_str()?.to_owned(),
+        spend: used(&value["message"]["usage"]),
+    })
+}
+
+fn used(usage: &Value) -> Spend {
+    let fields = [
+        "input_tokens",
+        "cache_creation_input_tokens",
+        "cache_read_input_tokens",
+        "output_tokens",
+    ];
+    Spend::tokens(sum(usage, &fields))
+}
+
+/// The result's `usage` leaves helpers out; its models and its money do not.
+fn total(value: &Value) -> SpendReport {
+    let fields = [
+        "inputTokens",
+        "cacheCreationInputTokens",
+        "cacheReadInputTokens",
+        "outputTokens",
+    ];
+    let models = value["modelUsage"].as_object().into_iter().flatten();
+    let tokens = models.map(|(_, model)| sum(model, &fields));
+    SpendReport::Total {
+        own: used(&value["usage"]),
+        whole: Spend {
+            tokens: tokens.fold(0, u64::saturating_add),
+            micro_usd: dollars(&value["total_cost_usd"]),
+        },
     }
 }
 
@@ -72,7 +123,9 @@ fn result(value: &Value) -> StreamEvent {
     let is_error =
         value["is_error"].as_bool().unwrap_or(false) || text(value, "subtype") != "success";
     let end = if is_error {
-        Err("its result is an error".to_owned())
+        let status = value["api_error_status"].as_u64();
+        let words = value["errors"][0].as_str().unwrap_or(text(value, "result"));
+        Err(failure(status, words))
     } else {
         Ok(())
     };
@@ -80,9 +133,12 @@ fn result(value: &Value) -> StreamEvent {
         .get("structured_output")
         .filter(|output| output.is_object());
     let words = structured.map_or_else(|| text(value, "result").to_owned(), Value::to_string);
+    // What the program says of an error is no answer.
+    let words = if is_error { String::new() } else { words };
     StreamEvent {
         words: Some((words, false)),
         end: Some(end),
+        spend: Some(total(value)),
         ..StreamEvent::default()
     }
 }

@@ -1,47 +1,89 @@
-//! `codex exec --json`: `turn.started` and `turn.completed` around the items of a turn, of which an `agent_message`
+//! `codex exec --json`: `turn.started` and `turn.completed` around the items of a turn; an `agent_message`
 //! is what it says.
 
+use message_schema::spend::Spend;
 use serde_json::Value;
 
+use super::cause::{failure, retry_in_document};
 use super::reads::printed_by;
+use super::spend::{SpendReport, sum};
 use super::{StreamEvent, text};
 
-/// Reads one line. Codex calls a turn all that it does for one prompt, so there is one in a run; the seconds are
-/// what bounds it.
-pub(super) fn read(value: &Value) -> StreamEvent {
+/// Where the model is at work.
+const AT_WORK: &str = "model";
+
+/// Items that are calls of tools: the model goes on when they are completed.
+const TOOLS: [&str; 5] = [
+    "command_execution",
+    "file_change",
+    "mcp_tool_call",
+    "collab_tool_call",
+    "web_search",
+];
+
+/// Reads one line. Codex calls a turn all that it does for one prompt, so a turn here is what the model says and asks for
+/// between two answers of tools, as with the other programs; `last` says whether one is under way.
+pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
+    let mut begin = || last.replace(AT_WORK.to_owned()).is_none();
     let item = &value["item"];
-    match text(value, "type") {
-        "turn.started" => StreamEvent {
-            begins_turn: true,
+    // Older versions call the item's type `item_type` and the message `assistant_message`.
+    let kind = ["type", "item_type"]
+        .iter()
+        .map(|name| text(item, name))
+        .find(|kind| !kind.is_empty())
+        .unwrap_or_default();
+    match (text(value, "type"), kind) {
+        ("turn.started", _) => StreamEvent {
+            begins_turn: begin(),
             ..StreamEvent::default()
         },
-        // Older versions call the item's type `item_type` and the message `assistant_message`.
-        "item.completed"
-            if ["type", "item_type"]
-                .iter()
-                .any(|name| matches!(text(item, name), "agent_message" | "assistant_message")) =>
-        {
-            StreamEvent {
-                words: Some((text(item, "text").to_owned(), false)),
-                ..StreamEvent::default()
-            }
-        }
-        "item.completed" if text(item, "type") == "command_execution" => {
+        ("item.completed", "agent_message" | "assistant_message") => StreamEvent {
+            begins_turn: begin(),
+            words: Some((text(item, "text").to_owned(), false)),
+            ..StreamEvent::default()
+        },
+        ("item.started", tool) if TOOLS.contains(&tool) => StreamEvent {
+            begins_turn: begin(),
+            ..StreamEvent::default()
+        },
+        ("item.completed", tool) if TOOLS.contains(&tool) => {
+            let begins_turn = begin();
+            *last = None;
             let call = text(item, "id").to_owned();
+            let command = text(item, "command");
             StreamEvent {
-                asked: vec![(call.clone(), printed_by(text(item, "command")))],
+                begins_turn,
+                asked: vec![(call.clone(), printed_by(command))],
                 answered: vec![(call, item["exit_code"] == 0)],
                 ..StreamEvent::default()
             }
         }
-        "turn.completed" => StreamEvent {
+        ("turn.completed", _) => StreamEvent {
             end: Some(Ok(())),
+            spend: Some(total(value)),
             ..StreamEvent::default()
         },
-        "turn.failed" | "error" => StreamEvent {
-            end: Some(Err("its turn failed".to_owned())),
-            ..StreamEvent::default()
-        },
+        // A connection that is taken up again says so by an `error`, too: the turn that completes afterwards counts.
+        ("turn.failed", _) => failed(text(&value["error"], "message")),
+        ("error", _) => failed(text(value, "message")),
         _ => StreamEvent::default(),
+    }
+}
+
+/// The usage is that of the whole run. What came from a cache, and what the model thought, is part of the two numbers.
+fn total(value: &Value) -> SpendReport {
+    let own = Spend::tokens(sum(&value["usage"], &["input_tokens", "output_tokens"]));
+    SpendReport::Total { own, whole: own }
+}
+
+/// The message is often the document of the service.
+fn failed(message: &str) -> StreamEvent {
+    let document: Value = serde_json::from_str(message).unwrap_or_default();
+    let words = document["error"]["message"].as_str().unwrap_or(message);
+    StreamEvent {
+        end: Some(Err(
+            failure(document["status"].as_u64(), words).with_retry(retry_in_document(&document))
+        )),
+        ..StreamEvent::default()
     }
 }

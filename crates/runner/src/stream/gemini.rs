@@ -1,13 +1,19 @@
 //! `gemini --output-format stream-json`: `message` lines with pieces of what is said, `tool_use` and `tool_result`,
 //! and at the end one `result`.
 
+use message_schema::spend::Spend;
 use serde_json::Value;
 
+use super::cause::{failure, retry_in_document};
 use super::reads::printed_by;
+use super::spend::{SpendReport, sum};
 use super::{StreamEvent, text};
 
 /// Where the model is at work.
 const AT_WORK: &str = "model";
+
+/// How the program begins to say that it ended itself, because the model repeats what it does.
+const LOOP: &str = "Loop detected";
 
 /// Reads one line. A turn is what the model says and asks for between two answers of tools; `last` says whether one
 /// is under way.
@@ -36,20 +42,39 @@ pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
                 ..StreamEvent::default()
             }
         }
+        // An answer that is interrupted is over; what comes next is another.
+        "error" => {
+            *last = None;
+            let words = text(value, "message");
+            // The result of a run that was stopped says that all went well.
+            let is_stopped = text(value, "severity") == "error" || words.starts_with(LOOP);
+            StreamEvent {
+                stopped: is_stopped.then(|| failure(None, words)),
+                ..StreamEvent::default()
+            }
+        }
         "result" => {
             let is_well = text(value, "status") == "success";
             let end = if is_well {
                 Ok(())
             } else {
-                Err("its result is an error".to_owned())
+                Err(failure(None, text(&value["error"], "message"))
+                    .with_retry(retry_in_document(&value["error"])))
             };
             StreamEvent {
                 end: Some(end),
+                spend: Some(total(value)),
                 ..StreamEvent::default()
             }
         }
         _ => StreamEvent::default(),
     }
+}
+
+/// The statistics are those of the whole run, whether or not it went well.
+fn total(value: &Value) -> SpendReport {
+    let own = Spend::tokens(sum(&value["stats"], &["total_tokens"]));
+    SpendReport::Total { own, whole: own }
 }
 
 /// What a call of a tool reads, if it reads.

@@ -1,15 +1,23 @@
-//! What a command prints while it works, read line by line: how many turns are completed, and what it says last.
+//! What a command prints while it works, read line by line: how many turns are completed, what it used, and
+//! what it says last.
 //! Knows the forms of the command-line agents that print one JSON object a line; starts nothing and judges nothing.
 
+pub mod cause;
 mod claude;
 mod codex;
 mod gemini;
+mod opencode;
 mod reads;
+mod spend;
 
 use std::collections::BTreeMap;
 
+use message_schema::spend::Spend;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use self::cause::{Cause, ProgramFailure, Retry};
+use self::spend::{SpendMeter, SpendReport};
 
 /// The longest line that is read, in bytes; of a longer one nothing is.
 const LINE_MAX: usize = 4 * 1024 * 1024;
@@ -33,6 +41,21 @@ pub enum OutputFormat {
     Codex,
     /// `gemini --output-format stream-json`.
     Gemini,
+    /// `opencode run --format json`.
+    #[serde(rename = "opencode")]
+    OpenCode,
+}
+
+impl OutputFormat {
+    /// Whether programs of this form say how many tokens they use.
+    pub fn tells_tokens(self) -> bool {
+        self != Self::Text
+    }
+
+    /// Whether they say what it costs.
+    pub fn tells_cost(self) -> bool {
+        matches!(self, Self::Claude | Self::OpenCode)
+    }
 }
 
 /// What one line says.
@@ -43,11 +66,17 @@ struct StreamEvent {
     /// Words of the agent, and whether they go on from the last ones.
     words: Option<(String, bool)>,
     /// The end of the whole: whether it went well.
-    end: Option<Result<(), String>>,
+    end: Option<Result<(), ProgramFailure>>,
+    /// Why the program ended the run itself, whatever it says of its end.
+    stopped: Option<ProgramFailure>,
+    /// When a quota that is used up can be used again.
+    retry: Option<Retry>,
     /// What tools were asked to read: the call, and the files.
     asked: Vec<(String, Vec<String>)>,
     /// Calls of tools that ended, and whether they went well.
     answered: Vec<(String, bool)>,
+    /// What it says of tokens and money.
+    spend: Option<SpendReport>,
 }
 
 /// An output as far as it was read.
@@ -61,22 +90,31 @@ pub struct OutputReader {
     begun: u16,
     words: Vec<u8>,
     is_cut: bool,
-    end: Option<Result<(), String>>,
+    end: Option<Result<(), ProgramFailure>>,
+    stopped: Option<ProgramFailure>,
+    retry: Option<Retry>,
     /// Calls of tools that read files and have not ended.
     asked: BTreeMap<String, Vec<String>>,
     /// Files that were read and not told yet.
     read: Vec<String>,
+    spend: SpendMeter,
 }
 
 /// What an output came to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentOutput {
     /// The last words.
     pub text: String,
     /// Why they are not to be read, if so.
     pub unreadable: Option<String>,
+    /// The cause of that, if the program names one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cause: Option<Cause>,
     /// The turns that were begun; all are over with the output.
     pub turns: u16,
+    /// What it used, as far as the program says so.
+    #[serde(skip_serializing_if = "Spend::is_nothing", default)]
+    pub spend: Spend,
 }
 
 impl OutputReader {
@@ -92,8 +130,11 @@ impl OutputReader {
             words,
             is_cut: false,
             end: None,
+            stopped: None,
+            retry: None,
             asked: BTreeMap::new(),
             read: Vec::new(),
+            spend: SpendMeter::default(),
         }
     }
 
@@ -118,6 +159,16 @@ impl OutputReader {
         std::mem::take(&mut self.read)
     }
 
+    /// What it used so far.
+    pub fn spend(&self) -> Spend {
+        self.spend.total()
+    }
+
+    /// Whether the program has said that it ended well.
+    pub fn is_done(&self) -> bool {
+        matches!(self.end, Some(Ok(())))
+    }
+
     /// The turns that are completed for certain: each was followed by another. The one that brings the answer is
     /// not among them before the answer was looked at.
     pub fn completed(&self) -> u16 {
@@ -130,20 +181,34 @@ impl OutputReader {
         let unfinished = match (self.form, &self.end) {
             (OutputFormat::Text, _) | (_, Some(Ok(()))) => None,
             (_, Some(Err(why))) => Some(why.clone()),
-            (OutputFormat::Claude | OutputFormat::Codex | OutputFormat::Gemini, None) => {
-                Some("its output has no end".to_owned())
-            }
+            (
+                OutputFormat::Claude
+                | OutputFormat::Codex
+                | OutputFormat::Gemini
+                | OutputFormat::OpenCode,
+                None,
+            ) => Some(ProgramFailure {
+                why: "its output has no end".to_owned(),
+                cause: None,
+            }),
         };
+        let (unfinished, cause) = self
+            .stopped
+            .or(unfinished)
+            .map(|failure| failure.with_retry(self.retry))
+            .map_or((None, None), |failure| (Some(failure.why), failure.cause));
         let cut = self
             .is_cut
             .then(|| format!("it says more than {SAID_MAX} bytes"));
         let text = String::from_utf8(self.words);
-        let bytes = text.is_err().then(|| "it is no UTF-8 text".to_owned());
+        let bytes = text.is_err().then(|| "it is not UTF-8 text".to_owned());
         let unreadable = unfinished.or(cut).or(bytes);
         AgentOutput {
             text: text.unwrap_or_default(),
             unreadable,
+            cause,
             turns: self.begun,
+            spend: self.spend.total(),
         }
     }
 
@@ -169,7 +234,8 @@ impl OutputReader {
         };
         let read = match self.form {
             OutputFormat::Claude => claude::read(&value, &mut self.last),
-            OutputFormat::Codex => codex::read(&value),
+            OutputFormat::Codex => codex::read(&value, &mut self.last),
+            OutputFormat::OpenCode => opencode::read(&value),
             OutputFormat::Gemini => gemini::read(&value, &mut self.last),
             OutputFormat::Text => return,
         };
@@ -177,9 +243,15 @@ impl OutputReader {
             begins_turn,
             words,
             end,
+            stopped,
+            retry,
             asked,
             answered,
+            spend,
         } = read;
+        if let Some(report) = spend {
+            self.spend.add(report);
+        }
         if self.asked.len() < CALLS_MAX {
             self.asked.extend(asked);
         }
@@ -196,6 +268,8 @@ impl OutputReader {
             self.keep(words.as_bytes());
         }
         self.end = end.or(self.end.take());
+        self.stopped = self.stopped.take().or(stopped);
+        self.retry = retry.or(self.retry);
     }
 
     /// Keeps the last of what is said.

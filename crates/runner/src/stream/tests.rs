@@ -23,16 +23,35 @@ fn whole(form: OutputFormat, output: &str) -> AgentOutput {
 
 #[test]
 fn turns_and_last_words_are_read_whatever_pieces_they_come_in() {
-    for (form, output, turns, text) in [
-        (OutputFormat::Claude, CLAUDE, 2, "Nothing is left.\n\nPASS"),
-        (OutputFormat::Codex, CODEX, 1, "Nothing is left.\nPASS"),
-        (OutputFormat::Gemini, GEMINI, 2, "Nothing is left.\nPASS"),
+    for (form, output, turns, text, (tokens, micro_usd)) in [
+        (
+            OutputFormat::Claude,
+            CLAUDE,
+            2,
+            "Nothing is left.\n\nPASS",
+            (30, 10_000),
+        ),
+        (
+            OutputFormat::Codex,
+            CODEX,
+            2,
+            "Nothing is left.\nPASS",
+            (24_885, 0),
+        ),
+        (
+            OutputFormat::Gemini,
+            GEMINI,
+            2,
+            "Nothing is left.\nPASS",
+            (250, 0),
+        ),
     ] {
         for piece in [1, 7, 100, usize::MAX] {
             let said = AgentOutput {
                 text: text.to_owned(),
-                unreadable: None,
                 turns,
+                spend: Spend { tokens, micro_usd },
+                ..AgentOutput::default()
             };
             assert_eq!(
                 read(form, output, piece),
@@ -142,4 +161,192 @@ fn files_that_a_tool_or_a_plain_command_reads_are_told_once_it_went_well() {
             );
         assert!(reads(form, &failed).is_empty(), "{form:?}");
     }
+}
+
+/// The form that the name of a recorded stream begins with.
+fn form_of(name: &str) -> OutputFormat {
+    let word = name.split('_').next().expect("a name has a beginning");
+    serde_json::from_value(word.into()).expect("the form of a program")
+}
+
+/// What the streams that the real programs printed come to: turns, the last words, and why they are unreadable.
+#[test]
+fn streams_of_the_real_programs_are_read_as_what_they_are() {
+    const PASS: &str = "Nothing is left.\n\nPASS";
+    const SCHEMA: &str = "{\"response\":";
+    const HOOK: &str = "Second answer after the hook.";
+    const NO_END: &str = "its output has no end";
+    let refused = "it is not logged in: Failed to authenticate. API Error: 401 scripted error";
+    let bad = |words: &str| format!("its result is an error: {words}");
+    let (claude, codex) = (bad("API Error: 400 scripted error"), bad("scripted error"));
+    let gemini = bad(
+        "[API Error: {\"error\":{\"code\":400,\"message\":\"scripted error\",\"status\":\"invalid_request_error\"}}]",
+    );
+    let looped = bad("Loop detected, stopping execution");
+    let max_turns = bad("Reached maximum number of turns (2)");
+    for (name, turns, begin, unreadable) in [
+        ("claude_ended_by_budget", 6, "", Some(NO_END.to_owned())),
+        // The program's own words about an error are no turn and no answer.
+        ("claude_error_401_retries", 0, "", Some(refused.to_owned())),
+        ("claude_error_api400", 0, "", Some(claude)),
+        ("claude_error_max_turns", 2, "", Some(max_turns)),
+        ("claude_ok", 1, PASS, None),
+        ("claude_partial_messages", 1, PASS, None),
+        ("claude_schema", 1, SCHEMA, None),
+        ("claude_stop_hook", 2, HOOK, None),
+        ("claude_subagent", 2, PASS, None),
+        ("claude_tool", 2, PASS, None),
+        ("claude_tool_denied", 2, PASS, None),
+        (
+            "codex_ended_by_budget_head",
+            3,
+            "Looking on.",
+            Some(NO_END.to_owned()),
+        ),
+        ("codex_error_api400", 1, "", Some(codex.clone())),
+        ("codex_ok", 1, PASS, None),
+        ("codex_output_schema", 1, SCHEMA, None),
+        ("codex_read_only_sandbox", 2, "I approved it with", None),
+        ("codex_reconnect", 1, "script over", None),
+        ("codex_stop_hook", 1, HOOK, None),
+        ("codex_tool", 2, PASS, None),
+        // The interrupted answer is not glued to the next.
+        ("gemini_after_agent_hook", 2, HOOK, None),
+        ("gemini_error_api400", 0, "", Some(gemini)),
+        ("gemini_loop_detected", 5, "Looking on.", Some(looped)),
+        ("gemini_ok", 1, PASS, None),
+        ("gemini_tool", 2, PASS, None),
+        ("gemini_tool_not_registered", 2, PASS, None),
+        ("opencode_error_api400", 0, "", Some(codex)),
+        ("opencode_ok", 1, PASS, None),
+        ("opencode_tool", 2, PASS, None),
+    ] {
+        let path = format!(
+            "{}/../../tests/fixtures/stream/recorded/{name}.jsonl",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let output = std::fs::read_to_string(&path).expect("a recorded stream");
+        let said = whole(form_of(name), &output);
+        let found = (said.turns, said.unreadable.as_deref());
+        assert_eq!(
+            found,
+            (turns, unreadable.as_deref()),
+            "{name}: {}",
+            said.text
+        );
+        assert!(said.text.starts_with(begin), "{name}: {}", said.text);
+        assert_eq!(
+            begin.is_empty(),
+            said.text.is_empty(),
+            "{name}: {}",
+            said.text
+        );
+    }
+}
+
+/// The tokens and the money of the streams that the real programs printed, exactly.
+#[test]
+fn streams_of_the_real_programs_are_counted_exactly() {
+    for (name, tokens, micro_usd) in [
+        // Cut off before its result: the beginning of six answers, and no money.
+        ("claude_ended_by_budget", 66, 0),
+        ("claude_error_401_retries", 0, 0),
+        ("claude_error_api400", 0, 0),
+        ("claude_error_max_turns", 30, 280),
+        ("claude_ok", 15, 140),
+        ("claude_partial_messages", 15, 140),
+        ("claude_schema", 15, 140),
+        ("claude_stop_hook", 30, 280),
+        // Of its helper the stream shows the beginning of one answer; the money is whole.
+        ("claude_subagent", 41, 560),
+        ("claude_tool", 30, 280),
+        ("claude_tool_denied", 30, 280),
+        // Codex tells what it used at the end, or never.
+        ("codex_ended_by_budget_head", 0, 0),
+        ("codex_error_api400", 0, 0),
+        ("codex_ok", 15, 0),
+        ("codex_output_schema", 15, 0),
+        ("codex_read_only_sandbox", 45, 0),
+        ("codex_reconnect", 15, 0),
+        ("codex_stop_hook", 30, 0),
+        ("codex_tool", 30, 0),
+        ("gemini_after_agent_hook", 30, 0),
+        ("gemini_error_api400", 0, 0),
+        ("gemini_loop_detected", 60, 0),
+        ("gemini_ok", 15, 0),
+        ("gemini_tool", 30, 0),
+        ("gemini_tool_not_registered", 30, 0),
+        ("opencode_error_api400", 0, 0),
+        ("opencode_ok", 15, 105),
+        ("opencode_tool", 30, 210),
+    ] {
+        let path = format!(
+            "{}/../../tests/fixtures/stream/recorded/{name}.jsonl",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let output = std::fs::read_to_string(&path).expect("a recorded stream");
+        for piece in [7, usize::MAX] {
+            let (said, _) = read(form_of(name), &output, piece);
+            assert_eq!(said.spend, Spend { tokens, micro_usd }, "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_is_told_in_pieces_counts_once_and_a_helpers_beside_it() {
+    let line = |id: &str, helper: &str, tokens: u64| {
+        format!(
+            "{{\"type\":\"assistant\",\"message\":{{\"id\":\"{id}\",\"usage\":{{\"input_tokens\":{tokens}}}}},\"parent_tool_use_id\":{helper}}}\n"
+        )
+    };
+    let mut reader = OutputReader::new(OutputFormat::Claude);
+    for (id, helper, tokens, sum) in [
+        ("a", "null", 10, 10),
+        ("a", "null", 10, 10),
+        ("h", "\"call\"", 5, 15),
+        ("a", "null", 12, 17),
+        ("h", "\"call\"", 5, 17),
+        ("b", "null", 1, 18),
+    ] {
+        reader.read(line(id, helper, tokens).as_bytes());
+        assert_eq!(reader.spend(), Spend::tokens(sum), "{id} {helper} {tokens}");
+    }
+    let result = r#"{"type":"result","subtype":"success","result":"PASS","total_cost_usd":0.25,"usage":{"input_tokens":20},"modelUsage":{"one":{"inputTokens":20,"outputTokens":1},"other":{"cacheReadInputTokens":9}}}"#;
+    reader.read(format!("{result}\n").as_bytes());
+    let whole = Spend {
+        tokens: 30,
+        micro_usd: 250_000,
+    };
+    assert_eq!(reader.finish().spend, whole);
+}
+
+/// The end of a run without quota, as each program prints it, and when the quota can be used again.
+#[test]
+fn the_quota_of_each_program_is_recognised_with_its_wait() {
+    let claude = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1771030800,"rateLimitType":"five_hour"}}
+{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"You've hit your limit · resets 3pm (UTC)"}"#;
+    let codex = r#"{"type":"turn.failed","error":{"message":"You've hit your usage limit. Upgrade to Pro or try again in 2 hours 5 minutes."}}"#;
+    let codex_service = r#"{"type":"turn.failed","error":{"message":"{\"error\": {\"type\": \"usage_limit_reached\", \"message\": \"The usage limit has been reached\", \"resets_in_seconds\": 760}}"}}"#;
+    let gemini = r#"{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: You exceeded your current quota.\nPlease retry in 34.07s. (Status: RESOURCE_EXHAUSTED)]"},"stats":{}}"#;
+    let opencode = r#"{"type":"error","error":{"name":"APIError","data":{"message":"slow down","statusCode":429,"isRetryable":true,"responseHeaders":{"retry-after":"17"}}}}"#;
+    let none = r#"{"type":"result","status":"error","error":{"message":"[API Error: quota]"}}"#;
+    for (form, output, retry) in [
+        (OutputFormat::Claude, claude, Some(Retry::At(1_771_030_800))),
+        (OutputFormat::Codex, codex, Some(Retry::AfterS(7_500))),
+        (OutputFormat::Codex, codex_service, Some(Retry::AfterS(760))),
+        (OutputFormat::Gemini, gemini, Some(Retry::AfterS(35))),
+        (OutputFormat::OpenCode, opencode, Some(Retry::AfterS(17))),
+        (OutputFormat::Gemini, none, None),
+    ] {
+        let said = whole(form, output);
+        assert_eq!(said.cause, Some(Cause::Quota { retry }), "{output}");
+        let why = said.unreadable.expect("no answer");
+        assert!(why.starts_with("its quota is used up: "), "{why}");
+    }
+    // A warning before an answer is none.
+    let warned = format!(
+        "{}\n{CLAUDE}",
+        r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1}}"#
+    );
+    assert_eq!(whole(OutputFormat::Claude, &warned).cause, None);
 }

@@ -52,11 +52,7 @@ struct Kept1 {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
-    let block = if args.remove {
-        None
-    } else {
-        Some(block(context))
-    };
+    let block = if args.remove { None } else { Some(block()) };
     let mut kept = Kept {
         block,
         files: Vec::new(),
@@ -103,17 +99,14 @@ impl Kept {
     }
 }
 
-/// The primer under a heading of its own, for whoever was named.
-fn block(context: &Context) -> String {
-    let who = context.who();
+/// The primer under a heading of its own. All agents of a project read the file, so it names none of them and no path: who
+/// reads it is told by its environment.
+fn block() -> String {
     let primer = robot::PRIMER
         .lines()
         .skip(1)
         .fold(String::new(), |text, line| text + line + "\n");
-    format!(
-        "## Code review by mail (settled)\n{}{primer}",
-        who.map_or_else(String::new, |who| format!("\n{who}\n"))
-    )
+    format!("## Code review by mail (settled)\n{primer}")
 }
 
 fn keep(path: &Path, block: Option<&str>, check: bool) -> Result<bool, Failure> {

@@ -1,7 +1,7 @@
 //! The options for what a message says: the fields of its envelope and of the four bodies of the review loop. What is
 //! right in them is the validator's to say.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mailbox::compose::draft::{MessageDraft, PacketGiven};
 use mailbox::compose::message::Fields;
@@ -11,6 +11,14 @@ use serde_json::Value;
 
 use super::failure::Failure;
 use super::input;
+
+/// The headings of the options in the help.
+pub(super) const REQUEST: &str = "review_request";
+pub(super) const ADDRESSED: &str = "review_addressed";
+pub(super) const RESPONSE: &str = "review_feedback, review_lgtm and shared fields";
+pub(super) const COST: &str = "Cost (feedback, lgtm, addressed)";
+/// What is delivered unchanged, or only other protocols know.
+pub(super) const CARRIED: &str = "Carried along";
 
 /// The fields of every message.
 #[derive(Clone, Debug, clap::Args)]
@@ -41,28 +49,28 @@ pub(super) struct EnvelopeArgs {
     #[arg(long, value_name = "ID", alias = "conversation")]
     pub(super) conversation_id: Option<String>,
     /// A packet other than findings
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = CARRIED)]
     related_packet: Option<String>,
     /// The time after which the daemon refuses the message, as 2026-02-13T10:00:00Z
     #[arg(long, value_name = "INSTANT")]
     expires_at: Option<String>,
     /// A label, delivered unchanged
-    #[arg(long, value_name = "LABEL")]
+    #[arg(long, value_name = "LABEL", help_heading = CARRIED)]
     channel: Option<String>,
     /// Text for context stores, delivered unchanged
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", help_heading = CARRIED)]
     context_keys: Option<String>,
     /// OACP's `auto_proceed`, delivered unchanged
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", help_heading = CARRIED)]
     autonomy_hint: Option<String>,
     /// OACP's signature trailer, delivered unchanged
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", help_heading = CARRIED)]
     auth: Option<String>,
 }
 
 /// What a response cost.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Cost (feedback, lgtm, addressed)")]
+#[command(next_help_heading = COST)]
 pub(super) struct Telemetry {
     /// The model that wrote the message
     #[arg(long, value_name = "NAME")]
@@ -86,7 +94,7 @@ pub(super) struct Telemetry {
 
 /// The fields of a `review_request`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "review_request")]
+#[command(next_help_heading = REQUEST)]
 pub(super) struct Request {
     /// The branch under review
     #[arg(long, value_name = "NAME")]
@@ -137,7 +145,7 @@ pub(super) struct Request {
 
 /// The fields of a `review_addressed`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "review_addressed")]
+#[command(next_help_heading = ADDRESSED)]
 pub(super) struct Addressed {
     /// The commit with the fixes
     #[arg(long, value_name = "SHA", alias = "commit")]
@@ -155,7 +163,7 @@ pub(super) struct Addressed {
 
 /// The fields of a `review_feedback` and a `review_lgtm`, and the fields that several types share.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "review_feedback, review_lgtm and shared fields")]
+#[command(next_help_heading = RESPONSE)]
 pub(super) struct ResponseArgs {
     /// The findings packet; a file outside the workspace is copied into it
     #[arg(long, value_name = "FILE", alias = "packet")]
@@ -271,6 +279,11 @@ impl Addressed {
 }
 
 impl ResponseArgs {
+    /// The packet, where one was named.
+    pub(super) fn packet(&self) -> Option<&Path> {
+        self.findings_packet.as_deref()
+    }
+
     pub(super) fn add(&self, letter: &mut MessageDraft) -> Result<(), Failure> {
         if let Some(path) = &self.findings_packet {
             letter.packet = PacketGiven::Path(path.clone());

@@ -2,15 +2,17 @@
 
 use mailbox::compose::ask::{self, Ask, AskError};
 use mailbox::compose::review_status::{ReviewStatus, ReviewStatuses};
+use mailbox::said::Said;
 use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::line::escaped;
-use message_schema::packet::Stance;
 use workspace::clock;
 
 use super::answer::{self, CommandOutput};
 use super::context::{Context, Me};
 use super::failure::Failure;
+use super::home;
 use crate::exit::Exit;
+use views::brief::{in_json, text};
 
 /// Shows what is asked of a reviewer.
 #[derive(Debug, clap::Args)]
@@ -89,7 +91,7 @@ impl RequestArgs {
             .pr
             .as_ref()
             .map_or_else(String::new, |pr| format!(" on pull request {pr}"));
-        let mut message = format!("nothing is asked of {}{about}", me.agent);
+        let mut message = format!("no request is open with {}{about}", me.agent);
         let standings = ReviewStatuses::read(&me.root, &me.agent);
         let mut stand = Vec::new();
         if let Some(standings) = &standings {
@@ -99,10 +101,25 @@ impl RequestArgs {
         for standing in &stand {
             message += &format!("\n{}", escaped(&standing.told()));
         }
-        let failure = Failure::plain(Exit::NotFound, message).code("no_open_request");
+        let mut failure = Failure::plain(Exit::NotFound, message)
+            .code("no_open_request")
+            .data(&serde_json::json!({ "reviews": stand }));
+        let mine = self.pr.as_ref().map(|pr| home::reviews_of(pr, me));
+        for mine in mine.into_iter().flatten() {
+            for (command, _) in home::moves(&mine, me, context) {
+                failure = failure.or(command);
+            }
+        }
+        let other = ask::open(&me.root, &me.agent, clock::now()).ok();
+        let has_move = !failure.next.is_empty();
+        for ask in other.into_iter().flatten().filter(|_| !has_move) {
+            failure.message += &format!("\nopen with you: {}", ask.key());
+            failure = failure.or(context.command(&format!("brief {}", ask.pr)));
+        }
+        if failure.next.is_empty() {
+            failure = failure.next(context.command("next"));
+        }
         failure
-            .data(&serde_json::json!({ "reviews": stand }))
-            .next(context.command("wait"))
     }
 }
 
@@ -127,103 +144,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     }
     // Words of it have to be replaced first, so it is none of the commands that run as they stand.
     let findings = context.command(&format!("feedback {pr} --findings FILE"));
+    let said = Said::read(&me.root, &me.agent, &ask.author, pr);
+    answer.data["said"] = in_json(&ask, &said);
     context.say(&answer, |_| {
         format!(
             "{}answer: {findings}   # findings, or actions on open threads\n",
-            text(&ask)
+            text(&ask, &said)
         )
     })?;
     Ok(Exit::Ok)
-}
-
-fn text(ask: &Ask) -> String {
-    let mut lines = vec![format!(
-        "{}: {} asks for round {}, the {} of {}{}",
-        ask.key(),
-        ask.author,
-        ask.round,
-        ordinal(ask.round_of_generation),
-        ask.rounds_of_generation,
-        if ask.last_round { ", the last" } else { "" }
-    )];
-    lines.push(format!("  request {}", ask.request));
-    lines.extend(ask.head.iter().map(|head| format!("  head {head}")));
-    let budget = &ask.budget;
-    lines.push(format!(
-        "  {} turns, {} s and {} attempts are left",
-        budget.turns_left, budget.runtime_s_left, budget.attempts_left
-    ));
-    lines.extend(budget.take_by.iter().map(|at| format!("  take it by {at}")));
-    lines.extend(
-        budget
-            .answer_by
-            .iter()
-            .map(|at| format!("  answer by {at}")),
-    );
-    if !ask.open_threads.is_empty() {
-        lines.push("open threads, one action each:".to_owned());
-    }
-    for open in &ask.open_threads {
-        let blocks = if open.blocking { ", blocks" } else { "" };
-        let at = open.file.as_ref().map_or_else(String::new, |file| {
-            let range = open
-                .lines
-                .map_or_else(String::new, |lines| format!(":{}", String::from(lines)));
-            format!("  {file}{range}")
-        });
-        let title = open.title.as_deref().unwrap_or_default();
-        lines.push(format!(
-            "  {} {}{blocks}  {title}{at}",
-            open.id, open.severity
-        ));
-        let words = |stance| {
-            open.legal(Some(stance))
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        let (seeks, accepts) = (words(Stance::SeeksChange), words(Stance::Accepts));
-        match seeks == accepts {
-            true => lines.push(format!("    legal: {seeks}")),
-            false => lines.push(format!(
-                "    legal: {seeks}; with stance accepts: {accepts}"
-            )),
-        }
-        match (ask.feedback_resolves(open), ask.lgtm_resolves(open)) {
-            (true, _) => {
-                lines.push("    reported as addressed: resolved if you do not name it".to_owned());
-            }
-            (false, true) => lines.push("    resolved by an lgtm that does not name it".to_owned()),
-            (false, false) => {}
-        }
-    }
-    for held in &ask.held_threads {
-        lines.push(format!("with a person: {}, {}", held.id, held.state));
-    }
-    lines.extend(
-        ask.look_first
-            .iter()
-            .map(|file| format!("look first at {file}")),
-    );
-    lines.extend(
-        ask.validation_commands
-            .iter()
-            .map(|command| format!("an lgtm records as pass: {command}")),
-    );
-    if !ask.lgtm_possible && !ask.held_threads.is_empty() {
-        lines.push("an lgtm cannot pass: a blocker is with a person".to_owned());
-    }
-    lines
-        .iter()
-        .fold(String::new(), |text, line| text + &escaped(line) + "\n")
-}
-
-fn ordinal(n: u32) -> String {
-    match n {
-        1 => "first".to_owned(),
-        2 => "second".to_owned(),
-        3 => "third".to_owned(),
-        n => format!("{n}th"),
-    }
 }

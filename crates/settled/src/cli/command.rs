@@ -1,15 +1,14 @@
 //! Every command and the file that implements it.
 
 use clap::Subcommand;
-use review::Act;
 
 use super::context::Context;
 use super::failure::Failure;
 use super::{
-    agents_md, brief, completions, dead_letter, demo, diff, doctor, explain, gate, gc, hook, inbox,
-    init, keep, ledger, log, pair, person, problems, pull, reply, respond, robot, send, serve,
-    service, simulate, states, status, threads, trace, turn, up, validate_run, verdict, wait,
-    watch, why,
+    agent, agents_md, brief, completions, dead_letter, demo, diff, doctor, explain, gate, gc, home,
+    hook, inbox, init, keep, ledger, log, mcp, notify, page, pair, person, problems, pull, reply,
+    respond, robot, send, serve, service, simulate, states, status, threads, trace, turn, up,
+    validate_run, verdict, wait, watch, why,
 };
 use crate::exit::Exit;
 
@@ -50,8 +49,17 @@ pub(super) enum Command {
     Wait(wait::Args),
     /// Notify agents of mail through their programs' hooks
     Hook(hook::Args),
+    /// Set up an agent that the daemon starts: the tried command of its program
+    Agent(agent::Args),
     /// Maintain the Settled section of AGENTS.md, CLAUDE.md or GEMINI.md
     AgentsMd(agents_md::Args),
+    /// Serve an agent's mail as MCP tools over standard input and output
+    #[command(after_help = "Examples:
+  settled mcp --root ./mailroom --agent codex
+  claude mcp add settled -- settled mcp --root /srv/mailroom --agent claude
+
+Tools: next, show, send, wait, why. Each call runs one command with --json: docs/mcp.md.")]
+    Mcp,
     /// Run a whole review between two scripted agents, in seconds
     Demo(demo::Args),
     /// Help agents: print a primer, or the next step as JSON
@@ -64,45 +72,10 @@ pub(super) enum Command {
     Turn(turn::TurnArgs),
     /// Report an event of a pull request
     Pr(pull::Args),
-    /// Reopen a finished review for the agents
-    #[command(after_help = "Examples:
-  settled reopen 86
-  settled reopen 86 --reviewer codex --reason \"the blocker was ours\"")]
-    Reopen(person::OfReview),
-    /// Cancel an open request: end the reviewer's command and let a person decide
-    #[command(after_help = "Examples:
-  settled cancel 86
-  settled cancel 86 --reviewer codex --reason \"the branch is gone\"")]
-    Cancel(person::OfReview),
-    /// Approve a review as a person, when no agent may
-    #[command(after_help = "Examples:
-  settled approve 86
-  settled approve 86 --head 1c0ffee --reason \"the workflow is right\"")]
-    Approve(person::OfCommit),
-    /// Grant a review one more round
-    #[command(after_help = "Examples:
-  settled grant 86 --rounds 1")]
-    Grant(person::OfRounds),
-    /// Mark a thread resolved
-    #[command(after_help = "Examples:
-  settled resolve 86 F-001")]
-    Resolve(person::OfThread),
-    /// Mark a thread as deliberately not fixed
-    #[command(after_help = "Examples:
-  settled wont-fix 86 F-001")]
-    WontFix(person::OfThread),
-    /// Hand a thread off when the pull request merges, in any mode
-    #[command(after_help = "Examples:
-  settled queue 86 F-001")]
-    Queue(person::OfThread),
-    /// Reserve a thread for people
-    #[command(after_help = "Examples:
-  settled hold 86 F-001")]
-    Hold(person::OfThread),
-    /// Return a held thread to the agents
-    #[command(after_help = "Examples:
-  settled release 86 F-001")]
-    Release(person::OfThread),
+    /// Decide about a review as a person: approve, cancel, reopen or grant
+    Review(person::ReviewArgs),
+    /// Decide about a thread as a person: resolve, wont-fix, hold, release, queue or drop
+    Thread(person::ThreadArgs),
     /// Show what a review waits for and the command that unblocks it
     Why(why::Args),
     /// Show the threads of a review with their full history
@@ -117,20 +90,25 @@ pub(super) enum Command {
     Feedback(respond::FeedbackArgs),
     /// Approve: packet and message in one step
     Lgtm(respond::LgtmArgs),
+    /// Print your status and the next command; the same as `settled` alone
+    #[command(after_help = "Examples:
+  settled next
+  settled next --json | jq -r '.next[0].run'")]
+    Next,
     /// Send a message of any type, checked before it is written
     Send(Box<send::Args>),
     /// Reply to a message you received
     Reply(Box<reply::Args>),
-    /// Undo `queue`
-    #[command(after_help = "Examples:
-  settled drop 86 F-001")]
-    Drop(person::OfThread),
     /// Check that a commit is approved
     Gate(gate::Args),
     /// Export a verdict to a file, or verify such a file
     Verdict(verdict::Args),
     /// Print shell completions
     Completions(completions::OfShell),
+    /// Tell people that a review needs them or that the daemon stopped
+    Notify(notify::Args),
+    /// Show the mailroom as a web page on this machine
+    Page(page::Args),
     /// Print the manual page, or write one for every command
     Man(completions::Manual),
     /// Trace one message through every step, with evidence
@@ -146,6 +124,9 @@ pub(super) enum Command {
     /// Supervise one agent; the daemon starts this command
     #[command(name = runner::launch::KEEPER, hide = true)]
     KeepRun(keep::Args),
+    /// Carry the connections of a command out of its sandbox; the daemon starts this command
+    #[command(name = runner::sandbox::INSIDE, hide = true)]
+    RunInside(keep::InsideArgs),
 }
 
 impl Command {
@@ -167,7 +148,9 @@ impl Command {
             Command::Done(args) => inbox::done(args, &context),
             Command::Wait(args) => wait::run(args, &context),
             Command::Hook(args) => hook::run(args, &context),
+            Command::Agent(args) => agent::run(args, &context),
             Command::AgentsMd(args) => agents_md::run(args, &context),
+            Command::Mcp => mcp::run(&context),
             Command::Demo(args) => demo::run(args, &context),
             Command::Robot(args) => robot::run(args, &context),
             Command::Diff(args) => diff::run(args, &context),
@@ -175,15 +158,8 @@ impl Command {
             Command::Turn(args) => turn::turn(args, &context),
             Command::Take(args) => turn::take(args, &context),
             Command::Pr(args) => pull::run(args, &context),
-            Command::Reopen(args) => person::reopen(args, &context),
-            Command::Cancel(args) => person::cancel(args, &context),
-            Command::Approve(args) => person::approve(args, &context),
-            Command::Grant(args) => person::grant(args, &context),
-            Command::Resolve(args) => person::of_thread(args, Act::Resolve, &context),
-            Command::WontFix(args) => person::of_thread(args, Act::WontFix, &context),
-            Command::Queue(args) => person::of_thread(args, Act::Queue, &context),
-            Command::Hold(args) => person::of_thread(args, Act::Hold, &context),
-            Command::Release(args) => person::of_thread(args, Act::Release, &context),
+            Command::Review(args) => person::of_review(args, &context),
+            Command::Thread(args) => person::of_thread(args, &context),
             Command::Why(args) => why::run(args, &context),
             Command::Threads(args) => threads::run(args, &context),
             Command::Problems(args) => problems::run(args, context),
@@ -193,10 +169,12 @@ impl Command {
             Command::Lgtm(args) => respond::lgtm(args, &context),
             Command::Send(args) => send::run(args, &context),
             Command::Reply(args) => reply::run(args, &context),
-            Command::Drop(args) => person::of_thread(args, Act::Drop, &context),
+            Command::Next => home::run(&context),
             Command::Gate(args) => gate::run(args, &context),
             Command::Verdict(args) => verdict::run(args, &context),
             Command::Completions(args) => completions::completions(args, &context),
+            Command::Notify(args) => notify::run(args, context),
+            Command::Page(args) => page::run(args, context),
             Command::Man(args) => completions::man(args, &context),
             Command::Trace(args) => trace::run(args, &context),
             Command::DeadLetter(args) => dead_letter::run(args, &context),
@@ -204,6 +182,7 @@ impl Command {
             Command::Service(args) => service::run(args, context),
             Command::Pair(args) => pair::run(args, &context),
             Command::KeepRun(args) => keep::run(args),
+            Command::RunInside(args) => keep::run_inside(args),
         }
     }
 }

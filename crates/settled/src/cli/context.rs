@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use inspect::status::WorkspaceStatus;
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
+use review::Policy;
 use serde::Serialize;
-use workspace::directory;
+use workspace::config::Config;
+use workspace::{directory, shell};
 
 use super::answer::{CommandOutput, print};
 use super::failure::Failure;
@@ -92,8 +94,7 @@ impl Context {
             .as_ref()
             .map(|told| told.value.as_path())
             .ok_or_else(|| {
-                let message =
-                    "no workspace was named: say --root DIR, or set SETTLED_ROOT".to_owned();
+                let message = "no workspace given: use --root DIR, or set SETTLED_ROOT".to_owned();
                 Failure::plain(Exit::Identity, message).next("settled robot help".to_owned())
             })
     }
@@ -112,6 +113,13 @@ impl Context {
         })
     }
 
+    /// The policy of the workspace. A config that cannot be read is for others to complain about.
+    pub(super) fn policy(&self, status: &WorkspaceStatus) -> Policy {
+        let config = self.root().ok().and_then(|root| Config::load(root).ok());
+        let agents = status.agents.iter().cloned();
+        config.map_or_else(Policy::default, |config| config.policy(agents))
+    }
+
     /// The agent that asks, which has mailboxes in the workspace.
     pub(super) fn me(&self) -> Result<Me, Failure> {
         let root = self.workspace()?.to_owned();
@@ -123,7 +131,7 @@ impl Context {
         };
         let Some(Setting { value, .. }) = &self.agent else {
             return Err(no_agent(
-                "no agent was named: say --agent NAME, or set SETTLED_AGENT".to_owned(),
+                "no agent given: use --agent NAME, or set SETTLED_AGENT".to_owned(),
             ));
         };
         let agent =
@@ -134,20 +142,6 @@ impl Context {
         Ok(Me { root, agent })
     }
 
-    /// Who asks, as a sentence for an agent; nothing where nobody was named.
-    pub(super) fn who(&self) -> Option<String> {
-        let agent = &self.agent.as_ref()?.value;
-        let root = self
-            .root
-            .as_ref()
-            .map(|told| format!(", the workspace is `{}`", told.value.display()));
-        Some(format!(
-            "You are `{}`{}.",
-            escaped(agent),
-            root.unwrap_or_default()
-        ))
-    }
-
     /// The agent that asks, where one was named; for what narrows to one.
     pub(super) fn me_if_told(&self) -> Result<Option<Me>, Failure> {
         self.agent.as_ref().map(|_| self.me()).transpose()
@@ -155,7 +149,7 @@ impl Context {
 
     /// A command of ours that is told what this one was told, to be run as it stands.
     pub(super) fn command(&self, words: &str) -> String {
-        let mut command = self.here(words);
+        let mut command = self.command_of(None, words);
         if let Some(Setting {
             value,
             by_environment: false,
@@ -177,24 +171,8 @@ impl Context {
 
     /// The same for somebody else: for this agent, or for a person, who is none.
     pub(super) fn command_of(&self, agent: Option<&AgentName>, words: &str) -> String {
-        let agent = agent.map_or_else(String::new, |agent| format!(" --agent {agent}"));
-        self.here(words) + &agent
-    }
-
-    fn here(&self, words: &str) -> String {
-        match &self.root {
-            Some(Setting {
-                value,
-                by_environment: false,
-            }) => {
-                format!("settled {words} --root {}", quoted(value.as_os_str()))
-            }
-            Some(Setting {
-                by_environment: true,
-                ..
-            })
-            | None => format!("settled {words}"),
-        }
+        let root = self.root.as_ref().filter(|told| !told.by_environment);
+        shell::settled(words, root.map(|told| told.value.as_path()), agent)
     }
 
     /// Prints an answer in the form that was asked for.

@@ -4,6 +4,7 @@ use clap::Subcommand;
 use inspect::dead_letter::refusals::Same;
 use inspect::dead_letter::retry::{self, NotSent, Outlook};
 use inspect::dead_letter::{self, DeadLetter, DeadLetters};
+use mailbox::mailboxes::{AgentMailboxes, MailboxPlace};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use serde::Serialize;
@@ -39,6 +40,11 @@ enum Command {
   settled dead-letter retry feedback-1.yaml
   settled dead-letter retry msg-86-2 --agent codex --force")]
     Retry(RetryArgs),
+    /// Archive a refused message that nobody corrects; `settled problems` no longer names it
+    #[command(after_help = "Examples:
+  settled dead-letter dismiss feedback-1.yaml
+  settled dead-letter dismiss msg-86-2 --agent codex")]
+    Dismiss(LetterArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -62,6 +68,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         Command::List => list(context),
         Command::Show(which) => show(which, context),
         Command::Retry(args) => send_again(args, context),
+        Command::Dismiss(which) => dismiss(which, context),
     }
 }
 
@@ -75,6 +82,12 @@ struct Listed {
 #[derive(Debug, Serialize)]
 struct DeadLettersShown {
     letters: Vec<WithText>,
+}
+
+#[derive(Debug, Serialize)]
+struct Dismissed {
+    /// Where the files lie now.
+    dismissed: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -170,7 +183,11 @@ fn show(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
     let word = super::context::quoted(which.word.as_ref());
     answer.next(
         context.command(&format!("dead-letter retry {word}")),
-        "sends it once more as it stands",
+        "sends it again unchanged",
+    );
+    answer.next(
+        context.command(&format!("dead-letter dismiss {word}")),
+        "archives it, if nobody corrects it",
     );
     context.say(&answer, |shown| shown.letters.iter().map(whole).collect())?;
     Ok(Exit::Ok)
@@ -192,6 +209,32 @@ fn whole(with: &WithText) -> String {
         with.letter.text(),
         lines(&with.letter.report.to_yaml())
     )
+}
+
+/// Puts the messages of that name, and their reports, into the archive of their agent.
+fn dismiss(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
+    let root = context.workspace()?;
+    let mut dismissed = Vec::new();
+    for letter in called(look(context)?, &which.word, context)? {
+        let bag = AgentMailboxes::new(root, &letter.agent);
+        let there = bag.letters(MailboxPlace::DeadLetter);
+        let there = there.map_err(|error| Failure::new(Exit::Failed, &error))?;
+        let names = [letter.file.as_deref(), Some(letter.report_file.as_str())];
+        // The report goes last: what is left of a dismissal that is cut off is still listed.
+        for name in names.into_iter().flatten() {
+            for entry in there.iter().filter(|entry| entry.path.ends_with(name)) {
+                let path = bag
+                    .put_away(entry)
+                    .map_err(|error| Failure::new(Exit::Failed, &error))?;
+                dismissed.push(path.display().to_string());
+            }
+        }
+    }
+    context.say(&CommandOutput::new(Dismissed { dismissed }), |done| {
+        let line = |path: &String| format!("archived {}\n", escaped(path));
+        done.dismissed.iter().map(line).collect()
+    })?;
+    Ok(Exit::Ok)
 }
 
 fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
@@ -258,7 +301,7 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
         answer.next(context.command("serve --once"), "no daemon is serving");
     } else if let Some(id) = &answer.data.id {
         let next = context.command(&format!("trace {}", super::context::quoted(id.as_ref())));
-        answer.next(next, "what becomes of it");
+        answer.next(next, "its outcome");
     }
     context.say(&answer, sent)?;
     Ok(Exit::Ok)
@@ -276,7 +319,7 @@ fn sent(sent: &Sent) -> String {
             )
         } else {
             format!(
-                "  {code}: depends on where the review and the workspace stand, and may pass now\n"
+                "  {code}: depends on the state of the review and the workspace, and may pass now\n"
             )
         };
     }

@@ -4,13 +4,14 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use demo::{Demo, DemoError, DemoResult};
 use serde::Serialize;
 
 use super::answer::{CommandOutput, print};
 use super::context::{Context, quoted};
 use super::failure::Failure;
-use crate::demo::{self, Demo, DemoError, DemoResult};
 use crate::exit::Exit;
+use screen::Screen;
 
 /// Shows a review.
 #[derive(Debug, clap::Args)]
@@ -95,7 +96,7 @@ fn hold(
     context: &Context,
 ) -> Result<String, Failure> {
     let failed = |error: DemoError| Failure::new(Exit::Failed, &error);
-    let demo = Demo::start(program, root).map_err(failed)?;
+    let demo = Demo::start(program, root, Screen::of_output().width).map_err(failed)?;
     if !args.pace.is_zero() && !context.json {
         let watch = format!("settled watch --root {}", quoted(root.as_os_str()));
         // Beside the story, not part of it.
@@ -117,7 +118,7 @@ fn hold(
 }
 
 fn line(number: usize, told: DemoResult) -> DemoLine {
-    let DemoResult { step, lines } = told;
+    let DemoResult { step, lines, .. } = told;
     DemoLine {
         step: number,
         who: step.name(),
@@ -129,7 +130,7 @@ fn line(number: usize, told: DemoResult) -> DemoLine {
 }
 
 fn pace(text: &str) -> Result<Duration, String> {
-    let expected = || format!("`{text}` is no time: expected as in 800ms or 2s");
+    let expected = || format!("`{text}` is not a time: expected as in 800ms or 2s");
     let (digits, factor) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(digits), _) => (digits, 1),
         (None, Some(digits)) => (digits, 1000),

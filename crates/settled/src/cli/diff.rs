@@ -24,7 +24,7 @@ use crate::exit::Exit;
 
 `settled lgtm` and `settled feedback` say in `examined.served` what was printed.
 
-Exit codes: 0 printed, 1 the change here is not the request's, 3 nothing is asked.")]
+Exit codes: 0 printed, 1 the change here is not the request's, 3 no request is open.")]
 pub(super) struct Args {
     #[command(flatten)]
     which: RequestArgs,
@@ -110,7 +110,7 @@ fn note(
         files: printed,
     };
     served::note(&me.root, &me.agent, request, receipt).map_err(|error| {
-        let message = format!("the change was printed, and the receipt cannot be kept: {error}");
+        let message = format!("printed the change, but cannot save the receipt: {error}");
         Failure::plain(Exit::Failed, message)
     })
 }

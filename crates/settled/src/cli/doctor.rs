@@ -1,8 +1,14 @@
 //! `settled doctor`: checks the workspace for problems and prints a fix for each.
 
 use inspect::doctor::{self, CheckContext, CheckResult, CheckState};
+use std::path::Path;
+
+use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use serde::Serialize;
+use setup::KnownProgram;
+use setup::probe::{self, ProbeFinding};
+use workspace::config::Config;
 use workspace::{clock, directory};
 
 use super::answer::CommandOutput;
@@ -16,6 +22,7 @@ use crate::exit::Exit;
   settled doctor ./mailroom
   settled doctor --agent claude                  also check this agent's read and write access
   settled doctor --fix
+  settled doctor --agents codex                  start its command once, with a question that costs little
   settled doctor --json | jq '.data.findings[] | select(.state == \"wrong\")'")]
 pub(super) struct Args {
     #[command(flatten)]
@@ -23,6 +30,9 @@ pub(super) struct Args {
     /// Fix what is safe to fix: missing directories, leftover temporary files
     #[arg(long)]
     fix: bool,
+    /// Start the configured command of these agents, or of all, once
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', num_args = 0.., value_parser = super::agent, conflicts_with = "fix")]
+    agents: Option<Vec<AgentName>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -36,6 +46,9 @@ struct DoctorView {
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
+    if let Some(named) = &args.agents {
+        return probe_agents(root, named, &context);
+    }
     let me = context.me_if_told()?;
     let agents = directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
     let agent = me.as_ref().map(|me| &me.agent);
@@ -75,6 +88,67 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         text,
     )?;
     Ok(exit)
+}
+
+/// Starts the commands of agents, one after the other.
+fn probe_agents(root: &Path, named: &[AgentName], context: &Context) -> Result<Exit, Failure> {
+    let config = Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))?;
+    let settled = std::env::current_exe().map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let mut findings = Vec::new();
+    for (agent, section) in &config.agents {
+        if section.command.is_empty() || !(named.is_empty() || named.contains(agent)) {
+            continue;
+        }
+        let known = KnownProgram::of_command(&section.command);
+        findings.push(match probe::probe(&settled, root, agent) {
+            Ok(outcome) => probe::finding(agent, known, &outcome),
+            Err(error) => {
+                let message = format!("{agent} cannot be tried: {error}");
+                return Err(Failure::plain(Exit::Failed, message));
+            }
+        });
+    }
+    if findings.is_empty() {
+        let message = "no such agent has a command".to_owned();
+        let add = context.command_of(None, "agent add NAME --program codex");
+        return Err(Failure::plain(Exit::NotFound, message).next(add));
+    }
+    let wrong = findings.iter().filter(|finding| !finding.ok).count();
+    context.say(
+        &CommandOutput::new(AgentsView {
+            agents: findings,
+            wrong,
+        }),
+        AgentsView::text,
+    )?;
+    Ok(if wrong == 0 {
+        Exit::Ok
+    } else {
+        Exit::ActionRequired
+    })
+}
+
+#[derive(Debug, Serialize)]
+struct AgentsView {
+    agents: Vec<ProbeFinding>,
+    wrong: usize,
+}
+
+impl AgentsView {
+    fn text(&self) -> String {
+        let line = |finding: &ProbeFinding| {
+            let word = if finding.ok { "ok" } else { "wrong" };
+            let line = escaped(&format!(
+                "{word:<6}  {:<11}  {}",
+                finding.agent, finding.what
+            ));
+            let fix = finding.fix.as_ref().map_or_else(String::new, |fix| {
+                format!("{:21}fix: {}\n", "", escaped(fix))
+            });
+            format!("{line}\n{fix}")
+        };
+        self.agents.iter().map(line).collect()
+    }
 }
 
 fn text(found: &DoctorView) -> String {

@@ -156,7 +156,7 @@ impl At {
     pub(super) fn alert<T: Serialize>(&self, answer: &mut CommandOutput<T>) {
         if self.head.as_str().len() < 40 {
             let message = format!(
-                "{} is not a whole commit; CI should name all 40 digits",
+                "{} is an abbreviated commit; CI should name all 40 digits",
                 self.head
             );
             answer.alert("head_abbreviated", message);
@@ -222,7 +222,10 @@ impl At {
                 ))
             }
             Reason::Escalated | Reason::Closed | Reason::GateBroken | Reason::Abbreviated => {
-                context.command(&format!("reopen {} --reviewer {reviewer}{repo}", asked.pr))
+                context.command(&format!(
+                    "review reopen {} --reviewer {reviewer}{repo}",
+                    asked.pr
+                ))
             }
             // Only another request can lead to another approval, and that is its author's to send.
             Reason::Unbound | Reason::OtherCommit | Reason::Stale => {
@@ -233,7 +236,7 @@ impl At {
                 );
                 context.command_of(Some(author), &words)
             }
-            Reason::HumanPaths => context.command(&format!("approve {}{repo}", asked.pr)),
+            Reason::HumanPaths => context.command(&format!("review approve {}{repo}", asked.pr)),
             Reason::Waiting => {
                 let head = &asked.head;
                 context.command(&format!(

@@ -10,8 +10,8 @@ use workspace::config::{Config, RetentionSection};
 use super::answer::{CommandOutput, print};
 use super::context::{Context, Root};
 use super::failure::Failure;
-use super::status::columns;
 use crate::exit::Exit;
+use views::table::{columns, size};
 
 /// Removes old files that are done with.
 #[derive(Debug, clap::Args)]
@@ -30,7 +30,7 @@ pub(super) struct Args {
 #[derive(Debug, Serialize)]
 struct SweepView {
     dry_run: bool,
-    /// How many days are kept; absent is for ever.
+    /// How many days are kept; forever if absent.
     keep: Keep,
     shelves: Vec<Row>,
     /// Copies of torn batches; never removed.
@@ -96,7 +96,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     if !context.json {
         print(&table(&sweep, &config.retention, mode))?;
     }
-    Err(Failure::plain(Exit::Failed, format!("not all could be done: {why}")).data(&document))
+    Err(Failure::plain(Exit::Failed, format!("could not finish: {why}")).data(&document))
 }
 
 fn document(sweep: &Sweep, keep: &RetentionSection, dry_run: bool) -> SweepView {
@@ -191,19 +191,10 @@ fn table(sweep: &Sweep, keep: &RetentionSection, mode: Mode) -> String {
     if sweep.torn.files > 0 {
         let torn = sweep.torn;
         text += &format!(
-            "{} copies of torn batches in .settled/torn, {}, are yours to remove\n",
+            "{} copies of torn batches in .settled/torn, {}: remove them when you like\n",
             torn.files,
             size(torn.bytes)
         );
     }
     text
-}
-
-/// Bytes as people say them.
-pub(super) fn size(bytes: u64) -> String {
-    match bytes {
-        0..10_000 => format!("{bytes} B"),
-        10_000..10_240_000 => format!("{} KiB", bytes / 1024),
-        10_240_000.. => format!("{} MiB", bytes / 1024 / 1024),
-    }
 }

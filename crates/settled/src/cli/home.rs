@@ -1,43 +1,32 @@
 //! `settled` alone, and `settled robot triage`: who asks, what waits for it, what it waits for, and the next command.
 
-use chrono::{DateTime, Utc};
+use inspect::unjudged::{self, UnjudgedFile};
+use mailbox::answers;
+use mailbox::mailboxes::{AgentMailboxes, MailboxEntry};
 use mailbox::my_reviews::{self, Move, MyReview};
-use message_schema::line::escaped;
-use serde::Serialize;
+use mailbox::said::Said;
+use message_schema::Report;
+use message_schema::id::{AgentName, PrNumber};
 use workspace::clock;
 use workspace::index::LedgerIndex;
 
 use super::answer::{CommandOutput, print};
-use super::context::{Context, Me};
+use super::context::{Context, Me, quoted};
 use super::failure::Failure;
-use super::inbox::{self, Waiting};
+use super::inbox;
 use crate::exit::Exit;
-use screen::{ago, ahead};
+use screen::Screen;
+use views::home::{Home, RefusedMessage};
+use views::inbox::Waiting;
 
 /// How many messages are named.
 const NAMED: usize = 10;
-
-/// Where an agent stands.
-#[derive(Debug, Serialize)]
-pub(super) struct Home {
-    agent: String,
-    root: String,
-    /// Whether a daemon serves; absent if that cannot be seen.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    serving: Option<bool>,
-    inbox: Waiting,
-    /// Messages in the outbox that were not judged yet.
-    unjudged: usize,
-    /// The reviews that have not ended; absent where the ledger cannot be read, as by an agent with a user of its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reviews: Option<Vec<MyReview>>,
-}
 
 /// Shows an agent where it stands.
 pub(super) fn run(context: &Context) -> Result<Exit, Failure> {
     let answer = gather(&context.me()?, context)?;
     let now = clock::now();
-    context.say(&answer, |home| home.text(now))?;
+    context.say(&answer, |home| home.text(now, Screen::of_output()))?;
     Ok(Exit::Ok)
 }
 
@@ -58,31 +47,72 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
     let reviews = LedgerIndex::read(root)
         .ok()
         .map(|(index, _)| my_reviews::of(index.state(), agent));
+    let inbox = inbox::waiting(me, NAMED)?;
+    let (outbox, _) = unjudged::in_outbox(root, agent, NAMED);
     let mut answer = CommandOutput::new(Home {
         agent: agent.to_string(),
         root: root.display().to_string(),
         serving: spool::is_served(root),
-        inbox: inbox::waiting(me, NAMED)?,
         unjudged: spool::count_waiting(root, agent.as_str()),
+        outbox,
+        refused: refused(me, &inbox),
+        inbox,
         reviews,
     });
     let Home {
         serving,
         unjudged,
+        outbox,
+        refused,
         reviews,
         inbox,
         ..
     } = &answer.data;
     let no_daemon = *serving == Some(false);
     let unjudged = *unjudged;
-    let show = inbox
-        .first()
-        .map(|letter| context.command_on("show", &letter.name(), ""));
-    let moves: Vec<_> = reviews
+    let bag = AgentMailboxes::new(root, agent);
+    let known = reviews.as_deref().unwrap_or_default();
+    // The brief has all that a request and what its author reports say.
+    let is_in_brief = |letter: &MailboxEntry| {
+        let kind = letter.kind.as_deref();
+        let pr = letter.pr.as_deref();
+        let of = |mine: &&MyReview| pr == Some(mine.pr.as_str());
+        matches!(kind, Some("review_request" | "review_addressed"))
+            && known
+                .iter()
+                .filter(of)
+                .any(|mine| mine.role == "reviewer" && mine.whose == Move::Yours)
+    };
+    let is_dealt_with =
+        |letter: &MailboxEntry| reviews.is_some() && answers::is_dealt_with(letter, known, &bag);
+    let (dealt, open): (Vec<_>, Vec<_>) = inbox
+        .letters()
         .iter()
-        .flatten()
-        .filter_map(MyReview::helps)
-        .collect();
+        .partition(|letter| is_dealt_with(letter));
+    let names: Vec<String> = dealt.iter().map(|letter| letter.name()).collect();
+    let done = done(&names, context);
+    let show = open.iter().find(|letter| !is_in_brief(letter));
+    let first = show
+        .map(|letter| (context.command_on("show", &letter.name(), ""), "read it"))
+        .into_iter()
+        .chain(done.into_iter().map(|done| (done, "already answered")));
+    let own = known.iter().filter(|mine| mine.whose == Move::Yours);
+    let moves: Vec<_> = own.flat_map(|mine| moves(mine, me, context)).collect();
+    let files = if no_daemon {
+        unjudged_files(outbox, me, context)
+    } else {
+        Vec::new()
+    };
+    let ignored = outbox.iter().filter(|file| !file.is_read);
+    let ignored: Vec<_> = ignored.map(|file| rename(file, me)).collect();
+    let refused = refused.last().map(|refused| {
+        let command = if refused.file.starts_with('-') {
+            context.command("dead-letter list")
+        } else {
+            context.command_on("dead-letter show", &refused.file, "")
+        };
+        (command, "why it was refused; correct it and send it again")
+    });
     if no_daemon {
         answer.alert(
             "not_served",
@@ -90,16 +120,21 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
         );
     }
     if unjudged > 0 && no_daemon {
-        answer.alert(
-            "unjudged",
-            format!("{unjudged} messages in your outbox wait for it"),
-        );
+        let wait = if unjudged == 1 {
+            "1 message in your outbox waits for it".to_owned()
+        } else {
+            format!("{unjudged} messages in your outbox wait for it")
+        };
+        answer.alert("unjudged", wait);
     }
-    if let Some(show) = show {
-        answer.next(show, "read it");
-    }
-    for (words, why) in moves {
-        answer.next(context.command(&words), why);
+    let all = files
+        .into_iter()
+        .chain(first)
+        .chain(moves)
+        .chain(refused)
+        .chain(ignored);
+    for (command, why) in all {
+        answer.next(command, why);
     }
     if !answer.data.has_to_act() {
         answer.next(context.command("wait"), "until something comes");
@@ -107,60 +142,92 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
     Ok(answer)
 }
 
-impl Home {
-    fn has_to_act(&self) -> bool {
-        let is_ours = |mine: &MyReview| mine.whose == Move::Yours;
-        self.inbox.first().is_some() || self.reviews.iter().flatten().any(is_ours)
-    }
-
-    fn text(&self, now: DateTime<Utc>) -> String {
-        let Self {
-            agent,
-            root,
-            inbox,
-            reviews,
-            ..
-        } = self;
-        let mut text = format!("you are {agent} in {root}\n{}", inbox.text());
-        let Some(reviews) = reviews else {
-            return text
-                + "your reviews: the ledger is closed to you; your inbox says all you need\n";
-        };
-        for (whose, heading) in [
-            (Move::Yours, "your move:"),
-            (Move::Theirs, "you wait for:"),
-            (Move::Person, "a person decides:"),
-        ] {
-            let of_them: Vec<&MyReview> =
-                reviews.iter().filter(|mine| mine.whose == whose).collect();
-            if !of_them.is_empty() {
-                text += &format!("{heading}\n");
-            }
-            of_them.iter().for_each(|mine| text += &line(mine, now));
-        }
-        if reviews.is_empty() {
-            text += "no review is open\n";
-        }
-        text
-    }
+/// The refusals that the agent has heard of, and only those: the notice of any other is shown first.
+fn refused(me: &Me, inbox: &Waiting) -> Vec<RefusedMessage> {
+    let is_unread = |report: &Report| {
+        let mut letters = inbox.letters().iter();
+        letters.any(|letter| answers::tells_of(letter, report))
+    };
+    unjudged::refused(&me.root, &me.agent)
+        .into_iter()
+        .filter(|letter| !is_unread(&letter.report))
+        .map(|letter| RefusedMessage {
+            code: letter.report.refused.as_str(),
+            summary: letter.report.summary,
+            file: letter.file.unwrap_or(letter.report_file),
+        })
+        .collect()
 }
 
-/// A review on one line.
-pub(super) fn line(mine: &MyReview, now: DateTime<Utc>) -> String {
-    let MyReview {
-        review,
-        phase,
-        round,
-        rounds,
-        since,
-        ..
-    } = mine;
-    let due = match (mine.waits_for, mine.due_at) {
-        (Some(which), Some(at)) => format!(", {} due {}", which.replace('_', "-"), ahead(at - now)),
-        (Some(_), None) | (None, Some(_) | None) => String::new(),
+/// What an agent does about the messages in its outbox while nothing judges them; a daemon does so within seconds.
+fn unjudged_files(
+    outbox: &[UnjudgedFile],
+    me: &Me,
+    context: &Context,
+) -> Vec<(String, &'static str)> {
+    let (faulty, right): (Vec<_>, Vec<_>) = outbox
+        .iter()
+        .filter(|file| file.is_read)
+        .partition(|file| !file.errors.is_empty());
+    let validate = |file: &UnjudgedFile| {
+        let path = me.root.join(&file.path);
+        let command = format!("validate-message {}", quoted(path.as_os_str()));
+        (command, "all its mistakes; correct them in place")
     };
-    escaped(&format!(
-        "  {review}: {phase}, round {round} of {rounds}, {}{due}",
-        ago(now - *since)
-    )) + "\n"
+    let serve = (
+        context.command("serve --once"),
+        "judges and delivers what waits",
+    );
+    let serve = (!right.is_empty()).then_some(serve);
+    faulty.into_iter().map(validate).chain(serve).collect()
+}
+
+/// What an agent does about a file in its outbox that no daemon reads.
+fn rename(file: &UnjudgedFile, me: &Me) -> (String, &'static str) {
+    let [from, to] = [&file.path, &file.renamed()].map(|path| me.root.join(path));
+    let (from, to) = (quoted(from.as_os_str()), quoted(to.as_os_str()));
+    (
+        format!("mv {from} {to}"),
+        "once it is complete; then the daemon reads it",
+    )
+}
+
+/// The command that an agent runs next, whatever it is about.
+pub(super) fn next(me: &Me, context: &Context) -> Result<Option<(String, String)>, Failure> {
+    let mut answer = gather(me, context)?;
+    let first = answer.next.drain(..).next();
+    Ok(first.map(|next| (next.run, next.why.unwrap_or_default())))
+}
+
+/// How to put messages away: one command for all of them.
+pub(super) fn done(names: &[String], context: &Context) -> Vec<String> {
+    if names.iter().any(|name| name.starts_with('-')) {
+        let done = |name: &String| context.command_on("done", name, "");
+        return names.iter().map(done).collect();
+    }
+    let words: Vec<_> = names.iter().map(|name| quoted(name.as_ref())).collect();
+    let done = (!words.is_empty()).then(|| format!("done {}", words.join(" ")));
+    done.map(|words| context.command(&words))
+        .into_iter()
+        .collect()
+}
+
+/// The commands that an agent runs next in a review, as they are run here.
+pub(super) fn moves(mine: &MyReview, me: &Me, context: &Context) -> Vec<(String, &'static str)> {
+    let other = AgentName::new(mine.other.as_str());
+    let said = other.ok().zip(PrNumber::new(mine.pr.as_str()).ok());
+    let said = said.map_or_else(Said::default, |(other, pr)| {
+        Said::read(&me.root, &me.agent, &other, &pr)
+    });
+    let helps = mine.helps(&said).into_iter();
+    helps
+        .map(|(words, why)| (context.command(&words), why))
+        .collect()
+}
+
+/// The reviews of a pull request from the side of the agent that asks, as far as the ledger may be read.
+pub(super) fn reviews_of(pr: &PrNumber, me: &Me) -> Vec<MyReview> {
+    LedgerIndex::read(&me.root)
+        .map(|(index, _)| my_reviews::of_pr(index.state(), pr, &me.agent))
+        .unwrap_or_default()
 }

@@ -26,11 +26,20 @@ const READ_MAX: usize = 50;
 /// How long, in milliseconds, a program may take to say what its hook is about.
 const PATIENCE_MS: i64 = 200;
 
+/// What Codex needs before it runs a project's hooks.
+const CODEX_TRUST: &str = "note: Codex runs a project's hooks only if you trust the project and the hooks: start \
+                           `codex` there once and confirm both\n";
+
+/// What Gemini CLI needs before it runs a project's hooks.
+const GEMINI_TRUST: &str = "note: Gemini CLI reads a project's settings only if you trust the folder: start `gemini` \
+                            there once and confirm\n";
+
 /// Hooks of agents' programs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled hook install claude --dir ~/project     into ~/project/.claude/settings.json
   settled hook install codex --dir ~/project      into ~/project/.codex/hooks.json
+  settled hook install gemini --dir ~/project     into ~/project/.gemini/settings.json
   settled hook install claude --dir ~/project --uninstall
   settled hook turn-end --for codex               the command that the hook runs")]
 pub(super) struct Args {
@@ -87,6 +96,16 @@ struct Installed {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let asked = match &args.command {
+        Command::SessionStart(asked) | Command::TurnEnd(asked) => Some(asked.program),
+        Command::Install(_) => None,
+    };
+    // A program that the daemon or a pair started is there for one request: what waits besides is not for this run, and
+    // a turn that goes on would bury its answer.
+    if let Some(program) = asked.filter(|_| std::env::var_os("SETTLED_RUN").is_some()) {
+        let _ = print(&hooks::quiet(program));
+        return Ok(Exit::Ok);
+    }
     match &args.command {
         Command::SessionStart(asked) => Ok(announce(asked.program, Moment::SessionStart, context)),
         Command::TurnEnd(asked) => Ok(announce(asked.program, Moment::TurnEnd, context)),
@@ -116,7 +135,7 @@ fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
     Exit::Ok
 }
 
-/// What is in hand and what waits, and how much it is. An agent that let thousands lie is told so in milliseconds all the
+/// The taken and the waiting messages, and how many there are. An agent that let thousands lie is told so in milliseconds all the
 /// same, so not all of them are read.
 fn waiting(me: &Me) -> Result<(Vec<MailboxEntry>, usize), Failure> {
     let bag = AgentMailboxes::new(&me.root, &me.agent);
@@ -203,7 +222,12 @@ impl Installed {
         } else {
             "nothing to change in"
         };
-        format!("{what} {}\n", self.path.display())
+        let note = match self.program {
+            Program::Codex if self.changed => CODEX_TRUST,
+            Program::Gemini if self.changed => GEMINI_TRUST,
+            Program::Claude | Program::Codex | Program::Gemini => "",
+        };
+        format!("{what} {}\n{note}", self.path.display())
     }
 }
 

@@ -1,17 +1,21 @@
 //! `settled inbox`, `show`, `done`, and `take` of one's own mail: what lies in an agent's mailboxes, and moving it.
 
-use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace, MoveError};
+use mailbox::my_reviews::Move;
+use message_schema::id::PrNumber;
 use message_schema::line::escaped;
 use serde::Serialize;
 
 use super::answer::CommandOutput;
 use super::context::{Context, Me};
 use super::failure::Failure;
+use super::home;
 use crate::exit::Exit;
+use screen::Screen;
+use views::inbox::Waiting;
 
 /// Lists what waits for an agent.
 #[derive(Debug, clap::Args)]
@@ -47,18 +51,6 @@ pub(super) struct DoneArgs {
     messages: Vec<String>,
 }
 
-/// What waits.
-#[derive(Debug, Serialize)]
-pub(super) struct Waiting {
-    agent: String,
-    /// How many lie in the inbox.
-    waiting: usize,
-    /// How many the agent works on.
-    taken: usize,
-    /// Those in hand first, then the most urgent, of the same priority the oldest.
-    letters: Vec<MailboxEntry>,
-}
-
 /// One message whole.
 #[derive(Debug, Serialize)]
 struct ShownMessage {
@@ -90,7 +82,7 @@ pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure
     let (command, why) = match answer.data.first() {
         Some(letter) => {
             let why = if letter.place == MailboxPlace::Taken {
-                "you have it in hand"
+                "you have taken it"
             } else {
                 "read it"
             };
@@ -99,7 +91,7 @@ pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure
         None => (context.command("wait"), "until something comes"),
     };
     answer.next(command, why);
-    context.say(&answer, Waiting::text)?;
+    context.say(&answer, |waiting| waiting.text(Screen::of_output()))?;
     Ok(Exit::Ok)
 }
 
@@ -117,69 +109,6 @@ pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
         taken,
         letters,
     })
-}
-
-impl Waiting {
-    /// The one to begin with.
-    pub(super) fn first(&self) -> Option<&MailboxEntry> {
-        self.letters.first()
-    }
-
-    pub(super) fn text(&self) -> String {
-        let Self {
-            agent,
-            waiting,
-            taken,
-            letters,
-        } = self;
-        let mut text = match (waiting, taken) {
-            (0, 0) => format!("nothing waits for {agent}\n"),
-            (_, 0) => format!("{waiting} waiting for {agent}\n"),
-            (_, _) => format!("{waiting} waiting for {agent}, {taken} in hand\n"),
-        };
-        letters.iter().for_each(|letter| text += &line(letter));
-        let left = waiting + taken - letters.len();
-        if left > 0 {
-            let _ = writeln!(text, "  and {left} more: --limit {}", waiting + taken);
-        }
-        text
-    }
-}
-
-/// A message on one line.
-pub(super) fn line(letter: &MailboxEntry) -> String {
-    let field = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    let mark = match letter.place {
-        MailboxPlace::Taken => "*",
-        MailboxPlace::Inbox
-        | MailboxPlace::Archive
-        | MailboxPlace::Outbox
-        | MailboxPlace::Sent
-        | MailboxPlace::DeadLetter => " ",
-    };
-    let said = match &letter.unreadable {
-        Some(why) => format!("{}: no message: {why}", letter.name()),
-        None => {
-            let pr = letter
-                .pr
-                .as_ref()
-                .map_or_else(String::new, |pr| format!("#{pr} "));
-            let MailboxEntry {
-                kind,
-                from,
-                priority,
-                subject,
-                ..
-            } = letter;
-            let (kind, from, priority) = (field(kind), field(from), field(priority));
-            format!(
-                "{priority} {kind:<16}  {}  {pr}from {from}: {}",
-                letter.name(),
-                field(subject)
-            )
-        }
-    };
-    format!("{mark} {}\n", escaped(&said))
 }
 
 pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> {
@@ -203,7 +132,21 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
     for alert in alerts {
         answer.alert(alert.code, alert.message);
     }
-    if let Some((command, why)) = next {
+    let verdict = matches!(
+        answer.data.letter.kind.as_deref(),
+        Some("review_feedback" | "review_lgtm")
+    );
+    let pr = answer.data.letter.pr.as_deref().filter(|_| verdict);
+    let reviews = pr
+        .and_then(|pr| PrNumber::new(pr).ok())
+        .map(|pr| home::reviews_of(&pr, &me));
+    let moves: Vec<_> = reviews
+        .iter()
+        .flatten()
+        .filter(|mine| mine.whose != Move::Theirs)
+        .flat_map(|mine| home::moves(mine, &me, context))
+        .collect();
+    for (command, why) in moves.into_iter().chain(next) {
         answer.next(command, why);
     }
     context.say(&answer, ShownMessage::text)?;
@@ -222,14 +165,14 @@ fn what_next(letter: &MailboxEntry, context: &Context) -> Option<(String, &'stat
             | MailboxPlace::DeadLetter,
         ) => None,
         (Some("review_request"), MailboxPlace::Inbox) => {
-            Some((on("take", ""), "your time runs from then on"))
+            Some((on("take", ""), "your time starts then"))
         }
         (Some("review_request"), MailboxPlace::Taken) => {
             let brief = letter
                 .pr
                 .as_ref()
                 .map_or_else(|| "brief".to_owned(), |pr| format!("brief {pr}"));
-            Some((context.command(&brief), "what this round asks"))
+            Some((context.command(&brief), "shows this round's request"))
         }
         (
             Some("question" | "task_request" | "brainstorm_request" | "handoff"),
@@ -239,7 +182,7 @@ fn what_next(letter: &MailboxEntry, context: &Context) -> Option<(String, &'stat
             "with the text on standard input",
         )),
         (Some(_) | None, MailboxPlace::Inbox | MailboxPlace::Taken) => {
-            Some((on("done", ""), "once you are done with it"))
+            Some((on("done", ""), "when you have finished"))
         }
     }
 }
@@ -280,7 +223,7 @@ pub(super) fn done(args: &DoneArgs, context: &Context) -> Result<Exit, Failure> 
             answer.alert(
                 "taken",
                 format!(
-                    "{} is a request: out of the inbox it counts as taken",
+                    "{} is a request: it counts as taken when it leaves the inbox",
                     escaped(&letter.name())
                 ),
             );
@@ -290,7 +233,13 @@ pub(super) fn done(args: &DoneArgs, context: &Context) -> Result<Exit, Failure> 
             path,
         });
     }
-    context.say(&answer, |all| all.text("done with"))?;
+    if let Some((command, why)) = home::next(&me, context)? {
+        answer.next(command, why);
+    }
+    context.say(&answer, |all| {
+        let line = |moved: &Moved| format!("done with {}\n", escaped(&moved.message));
+        all.moved.iter().map(line).collect()
+    })?;
     Ok(Exit::Ok)
 }
 
@@ -331,12 +280,12 @@ pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failur
         if let (Some("review_request"), Some(pr)) = (letter.kind.as_deref(), &letter.pr) {
             answer.next(
                 context.command(&format!("brief {pr}")),
-                "what this round asks",
+                "shows this round's request",
             );
         }
         answer.next(
             context.command_on("done", &name, ""),
-            "once you are done with it",
+            "when you have finished",
         );
         context.say(&answer, |all| all.text("took"))?;
         return Ok(Exit::Ok);
@@ -389,19 +338,19 @@ fn one(bag: &AgentMailboxes, what: &str, context: &Context) -> Result<MailboxEnt
     };
     let names = [&first, other].map(|letter| shown(&letter.path));
     let message = format!(
-        "several messages are called {}: {}",
+        "several messages have the name {}: {}",
         escaped(what),
         names.join(", ")
     );
     Err(
-        Failure::plain(Exit::Usage, format!("{message}; say the file's name"))
+        Failure::plain(Exit::Usage, format!("{message}; use the file name"))
             .next(context.command("inbox")),
     )
 }
 
 fn next(bag: &AgentMailboxes, context: &Context) -> Result<MailboxEntry, Failure> {
-    let in_hand = letters(bag, MailboxPlace::Taken)?.into_iter().next();
-    match in_hand {
+    let taken = letters(bag, MailboxPlace::Taken)?.into_iter().next();
+    match taken {
         Some(letter) => Ok(letter),
         None => letters(bag, MailboxPlace::Inbox)?
             .into_iter()

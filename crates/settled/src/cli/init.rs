@@ -67,9 +67,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         return separate::run(root, &args.agents, &args.separate, &context);
     }
     if let Some((name, _)) = args.agents.iter().find(|(_, user)| user.is_some()) {
-        let message = format!(
-            "a user was named for {name}, which means something only with --separate-users"
-        );
+        let message = format!("a user for {name} has an effect only with --separate-users");
         return Err(Failure::plain(Exit::Usage, message));
     }
     let names: Vec<AgentName> = args.agents.iter().map(|(name, _)| name.clone()).collect();

@@ -4,7 +4,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use mailbox::compose::packet::read;
-use mailbox::compose::response_file::ResponseFile;
+use mailbox::compose::response_file::{NotAResponseFile, ResponseFile};
 use message_schema::limit::PACKET_BYTES_MAX;
 use message_schema::line::escaped;
 use serde_json::Value;
@@ -37,7 +37,7 @@ pub(super) fn text(path: &Path) -> Result<String, Failure> {
             ..failed(error.to_string())
         }
     })?;
-    String::from_utf8(bytes).map_err(|_| failed("it is no UTF-8 text".to_owned()))
+    String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8 text".to_owned()))
 }
 
 fn standard_input() -> io::Result<Vec<u8>> {
@@ -54,15 +54,31 @@ fn standard_input() -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a reviewer wrote down.
-pub(super) fn sheet(path: &Path) -> Result<ResponseFile, Failure> {
-    ResponseFile::read(&text(path)?).map_err(|error| {
+/// What a reviewer wrote down, and its text.
+pub(super) fn sheet(path: &Path) -> Result<(ResponseFile, String), Failure> {
+    let text = text(path)?;
+    let sheet = ResponseFile::read(&text).map_err(|error| {
+        let place = match &error {
+            NotAResponseFile::Malformed(malformed) => malformed.place,
+            NotAResponseFile::Response(_) | NotAResponseFile::Unknown(_) => None,
+        };
+        let place = place.map_or_else(String::new, |place| {
+            let line = place.line.saturating_sub(ResponseFile::lines_before(&text));
+            format!(":{line}:{}", place.column)
+        });
+        let expected = match &error {
+            NotAResponseFile::Malformed(_) => {
+                "\nexpected as in: findings: [{severity: P1, title: ..., file: src/a.rs, line: 40}]"
+            }
+            NotAResponseFile::Response(_) | NotAResponseFile::Unknown(_) => "",
+        };
         let message = format!(
-            "{}: {error}; nothing was written",
+            "{}{place}: {error}; nothing was written{expected}",
             escaped(&path.display().to_string())
         );
         Failure::plain(Exit::InvalidMessage, message)
-    })
+    })?;
+    Ok((sheet, text))
 }
 
 /// A list of nits, by itself or as the field `nits` of a mapping.
@@ -77,7 +93,7 @@ pub(super) fn nits(path: &Path) -> Result<Value, Failure> {
     let listed = |list: Vec<serde_json::Map<String, Value>>| {
         Value::Array(list.into_iter().map(Value::Object).collect())
     };
-    match sheet(path)? {
+    match sheet(path)?.0 {
         ResponseFile::Loose(loose) if !loose.nits.is_empty() => Ok(listed(loose.nits)),
         ResponseFile::Loose(loose) if !loose.findings.is_empty() => Ok(listed(loose.findings)),
         ResponseFile::Loose(_) | ResponseFile::Structured(_) | ResponseFile::Word => Err(unfit()),

@@ -1,9 +1,11 @@
-//! `settled keep-run`: the process that keeps one agent, for the daemon alone.
+//! `settled keep-run` and `settled run-inside`: the process that keeps one agent, and the one that carries its connections
+//! out of a sandbox; for the daemon alone.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use runner::folder::Folder;
-use runner::keeper;
+use runner::{keeper, sandbox};
 
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -19,4 +21,22 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     keeper::keep(&Folder::at(&args.folder)).map_err(|error| Failure::new(Exit::Failed, &error))?;
     Ok(Exit::Ok)
+}
+
+/// Runs a command inside the walls of a sandbox.
+#[derive(Debug, clap::Args)]
+pub(super) struct InsideArgs {
+    /// The directory of the run
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    /// The program and its arguments
+    #[arg(value_name = "COMMAND", last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// Ends with the code of the command, which is none of ours.
+pub(super) fn run_inside(args: &InsideArgs) -> Result<Exit, Failure> {
+    let code = sandbox::inside(&args.folder, &args.command);
+    let code = code.map_err(|error| Failure::new(Exit::Failed, &error))?;
+    std::process::exit(i32::from(code))
 }

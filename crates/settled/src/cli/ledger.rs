@@ -14,6 +14,7 @@ use super::failure::Failure;
 use super::person::Signed;
 use super::{input, serve};
 use crate::exit::Exit;
+use views::ledger::LedgerView;
 
 /// Works with the ledger.
 #[derive(Debug, clap::Args)]
@@ -65,83 +66,6 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     }
 }
 
-/// What the ledger holds.
-#[derive(Debug, Serialize)]
-struct LedgerView {
-    records: u64,
-    segments: usize,
-    bytes: u64,
-    /// The digest of the last record's line: kept elsewhere, it proves later that nothing before it was changed.
-    last: String,
-    snapshots: Vec<Snapshot>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wrong: Option<WrongRecord>,
-}
-
-#[derive(Debug, Serialize)]
-struct Snapshot {
-    /// The last record it stands for.
-    at: u64,
-    agrees: bool,
-    summary: String,
-}
-
-impl Snapshot {
-    fn of(at: u64, agreement: &Agreement) -> Self {
-        let summary = match agreement {
-            Agreement::Agrees => "agrees with the records".to_owned(),
-            Agreement::Differs => "says something else than the records".to_owned(),
-            Agreement::Contradicts(what) => format!("was made from other records: {what}"),
-            Agreement::PassedOver(why) => format!("is passed over: {why}"),
-        };
-        Self {
-            at,
-            agrees: *agreement == Agreement::Agrees,
-            summary,
-        }
-    }
-}
-
-impl LedgerView {
-    fn of(check: &LedgerCheck) -> Self {
-        let LedgerCheck {
-            verified,
-            snapshots,
-            wrong,
-        } = check;
-        Self {
-            records: verified.records,
-            segments: verified.segments,
-            bytes: verified.bytes,
-            last: verified.last.to_string(),
-            snapshots: snapshots
-                .iter()
-                .map(|(seq, agreement)| Snapshot::of(*seq, agreement))
-                .collect(),
-            wrong: wrong.clone(),
-        }
-    }
-
-    fn text(&self) -> String {
-        let Self {
-            records,
-            segments,
-            last,
-            snapshots,
-            wrong,
-            ..
-        } = self;
-        let begin = if wrong.is_none() { "ok" } else { "chained" };
-        let text =
-            format!("{begin}: {records} records in {segments} segments, the last is {last}\n");
-        snapshots
-            .iter()
-            .fold(text, |text, Snapshot { at, summary, .. }| {
-                text + &format!("the snapshot at {at} {summary}\n")
-            })
-    }
-}
-
 fn verify(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let heads = kept(args)?;
@@ -160,7 +84,7 @@ fn verify(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     if let Some(torn) = &check.verified.torn {
         // A daemon that is writing right now looks the same; with none, the next start cuts it off.
         let message = format!(
-            "{} whole records, then {} bytes at {}:{} that are no whole record",
+            "{} whole records, then {} bytes at {}:{} that are not a whole record",
             check.verified.records,
             torn.bytes,
             torn.segment.display(),
@@ -205,7 +129,7 @@ fn wrong(check: &LedgerCheck, context: &Context) -> Option<(String, Option<Strin
     } = check;
     if let Some(WrongRecord { first, last, what }) = wrong {
         let which = if first == last {
-            format!("record {first} is not what it was")
+            format!("record {first} has changed")
         } else {
             format!("the first wrong record is one of {first} to {last}; record {last} is wrong")
         };
@@ -214,7 +138,7 @@ fn wrong(check: &LedgerCheck, context: &Context) -> Option<(String, Option<Strin
             .any(|(_, agreement)| matches!(agreement, Agreement::Contradicts(_)));
         let how = if is_contradicted {
             format!(
-                "; put the ledger back from a backup, or let a person go on from it with `settled ledger accept --head {}`",
+                "; restore the ledger from a backup, or let a person accept it with `settled ledger accept --head {}`",
                 verified.last
             )
         } else {

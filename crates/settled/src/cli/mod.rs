@@ -1,8 +1,8 @@
 //! The command line: one thin file per command.
 
+mod agent;
 mod agents_md;
 mod answer;
-mod board;
 mod bodies;
 mod brief;
 mod command;
@@ -13,9 +13,9 @@ mod demo;
 mod diff;
 mod doctor;
 mod explain;
-mod failure;
 mod gate;
 mod gc;
+mod help;
 mod home;
 mod hook;
 mod inbox;
@@ -24,7 +24,11 @@ mod input;
 mod keep;
 mod ledger;
 mod log;
+mod mcp;
+mod nearest;
+mod notify;
 mod order;
+mod page;
 mod pair;
 mod person;
 mod posted;
@@ -55,18 +59,25 @@ mod words;
 use std::io::Write as _;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 
 use self::command::Command;
 use self::context::{Context, Global};
-use self::failure::Failure;
 use crate::exit::Exit;
+use views::failure::{self, Failure};
 
 /// The mailroom for AI code review.
 #[derive(Debug, Parser)]
-#[command(name = "settled", version, about, long_about = LONG, after_help = EXAMPLES, max_term_width = 100)]
+#[command(
+    name = "settled",
+    version = VERSION,
+    about,
+    after_help = EXAMPLES,
+    help_template = help::OVERVIEW,
+    max_term_width = 100
+)]
 pub struct SettledCli {
     #[command(flatten)]
     global: Global,
@@ -74,29 +85,25 @@ pub struct SettledCli {
     command: Option<Command>,
 }
 
-const LONG: &str = "The mailroom for AI code review. Agents write YAML files into their outbox; Settled checks each \
-one against the rules of its review and delivers it to the recipient's inbox exactly once in effect. \
-The daemon counts turns, rounds, replies and attempts, so every review ends.";
+/// The version, and the commit it was built from: see `packaging/revision.rs`.
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("SETTLED_REVISION"),
+    ")"
+);
 
-const EXAMPLES: &str = "Examples:
-  settled up ./mailroom --agents claude,codex    create a workspace and serve it
-  export SETTLED_ROOT=./mailroom                 replaces --root ./mailroom from here on
-  settled status                                 every review and who moves next
-  settled why 86                                 what a review waits for and the command that unblocks it
-  settled serve --once                           judge and deliver pending messages, then exit
-  settled log                                    every decision, oldest first
-  settled pr merged 86                           report an event of a pull request
-  settled reopen 86                              give an escalated review back to the agents
-  settled explain action_missing                 the meaning of a code and what to do
-  settled ledger verify                          check the ledger's chain
-
-Exit codes: 0 ok, 1 failed, 2 usage or config, 3 not found, 4 timed out, 5 identity missing or not
-permitted, 6 action required, 7 a message was refused, 8 the approval does not hold, 9 try again.";
+const EXAMPLES: &str = "\
+Examples:
+  settled up ./mailroom --agents claude,codex   create a workspace, serve it
+  settled pr merged 86                          report that #86 was merged
+Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 timed out, 5 not permitted,
+6 action required, 7 refused, 8 not approved, 9 try again.";
 
 /// The commands that agents' programs wait for. Building the full clap parser takes twice as long as these commands do,
 /// so they get a small one.
 #[derive(Debug, Parser)]
-#[command(name = "settled", version)]
+#[command(name = "settled", version = VERSION)]
 struct Small {
     #[command(flatten)]
     global: Global,
@@ -133,8 +140,20 @@ pub fn run() -> Exit {
         };
         return ended(ran, as_json);
     }
-    let cli = match SettledCli::try_parse() {
+    let words: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let parsed = help::tailored(SettledCli::command(), &words)
+        .try_get_matches()
+        .and_then(|matches| SettledCli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
+        Err(error) if error.kind() == ErrorKind::InvalidSubcommand && !is_hook() => {
+            let as_json = words.iter().any(|word| word == "--json");
+            let unknown = nearest::unknown(&SettledCli::command(), &words);
+            return ended(Err(unknown), as_json);
+        }
         Err(error) => return usage(&error),
     };
     let SettledCli { global, command } = cli;

@@ -72,14 +72,14 @@ pub(super) fn failure(error: &SubmitError, root: &Path) -> Failure {
             if source.kind() == io::ErrorKind::PermissionDenied =>
         {
             let message = format!(
-                "only the owner of {} can tell the daemon anything: {source}",
+                "only the owner of {} can give the daemon orders: {source}",
                 place.display()
             );
             Failure::plain(Exit::Identity, message)
         }
         SubmitError::Unserved { file, error } => {
             let failure = serve::failure(error, root);
-            // An order that was not heard is not lost, and whoever gave it should know.
+            // An order that was not recorded yet is not lost, and its sender should know.
             let message = format!(
                 "{}; the order is accepted and waits as {}",
                 failure.message,
@@ -105,5 +105,27 @@ fn exit(code: Code) -> Exit {
         Exit::NotFound
     } else {
         Exit::Failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_that_cannot_be_written_is_not_permitted_or_failed() {
+        let failed = |kind: io::ErrorKind| {
+            let unwritten = SubmitError::Unwritten {
+                place: "room/.settled/orders".into(),
+                source: kind.into(),
+            };
+            let failure = failure(&unwritten, Path::new("room"));
+            (failure.exit, failure.message.contains("only the owner"))
+        };
+        assert_eq!(
+            failed(io::ErrorKind::PermissionDenied),
+            (Exit::Identity, true)
+        );
+        assert_eq!(failed(io::ErrorKind::StorageFull), (Exit::Failed, false));
     }
 }

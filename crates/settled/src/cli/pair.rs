@@ -115,7 +115,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         let standing = Driver::drop_it(root, &id, stop, &mut progress).map_err(failed)?;
         teller.finish()?;
         let line = CommandOutput::new(Last { id: &id, standing }.line());
-        let said = format!("{id} goes on no more; what was said and done stays in the ledger\n");
+        let said = format!("discarded {id}; the ledger keeps its history\n");
         print(&if as_json { line.line() } else { said })?;
         return Ok(Exit::Ok);
     }
@@ -133,7 +133,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         }
     };
     teller.finish()?;
-    // What is in the ledger stands, and whoever comes next can go on from there.
+    // What is in the ledger counts, and the next driver can go on from there.
     let standing = ended
         .map_err(|error| failed(error).next(context.command(&format!("pair --resume {id}"))))?;
     finish(&Last { id: &id, standing }, as_json, context)
@@ -195,20 +195,19 @@ fn setup(args: &Args, root: &Path, context: &Context) -> Result<PairSetup, Failu
     };
     for word in [&words.done, &words.pass, &words.fail] {
         if word.trim() != word || word.is_empty() || word.contains('\n') {
-            let message =
-                "a word is expected to be one line without white space around it".to_owned();
+            let message = "a signal word must be one line without white space around it".to_owned();
             return Err(Failure::plain(Exit::Usage, message));
         }
     }
     if !words.are_distinct() {
         let message =
-            "two of the words are the same, and three different ones are expected".to_owned();
+            "two of the signal words are the same, expected three different ones".to_owned();
         return Err(Failure::plain(Exit::Usage, message));
     }
     let workdir = workdir.into_os_string().into_string().map_err(|_| {
         Failure::plain(
             Exit::Usage,
-            "the place of the commands is expected to be UTF-8".to_owned(),
+            "the working directory of the commands must be UTF-8".to_owned(),
         )
     })?;
     let Args {
@@ -277,15 +276,12 @@ fn which(
     match open.as_slice() {
         [] => Err(Failure::plain(
             Exit::NotFound,
-            "no pair goes on or can be resumed".to_owned(),
+            "no pair is running or can be resumed".to_owned(),
         )
         .next(context.command("pair --transcript"))),
         [only] => Ok(set_up(*only)),
         [.., (newest, _)] => {
-            let message = format!(
-                "{} pairs can be resumed, and none is guessed: name one",
-                open.len()
-            );
+            let message = format!("{} pairs can be resumed: name one", open.len());
             Err(Failure::plain(Exit::Usage, message)
                 .next(context.command(&format!("pair --resume {newest}"))))
         }
@@ -392,7 +388,7 @@ impl Teller {
         let passed = span(TimeDelta::from_std(passed).unwrap_or_default());
         let drawn = write!(
             stdout(),
-            "\r\u{1b}[K       {} is at work, {passed}{turns}",
+            "\r\u{1b}[K       {} is working, {passed}{turns}",
             role.word()
         )
         .and_then(|()| stdout().flush());

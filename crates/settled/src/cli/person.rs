@@ -1,25 +1,96 @@
-//! What a person decides: reopen, cancel, approve, grant, resolve, wont-fix, queue, hold, release, drop. Each is recorded
-//! with a name and a reason.
+//! What a person decides: about a review (`settled review`) or about a thread (`settled thread`). Each decision is
+//! recorded with a name and a reason.
 
-use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::io::{BufRead, IsTerminal as _, Write};
 use std::path::Path;
 
+use clap::Subcommand;
 use message_schema::id::{AgentName, CommitSha, FindingId};
 use message_schema::line;
 use review::{Act, Event, PersonsDecision};
-use spool::Layout;
 use workspace::directory;
 use workspace::orders::{self, TEXT_MAX};
+use workspace::users;
 
 use super::context::Context;
 use super::failure::Failure;
 use super::order::{self, Target};
 use crate::exit::Exit;
 
+/// Decides about a review.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled review reopen 86
+  settled review grant 86")]
+pub(super) struct ReviewArgs {
+    #[command(subcommand)]
+    decision: OnReview,
+}
+
+#[derive(Debug, Subcommand)]
+enum OnReview {
+    /// Approve a review in the reviewer's place, when no agent may
+    #[command(after_help = "Examples:
+  settled review approve 86
+  settled review approve 86 --head 1c0ffee --reason \"the workflow is right\"")]
+    Approve(OfCommit),
+    /// Cancel an open request: end the reviewer's command and escalate the review
+    #[command(after_help = "Examples:
+  settled review cancel 86
+  settled review cancel 86 --reviewer codex --reason \"the branch is gone\"")]
+    Cancel(OfReview),
+    /// Reopen a finished review for the agents
+    #[command(after_help = "Examples:
+  settled review reopen 86
+  settled review reopen 86 --reviewer codex --reason \"the blocker was ours\"")]
+    Reopen(OfReview),
+    /// Grant a review one more round
+    #[command(after_help = "Examples:
+  settled review grant 86 --rounds 1")]
+    Grant(OfRounds),
+}
+
+/// Decides about a thread.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled thread resolve 86 F-1-001
+  settled threads 86               every thread and what you may do with it")]
+pub(super) struct ThreadArgs {
+    #[command(subcommand)]
+    decision: OnThread,
+}
+
+#[derive(Debug, Subcommand)]
+enum OnThread {
+    /// Mark a thread resolved
+    #[command(after_help = "Examples:
+  settled thread resolve 86 F-1-001")]
+    Resolve(OfThread),
+    /// Mark a thread as deliberately not fixed
+    #[command(after_help = "Examples:
+  settled thread wont-fix 86 F-1-001")]
+    WontFix(OfThread),
+    /// Reserve a thread for people
+    #[command(after_help = "Examples:
+  settled thread hold 86 F-1-001")]
+    Hold(OfThread),
+    /// Return a held thread to the agents
+    #[command(after_help = "Examples:
+  settled thread release 86 F-1-001")]
+    Release(OfThread),
+    /// Hand a thread off when the pull request merges, in any mode
+    #[command(after_help = "Examples:
+  settled thread queue 86 F-1-001")]
+    Queue(OfThread),
+    /// Undo `queue`
+    #[command(after_help = "Examples:
+  settled thread drop 86 F-1-001")]
+    Drop(OfThread),
+}
+
 /// A decision about a whole review.
 #[derive(Debug, clap::Args)]
-pub(super) struct OfReview {
+struct OfReview {
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
@@ -28,7 +99,7 @@ pub(super) struct OfReview {
 
 /// Grants more rounds.
 #[derive(Debug, clap::Args)]
-pub(super) struct OfRounds {
+struct OfRounds {
     #[command(flatten)]
     target: Target,
     /// The number of extra rounds; 1 is the maximum
@@ -40,7 +111,7 @@ pub(super) struct OfRounds {
 
 /// Approves in a reviewer's place.
 #[derive(Debug, clap::Args)]
-pub(super) struct OfCommit {
+struct OfCommit {
     #[command(flatten)]
     target: Target,
     /// The commit to approve [default: the round's head]
@@ -52,7 +123,7 @@ pub(super) struct OfCommit {
 
 /// A decision about one thread.
 #[derive(Debug, clap::Args)]
-pub(super) struct OfThread {
+struct OfThread {
     #[command(flatten)]
     target: Target,
     /// The thread: the id of its finding
@@ -73,41 +144,31 @@ pub(super) struct Signed {
     reason: Option<String>,
 }
 
-pub(super) fn reopen(args: &OfReview, context: &Context) -> Result<Exit, Failure> {
-    decide(&args.target, &args.signed, Act::Reopen, context)
+pub(super) fn of_review(args: &ReviewArgs, context: &Context) -> Result<Exit, Failure> {
+    match &args.decision {
+        OnReview::Approve(of) => {
+            let head = of.head.clone();
+            decide(&of.target, &of.signed, Act::Approve { head }, context)
+        }
+        OnReview::Cancel(of) => decide(&of.target, &of.signed, Act::Cancel, context),
+        OnReview::Reopen(of) => decide(&of.target, &of.signed, Act::Reopen, context),
+        OnReview::Grant(of) => {
+            let rounds = of.rounds;
+            decide(&of.target, &of.signed, Act::Grant { rounds }, context)
+        }
+    }
 }
 
-pub(super) fn cancel(args: &OfReview, context: &Context) -> Result<Exit, Failure> {
-    decide(&args.target, &args.signed, Act::Cancel, context)
-}
-
-pub(super) fn approve(args: &OfCommit, context: &Context) -> Result<Exit, Failure> {
-    let head = args.head.clone();
-    decide(&args.target, &args.signed, Act::Approve { head }, context)
-}
-
-pub(super) fn grant(args: &OfRounds, context: &Context) -> Result<Exit, Failure> {
-    decide(
-        &args.target,
-        &args.signed,
-        Act::Grant {
-            rounds: args.rounds,
-        },
-        context,
-    )
-}
-
-pub(super) fn of_thread(
-    args: &OfThread,
-    act: fn(FindingId) -> Act,
-    context: &Context,
-) -> Result<Exit, Failure> {
-    decide(
-        &args.target,
-        &args.signed,
-        act(args.thread.clone()),
-        context,
-    )
+pub(super) fn of_thread(args: &ThreadArgs, context: &Context) -> Result<Exit, Failure> {
+    let (of, act): (&OfThread, fn(FindingId) -> Act) = match &args.decision {
+        OnThread::Resolve(of) => (of, Act::Resolve),
+        OnThread::WontFix(of) => (of, Act::WontFix),
+        OnThread::Hold(of) => (of, Act::Hold),
+        OnThread::Release(of) => (of, Act::Release),
+        OnThread::Queue(of) => (of, Act::Queue),
+        OnThread::Drop(of) => (of, Act::Drop),
+    };
+    decide(&of.target, &of.signed, act(of.thread.clone()), context)
 }
 
 fn decide(target: &Target, signed: &Signed, act: Act, context: &Context) -> Result<Exit, Failure> {
@@ -125,17 +186,18 @@ impl Signed {
     /// The name and the reason as they are recorded; asks for a reason that was not given.
     pub(super) fn decided(&self, root: &Path) -> Result<(String, String), Failure> {
         let by = fit(
-            "the name of who decides",
-            &self.by.clone().unwrap_or_else(login),
+            "the name of the person who decides",
+            &self.by.clone().unwrap_or_else(users::login),
         )?;
-        let agent = agent_of_this_user(root)?;
+        let agent = directory::agent_of_this_user(root)
+            .map_err(|error| Failure::new(Exit::Failed, &error))?;
         let reason = match source(
             self.reason.as_deref(),
             agent.as_ref(),
             std::io::stdin().is_terminal(),
         )? {
             Source::Given(reason) => reason.to_owned(),
-            Source::Typed => ask(&by)?,
+            Source::Typed => ask(&by, std::io::stdin().lock(), std::io::stderr())?,
         };
         Ok((by, fit("the reason", &reason)?))
     }
@@ -164,12 +226,11 @@ fn source<'a>(
         )),
         (None, Some(agent)) if !is_terminal => Err(not_by_script(
             agent,
-            "give the command at a terminal and type the reason there",
+            "run the command at a terminal and type the reason there",
         )),
         (Some(reason), None) => Ok(Source::Given(reason)),
         (None, None) if !is_terminal => {
-            let message =
-                "no reason was given, and there is no terminal to ask for one: say --reason TEXT";
+            let message = "no reason given, and no terminal to ask for one: use --reason TEXT";
             Err(Failure::plain(Exit::Usage, message.to_owned()))
         }
         (None, Some(_) | None) => Ok(Source::Typed),
@@ -178,34 +239,20 @@ fn source<'a>(
 
 fn not_by_script(agent: &AgentName, how: &str) -> Failure {
     let message = format!(
-        "a person decides this, and {agent} runs as the same user: its outbox is yours, so a script of its own \
-         could ask for it as well; {how}, or let agents run as other users"
+        "only a person may decide this, and {agent} runs as your user. If you are a person, {how}, or run agents as other users; if you are an agent, ask a person"
     );
     Failure::plain(Exit::Identity, message)
 }
 
-/// An agent whose outbox belongs to the user of this process, if there is one. An outbox that is gone
-/// for the moment proves no other owner.
-fn agent_of_this_user(root: &Path) -> Result<Option<AgentName>, Failure> {
-    let agents = directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
-    let (layout, uid) = (Layout::new(root), rustix::process::geteuid().as_raw());
-    let is_ours = |agent: &AgentName| {
-        let outbox = layout.outbox(agent.as_str()).symlink_metadata();
-        outbox.map_or(true, |data| data.uid() == uid)
-    };
-    Ok(agents.into_iter().find(is_ours))
-}
-
-fn ask(by: &str) -> Result<String, Failure> {
+/// Asks at the terminal, and gives the line that is typed there.
+fn ask(by: &str, typing: impl BufRead, mut out: impl Write) -> Result<String, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::Failed, &error);
-    let mut out = std::io::stderr();
     write!(out, "{}, why? ", line::escaped(by))
         .and_then(|()| out.flush())
         .map_err(failed)?;
     let mut typed = String::new();
     // A terminal's line is shorter; what stands behind it is not read.
-    std::io::stdin()
-        .lock()
+    typing
         .take(16 * 1024)
         .read_line(&mut typed)
         .map_err(failed)?;
@@ -223,20 +270,6 @@ fn fit(what: &str, text: &str) -> Result<String, Failure> {
         return Err(Failure::plain(Exit::Usage, message));
     }
     Ok(text.to_owned())
-}
-
-/// The name of the user this process runs as: what the system says, else what the session says, else
-/// the number.
-fn login() -> String {
-    let uid = rustix::process::getuid().as_raw();
-    let session = || {
-        std::env::var("LOGNAME")
-            .or_else(|_| std::env::var("USER"))
-            .ok()
-    };
-    workspace::users::name(uid)
-        .or_else(session)
-        .unwrap_or_else(|| format!("user {uid}"))
 }
 
 #[cfg(test)]
@@ -262,19 +295,15 @@ mod tests {
     }
 
     #[test]
-    fn an_outbox_that_is_gone_or_a_link_proves_no_other_owner() {
-        let root = tempfile::tempdir().expect("a directory");
-        let inbox = Layout::new(root.path()).inbox("codex");
-        std::fs::create_dir_all(inbox).expect("an inbox");
-        let agent = || {
-            agent_of_this_user(root.path())
-                .expect("a list of agents")
-                .map(String::from)
-        };
-        assert_eq!(agent().as_deref(), Some("codex"));
-        std::os::unix::fs::symlink("/proc/1", Layout::new(root.path()).outbox("codex"))
-            .expect("a link");
-        assert_eq!(agent().as_deref(), Some("codex"));
+    fn the_person_is_asked_by_name_and_the_typed_line_is_the_reason() {
+        let mut screen = Vec::new();
+        let typed = ask(
+            "ann\u{1b}",
+            "it was ours\nno answer\n".as_bytes(),
+            &mut screen,
+        );
+        assert_eq!(typed.ok().as_deref(), Some("it was ours\n"));
+        assert_eq!(screen, br"ann\u{1b}, why? ");
     }
 
     #[test]

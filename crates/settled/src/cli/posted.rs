@@ -2,15 +2,18 @@
 
 use std::path::Path;
 
+use clap::CommandFactory as _;
 use mailbox::compose::forecast::Forecast;
 use mailbox::compose::outbox::file_name;
 use mailbox::compose::review_status::ReviewStatus;
+use mailbox::compose::words_from::{self, WordsFrom};
 use message_schema::id::MessageId;
 use message_schema::line::escaped;
 use message_schema::{Level, Report, ReportedViolation};
 use serde::Serialize;
 use validate_message::Violations;
 
+use super::SettledCli;
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -72,17 +75,20 @@ impl Posted {
 }
 
 /// A message the validator refuses; nothing was written.
-pub(super) fn invalid(context: &Context, id: &MessageId, violations: &Violations) -> Failure {
-    let file = file_name(id);
-    let told: Vec<String> = violations
+pub(super) fn invalid(
+    context: &Context,
+    id: &MessageId,
+    violations: &Violations,
+    origin: WordsFrom<'_>,
+) -> Failure {
+    let (file, flags) = (file_name(id), flags(origin));
+    let violations: Vec<ReportedViolation> = violations
         .iter()
-        .map(|violation| violation.told(&file))
+        .map(|violation| origin.told(violation.reported(&file), &file, &flags))
         .collect();
+    let told: Vec<String> = violations.iter().map(words_from::line).collect();
     let message = format!("nothing was written:\n{}", told.join("\n"));
-    let violations = violations
-        .iter()
-        .map(|violation| violation.reported(&file))
-        .collect::<Vec<_>>();
+    let has_fix = violations.iter().any(|violation| violation.fix.is_some());
     let code = violations
         .iter()
         .find(|violation| violation.level == Level::Error)
@@ -91,51 +97,86 @@ pub(super) fn invalid(context: &Context, id: &MessageId, violations: &Violations
         violations,
         ..Posted::new(id, "invalid", None)
     };
-    let failure = Failure::plain(Exit::InvalidMessage, message).data(&data);
     let code = code.expect("what is invalid has an error");
-    failure
-        .code(code.as_str())
-        .next(context.command(&format!("explain {code}")))
+    let failure = Failure::plain(Exit::InvalidMessage, message)
+        .data(&data)
+        .code(code.as_str());
+    // A fix says more than the page of its code.
+    if has_fix {
+        return failure;
+    }
+    failure.next(context.command(&format!("explain {code}")))
+}
+
+/// The options of the command that was run, each behind the field it sets.
+fn flags(origin: WordsFrom<'_>) -> Vec<(String, String)> {
+    let name = match origin {
+        WordsFrom::Flags | WordsFrom::Yaml(_) | WordsFrom::Packet(_) => "send",
+        WordsFrom::Response | WordsFrom::Findings { .. } => "feedback",
+    };
+    let command = SettledCli::command();
+    let sent = command.find_subcommand(name).into_iter();
+    let options = sent.flat_map(clap::Command::get_arguments);
+    options
+        .filter_map(|option| {
+            let field = match option.get_id().as_str() {
+                "head" => "validated_head",
+                field => field,
+            };
+            Some((field.to_owned(), format!("--{}", option.get_long()?)))
+        })
+        .collect()
 }
 
 /// A refusal as its sender needs it: every violation with its fix, what may come next, and what it cost.
-pub(super) fn told(report: &Report) -> String {
-    let mut lines = vec![format!(
-        "refused, {}: {}",
-        report.refused,
-        escaped(&report.summary)
-    )];
-    for violation in &report.violations {
-        let place = violation
-            .line
-            .zip(violation.column)
-            .map_or_else(String::new, |(line, column)| format!(":{line}:{column}"));
-        lines.push(format!(
-            "{}{place}: {}: {}",
-            escaped(&violation.file),
-            violation.code,
-            escaped(&violation.message)
-        ));
-        lines.extend(
-            violation
-                .fix
-                .iter()
-                .map(|fix| format!("    fix: {}", escaped(fix))),
-        );
-    }
+pub(super) fn told(report: &Report, origin: WordsFrom<'_>) -> String {
+    let flags = flags(origin);
+    let violations: Vec<ReportedViolation> = report
+        .violations
+        .iter()
+        .map(|violation| origin.told(violation.clone(), &report.file, &flags))
+        .collect();
+    // One violation says all that the summary does.
+    let mut lines = match violations.as_slice() {
+        [_] => vec!["refused:".to_owned()],
+        [] | [_, ..] => vec![format!(
+            "refused, {}: {}",
+            report.refused,
+            escaped(&report.summary)
+        )],
+    };
+    lines.extend(violations.iter().map(words_from::line));
     lines.extend(
         report
             .attempts_left
             .map(|left| format!("{left} attempts are left in this round")),
     );
+    // A fix says what may be sent; where there is none, the rules do.
+    let has_fix = violations.iter().all(|violation| violation.fix.is_some());
     lines.extend(
         report
             .legal_next
             .iter()
+            .filter(|_| !has_fix || !report.retryable)
             .map(|next| format!("legal: {}", escaped(next))),
     );
     if !report.retryable {
-        lines.push("sending it again cannot succeed".to_owned());
+        lines.push("no correction of this message can succeed".to_owned());
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_called_by_the_flag_of_the_command_that_was_run() {
+        let named = |origin, flag: &str| {
+            let pair = ("validated_head".to_owned(), flag.to_owned());
+            flags(origin).contains(&pair)
+        };
+        assert!(named(WordsFrom::Flags, "--validated-head"));
+        assert!(named(WordsFrom::Response, "--head"));
+    }
 }

@@ -1,11 +1,11 @@
 //! Posting a message and telling what became of it: the same for every command that writes as an agent.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use mailbox::alerts;
 use mailbox::answers;
-use mailbox::compose::draft::{DraftError, MessageDraft};
+use mailbox::compose::draft::{DraftError, MessageDraft, PacketGiven};
 use mailbox::compose::forecast::Forecast;
 use mailbox::compose::lookout::{Lookout, MessageFate};
 use mailbox::compose::message::CheckedMessage;
@@ -14,7 +14,9 @@ use mailbox::compose::packet::{MessagePacket, read};
 use mailbox::compose::post::{Composed, PostError, PostedMessage, Posting, SentBefore};
 use mailbox::compose::review_status::{ReviewStatus, ReviewStatuses};
 use mailbox::compose::sent_before;
-use mailbox::mailboxes::AgentMailboxes;
+use mailbox::compose::words_from::WordsFrom;
+use mailbox::mailboxes::{AgentMailboxes, MailboxEntry};
+use mailbox::my_reviews::{Move, MyReview};
 use message_schema::envelope::{MessageType, ReviewKind, TextKind};
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::line::escaped;
@@ -26,14 +28,18 @@ use workspace::clock;
 use super::answer::CommandOutput;
 use super::context::{Context, Me};
 use super::failure::Failure;
+use super::home;
 use super::posted::{Posted, invalid, told};
 use crate::exit::Exit;
+
+/// How long the notice of a refusal is waited for, so that it can be put away.
+const NOTICE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The way a message goes out.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "How it is sent")]
 pub(super) struct SendOptions {
-    /// Its id; the same again says what became of the first one and writes nothing
+    /// The message id; if you already sent this id, the command prints its outcome and writes nothing
     #[arg(long, value_name = "ID")]
     id: Option<MessageId>,
     /// Print what would be written, and write nothing
@@ -53,6 +59,7 @@ struct Outgoing<'a> {
     me: &'a Me,
     letter: &'a MessageDraft,
     way: &'a SendOptions,
+    origin: WordsFrom<'a>,
     notes: Vec<(&'static str, String)>,
 }
 
@@ -61,7 +68,7 @@ pub(super) fn post(
     context: &Context,
     me: &Me,
     letter: &MessageDraft,
-    way: &SendOptions,
+    (way, origin): (&SendOptions, WordsFrom<'_>),
     notes: Vec<(&'static str, String)>,
     now: DateTime<Utc>,
 ) -> Result<Exit, Failure> {
@@ -74,6 +81,7 @@ pub(super) fn post(
         me,
         letter,
         way,
+        origin,
         notes,
     };
     post.send(&id, now)
@@ -103,13 +111,14 @@ pub(super) fn sent_before(
         pr: about,
         ..MessageDraft::new(kind)
     };
-    let note =
-        "the round is over, so what this says was not compared with what was accepted".to_owned();
+    let note = "the round is over, so the command did not compare this with the accepted message"
+        .to_owned();
     let post = Outgoing {
         context,
         me,
         letter: &letter,
         way,
+        origin: WordsFrom::Flags,
         notes: vec![("not_compared", note)],
     };
     Some(post.accepted(Posted {
@@ -131,6 +140,8 @@ impl Outgoing<'_> {
             at,
             is_id_given: way.id.is_some(),
         };
+        // Before the first look for a message of this id: what is judged between that look and the wait is news.
+        let lookout = Lookout::new(&me.root, &me.agent, id).map_err(|error| cannot_read(&error))?;
         if way.dry_run {
             return match posting.compose().map_err(|error| self.failed(id, &error))? {
                 Composed::Ready(checked) => {
@@ -138,14 +149,12 @@ impl Outgoing<'_> {
                     self.notes.extend(checked.no_diff().map(no_diff));
                     self.dry(id, &checked, at)
                 }
-                Composed::SentBefore(before) => self.before(id, &before),
+                Composed::SentBefore(before) => self.before(id, &before, &lookout),
             };
         }
-        // Before the writing, so that what was in the mailboxes already is told apart.
-        let lookout = Lookout::new(&me.root, &me.agent, id).map_err(|error| cannot_read(&error))?;
         let (path, checked) = match posting.write().map_err(|error| self.failed(id, &error))? {
             PostedMessage::Written(path, checked) => (path, checked),
-            PostedMessage::SentBefore(before) => return self.before(id, &before),
+            PostedMessage::SentBefore(before) => return self.before(id, &before, &lookout),
         };
         self.warn(checked.warnings());
         self.notes.extend(checked.no_diff().map(no_diff));
@@ -171,11 +180,17 @@ impl Outgoing<'_> {
     }
 
     /// What became of a message with this id that was sent before.
-    fn before(&self, id: &MessageId, before: &SentBefore) -> Result<Exit, Failure> {
+    fn before(
+        &self,
+        id: &MessageId,
+        before: &SentBefore,
+        lookout: &Lookout,
+    ) -> Result<Exit, Failure> {
         let SentBefore { text, known } = before;
         if !sent_before::same(text, &known.text) {
             let message = format!(
-                "{id} is the id of another message, {}; nothing was written",
+                "you used the id {id} for another message, {}; nothing was written. Give this one an id of its own, or \
+                 leave it out and one is made",
                 escaped(&known.path.display().to_string())
             );
             let data = Posted {
@@ -202,9 +217,7 @@ impl Outgoing<'_> {
                 |posted| format!("written before, not judged yet: {}\n", posted.id),
             );
         }
-        let lookout =
-            Lookout::new(&self.me.root, &self.me.agent, id).map_err(|error| cannot_read(&error))?;
-        self.wait(&lookout, &known.text, posted)
+        self.wait(lookout, &known.text, posted)
     }
 
     fn wait(&self, lookout: &Lookout, text: &str, posted: Posted) -> Result<Exit, Failure> {
@@ -239,13 +252,24 @@ impl Outgoing<'_> {
 
     fn accepted(&self, posted: Posted) -> Result<Exit, Failure> {
         let review = self.standing(&posted);
-        let next = self
-            .next(&posted.id)
+        let done = self
+            .settled()
             .into_iter()
-            .map(|next| (next, "costs no turn"));
-        let next = next
-            .chain(self.settled().map(|done| (done, "it is answered")))
-            .collect();
+            .map(|done| (done, "already answered"));
+        let next = match self.my_review(review.as_ref()) {
+            // What has been dealt with is put away first, unless the review waits for this very agent.
+            Some(mine) if mine.whose == Move::Theirs && mine.role == "reviewer" => done.collect(),
+            Some(mine) => home::moves(&mine, self.me, self.context)
+                .into_iter()
+                .chain(done)
+                .collect(),
+            None => {
+                let next = self.next(&posted.id).into_iter();
+                next.map(|next| (next, "returns when the answer comes"))
+                    .chain(done)
+                    .collect()
+            }
+        };
         // What the daemon changed or limited stands in the acceptance, also where it is asked for again.
         let text = posted
             .file
@@ -261,12 +285,31 @@ impl Outgoing<'_> {
             let moved = posted.review.as_ref().map_or_else(String::new, |review| {
                 format!("  {}\n", escaped(&review.told()))
             });
+            let moved = moved + &self.findings();
             format!("{before}: {}\n{moved}", posted.id)
         })
     }
 
-    /// How to put away what is dealt with by this, if it lies in the inbox or in hand.
-    fn settled(&self) -> impl Iterator<Item = String> {
+    /// The findings of a packet that was made for the message, by the ids that were given to them.
+    fn findings(&self) -> String {
+        let is_feedback = self.letter.kind == MessageType::Review(ReviewKind::Feedback);
+        let (PacketGiven::Text(text), true) = (&self.letter.packet, is_feedback) else {
+            return String::new();
+        };
+        let Ok(packet) = message_schema::parse_packet(text.as_bytes()) else {
+            return String::new();
+        };
+        let findings = packet.field("findings").map(|field| field.value.items());
+        let line = |finding: &message_schema::yaml::Node| {
+            let text = |key| finding.field_text(key).map(escaped).unwrap_or_default();
+            let (id, severity, title) = (text("id"), text("severity"), text("title"));
+            format!("  {id} {severity} {title}\n")
+        };
+        findings.unwrap_or_default().iter().map(line).collect()
+    }
+
+    /// How to put away what is dealt with by this, if it is in the inbox or taken.
+    fn settled(&self) -> Vec<String> {
         let MessageDraft {
             kind, pr, envelope, ..
         } = self.letter;
@@ -276,9 +319,15 @@ impl Outgoing<'_> {
         let bag = AgentMailboxes::new(&self.me.root, &self.me.agent);
         // It was accepted, whatever can be read of the inbox.
         let letters = answers::answered(&bag, *kind, pr.as_ref(), parent).unwrap_or_default();
-        letters
-            .into_iter()
-            .map(|letter| self.context.command_on("done", &letter.name(), ""))
+        let names: Vec<String> = letters.iter().map(MailboxEntry::name).collect();
+        home::done(&names, self.context)
+    }
+
+    /// The review that the message moved, from the sender's side.
+    fn my_review(&self, moved: Option<&ReviewStatus>) -> Option<MyReview> {
+        let (moved, pr) = (moved?, self.letter.pr.as_ref()?);
+        let mut mine = home::reviews_of(pr, self.me).into_iter();
+        mine.find(|mine| mine.review == moved.review)
     }
 
     /// Where the review between the two agents stands, if there is one.
@@ -294,7 +343,7 @@ impl Outgoing<'_> {
         );
         let mut between = standings
             .mine(Some(&pr), None)
-            .filter(|(key, _)| key.author == to || key.reviewer == to);
+            .filter(|(key, review)| key.author == to || *review.reviewer(key) == to);
         between
             .next()
             .map(|(key, review)| ReviewStatus::of(key, review))
@@ -316,15 +365,51 @@ impl Outgoing<'_> {
                 ..posted
             });
         }
+        self.put_notice_away(&posted.id);
         let code = report.refused;
-        let failure = Failure::plain(exit_of(code), told(&report)).code(code.as_str());
+        let mut failure =
+            Failure::plain(exit_of(code), told(&report, self.origin)).code(code.as_str());
+        let mine = self
+            .letter
+            .pr
+            .as_ref()
+            .map(|pr| home::reviews_of(pr, self.me));
+        // What cannot be mended leads on to what may be sent in its place.
+        for mine in mine.into_iter().flatten().filter(|_| !report.retryable) {
+            for (command, _) in home::moves(&mine, self.me, self.context) {
+                failure = failure.or(command);
+            }
+        }
+        if !report
+            .violations
+            .iter()
+            .any(|violation| violation.fix.is_some())
+        {
+            failure = failure.or(self.context.command(&format!("explain {code}")));
+        }
         let data = Posted {
             report: Some(report),
             ..posted
         };
-        Err(failure
-            .data(&data)
-            .next(self.context.command(&format!("explain {code}"))))
+        Err(failure.data(&data))
+    }
+
+    /// Puts away the daemon's notice of a refusal that this command prints: its sender has read it. The notice is
+    /// delivered after the message is put into `dead_letter/`, so it may take a moment.
+    fn put_notice_away(&self, id: &str) {
+        let bag = AgentMailboxes::new(&self.me.root, &self.me.agent);
+        let start = Instant::now();
+        while start.elapsed() < NOTICE_PATIENCE {
+            match answers::refusal_notice(&bag, id) {
+                Ok(Some(notice)) => {
+                    // One that another worker took is dealt with there.
+                    let _ = bag.put_away(&notice);
+                    return;
+                }
+                Ok(None) => std::thread::sleep(Duration::from_millis(10)),
+                Err(_) => return,
+            }
+        }
     }
 
     fn waiting(&self, posted: Posted) -> Failure {
@@ -332,7 +417,7 @@ impl Outgoing<'_> {
         let daemon = match serving {
             Some(true) => "a daemon serves and has not judged it yet",
             Some(false) => "no daemon serves",
-            None => "whether a daemon serves cannot be seen from here",
+            None => "this user cannot see whether a daemon serves",
         };
         let message = format!(
             "not judged within {} s; {daemon}. It is written and safe: do not send it again",
@@ -359,8 +444,8 @@ impl Outgoing<'_> {
         let said = forecast.told();
         let refused = forecast.report.as_ref().map(|report| {
             let message = format!(
-                "a dry run: nothing was written, and no attempt is used. The daemon would say now:\n{}",
-                told(report)
+                "a dry run: nothing was written, and it uses no attempt. The daemon's decision would now be:\n{}",
+                told(report, self.origin)
             );
             (exit_of(report.refused), report.refused, message)
         });
@@ -452,7 +537,7 @@ impl Outgoing<'_> {
     fn failed(&self, id: &MessageId, error: &PostError) -> Failure {
         match error {
             PostError::Draft(error) => self.no_draft(error),
-            PostError::Invalid(violations) => invalid(self.context, id, violations),
+            PostError::Invalid(violations) => invalid(self.context, id, violations, self.origin),
             PostError::Mailboxes(_) | PostError::NoPlace | PostError::Gone(_) => {
                 Failure::plain(Exit::Temporary, error.to_string())
             }
@@ -462,8 +547,39 @@ impl Outgoing<'_> {
         }
     }
 
+    /// Whether the pull request has had reviews of this agent, and none is open.
+    fn is_over(&self) -> bool {
+        let reviews = self
+            .letter
+            .pr
+            .as_ref()
+            .map(|pr| home::reviews_of(pr, self.me));
+        let reviews = reviews.unwrap_or_default();
+        let is_open = |mine: &MyReview| matches!(mine.whose, Move::Yours | Move::Theirs);
+        self.letter.kind.is_review() && !reviews.is_empty() && !reviews.iter().any(is_open)
+    }
+
     fn no_draft(&self, error: &DraftError) -> Failure {
         match error {
+            DraftError::Nobody if self.is_over() => {
+                let mut failure = Failure::plain(Exit::Failed, "nothing was written:".to_owned());
+                let pr = self.letter.pr.as_ref();
+                for mine in pr.iter().flat_map(|pr| home::reviews_of(pr, self.me)) {
+                    let whose = match mine.whose {
+                        Move::Person => "a person decides",
+                        Move::Yours | Move::Theirs | Move::Nobody => "the review is over",
+                    };
+                    failure.message += &format!("\n{}: {}; {whose}", mine.review, mine.phase);
+                    for (command, _) in home::moves(&mine, self.me, self.context) {
+                        failure = failure.or(command);
+                    }
+                }
+                failure.code(Code::ReviewClosed.as_str())
+            }
+            DraftError::Nobody if self.letter.pr.is_none() && self.letter.kind.is_review() => {
+                let message = "no pull request given: use --pr NUMBER";
+                Failure::plain(Exit::Usage, message.to_owned())
+            }
             DraftError::Nobody => {
                 let agents = workspace::directory::agents(&self.me.root).unwrap_or_default();
                 let others = agents
@@ -500,7 +616,7 @@ fn exit_of(code: Code) -> Exit {
 fn no_diff(why: &str) -> (&'static str, String) {
     (
         "no_diff_digest",
-        format!("the request does not say what differs: {}", escaped(why)),
+        format!("the request names no diff: {}", escaped(why)),
     )
 }
 

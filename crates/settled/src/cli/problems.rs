@@ -35,7 +35,9 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let now = clock::now();
     let standing = context.status()?;
-    let problems = standing.problems(now, &|agent, words| context.command_of(agent, words));
+    let policy = context.policy(&standing);
+    let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
+    let problems = standing.problems(&policy, now, &spell);
     let exit = if problems.is_empty() {
         Exit::Ok
     } else {
@@ -60,7 +62,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
 
 fn text(problems: &[Problem], now: DateTime<Utc>, screen: Screen) -> String {
     if problems.is_empty() {
-        return "nothing needs anybody\n".to_owned();
+        return "no problems\n".to_owned();
     }
     problems.iter().fold(String::new(), |text, problem| {
         let since = problem

@@ -55,14 +55,30 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         envelope.subject = parent.subject.as_deref().map(subject);
     }
     let letter = args.parts.letter(&envelope, kind)?;
+    let is_addressed = kind == MessageType::Review(ReviewKind::Addressed);
+    if is_addressed && envelope.body_file.is_none() && letter.body.get("commit_sha").is_none() {
+        return Err(no_commit(context, envelope.pr.as_ref()));
+    }
     posting::post(
         context,
         &me,
         &letter,
-        &args.parts.way,
+        (&args.parts.way, args.parts.origin(&args.envelope)),
         Vec::new(),
         clock::now(),
     )
+}
+
+/// The answer to feedback says what was fixed; an argument goes with it.
+fn no_commit(context: &Context, pr: Option<&PrNumber>) -> Failure {
+    let message = "the reply to a review_feedback is a review_addressed: give --commit-sha, the commit with the fixes.\n\
+        To disagree with a finding, name only those you fixed with --addressed-finding-ids, and argue in --body;\n\
+        to ask about it, use --type question";
+    let failure = Failure::plain(Exit::Usage, message.to_owned());
+    match pr {
+        Some(pr) => failure.next(context.command(&format!("threads {pr}"))),
+        None => failure,
+    }
 }
 
 fn find(context: &Context, me: &Me, what: &str) -> Result<MailboxEntry, Failure> {
@@ -97,7 +113,7 @@ fn sender(context: &Context, parent: &MailboxEntry) -> Result<Vec<AgentName>, Fa
         }
         Err(_) => {
             let message = format!(
-                "{} does not say who wrote it; say --to",
+                "{} does not say who wrote it; use --to",
                 escaped(&parent.name())
             );
             Err(Failure::plain(Exit::Usage, message))

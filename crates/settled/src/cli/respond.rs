@@ -1,6 +1,6 @@
 //! `settled feedback` and `settled lgtm`: packet and message of a reviewer's answer, out of a small file or a few options.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use judgement::brief::NotAResponse;
 use mailbox::compose::ask::Ask;
@@ -8,10 +8,12 @@ use mailbox::compose::draft::{MessageDraft, PacketGiven};
 use mailbox::compose::omissions::{Omission, ResponseKind};
 use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::response_file::{LooseResponse, ResponseFile, ThreadAction};
+use mailbox::compose::words_from::WordsFrom;
 use message_schema::envelope::{MessageType, Priority, ReviewKind};
 use message_schema::id::RepoPath;
 use message_schema::line::escaped;
 use serde_json::{Map, Value, json};
+use validate_message::nearest;
 use workspace::clock;
 
 use super::bodies::{self, Telemetry};
@@ -29,14 +31,14 @@ use crate::exit::Exit;
   settled feedback 86 --findings - <<'EOF'
   findings:
   - {severity: P1, title: the lock is never released, file: src/lock.rs, line: 40}
-  actions: {F-001: resolve, F-002: reply}
+  threads: {F-1-001: resolve, F-1-002: {action: reply, evidence: still wrong in line 44}}
   EOF
-  settled feedback 86 --action F-001=escalate
+  settled feedback 86 --action F-1-001=escalate
   settled feedback --findings answer.json     structured output that follows `settled brief --schema`")]
 pub(super) struct FeedbackArgs {
     #[command(flatten)]
     which: RequestArgs,
-    /// A file with findings: a list, a mapping with `findings`, `actions` and more, or structured output; `-` is standard input
+    /// A file with `findings` and `threads`, as below, or the answer by `settled brief --schema`; `-` is standard input
     #[arg(long, value_name = "FILE", required_unless_present = "action")]
     findings: Option<PathBuf>,
     /// The reason to escalate to a person
@@ -51,12 +53,12 @@ pub(super) struct FeedbackArgs {
 #[command(after_help = "Examples:
   settled lgtm 86
   settled lgtm 86 --head abc1234 --ran \"cargo test=pass\" --nit \"rename the flag\"
-  settled lgtm 86 --action F-003=defer
+  settled lgtm 86 --action F-1-003=defer
   settled lgtm --findings answer.json")]
 pub(super) struct LgtmArgs {
     #[command(flatten)]
     which: RequestArgs,
-    /// A file as for `settled feedback`: actions, nits, recorded commands, or structured output
+    /// A file as for `settled feedback`, with `threads`, `nits` and `commands_run`
     #[arg(long, value_name = "FILE", alias = "nits")]
     findings: Option<PathBuf>,
     /// A nit for later: a P3 that the author takes; repeatable
@@ -97,7 +99,7 @@ struct ResponseInput {
 }
 
 pub(super) fn feedback(args: &FeedbackArgs, context: &Context) -> Result<Exit, Failure> {
-    let sheet = args.said.sheet(args.findings.as_ref(), |loose| {
+    let (sheet, text) = args.said.sheet(args.findings.as_ref(), |loose| {
         if args.escalation.is_some() {
             loose.escalation.clone_from(&args.escalation);
         }
@@ -105,14 +107,14 @@ pub(super) fn feedback(args: &FeedbackArgs, context: &Context) -> Result<Exit, F
     respond(
         context,
         &args.which,
-        &args.said,
+        (&args.said, origin(args.findings.as_deref(), &text)),
         &sheet,
         ResponseKind::Feedback,
     )
 }
 
 pub(super) fn lgtm(args: &LgtmArgs, context: &Context) -> Result<Exit, Failure> {
-    let sheet = args.said.sheet(args.findings.as_ref(), |loose| {
+    let (sheet, text) = args.said.sheet(args.findings.as_ref(), |loose| {
         let nit =
             |summary: &String| Map::from_iter([("summary".to_owned(), summary.as_str().into())]);
         loose.nits.extend(args.nit.iter().map(nit));
@@ -120,7 +122,20 @@ pub(super) fn lgtm(args: &LgtmArgs, context: &Context) -> Result<Exit, Failure> 
             loose.merge_ready = Some(Value::Bool(false));
         }
     })?;
-    respond(context, &args.which, &args.said, &sheet, ResponseKind::Lgtm)
+    respond(
+        context,
+        &args.which,
+        (&args.said, origin(args.findings.as_deref(), &text)),
+        &sheet,
+        ResponseKind::Lgtm,
+    )
+}
+
+fn origin<'a>(file: Option<&'a Path>, text: &'a str) -> WordsFrom<'a> {
+    file.map_or(WordsFrom::Response, |file| WordsFrom::Findings {
+        file,
+        text,
+    })
 }
 
 impl ResponseInput {
@@ -129,9 +144,9 @@ impl ResponseInput {
         &self,
         file: Option<&PathBuf>,
         add: impl FnOnce(&mut LooseResponse),
-    ) -> Result<ResponseFile, Failure> {
-        let mut sheet = file.map_or_else(
-            || Ok(ResponseFile::Loose(Box::default())),
+    ) -> Result<(ResponseFile, String), Failure> {
+        let (mut sheet, text) = file.map_or_else(
+            || Ok((ResponseFile::Loose(Box::default()), String::new())),
             |file| input::sheet(file),
         )?;
         match &mut sheet {
@@ -162,18 +177,18 @@ impl ResponseInput {
                     && self.head.is_none()
                     && self.examined.is_empty() => {}
             ResponseFile::Structured(_) | ResponseFile::Word => {
-                let message = "structured output says it all: --action, --ran, --head and --examined go with a file of findings";
+                let message = "structured output is complete: --action, --ran, --head and --examined work only with a findings file";
                 return Err(Failure::plain(Exit::Usage, message.to_owned()));
             }
         }
-        Ok(sheet)
+        Ok((sheet, text))
     }
 }
 
 fn respond(
     context: &Context,
     which: &RequestArgs,
-    said: &ResponseInput,
+    (said, origin): (&ResponseInput, WordsFrom<'_>),
     sheet: &ResponseFile,
     verdict: ResponseKind,
 ) -> Result<Exit, Failure> {
@@ -191,6 +206,11 @@ fn respond(
                 .unwrap_or(Err(nothing));
         }
     };
+    if let ResponseFile::Loose(loose) = sheet
+        && let Some(failure) = untitled(&ask, &loose.findings, origin)
+    {
+        return Err(failure);
+    }
     let response =
         response::write(&ask, sheet, verdict, now).map_err(|why| unwritten(context, &ask, &why))?;
     let mut letter = MessageDraft::new(kind);
@@ -213,7 +233,58 @@ fn respond(
             ),
         )
     });
-    posting::post(context, &me, &letter, &said.way, silent.collect(), now)
+    let named = letter.body.get("validated_head").and_then(Value::as_str);
+    let other = named.zip(ask.head.as_ref()).filter(|(named, head)| {
+        !head.as_str().starts_with(named) && !named.starts_with(head.as_str())
+    });
+    let other = other.map(|(named, head)| {
+        let note = format!(
+            "you reviewed {}, but the request is for {head}",
+            escaped(named)
+        );
+        // The code of the alert that the record will have: said once.
+        ("other_commit", note)
+    });
+    posting::post(
+        context,
+        &me,
+        &letter,
+        (&said.way, origin),
+        silent.chain(other).collect(),
+        now,
+    )
+}
+
+/// New findings without a title: a packet may have them, but nobody who reads one knows what to fix.
+fn untitled(ask: &Ask, findings: &[Map<String, Value>], origin: WordsFrom<'_>) -> Option<Failure> {
+    let is_untitled = |finding: &Map<String, Value>| {
+        let id = finding.get("id").and_then(Value::as_str);
+        let title = finding.get("title").and_then(Value::as_str);
+        id.is_none_or(|id| ask.thread(id).is_none())
+            && title.is_none_or(|title| title.trim().is_empty())
+    };
+    let lines: Vec<String> = findings
+        .iter()
+        .enumerate()
+        .filter(|(_, finding)| is_untitled(finding))
+        .map(|(n, finding)| {
+            let place = origin.place_of(&format!("findings[{n}]"));
+            match nearest("title", finding.keys().map(String::as_str)) {
+                Some(slip) => format!(
+                    "{place}finding_invalid: the finding has no `title`, and `{}` is in its place\n    fix: rename it to `title`",
+                    escaped(slip)
+                ),
+                None => format!(
+                    "{place}finding_invalid: the finding has no `title`\n    fix: add `title`, the problem in one line"
+                ),
+            }
+        })
+        .collect();
+    (!lines.is_empty()).then(|| {
+        let message = format!("nothing was written:\n{}", lines.join("\n"));
+        Failure::plain(Exit::InvalidMessage, message)
+            .code(message_schema::Code::FindingInvalid.as_str())
+    })
 }
 
 /// Why nothing was written, and what would do.
@@ -222,7 +293,7 @@ fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
         Unwritten::Gaps(gaps) => {
             let lines: Vec<String> = gaps.iter().map(gap).collect();
             let message = format!(
-                "nothing was written, for these threads need something else:\n{}",
+                "nothing was written, because these threads need something else:\n{}",
                 lines.join("\n")
             );
             let failure =
@@ -235,7 +306,7 @@ fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
         }
         Unwritten::Gate(broken) => {
             let message = format!(
-                "nothing was written, for the quality gate would refuse an lgtm:\n{}",
+                "nothing was written, because the quality gate would refuse an lgtm:\n{}",
                 broken.join("\n")
             );
             let failure =
@@ -261,7 +332,7 @@ fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
             }
         }
         Unwritten::Empty => {
-            let message = "nothing was written: the feedback raises no finding, keeps no thread open and hands none to a person";
+            let message = "nothing was written: the feedback raises no finding, keeps no thread open and escalates none to a person";
             Failure::plain(Exit::InvalidMessage, message.to_owned())
                 .code(message_schema::Code::FeedbackEmpty.as_str())
                 .next(context.command(&format!("lgtm {}", ask.pr)))
@@ -272,7 +343,7 @@ fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
                 ResponseKind::Lgtm => ("an lgtm", "lgtm"),
             };
             let message = format!(
-                "nothing was written: the structured output is {word}; say `settled {command}`"
+                "nothing was written: the structured output is {word}; use `settled {command}`"
             );
             Failure::plain(Exit::Usage, message)
         }

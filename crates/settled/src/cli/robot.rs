@@ -29,7 +29,7 @@ pub(super) struct Args {
 enum Command {
     /// Print a primer for agents
     Help,
-    /// Say your status and next command, as JSON; exit 6 if you have something to do
+    /// Print your status and next command, as JSON; exit 6 if you have something to do
     Triage,
 }
 

@@ -1,7 +1,8 @@
 //! `settled send`: a message out of options, checked before it is written, and what became of it.
 
 use mailbox::compose::draft::MessageDraft;
-use message_schema::envelope::MessageType;
+use mailbox::compose::words_from::WordsFrom;
+use message_schema::envelope::{MessageType, ReviewKind, TextKind};
 use workspace::clock;
 
 use super::bodies::{Addressed, EnvelopeArgs, Request, ResponseArgs, Telemetry};
@@ -16,12 +17,11 @@ use crate::exit::Exit;
   settled send review_request --to codex --pr 86 --branch fix/login --body-file summary.md
   settled send review_addressed --pr 86 --commit-sha abc1234 --body-file - < what-i-did.md
   settled send question --to gemini --subject \"Which port?\" --body \"80 or 8080?\"
-  settled send review_feedback --pr 86 --findings-packet findings.yaml    (settled feedback writes one)
+  settled send review_feedback --pr 86 --findings-packet findings.yaml
 
 Exit codes: 0 accepted, 7 invalid or refused, 8 refused by the quality gate, 9 written but not judged yet.")]
 pub(super) struct Args {
-    /// review_request, review_feedback, review_addressed, review_lgtm, notification, question, task_request, follow_up,
-    /// handoff, handoff_complete, brainstorm_request or brainstorm_followup
+    /// The type of the message
     #[arg(value_name = "TYPE", value_parser = kind, hide_possible_values = true)]
     kind: MessageType,
     #[command(flatten)]
@@ -46,6 +46,23 @@ pub(super) struct Parts {
 }
 
 impl Parts {
+    /// Where the caller wrote what the message says.
+    pub(super) fn origin<'a>(&'a self, envelope: &'a EnvelopeArgs) -> WordsFrom<'a> {
+        match (self.answer.packet(), &envelope.body_file) {
+            (Some(packet), _) => WordsFrom::Packet(packet),
+            (None, Some(body)) if self.says_no_field() => WordsFrom::Yaml(body),
+            (None, _) => WordsFrom::Flags,
+        }
+    }
+
+    /// Whether the body's fields, if there are any, stand in a file.
+    fn says_no_field(&self) -> bool {
+        let mut letter = MessageDraft::new(MessageType::Review(ReviewKind::Request));
+        self.request.add(&mut letter);
+        self.addressed.add(&mut letter);
+        letter.body.names().next().is_none()
+    }
+
     /// The letter with all that was said.
     pub(super) fn letter(
         &self,
@@ -68,10 +85,32 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         context,
         &me,
         &letter,
-        &args.parts.way,
+        (&args.parts.way, args.parts.origin(&args.envelope)),
         Vec::new(),
         clock::now(),
     )
+}
+
+/// What a message of the type is for.
+pub(super) fn sentence(kind: MessageType) -> &'static str {
+    match kind {
+        MessageType::Review(ReviewKind::Request) => "Ask for a review",
+        MessageType::Review(ReviewKind::Feedback) => {
+            "Answer it with findings; use `settled feedback`"
+        }
+        MessageType::Review(ReviewKind::Addressed) => "Report which findings you fixed",
+        MessageType::Review(ReviewKind::Lgtm) => "Approve; use `settled lgtm`",
+        MessageType::Text(TextKind::Notification) => "Inform an agent",
+        MessageType::Text(TextKind::Question) => {
+            "Ask a question; `wait --for reply` gets the answer"
+        }
+        MessageType::Text(TextKind::TaskRequest) => "Ask for work",
+        MessageType::Text(TextKind::FollowUp) => "Answer or continue; use `settled reply`",
+        MessageType::Text(TextKind::Handoff) => "Hand a task over",
+        MessageType::Text(TextKind::HandoffComplete) => "Report a handed-over task as done",
+        MessageType::Text(TextKind::BrainstormRequest) => "Ask for ideas",
+        MessageType::Text(TextKind::BrainstormFollowup) => "Continue a brainstorm",
+    }
 }
 
 /// A type by its word; of the review loop also without `review_`, and with hyphens.

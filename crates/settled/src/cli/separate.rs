@@ -5,8 +5,8 @@ use std::path::Path;
 
 use message_schema::id::AgentName;
 use serde::Serialize;
-use spool::{OwnedTree, Ownership};
 use workspace::directory;
+use workspace::ownership::{OwnedTree, Ownership};
 use workspace::user_isolation::{DirectoryRule, IsolatedUsers, IsolationError};
 use workspace::users::{self, User, UserSpec};
 
@@ -42,13 +42,13 @@ pub(super) fn run(
     context: &Context,
 ) -> Result<Exit, Failure> {
     if !args.dry_run && !rustix::process::geteuid().is_root() {
-        let message = "only root can give directories to other users, and anybody say --dry-run; nothing was changed";
+        let message = "only root can give directories to other users, but anybody can use --dry-run; nothing was changed";
         return Err(Failure::plain(Exit::Identity, message.to_owned()));
     }
     let cast =
         IsolatedUsers::find(root, agents, args.daemon.as_ref()).map_err(|error| failure(&error))?;
     if cast.agents.is_empty() {
-        let message = "no agents were named, and the workspace has none".to_owned();
+        let message = "no agents given, and the workspace has none".to_owned();
         return Err(Failure::plain(Exit::Usage, message));
     }
     if let Some(fault) = cast.fault(users::is_member) {
@@ -103,7 +103,7 @@ fn show(
         rows.extend(scheme.entries.iter().map(SchemeEntry::row));
         format!(
             "{}{count} entries {what}\n{}",
-            super::status::columns(&rows),
+            views::table::columns(&rows),
             next(root, cast)
         )
     })?;

@@ -49,10 +49,17 @@ pub(super) struct LogForm {
     log_format: Option<LogFormat>,
 }
 
+impl LogForm {
+    /// Begins to log in the form that was asked for.
+    pub(super) fn start(self) {
+        logs::start(self.log_format);
+    }
+}
+
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
-    logs::start(args.log.log_format);
+    args.log.start();
     let until = if args.until_eof {
         Until::EndOfInput
     } else {
@@ -67,7 +74,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
 
 /// Serves until a signal, and logs in the form that was asked for.
 pub(super) fn logged(root: &Path, log: LogForm) -> Result<Exit, Failure> {
-    logs::start(log.log_format);
+    log.start();
     foreground(root, Until::Signal)
 }
 
@@ -96,8 +103,7 @@ fn once(root: &Path, context: &Context) -> Result<Exit, Failure> {
     } = tally;
     if undelivered > 0 || unread > 0 {
         let message = format!(
-            "{undelivered} files could not be delivered or put away yet, {unread} files or outboxes not be read; the \
-             log names them, and the next start does the rest"
+            "could not deliver or archive {undelivered} files, nor read {unread} files or outboxes; the log names them, and the next start does the rest"
         );
         if !context.json {
             print(&said)?;
@@ -160,7 +166,7 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
         ),
         SpoolError::Full { .. } => (
             Exit::Temporary,
-            "; nothing was lost, make room and start again",
+            "; nothing was lost, free some space and start again",
             "df -h",
         ),
         SpoolError::Io { source, .. }
@@ -171,7 +177,7 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
         {
             (
                 Exit::Temporary,
-                "; nothing was lost, make room and start again",
+                "; nothing was lost, free some space and start again",
                 "df -h",
             )
         }
@@ -182,22 +188,22 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
         ),
         SpoolError::Fatal { .. } | SpoolError::Stopped { .. } => (
             Exit::Failed,
-            "; look at the disk, the next start reads what is really there",
+            "; check the disk, the next start reads what is really there",
             "settled serve",
         ),
         SpoolError::Replaced { .. } => (
             Exit::ActionRequired,
-            "; put back what was there before the next start",
+            "; restore it before the next start",
             "settled ledger verify",
         ),
         SpoolError::Damaged { .. } => (
             Exit::ActionRequired,
-            "; nothing was changed, put the ledger back from a backup",
+            "; nothing was changed, restore the ledger from a backup",
             "settled ledger verify",
         ),
         SpoolError::Contradicted { .. } => (
             Exit::ActionRequired,
-            "; nothing was changed, put the ledger back from a backup or let a person accept it",
+            "; nothing was changed, restore the ledger from a backup or let a person accept it",
             "settled ledger verify",
         ),
         SpoolError::OtherHead { .. } => (
@@ -206,14 +212,10 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
             "settled ledger verify",
         ),
         SpoolError::NotContradicted => (Exit::Failed, "", "settled status"),
-        SpoolError::TooNew { .. } => (
-            Exit::ActionRequired,
-            "; a newer settled has to serve it",
-            "settled log",
-        ),
+        SpoolError::TooNew { .. } => (Exit::ActionRequired, "; use a newer settled", "settled log"),
         SpoolError::Visit { .. } => (
             Exit::ActionRequired,
-            "; a newer settled wrote it, or it is damaged: serve it with that one, or put the ledger back from a backup",
+            "; a newer settled wrote it, or it is damaged: serve it with that one, or restore the ledger from a backup",
             "settled ledger verify",
         ),
         SpoolError::Sequence { .. } | SpoolError::Unfit { .. } => {

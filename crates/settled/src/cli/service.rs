@@ -17,12 +17,16 @@ use crate::exit::Exit;
 /// The default name of the service.
 const NAME: &str = "settled";
 
+/// The default name of the notifier's service.
+const NOTIFY_NAME: &str = "settled-notify";
+
 /// Installs, removes or inspects the service.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled service install ./mailroom --dry-run       print the file without installing it
   sudo settled service install /srv/mailroom
   settled service install ./mailroom --user
+  settled service install ./mailroom --user --notify
   settled service status ./mailroom --user")]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -51,7 +55,7 @@ struct Install {
     #[command(flatten)]
     of: Of,
     /// Relax the sandbox for a daemon that starts agents: they need the network, their home and their tools
-    #[arg(long)]
+    #[arg(long, conflicts_with = "notify")]
     starts_agents: bool,
 }
 
@@ -68,9 +72,12 @@ struct Of {
     /// A launchd file; the default on macOS
     #[arg(long)]
     launchd: bool,
-    /// The service's name, unique per workspace
-    #[arg(long, value_name = "NAME", default_value = NAME, value_parser = name)]
-    name: String,
+    /// The notifier's service instead of the daemon's
+    #[arg(long)]
+    notify: bool,
+    /// The service's name, unique per workspace [default: settled, or settled-notify]
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    name: Option<String>,
     /// Write the file to this directory instead of the supervisor's
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
@@ -142,7 +149,7 @@ fn install(args: &Install, context: Context) -> Result<Exit, Failure> {
 
 fn uninstall(of: &Of, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&of.root);
-    let service = service(of, Work::MailOnly, &context)?;
+    let service = service(of, work_of(of, Work::MailOnly), &context)?;
     if !of.dry_run {
         service
             .remove()
@@ -163,15 +170,11 @@ fn status(args: &Install, context: Context) -> Result<Exit, Failure> {
     let (state, said, exit) = match found {
         InstalledFile::Nothing => ("absent", "not installed", Exit::NotFound),
         InstalledFile::Same => ("same", "installed", Exit::Ok),
-        InstalledFile::Other => (
-            "other",
-            "installed, and not as it would be now",
-            Exit::ActionRequired,
-        ),
+        InstalledFile::Other => ("other", "installed, but out of date", Exit::ActionRequired),
     };
     let mut answer = CommandOutput::new(document(state, args.of.dry_run, &service));
     if found != InstalledFile::Same {
-        answer.next(context.command(&again(args)), "write it as it should be");
+        answer.next(context.command(&again(args)), "update it");
     } else if !service.is_enabled() {
         for command in service.start() {
             answer.next(command, "start it, now and with the machine");
@@ -185,7 +188,7 @@ fn text(document: &ServiceView, said: &str) -> String {
     let serving = match document.serving {
         Some(true) => "a daemon is serving",
         Some(false) => "no daemon is serving",
-        None => "whether a daemon is serving cannot be seen by this user",
+        None => "this user cannot see whether a daemon is serving",
     };
     let enabled = if document.enabled {
         "enabled"
@@ -207,6 +210,7 @@ fn again(args: &Install) -> String {
         system,
         user,
         launchd,
+        notify,
         name,
         into,
         dry_run: _,
@@ -216,6 +220,7 @@ fn again(args: &Install) -> String {
         (*user, "--user"),
         (*launchd, "--launchd"),
         (args.starts_agents, "--starts-agents"),
+        (*notify, "--notify"),
     ];
     let mut words = vec!["service install".to_owned()];
     words.extend(
@@ -223,9 +228,7 @@ fn again(args: &Install) -> String {
             .filter(|(is_told, _)| *is_told)
             .map(|(_, option)| (*option).to_owned()),
     );
-    if name != NAME {
-        words.push(format!("--name {name}"));
-    }
+    words.extend(name.iter().map(|name| format!("--name {name}")));
     words.extend(
         into.iter()
             .map(|into| format!("--into {}", quoted(into.as_os_str()))),
@@ -234,11 +237,16 @@ fn again(args: &Install) -> String {
 }
 
 fn work(args: &Install) -> Work {
-    if args.starts_agents {
+    let daemon = if args.starts_agents {
         Work::StartsAgents
     } else {
         Work::MailOnly
-    }
+    };
+    work_of(&args.of, daemon)
+}
+
+fn work_of(of: &Of, daemon: Work) -> Work {
+    if of.notify { Work::Notifies } else { daemon }
 }
 
 fn document(state: &'static str, dry_run: bool, service: &Service) -> ServiceView {
@@ -267,7 +275,10 @@ fn service(of: &Of, work: Work, context: &Context) -> Result<Service, Failure> {
         } else {
             ServiceManager::HERE
         },
-        name: of.name.clone(),
+        name: of
+            .name
+            .clone()
+            .unwrap_or_else(|| if of.notify { NOTIFY_NAME } else { NAME }.to_owned()),
         directory: of.into.clone(),
         work,
     };
@@ -311,5 +322,5 @@ fn name(text: &str) -> Result<String, String> {
         && text.starts_with(|c: char| c.is_ascii_alphanumeric());
     is_name
         .then(|| text.to_owned())
-        .ok_or_else(|| format!("`{text}` is no name: 1 to 64 of A-Za-z0-9._-"))
+        .ok_or_else(|| format!("`{text}` is not a name: 1 to 64 of A-Za-z0-9._-"))
 }

@@ -10,6 +10,7 @@ use super::answer::{self, CommandOutput, print};
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
+use screen::ProgressLine;
 
 /// Runs scenarios.
 #[derive(Debug, clap::Args)]
@@ -81,7 +82,12 @@ fn replay(root: &Path, config: &Path, context: &Context) -> Result<Exit, Failure
         Config::from_bytes(&bytes, config).map_err(|error| Failure::new(Exit::Usage, &error))?;
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
     let agents = directory::agents(root).map_err(|error| failed(&error))?;
-    let replay = simulate::replay(root, config.policy(agents)).map_err(|error| failed(&error))?;
+    let mut progress = ProgressLine::begin("judging the ledger again");
+    let replay = simulate::replay(root, config.policy(agents), &mut |seq| {
+        progress.step(format_args!("{seq} records"));
+    });
+    drop(progress);
+    let replay = replay.map_err(|error| failed(&error))?;
     context.say(&CommandOutput::new(replay), simulate::replay_text)?;
     Ok(Exit::Ok)
 }

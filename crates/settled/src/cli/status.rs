@@ -5,13 +5,13 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use daemon::gc;
 use inspect::status::overview::{Removable, Status};
-use inspect::status::problems;
+use inspect::status::problems::{self, Problem};
 use message_schema::line::escaped;
+use serde::Serialize;
 use workspace::clock;
 use workspace::config::Config;
 
 use super::answer::CommandOutput;
-use super::board;
 use super::context::{Context, Root};
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -37,21 +37,32 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let now = clock::now();
     let answer = look(root, now, &context)?;
     context.say(&answer, |status| {
-        board::text(status, now, Screen::of_output())
+        views::board::text(status, now, Screen::of_output())
     })?;
     Ok(Exit::Ok)
 }
 
 /// How things stand, with what should be known and what comes next.
-pub(super) fn look(
+fn look(
     root: &Path,
     now: DateTime<Utc>,
     context: &Context,
 ) -> Result<CommandOutput<Status>, Failure> {
     let standing = context.status()?;
-    let mut answer = CommandOutput::new(Status::of(&standing, removable(root, now)));
-    let problems = standing.problems(now, &|agent, words| context.command_of(agent, words));
-    let kinds = problems::by_kind(&problems);
+    let answer = CommandOutput::new(Status::of(&standing, removable(root, now)));
+    let policy = context.policy(&standing);
+    let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
+    let problems = standing.problems(&policy, now, &spell);
+    Ok(with_problems(answer, &problems, context))
+}
+
+/// An answer with what should be known and what comes next.
+pub(super) fn with_problems<T: Serialize>(
+    mut answer: CommandOutput<T>,
+    problems: &[Problem],
+    context: &Context,
+) -> CommandOutput<T> {
+    let kinds = problems::by_kind(problems);
     for (kind, (count, first)) in &kinds {
         let more = if *count > 1 {
             format!(" (and {} more)", count - 1)
@@ -71,15 +82,15 @@ pub(super) fn look(
     if problems.len() > named.len() {
         answer.next(
             context.command("problems"),
-            format!("all {} that need somebody", problems.len()),
+            format!("all {} problems", problems.len()),
         );
     }
-    Ok(answer)
+    answer
 }
 
 /// What `settled gc` would remove, where anything is to be removed at all. A config that cannot be read is
 /// for others to complain about.
-fn removable(root: &Path, now: DateTime<Utc>) -> Option<Removable> {
+pub(super) fn removable(root: &Path, now: DateTime<Utc>) -> Option<Removable> {
     let keep = Config::load(root).ok()?.retention;
     keep.sent_days
         .or(keep.archive_days)
@@ -89,25 +100,5 @@ fn removable(root: &Path, now: DateTime<Utc>) -> Option<Removable> {
     Some(Removable {
         files: sum.files,
         bytes: sum.bytes,
-    })
-}
-
-/// A table whose columns are as wide as they need to be.
-pub(super) fn columns<const N: usize>(lines: &[[String; N]]) -> String {
-    let width = |column: usize| {
-        lines
-            .iter()
-            .map(|line| line[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: [usize; N] = std::array::from_fn(width);
-    lines.iter().fold(String::new(), |text, line| {
-        let cells: Vec<String> = line
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        text + cells.join("  ").trim_end() + "\n"
     })
 }

@@ -1,17 +1,22 @@
 //! `settled threads PR`: each finding's discussion, what may be done with it now, and by what it came there.
 
-use inspect::status::threads::{Act, Histories, ThreadView, Threads};
-use message_schema::line::escaped;
+use cockpit::words::add_words;
+use inspect::status::threads::{Histories, Threads};
+use mailbox::my_reviews::Move;
+use mailbox::said::Said;
+use review::{Review, ReviewKey};
 use serde::Serialize;
 use spool::VisitError;
 
 use super::answer::CommandOutput;
-use super::context::Context;
+use super::context::{Context, Me};
 use super::failure::Failure;
+use super::home;
 use super::order::Target;
 use super::why;
 use crate::exit::Exit;
-use screen::{Screen, cut};
+use screen::{ProgressLine, Screen};
+use views::threads::text;
 
 /// Shows the threads of a review.
 #[derive(Debug, clap::Args)]
@@ -38,118 +43,71 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         return Err(why::unknown(&standing, &args.target.which(), context));
     }
     let mut histories = Histories::of(selected.iter().map(|(key, _)| *key));
+    let mut progress = ProgressLine::begin("reading the ledger");
     let read = spool::read_ledger(root, &mut |entry| {
+        progress.step(format_args!("{} records", entry.seq));
         histories.note(entry).map_err(VisitError::from)
     });
+    drop(progress);
     read.map_err(failed)?;
     let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
-    let tell = |(key, review)| histories.tell(key, review, standing.is_alone(key), &spell);
+    let me = context.me_if_told()?;
+    let tell = |(key, review): (&ReviewKey, &Review)| {
+        let mut told = histories.tell(key, review, standing.is_alone(key), &spell);
+        if let Some(me) = &me {
+            add_words(&mut told, &said(me, key, review));
+        }
+        told
+    };
     let all = All {
         reviews: selected.into_iter().map(tell).collect(),
     };
-    context.say(&CommandOutput::new(all), |all| {
+    let mut answer = CommandOutput::new(all);
+    let mine = me
+        .as_ref()
+        .map(|me| home::reviews_of(&args.target.which().pr, me));
+    let moves: Vec<_> = mine
+        .iter()
+        .flatten()
+        .filter(|mine| mine.whose == Move::Yours)
+        .collect();
+    let mut last = String::new();
+    for (mine, me) in moves.iter().zip(me.iter().cycle()) {
+        if mine.role == "author" && mine.phase == "fixing" && mine.open_blockers > 0 {
+            // Its words in capitals are for the author to fill in, so it is none of the commands that run as they stand.
+            let words = format!(
+                "send review_addressed --pr {} --commit-sha SHA --body TEXT",
+                mine.pr
+            );
+            last = format!(
+                "then: {}\n      TEXT says what you fixed; to disagree with a finding, name the others with\n      \
+                 --addressed-finding-ids and argue in TEXT: the reviewer decides, and a person after the last round\n",
+                context.command(&words)
+            );
+        } else {
+            for (command, why) in home::moves(mine, me, context) {
+                answer.next(command, why);
+            }
+        }
+    }
+    context.say(&answer, |all| {
         let screen = Screen::of_output();
         all.reviews
             .iter()
             .map(|review| text(review, screen))
             .collect::<Vec<_>>()
             .join("\n")
+            + &last
     })?;
     Ok(Exit::Ok)
 }
 
-fn text(review: &Threads, screen: Screen) -> String {
-    let Threads {
-        review,
-        phase,
-        round_of_generation,
-        rounds,
-        threads,
-    } = review;
-    let mut text = format!("{review}: {phase}, round {round_of_generation} of {rounds}\n");
-    if threads.is_empty() {
-        text += "  no thread\n";
-    }
-    threads
-        .iter()
-        .fold(text, |text, thread| text + &of_thread(thread, screen))
-}
-
-fn of_thread(thread: &ThreadView, screen: Screen) -> String {
-    let blocking = if thread.blocking { ", blocks" } else { "" };
-    let title = thread
-        .title
-        .as_ref()
-        .map_or_else(String::new, |title| format!("  {}", escaped(title)));
-    let by = thread
-        .resolved_by
-        .map_or_else(String::new, |by| format!(" by {by}"));
-    let head = format!(
-        "  {}  {}{blocking}  {}{by}{title}",
-        thread.id, thread.severity, thread.state
-    );
-    // A title may be as long as its packet.
-    let mut text = cut(&head, screen.width) + "\n";
-    let place = match (&thread.file, &thread.lines) {
-        (Some(file), Some(lines)) => format!("{}:{lines}; ", escaped(file)),
-        (Some(file), None) => format!("{}; ", escaped(file)),
-        (None, _) => String::new(),
-    };
-    let again = if thread.reopened {
-        ", was open again"
+/// What the two agents of the review said, by the mailboxes of the one that asks.
+fn said(me: &Me, key: &ReviewKey, review: &Review) -> Said {
+    let other = if key.author == me.agent {
+        review.reviewer(key)
     } else {
-        ""
+        &key.author
     };
-    let held = thread.round_count;
-    text += &format!(
-        "      {place}stance {} (repeated {held} times), replies left: {}{again}\n",
-        thread.stance, thread.replies_left
-    );
-    text += &may_be_done(thread);
-    for Act {
-        seq,
-        at,
-        act,
-        round,
-        actor,
-        message,
-    } in &thread.history
-    {
-        let message = message
-            .as_ref()
-            .map_or_else(String::new, |id| format!(" in {}", escaped(id)));
-        text += &format!(
-            "      {at}  round {round}  {act} by {}{message} (record {seq})\n",
-            escaped(actor)
-        );
-    }
-    text
-}
-
-/// What may be done with a thread now, actor the reviewer and actor a person.
-fn may_be_done(thread: &ThreadView) -> String {
-    let mut text = String::new();
-    let mut legal = thread.legal.values();
-    match (legal.next(), legal.next()) {
-        (Some(one), Some(other)) if one == other => {
-            text += &format!("      the reviewer may: {}\n", one.join(", "));
-        }
-        (Some(_) | None, _) => {
-            for (stance, actions) in &thread.legal {
-                text += &format!(
-                    "      the reviewer may, if its stance is {stance}: {}\n",
-                    actions.join(", ")
-                );
-            }
-        }
-    }
-    let words: Vec<&str> = thread
-        .person
-        .iter()
-        .filter_map(|fix| fix.run.split(' ').nth(1))
-        .collect();
-    if !words.is_empty() {
-        text += &format!("      a person may: {}\n", words.join(", "));
-    }
-    text
+    Said::read(&me.root, &me.agent, other, &key.pr)
 }

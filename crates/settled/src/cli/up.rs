@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
     if args.agents.agents.is_empty() && directory::is_workspace(root).is_ok_and(|is_one| !is_one) {
         let message = format!(
-            "{} does not exist yet, and no agents were named",
+            "{} does not exist yet, and no agents were given",
             root.display()
         );
         let next = format!(
@@ -57,6 +57,7 @@ fn what_next(root: &std::path::Path, agents: &[message_schema::id::AgentName]) -
     }
     text += &format!(
         "next: write a message (.yaml) into an outbox; in another terminal: settled status {root}\n\
+         look at everything in a browser: settled page {root}\n\
          stop with Ctrl-C; nothing is lost, start again with: settled serve {root}\n"
     );
     text

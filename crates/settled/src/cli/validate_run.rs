@@ -23,7 +23,7 @@ use crate::exit::Exit;
 
 The request's own commands come from its author: read them first, or name those to run with --command.
 
-Exit codes: 0 all passed, 8 one failed, 3 nothing is to be run.")]
+Exit codes: 0 all passed, 8 one failed, 3 there is no command to run.")]
 pub(super) struct Args {
     #[command(flatten)]
     target: Target,
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         .find(|command| !asked.contains(*command))
     {
         let message = format!(
-            "`{}` is no validation command of this request; it has {}",
+            "`{}` is not a validation command of this request; it has {}",
             escaped(other),
             escaped(&asked.join(", "))
         );
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if runs.iter().any(|run| run.head.is_none()) {
         answer.alert(
             "head_unknown",
-            "the checkout is no commit, or files in it are changed: the gate counts no run of it",
+            "the checkout is not at a commit, or has changed files: the gate does not count these runs",
         );
     }
     context.say(&answer, |_| {

@@ -136,7 +136,7 @@ fn export(args: &Export, context: &Context) -> Result<Exit, Failure> {
         })?;
     let Some(path) = output else {
         if context.json {
-            let message = "the file itself goes to standard output: say -o FILE with --json";
+            let message = "the file itself goes to standard output: use -o FILE with --json";
             return Err(Failure::plain(Exit::Usage, message.to_owned()));
         }
         std::io::stdout()
@@ -225,8 +225,7 @@ fn verify(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     let mut answer = CommandOutput::new(proven);
     at.alert(&mut answer);
     if args.anchor.is_none() && args.seal.is_none() {
-        let message =
-            "nothing binds the file to a ledger: pass --seal or --anchor, or trust the way it came";
+        let message = "nothing binds the file to a ledger: pass --seal or --anchor, or trust the channel that brought it";
         answer.alert("unbound_file", message);
     }
     context.say(&answer, |proven| {

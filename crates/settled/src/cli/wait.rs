@@ -6,19 +6,20 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use mailbox::answers;
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
-use mailbox::my_reviews::{self, MyReview};
+use mailbox::my_reviews::{self, Move, MyReview};
 use mailbox::wakeup::Wakeup;
-use message_schema::id::{AgentName, PrNumber};
+use message_schema::id::PrNumber;
 use message_schema::line::escaped;
 use serde::Serialize;
 use workspace::clock;
 use workspace::index::LedgerIndex;
 
 use super::answer::{CommandOutput, print};
-use super::context::{Context, quoted};
+use super::context::{Context, Me, quoted};
 use super::failure::Failure;
 use super::{home, inbox};
 use crate::exit::Exit;
+use screen::Screen;
 
 /// Waits for mail.
 #[derive(Debug, clap::Args)]
@@ -28,7 +29,8 @@ use crate::exit::Exit;
   settled wait --for reply --id msg-claude-001     until that message has a reply
   settled wait --timeout 0                         check once without waiting
 
-Exit codes: 0 arrived, 4 timed out (prints the status), 7 the message was refused.")]
+Exit codes: 0 arrived, 4 timed out (prints the status), 6 it is your move (prints the next command),
+7 the message was refused.")]
 pub(super) struct Args {
     /// The event to wait for
     #[arg(long = "for", value_name = "WHAT", default_value = "any")]
@@ -74,6 +76,8 @@ struct WaitView {
 /// What ends the wait.
 enum WaitEnd {
     Letters(Vec<MailboxEntry>),
+    /// Nothing will come, for the agent itself has to move, or nobody has.
+    OwnMove(Vec<MyReview>),
     /// The report on the message, which was refused: nobody will answer it.
     Refused(PathBuf),
 }
@@ -87,7 +91,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         watched.push(bag.directory(MailboxPlace::DeadLetter));
     }
     let watched: Vec<&Path> = watched.iter().map(PathBuf::as_path).collect();
-    let found = Wakeup::at(&watched).until(args.timeout, || look(args, &bag, &me.agent))?;
+    let found = Wakeup::at(&watched).until(args.timeout, || look(args, &bag, &me))?;
     let waited_s = start.elapsed().as_secs();
     let came = |letters| WaitView {
         what: args.what,
@@ -99,13 +103,37 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     match found {
         Some(WaitEnd::Letters(letters)) => {
             let mut answer = CommandOutput::new(came(letters));
-            if let Some(letter) = answer.data.letters.first() {
+            // Of all the mail, `settled` alone knows what comes first; of an awaited answer it is the answer.
+            let first = match (args.what, &args.pr) {
+                (WaitFor::Any, None) => home::next(&me, context)?,
+                (WaitFor::Any | WaitFor::Reply | WaitFor::Verdict, _) => None,
+            };
+            if let Some((command, why)) = first {
+                answer.next(command, why);
+            } else if let Some(letter) = answer.data.letters.first() {
                 answer.next(context.command_on("show", &letter.name(), ""), "read it");
             }
-            context.say(&answer, |came| {
-                came.letters.iter().map(inbox::line).collect()
-            })?;
+            let screen = Screen::of_output();
+            let line = |letter: &MailboxEntry| views::inbox::line(letter, screen);
+            context.say(&answer, |came| came.letters.iter().map(line).collect())?;
             Ok(Exit::Ok)
+        }
+        Some(WaitEnd::OwnMove(reviews)) => {
+            let moves: Vec<_> = reviews
+                .iter()
+                .flat_map(|mine| home::moves(mine, &me, context))
+                .collect();
+            let mut answer = CommandOutput::new(WaitView {
+                reviews: Some(reviews),
+                ..came(Vec::new())
+            });
+            for (command, why) in moves {
+                answer.next(command, why);
+            }
+            context.say(&answer, |view| {
+                format!("nothing will come: it is your move\n{}", view.text(args))
+            })?;
+            Ok(Exit::ActionRequired)
         }
         Some(WaitEnd::Refused(file)) => {
             let message = format!("it was refused: {}", file.display());
@@ -123,10 +151,17 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             if !context.json {
                 print(&stands.text(args))?;
             }
-            let message = format!("nothing came within {waited_s} s");
+            let message = format!("nothing arrived within {waited_s} s");
+            let is_own = |mine: &&MyReview| mine.whose == Move::Yours;
+            let own = stands.reviews.iter().flatten().find(is_own);
+            // An agent that has to move itself need not wait once more.
+            let next = match own.filter(|_| args.what != WaitFor::Reply) {
+                Some(_) => "next".to_owned(),
+                None => args.words(),
+            };
             Err(Failure::plain(Exit::Timeout, message)
                 .data(&stands)
-                .next(context.command(&args.words())))
+                .next(context.command(&next)))
         }
     }
 }
@@ -154,7 +189,7 @@ impl Args {
 impl WaitView {
     /// How things stand when nothing came.
     fn text(&self, args: &Args) -> String {
-        let now = clock::now();
+        let (now, screen) = (clock::now(), Screen::of_output());
         let mut text = String::new();
         if self.serving == Some(false) {
             text += "no daemon serves this workspace: nothing is delivered until one does\n";
@@ -162,14 +197,14 @@ impl WaitView {
         let is_asked =
             |mine: &&MyReview| args.pr.as_ref().is_none_or(|pr| pr.canonical() == mine.pr);
         for mine in self.reviews.iter().flatten().filter(is_asked) {
-            text += &home::line(mine, now);
+            text += &screen.wrap(4, &views::mine::line(mine, now));
         }
         text
     }
 }
 
 /// What is there now.
-fn look(args: &Args, bag: &AgentMailboxes, me: &AgentName) -> Result<Option<WaitEnd>, Failure> {
+fn look(args: &Args, bag: &AgentMailboxes, me: &Me) -> Result<Option<WaitEnd>, Failure> {
     if let (WaitFor::Reply, Some(id)) = (args.what, &args.id)
         && let Some(report) = refused(bag, id)?
     {
@@ -184,9 +219,8 @@ fn look(args: &Args, bag: &AgentMailboxes, me: &AgentName) -> Result<Option<Wait
     let is_it = |letter: &MailboxEntry| match (args.what, &args.id) {
         (WaitFor::Reply, Some(id)) => Ok(letter.parent_message_id.as_deref() == Some(id)),
         (WaitFor::Any | WaitFor::Reply, _) => Ok(true),
-        (WaitFor::Verdict, _) => {
-            answers::is_verdict(letter, me, bag).map_err(|error| Failure::new(Exit::Failed, &error))
-        }
+        (WaitFor::Verdict, _) => answers::is_verdict(letter, &me.agent, bag)
+            .map_err(|error| Failure::new(Exit::Failed, &error)),
     };
     let mut letters = Vec::new();
     for letter in waiting.into_iter().filter(is_about) {
@@ -194,11 +228,41 @@ fn look(args: &Args, bag: &AgentMailboxes, me: &AgentName) -> Result<Option<Wait
             letters.push(letter);
         }
     }
-    Ok(if letters.is_empty() {
-        None
-    } else {
-        Some(WaitEnd::Letters(letters))
-    })
+    if args.what == WaitFor::Any && !letters.is_empty() {
+        // What the agent has answered and not put away is no news.
+        if let Ok((index, _)) = LedgerIndex::read(&me.root) {
+            let reviews = my_reviews::of(index.state(), &me.agent);
+            letters.retain(|letter| !answers::is_dealt_with(letter, &reviews, bag));
+        }
+    }
+    if !letters.is_empty() {
+        return Ok(Some(WaitEnd::Letters(letters)));
+    }
+    let own = own_moves(args, bag, me)?;
+    Ok((!own.is_empty()).then_some(WaitEnd::OwnMove(own)))
+}
+
+/// The reviews that wait for the agent itself, where its wait is for an answer in a review that none is due in.
+fn own_moves(args: &Args, bag: &AgentMailboxes, me: &Me) -> Result<Vec<MyReview>, Failure> {
+    let failed = |error: std::io::Error| Failure::new(Exit::Failed, &error);
+    // What lies in the outbox may move the review as soon as it is judged.
+    let has_sent = !bag.names(MailboxPlace::Outbox).map_err(failed)?.is_empty();
+    if args.what != WaitFor::Verdict || has_sent {
+        return Ok(Vec::new());
+    }
+    let mut reviews = match &args.pr {
+        Some(pr) => home::reviews_of(pr, me),
+        None => LedgerIndex::read(&me.root)
+            .map(|(index, _)| my_reviews::of(index.state(), &me.agent))
+            .unwrap_or_default(),
+    };
+    let is_awaited = |mine: &MyReview| {
+        mine.role == "reviewer" || matches!(mine.whose, Move::Theirs | Move::Person)
+    };
+    if reviews.iter().any(is_awaited) {
+        reviews.clear();
+    }
+    Ok(reviews)
 }
 
 /// A refused message of one's own, unless it was sent again since.
@@ -222,7 +286,7 @@ fn refused(bag: &AgentMailboxes, id: &str) -> Result<Option<PathBuf>, Failure> {
 fn time(text: &str) -> Result<Duration, String> {
     let expected = || {
         format!(
-            "`{}` is no time: expected seconds, or as in 90s, 10m, 2h",
+            "`{}` is not a time: expected seconds, or as in 90s, 10m, 2h",
             escaped(text)
         )
     };

@@ -1,26 +1,31 @@
-//! `settled watch`: how things stand, shown again whenever something happens. On a terminal a live screen, in a
-//! pipe and with `--json` one document a line.
+//! `settled watch`: how things stand, shown again whenever something happens. On a terminal it becomes `settled-watch`,
+//! or draws plain text where that is not installed; in a pipe and with `--json` it prints one document a line.
 
-use std::io::{IsTerminal as _, Write as _, stdout};
+use std::io::{IsTerminal as _, Write as _, stdin, stdout};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use cockpit::{Follower, Overview, ReviewDetail};
 use daemon::watch::Watch;
-use inspect::log::LogLine;
-use inspect::status::overview::Status;
+use message_schema::id::PrNumber;
+use review::Which;
 use serde::Serialize;
-use spool::{Layout, Mailbox, Since, Tail};
+use spool::{Layout, Mailbox, SpoolError};
 use tokio::signal::unix::{SignalKind, signal};
-use workspace::{clock, directory, index};
+use workspace::{clock, directory};
 
 use super::answer::{CommandOutput, print};
-use super::board;
 use super::context::{Context, Root};
 use super::failure::Failure;
 use super::status;
 use crate::exit::Exit;
-use screen::Screen;
+use screen::{AlternateScreen, Screen};
+
+/// The program with the screen.
+const SCREEN: &str = "settled-watch";
 
 /// How often the clock on the screen goes on.
 const TICK: Duration = Duration::from_secs(1);
@@ -36,15 +41,13 @@ const REST: u32 = 4;
 /// What comes together is shown together.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// The newest decisions that are told.
-const DECISIONS: u64 = 10;
-
 /// Shows how things stand, again and again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled watch ./mailroom
   settled watch ./mailroom --once
   settled watch ./mailroom --json | jq -c '.data.status.reviews[] | [.review, .phase]'
+  settled watch ./mailroom --once --json | jq -c '.data.needs_somebody[] | [.mover, .missing]'
 
 Ctrl-C ends it.")]
 pub(super) struct Args {
@@ -53,14 +56,22 @@ pub(super) struct Args {
     /// Print one frame and exit
     #[arg(long)]
     once: bool,
+    /// Select this pull request first; with --json, print its reviews in full
+    #[arg(long, value_name = "PR")]
+    review: Option<PrNumber>,
+    /// Redraw plain text on a terminal, without keys and panes
+    #[arg(long)]
+    plain: bool,
 }
 
 /// The JSON form. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 struct WatchView {
-    status: Status,
-    /// The newest decisions, oldest first.
-    decisions: Vec<LogLine>,
+    #[serde(flatten)]
+    overview: Overview,
+    /// The reviews that were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    selected: Vec<ReviewDetail>,
 }
 
 /// Where the frames go.
@@ -75,9 +86,17 @@ enum Output {
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
+    let is_live = stdout().is_terminal() && !context.json && !args.once;
+    if is_live && stdin().is_terminal() && !args.plain {
+        become_screen(args, root, &context)?;
+    }
+    let mut watched = Watched {
+        follower: open(root, &context)?,
+        pr: args.review.clone(),
+    };
     if args.once {
         let now = clock::now();
-        let seen = look(root, now, &context)?;
+        let seen = watched.view(now, &context);
         let text = if context.json {
             seen.line()
         } else {
@@ -86,13 +105,12 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         print(&text)?;
         return Ok(Exit::Ok);
     }
-    let is_live = stdout().is_terminal() && !context.json;
     let output = if is_live { Output::Live } else { Output::Lines };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| Failure::new(Exit::Failed, &error))?;
-    let ended = runtime.block_on(follow(root, &context, output));
+    let ended = runtime.block_on(follow(root, &mut watched, &context, output));
     match ended {
         Err(failure) if failure.is_broken_pipe => Ok(Exit::Ok),
         Err(failure) => Err(failure),
@@ -100,7 +118,33 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     }
 }
 
-async fn follow(root: &Path, context: &Context, output: Output) -> Result<(), Failure> {
+/// Becomes the program with the screen, which lies beside this one so that what it is built of is not part of `settled`.
+/// Returns where it is not installed.
+fn become_screen(args: &Args, root: &Path, context: &Context) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::new(Exit::Failed, &error);
+    let program = std::env::current_exe()
+        .map_err(failed)?
+        .with_file_name(SCREEN);
+    if !program.is_file() {
+        return Ok(());
+    }
+    let mut screen = Command::new(&program);
+    screen.arg("--root").arg(root);
+    if let Some(me) = context.me_if_told()? {
+        screen.args(["--agent", me.agent.as_str()]);
+    }
+    if let Some(pr) = &args.review {
+        screen.args(["--review", pr.as_str()]);
+    }
+    Err(failed(screen.exec()))
+}
+
+async fn follow(
+    root: &Path,
+    watched: &mut Watched,
+    context: &Context,
+    output: Output,
+) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::Failed, &error);
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
@@ -108,8 +152,9 @@ async fn follow(root: &Path, context: &Context, output: Output) -> Result<(), Fa
     // Without events the sweep sees all, only later.
     let (mut watch, _) = Watch::start();
     let _alternate = (output == Output::Live)
-        .then(Alternate::enter)
-        .transpose()?;
+        .then(AlternateScreen::enter)
+        .transpose()
+        .map_err(failed)?;
     let mut shown = String::new();
     let mut next_look = Instant::now();
     let mut seen: Option<CommandOutput<WatchView>> = None;
@@ -120,13 +165,18 @@ async fn follow(root: &Path, context: &Context, output: Output) -> Result<(), Fa
             keep(&mut watch, root);
             watch.take();
             let begun = Instant::now();
-            seen = Some(look(root, now, context)?);
+            watched.look(context)?;
+            seen = Some(watched.view(now, context));
             next_look = Instant::now() + GATHER.max(begun.elapsed() * REST);
             is_rung = false;
         }
         let seen = seen.as_ref().expect("it was looked at above");
         match output {
-            Output::Live => draw(&fitting(&frame(seen, now, Screen::of_output())))?,
+            Output::Live => draw(&views::decisions::fitting(&frame(
+                seen,
+                now,
+                Screen::of_output(),
+            )))?,
             Output::Lines => {
                 let line = seen.line();
                 if line != shown {
@@ -152,23 +202,44 @@ async fn follow(root: &Path, context: &Context, output: Output) -> Result<(), Fa
     }
 }
 
-fn look(
-    root: &Path,
-    now: DateTime<Utc>,
-    context: &Context,
-) -> Result<CommandOutput<WatchView>, Failure> {
-    let answer = status::look(root, now, context)?;
-    let from = answer.data.ledger.records.saturating_sub(DECISIONS);
-    let mut decisions = Vec::new();
-    let read = Tail::open(root, Since::Record(from)).and_then(|mut tail| {
-        tail.read(&mut |entry| {
-            let (record, _) = index::decision(entry)?;
-            decisions.push(LogLine::of(entry, record));
-            Ok(())
-        })
-    });
-    read.map_err(|error| Failure::new(Exit::Failed, &error))?;
-    Ok(answer.map(|status| WatchView { status, decisions }))
+/// What is shown.
+struct Watched {
+    follower: Follower,
+    pr: Option<PrNumber>,
+}
+
+impl Watched {
+    fn look(&mut self, context: &Context) -> Result<(), Failure> {
+        let seen = self.follower.refresh();
+        seen.map(drop).map_err(|error| unreadable(&error, context))
+    }
+
+    fn view(&self, now: DateTime<Utc>, context: &Context) -> CommandOutput<WatchView> {
+        let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
+        let mut overview = self.follower.overview(now, &spell);
+        overview.status.ledger.removable = status::removable(self.follower.root(), now);
+        let which = self.pr.clone().map(|pr| Which {
+            pr,
+            repo: None,
+            reviewer: None,
+        });
+        let keys = which.map_or_else(Vec::new, |which| self.follower.keys_of(&which));
+        let selected = keys
+            .into_iter()
+            .filter_map(|key| self.follower.review(key, now, &spell))
+            .collect();
+        let problems = overview.problems.clone();
+        let answer = CommandOutput::new(WatchView { overview, selected });
+        status::with_problems(answer, &problems, context)
+    }
+}
+
+fn open(root: &Path, context: &Context) -> Result<Follower, Failure> {
+    Follower::open(root).map_err(|error| unreadable(&error, context))
+}
+
+fn unreadable(error: &SpoolError, context: &Context) -> Failure {
+    Failure::new(Exit::Failed, error).next(context.command_of(None, "doctor"))
 }
 
 /// Watches every directory in which something can happen.
@@ -187,49 +258,15 @@ fn keep(watch: &mut Watch, root: &Path) {
 }
 
 fn frame(seen: &CommandOutput<WatchView>, now: DateTime<Utc>, screen: Screen) -> String {
-    let WatchView { status, decisions } = &seen.data;
-    let mut said = board::text(status, now, screen);
-    if !decisions.is_empty() {
-        said += "\n";
-        decisions.iter().for_each(|line| said += &line.text());
-    }
-    seen.text(&said)
-}
-
-/// As much of a frame as the terminal has room for: what is cut off at the bottom is a line less, at the right an
-/// ellipsis. Colours take no room.
-fn fitting(frame: &str) -> String {
-    let (width, height) = screen::terminal_size().unwrap_or((100, 24));
-    let mut text = String::from("\u{1b}[H");
-    for (n, line) in frame.lines().take(height).enumerate() {
-        let line = if line.contains('\u{1b}') {
-            line.to_owned()
-        } else {
-            screen::cut(line, width)
-        };
-        text += &format!("{}{line}\u{1b}[K", if n == 0 { "" } else { "\r\n" });
-    }
-    text + "\u{1b}[J"
+    let Overview {
+        status, decisions, ..
+    } = &seen.data.overview;
+    let board = views::board::text(status, now, screen);
+    seen.text(&(board + &views::decisions::text(decisions, screen)))
 }
 
 fn draw(text: &str) -> Result<(), Failure> {
     let mut out = stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.map_err(|error| Failure::new(Exit::Failed, &error))
-}
-
-/// The terminal's other screen, without a cursor; left with the value.
-struct Alternate;
-
-impl Alternate {
-    fn enter() -> Result<Self, Failure> {
-        draw("\u{1b}[?1049h\u{1b}[?25l").map(|()| Self)
-    }
-}
-
-impl Drop for Alternate {
-    fn drop(&mut self) {
-        // If the terminal is gone, there is nothing to put back.
-        let _ = draw("\u{1b}[?25h\u{1b}[?1049l");
-    }
 }

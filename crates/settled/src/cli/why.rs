@@ -1,21 +1,20 @@
 //! `settled why PR`: the one thing a review waits for, and the command that brings it.
 
-use chrono::{DateTime, Utc};
 use inspect::status::WorkspaceStatus;
 use inspect::status::fix::FixCommand;
 use inspect::status::why::Why;
 use message_schema::line::escaped;
-use review::{Policy, Which};
+use review::Which;
 use serde::Serialize;
 use workspace::clock;
-use workspace::config::Config;
 
 use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use super::order::Target;
 use crate::exit::Exit;
-use screen::{Screen, ago, ahead, cut};
+use screen::Screen;
+use views::why::text;
 
 /// Says what a review waits for.
 #[derive(Debug, clap::Args)]
@@ -36,17 +35,13 @@ struct Whys {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
-    let root = context.workspace()?;
     let now = clock::now();
     let standing = context.status()?;
     let selected = standing.selected(&args.target.which());
     if selected.is_empty() {
         return Err(unknown(&standing, &args.target.which(), context));
     }
-    // A config that cannot be read is for others to complain about.
-    let agents = || standing.agents.iter().cloned();
-    let policy =
-        Config::load(root).map_or_else(|_| Policy::default(), |config| config.policy(agents()));
+    let policy = context.policy(&standing);
     let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
     let why = |(key, review)| standing.why(key, review, &policy, now, &spell);
     let whys = Whys {
@@ -117,59 +112,5 @@ pub(super) fn unknown(standing: &WorkspaceStatus, which: &Which, context: &Conte
             no(why).next(context.command(&format!("explain {}", letter.code)))
         }
         (Some(_) | None, None) => no(String::new()).next(context.command("status")),
-    }
-}
-
-fn text(why: &Why, serving: Option<bool>, now: DateTime<Utc>, screen: Screen) -> String {
-    let reason = why
-        .reason
-        .as_ref()
-        .map_or_else(String::new, |reason| format!(" ({})", escaped(reason)));
-    let mut text = format!(
-        "{}: {}{reason}, round {} of {}, {}\n",
-        why.review,
-        why.phase,
-        why.round_of_generation,
-        why.rounds,
-        ago(now - why.since)
-    );
-    match &why.missing {
-        Some(missing) => text += &format!("missing:   {}\n", escaped(missing)),
-        None => text += "missing:   nothing\n",
-    }
-    for fix in &why.fixes {
-        text += &format!(
-            "{:<10} {}\n             {}{}\n",
-            fix.actor.clone() + ":",
-            fix.run,
-            fix.effect,
-            blanks(fix)
-        );
-    }
-    for condition in &why.gate {
-        text += &(cut(&format!("gate:      {}", escaped(condition)), screen.width) + "\n");
-    }
-    text += &match why.otherwise_at {
-        Some(at) => {
-            let instant = at.format("%Y-%m-%dT%H:%M:%SZ");
-            format!(
-                "otherwise: {}, at {instant}, the daemon\n           {}\n",
-                ahead(at - now),
-                why.otherwise
-            )
-        }
-        None => format!("otherwise: the daemon {}\n", why.otherwise),
-    };
-    if why.otherwise_at.is_some() && serving == Some(false) {
-        text += "           none serves now; what has come by then is done at its start\n";
-    }
-    text
-}
-
-fn blanks(fix: &FixCommand) -> String {
-    if fix.fill.is_empty() {
-        String::new()
-    } else {
-        format!("; {} to be filled in", fix.fill.join(" and "))
     }
 }

@@ -9,6 +9,7 @@ pub(super) fn programs() -> impl TypedValueParser<Value = Program> {
     words([
         ("claude", "Claude Code", Program::Claude),
         ("codex", "Codex", Program::Codex),
+        ("gemini", "Gemini CLI", Program::Gemini),
     ])
 }
 

@@ -121,7 +121,7 @@ fn a_deadline_that_was_kept_late_is_kept_as_late_again() {
 }
 
 #[test]
-fn whoever_was_heard_after_a_deadline_nobody_had_kept_is_heard_again() {
+fn an_answer_after_a_deadline_that_nobody_had_kept_counts_again() {
     let mut book = Book::new();
     book.post(0, "claude", REQUEST);
     book.post(48 * 3600 + 5, "codex", LGTM);

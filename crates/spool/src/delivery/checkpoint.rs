@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::Lane;
-use crate::disk::{self, FileKind, Handle, OpenMode};
 use crate::root::{Dir, OpenRoot};
 use crate::{FileName, SpoolError, dirs, layout};
+use disk::{self, FileKind, Handle, OpenMode};
 
 /// So many touched files that a power cut would make the next start slow.
 const TOUCHED_MAX: usize = 32_768;
@@ -123,12 +123,13 @@ impl Touched {
     pub(super) fn left(self, is_held: &dyn Fn(&Lane) -> bool) -> Touched {
         let lanes: BTreeSet<Lane> = self.lanes.into_iter().filter(is_held).collect();
         let places: Vec<PathBuf> = lanes.iter().flat_map(dirs_of).collect();
-        let is_left = |dir: &Path| places.iter().any(|place| place.starts_with(dir));
+        let is_in = |dir: &Path| places.iter().any(|place| dir.starts_with(place));
+        let is_left = |dir: &Path| is_in(dir) || places.iter().any(|place| place.starts_with(dir));
         let dirs = self.dirs.into_iter().filter(|dir| is_left(dir)).collect();
         let files: Vec<_> = self
             .files
             .into_iter()
-            .filter(|(dir, _)| places.contains(dir))
+            .filter(|(dir, _)| is_in(dir))
             .collect();
         // Which files these were was not noted beyond that many, so it takes the whole file system again.
         let count = if self.count > FILES_MAX {
@@ -164,10 +165,18 @@ fn sync_file_systems(root: &OpenRoot, dirs: Vec<(&PathBuf, Dir)>) -> Result<(), 
     Ok(())
 }
 
-/// The directories a lane works in.
-pub(super) fn dirs_of(lane: &Lane) -> Vec<PathBuf> {
+/// Says whether a lane works in this directory, below it, or in one that is below its own.
+pub(super) fn works_at(lane: &Lane, dir: &Path) -> bool {
+    dirs_of(lane)
+        .iter()
+        .any(|place| place.starts_with(dir) || dir.starts_with(place))
+}
+
+/// The directories a lane works in, or in whose folders.
+fn dirs_of(lane: &Lane) -> Vec<PathBuf> {
     match lane {
         Lane::Mailbox(mailbox) => vec![layout::mailbox_dir(mailbox)],
+        Lane::Pulls => vec![dirs::PULLS.into()],
         Lane::Outbox(agent) => [dirs::OUTBOX, dirs::SENT, dirs::DEAD_LETTER]
             .map(|name| layout::agent_dir(agent, name))
             .into(),

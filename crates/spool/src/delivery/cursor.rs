@@ -10,10 +10,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
+use super::Lane;
 use super::note::{CursorNote, LINE, Pos, Slot, short};
-use crate::disk::{self, Handle, OpenMode};
 use crate::root::{Dir, OpenRoot};
-use crate::{FileName, SpoolError, dirs, layout};
+use crate::{FileName, Mailbox, SpoolError, dirs, layout};
+use disk::{self, Handle, OpenMode};
 
 /// The length of a cursor file in bytes.
 pub(crate) const LEN: usize = 4 * LINE;
@@ -187,6 +188,23 @@ impl Cursors {
     /// Gives a lane's cursor file; nothing if there is none.
     pub(super) fn of(&self, name: &FileName) -> &[u8] {
         self.0.get(name).map_or(&[][..], Vec::as_slice)
+    }
+
+    /// Gives the name of the cursor of this pull request alone, as 0.1 kept one, if there is one.
+    pub(super) fn of_one_pull(&self, mailbox: &Mailbox) -> Option<FileName> {
+        let name = layout::cursor_name(&mailbox.to_string());
+        self.0.contains_key(&name).then_some(name)
+    }
+
+    /// Lists the cursors of single pull requests.
+    pub(super) fn of_pulls(&self) -> Vec<FileName> {
+        let whole = Lane::Pulls.cursor_name();
+        let stem = whole
+            .as_bytes()
+            .strip_suffix(b"cursor")
+            .expect("its ending");
+        let is_of_one = |name: &&FileName| **name != whole && name.as_bytes().starts_with(stem);
+        self.0.keys().filter(is_of_one).cloned().collect()
     }
 
     /// Fails if one of them speaks of a record after `head`: then the ledger lost it.

@@ -8,19 +8,21 @@ use std::sync::Arc;
 
 use super::checkpoint::Touched;
 use super::queue::LaneQueue;
+use super::slice::Slice;
 use super::{Pass, create};
-use crate::disk::{FileKind, Stat};
 use crate::root::{Dir, OpenRoot};
-use crate::view::InHand;
+use crate::view::JudgedOriginals;
 use crate::{Away, Digest, FileName, Original, SpoolError, dirs, layout};
+use disk::{FileKind, Stat};
 
 impl LaneQueue {
-    /// Puts away every original that waits in this outbox.
-    pub(super) fn dispose_all(
+    /// Puts away the originals that wait in this outbox, as far as they are in the slice.
+    pub(super) fn dispose(
         &mut self,
         agent: &str,
         root: &OpenRoot,
-        in_hand: &InHand,
+        judged: &JudgedOriginals,
+        slice: &mut Slice,
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
@@ -29,7 +31,7 @@ impl LaneQueue {
         touched.lane(&self.lane, &outbox.path, false);
         let mut sent = None;
         let mut dead_letter = None;
-        while let Some(item) = self.items.front() {
+        while let Some(item) = self.next_within(slice) {
             let (pos, entry) = (item.pos, Arc::clone(&item.entry));
             let original = entry
                 .original
@@ -70,8 +72,9 @@ impl LaneQueue {
                     pass.came_back.push((agent.to_owned(), name));
                 }
             }
-            in_hand.release(agent, &original.file);
+            judged.release(agent, &original.file);
             self.finish(pos);
+            slice.spend(1);
         }
         Ok(())
     }

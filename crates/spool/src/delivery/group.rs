@@ -10,12 +10,13 @@ use super::cursor::Cursor;
 use super::expected::{ExpectedFile, Ready, withdraw};
 use super::note::{Pos, Slot};
 use super::queue::{LaneItem, LaneQueue};
+use super::slice::Slice;
 use crate::entry::ExpectedContent;
 use crate::root::Dir;
 use crate::{Mailbox, SpoolError, layout};
 
 /// The most files in a group: enough that its two notes do not count, few enough that the first file shows soon.
-const GROUP_MAX: usize = 32;
+pub(super) const GROUP_MAX: usize = 32;
 
 /// The mailbox whose files are being made, opened.
 struct OpenMailbox<'a> {
@@ -27,11 +28,12 @@ struct OpenMailbox<'a> {
 }
 
 impl LaneQueue {
-    /// Makes the files of a mailbox.
+    /// Makes the next files of the lane, as far as they are this mailbox's and in the slice.
     pub(super) fn deliver(
         &mut self,
         mailbox: &Mailbox,
         cursor: &Cursor<'_>,
+        slice: &mut Slice,
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
@@ -52,7 +54,11 @@ impl LaneQueue {
             archives,
             cursor,
         };
-        while let Some(next) = self.items.front() {
+        while let Some(next) = self
+            .next_within(slice)
+            .filter(|next| next.mailbox() == mailbox)
+        {
+            let before = self.items.len();
             if let ExpectedContent::Absent(digest) = next.expected()
                 && Some(next.pos) > self.progress.prepared
             {
@@ -63,8 +69,9 @@ impl LaneQueue {
                 self.finish(pos);
                 self.note_done(cursor)?;
             } else {
-                self.deliver_group(&target, touched, pass)?;
+                self.deliver_group(&target, slice, touched, pass)?;
             }
+            slice.spend(before - self.items.len());
         }
         Ok(())
     }
@@ -73,13 +80,14 @@ impl LaneQueue {
     fn deliver_group(
         &mut self,
         target: &OpenMailbox<'_>,
+        slice: &Slice,
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
         let mut made = Vec::new();
         let prepared = match self.progress.prepared {
             Some(_) => Ok(()),
-            None => self.prepare(target, &mut made, touched, pass),
+            None => self.prepare(target, slice, &mut made, touched, pass),
         };
         if self.progress.prepared.is_none() {
             return prepared;
@@ -95,13 +103,16 @@ impl LaneQueue {
     fn prepare(
         &mut self,
         target: &OpenMailbox<'_>,
+        slice: &Slice,
         made: &mut Vec<Pos>,
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
         let mut last = None;
         let mut failure = Ok(());
-        for item in self.items.iter().take(GROUP_MAX) {
+        let is_ready =
+            |item: &&LaneItem| item.mailbox() == target.mailbox && !slice.holds(&item.entry);
+        for item in self.items.iter().take(GROUP_MAX).take_while(is_ready) {
             let ExpectedContent::File(bytes) = item.expected() else {
                 break;
             };
@@ -150,7 +161,7 @@ impl LaneQueue {
             };
             let expected = target.expected(&item, bytes);
             // A file that this turn did not write was prepared by a process that is gone. If its temporary name is
-            // still there, it waits for its rename; if not, it was delivered, whoever has taken it since.
+            // still there, it waits for its rename; if not, it was delivered, and its reader may have taken it since.
             if made.contains(&item.pos) || root.look(&target.dir, &expected.temporary)?.is_some() {
                 let published = expected.publish();
                 if published.is_err() {

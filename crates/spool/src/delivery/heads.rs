@@ -23,9 +23,10 @@ impl Heads {
         }
     }
 
-    /// Sets a lane's last item, as a snapshot has it.
+    /// Sets a lane's last item, as a snapshot has it. Those of 0.1 have a line for each pull request.
     pub(crate) fn insert(&mut self, lane: Lane, pos: Pos) {
-        self.0.insert(lane, pos);
+        let head = self.0.entry(lane).or_insert(pos);
+        *head = pos.max(*head);
     }
 
     /// The lanes and their last places, ordered by lane.

@@ -2,14 +2,16 @@
 
 use std::fmt;
 
-use crate::dirs::{OUTBOX, is_agent_name};
+use crate::dirs::{OUTBOX, PULLS, is_agent_name};
 use crate::{FileName, Mailbox, layout};
 
 /// A directory that follows the ledger with a cursor of its own: one that cannot be written holds up no other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
-    /// Files are made in this mailbox.
+    /// Files are made in this mailbox of an agent, or this folder of packets.
     Mailbox(Mailbox),
+    /// Files are made in the folders of all pull requests. They share a lane, because nothing would ever remove a cursor for each.
+    Pulls,
     /// Judged originals are put away from this agent's outbox.
     Outbox(String),
 }
@@ -18,20 +20,34 @@ impl fmt::Display for Lane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Lane::Mailbox(mailbox) => mailbox.fmt(f),
+            Lane::Pulls => f.write_str(PULLS),
             Lane::Outbox(agent) => write!(f, "{agent}/{OUTBOX}"),
         }
     }
 }
 
 impl Lane {
-    /// Reads what is shown of a lane: a mailbox, or `<agent>/outbox`.
+    /// Gives the lane that makes the files of this mailbox.
+    pub fn of(mailbox: &Mailbox) -> Lane {
+        match mailbox {
+            Mailbox::Inbox(_) | Mailbox::DeadLetter(_) | Mailbox::Packets(_) => {
+                Lane::Mailbox(mailbox.clone())
+            }
+            Mailbox::PullRequest(_) => Lane::Pulls,
+        }
+    }
+
+    /// Reads what is shown of a lane: a mailbox, `events/pr`, or `<agent>/outbox`.
     pub(crate) fn read(text: &str) -> Option<Lane> {
+        if text == PULLS {
+            return Some(Lane::Pulls);
+        }
         match text
             .strip_suffix(OUTBOX)
             .and_then(|text| text.strip_suffix('/'))
         {
             Some(agent) if is_agent_name(agent) => Some(Lane::Outbox(agent.to_owned())),
-            Some(_) | None => text.parse().map(Lane::Mailbox).ok(),
+            Some(_) | None => text.parse().ok().as_ref().map(Lane::of),
         }
     }
 

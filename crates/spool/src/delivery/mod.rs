@@ -14,23 +14,26 @@ mod lane;
 mod note;
 mod pass;
 mod queue;
+mod slice;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use self::checkpoint::Touched;
 pub(crate) use self::cursor::Cursors;
 use self::cursor::{Progress, Trust};
+use self::group::GROUP_MAX;
 pub(crate) use self::heads::Heads;
 pub use self::lane::Lane;
 use self::note::CursorNote;
 pub(crate) use self::note::Pos;
 pub use self::pass::{Parked, Pass, Placed};
 use self::queue::{Backoff, LaneItem, LaneQueue, items_of};
-use crate::disk::{self, OpenMode};
-use crate::root::OpenRoot;
-use crate::view::InHand;
-use crate::{Away, Entry, EntryDraft, Mailbox, SpoolError, dirs, layout};
+use self::slice::Slice;
+use crate::root::{Dir, OpenRoot};
+use crate::view::JudgedOriginals;
+use crate::{Away, Entry, EntryDraft, FileName, Mailbox, SpoolError, dirs, layout};
+use disk::{self, OpenMode};
 
 /// The first pause of a lane that failed, in milliseconds; each further one is twice as long.
 const PAUSE_MIN_MS: u64 = 100;
@@ -45,6 +48,9 @@ pub(crate) struct Lanes {
     queues: BTreeMap<Lane, LaneQueue>,
     touched: Touched,
     cursors_made: bool,
+    /// Cursors of single pull requests, and whether one takes their place that is still to be made.
+    single_pulls: Vec<FileName>,
+    joins_pulls: bool,
 }
 
 /// Which cursors could not be trusted, for the operator.
@@ -52,7 +58,7 @@ pub(crate) struct Lanes {
 pub(crate) struct Doubts {
     /// Lanes whose cursor could not be read at all: everything in them was looked for.
     pub(crate) lost: Vec<Lane>,
-    /// Lanes of which only the durable part of the cursor could be read.
+    /// Lanes whose cursor could be read only in its durable part.
     pub(crate) notes_lost: Vec<Lane>,
     /// Says that some notes were made in another boot of the kernel.
     pub(crate) new_boot: bool,
@@ -61,10 +67,10 @@ pub(crate) struct Doubts {
 /// Notes what was done in a lane and is not known to be durable.
 fn touch(touched: &mut Touched, lane: &Lane, item: &LaneItem) {
     let (dir, file) = match lane {
-        Lane::Mailbox(mailbox) => (
-            layout::mailbox_dir(mailbox),
-            &item.entry.deliveries[item.index].file,
-        ),
+        Lane::Mailbox(_) | Lane::Pulls => {
+            let delivery = &item.entry.deliveries[item.index];
+            (layout::mailbox_dir(&delivery.mailbox), &delivery.file)
+        }
         Lane::Outbox(agent) => {
             let original = item
                 .entry
@@ -90,12 +96,21 @@ pub(crate) struct Backlog {
     doubts: Doubts,
     touched: Touched,
     boot: String,
+    /// The cursors of single pull requests: 0.1 kept one for each.
+    single_pulls: Vec<FileName>,
+    /// The lane of all pull requests has no cursor yet and goes on from those.
+    joins_pulls: bool,
 }
 
 impl Backlog {
     pub(crate) fn read(root: &OpenRoot) -> Result<Backlog, SpoolError> {
+        let cursors = Cursors::read(root)?;
+        let single_pulls = cursors.of_pulls();
+        let has_own = !cursors.of(&Lane::Pulls.cursor_name()).is_empty();
         Ok(Backlog {
-            cursors: Cursors::read(root)?,
+            joins_pulls: !single_pulls.is_empty() && !has_own,
+            cursors,
+            single_pulls,
             queues: BTreeMap::new(),
             doubts: Doubts::default(),
             touched: Touched::default(),
@@ -118,6 +133,10 @@ impl Backlog {
     /// Takes from a record what its lanes have not done yet.
     pub(crate) fn admit(&mut self, entry: &Arc<Entry>) {
         for (lane, item) in items_of(entry) {
+            if lane == Lane::Pulls && self.joins_pulls {
+                self.admit_single_pull(item);
+                continue;
+            }
             let queue = self.queue(lane);
             if item.pos > queue.progress.done {
                 queue.push(item);
@@ -129,6 +148,30 @@ impl Backlog {
         }
     }
 
+    /// The same for a file of a pull request that has a cursor of its own.
+    fn admit_single_pull(&mut self, item: LaneItem) {
+        let mailbox = &item.entry.deliveries[item.index].mailbox;
+        let single = self.cursors.of_one_pull(mailbox);
+        let bytes = single.map_or(&[][..], |name| self.cursors.of(&name));
+        let (single, _) = Progress::read(bytes, &self.boot, u64::MAX);
+        let queue = self.queue(Lane::Pulls);
+        if item.pos > single.done {
+            queue.push(item);
+            return;
+        }
+        // Behind a file that is still to be made the lane has come to nothing; what is there already is found there.
+        if queue.items.is_empty() {
+            let progress = &mut queue.progress;
+            if item.pos <= single.durable && progress.durable == progress.done {
+                progress.durable = item.pos;
+            }
+            progress.done = item.pos;
+        }
+        if item.pos > single.durable {
+            touch(&mut self.touched, &Lane::Pulls, &item);
+        }
+    }
+
     fn queue(&mut self, lane: Lane) -> &mut LaneQueue {
         match self.queues.entry(lane) {
             std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
@@ -137,6 +180,7 @@ impl Backlog {
                 // The ledger's end is not known yet; `settle` puts it in.
                 let (progress, trust) = Progress::read(bytes, &self.boot, u64::MAX);
                 match trust {
+                    Trust::Lost if *new.key() == Lane::Pulls && self.joins_pulls => {}
                     Trust::Whole => {}
                     Trust::NewBoot => self.doubts.new_boot = true,
                     Trust::NotesLost => self.doubts.notes_lost.push(new.key().clone()),
@@ -163,6 +207,8 @@ impl Backlog {
                 queues: self.queues,
                 touched: self.touched,
                 cursors_made: false,
+                single_pulls: self.single_pulls,
+                joins_pulls: self.joins_pulls,
             },
             self.doubts,
         ))
@@ -183,6 +229,23 @@ impl Lanes {
                 self.cursors_made = true;
             }
         }
+        self.join_pulls(root, &dir)
+    }
+
+    /// Makes one cursor in place of those of single pull requests, which 0.1 kept, and removes them.
+    fn join_pulls(&mut self, root: &OpenRoot, dir: &Dir) -> Result<(), SpoolError> {
+        if self.single_pulls.is_empty() {
+            return Ok(());
+        }
+        if let Some(queue) = self.queues.get(&Lane::Pulls).filter(|_| self.joins_pulls) {
+            cursor::make(root, dir, &Lane::Pulls.cursor_name(), &queue.progress)?;
+        }
+        root.disk
+            .sync_dir(&dir.handle)
+            .map_err(SpoolError::fatal("sync", root.path(&dir.path)))?;
+        for name in std::mem::take(&mut self.single_pulls) {
+            root.remove(dir, &name)?;
+        }
         Ok(())
     }
 
@@ -198,7 +261,7 @@ impl Lanes {
             let mailboxes = draft
                 .deliveries
                 .iter()
-                .map(|delivery| Lane::Mailbox(delivery.mailbox.clone()));
+                .map(|delivery| Lane::of(&delivery.mailbox));
             let outbox = draft
                 .original
                 .iter()
@@ -228,10 +291,18 @@ impl Lanes {
         }
     }
 
-    /// Gives every lane that has something to do, and is not parked at `now` (milliseconds), its turn. Packets come
-    /// first, so that whoever reads a message finds the packet it names. Lanes share no directory and no cursor, so
-    /// where there is much to do two threads share the others.
-    pub(crate) fn pass(&mut self, root: &OpenRoot, in_hand: &InHand, now: u64) -> Pass {
+    /// Gives the lanes that have something to do, and are not parked at `now` (milliseconds), a turn each, until
+    /// `files_max` files are made; what is left waits for the next pass. Packets come first, so that the reader of a
+    /// message finds the packet it names. Then come lanes with few files, so that none waits behind a lane with
+    /// thousands, and those with many have as many files again. Lanes share no directory and no cursor, so where there is
+    /// much to do two threads share them.
+    pub(crate) fn pass(
+        &mut self,
+        root: &OpenRoot,
+        judged: &JudgedOriginals,
+        now: u64,
+        files_max: usize,
+    ) -> Pass {
         let due = |queue: &&mut LaneQueue| {
             (!queue.items.is_empty() || queue.backoff.is_some())
                 && queue
@@ -246,40 +317,52 @@ impl Lanes {
             .values_mut()
             .filter(due)
             .partition(is_of_packets);
-        let waiting: usize = queues.iter().map(|queue| queue.items.len()).sum();
-        let turns = |queues: &mut [&mut LaneQueue]| {
+        let turns = |queues: &mut [&mut LaneQueue], packets_owed: Option<u64>| {
+            // Whoever has waited longest comes first.
+            let is_long = |queue: &LaneQueue| queue.items.len() > GROUP_MAX;
+            queues.sort_by_key(|queue| (is_long(queue), queue.first_owed()));
+            let longs = queues.partition_point(|queue| !is_long(queue));
+            let (short, long) = queues.split_at_mut(longs);
             let mut done = (Touched::default(), Pass::default());
-            for queue in queues {
-                turn(queue, root, in_hand, now, &mut done);
+            for queues in [short, long] {
+                let mut slice = Slice::new(files_max, packets_owed);
+                for queue in queues {
+                    if slice.is_spent() {
+                        break;
+                    }
+                    turn(queue, root, judged, now, &mut slice, &mut done);
+                }
             }
             done
         };
-        let (packets_touched, packets_pass) = turns(&mut packets);
+        let (packets_touched, packets_pass) = turns(&mut packets, None);
+        // Those of a parked lane hold up nothing.
+        let packets_owed = packets
+            .iter()
+            .filter(|queue| queue.backoff.is_none())
+            .filter_map(|queue| queue.first_owed())
+            .min();
+        let waiting: usize = queues.iter().map(|queue| queue.items.len()).sum();
         let (touched, pass) = if queues.len() > 1 && waiting >= WORTH_A_THREAD {
-            queues.sort_by_key(|queue| std::cmp::Reverse(queue.items.len()));
-            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-            for (n, queue) in queues.into_iter().enumerate() {
-                if n % 4 == 0 || n % 4 == 3 {
-                    ours.push(queue);
-                } else {
-                    theirs.push(queue);
-                }
-            }
+            let (mut ours, mut theirs) = halves(queues);
             let (ours, shared) = std::thread::scope(|scope| {
                 let shared = std::thread::Builder::new()
-                    .spawn_scoped(scope, || turns(&mut theirs))
+                    .spawn_scoped(scope, || turns(&mut theirs, packets_owed))
                     .ok();
-                (turns(&mut ours), shared.map(|shared| shared.join()))
+                (
+                    turns(&mut ours, packets_owed),
+                    shared.map(|shared| shared.join()),
+                )
             });
             // Where no thread is to be had, this one does both halves.
             let theirs = match shared {
                 Some(done) => done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                None => turns(&mut theirs),
+                None => turns(&mut theirs, packets_owed),
             };
             self.touched.merge(theirs.0);
             (ours.0, ours.1.and(theirs.1))
         } else {
-            turns(&mut queues)
+            turns(&mut queues, packets_owed)
         };
         self.touched.merge(packets_touched);
         self.touched.merge(touched);
@@ -301,9 +384,9 @@ impl Lanes {
         }
         let closed = self.touched.sync(root)?;
         let is_held = |lane: &Lane| {
-            checkpoint::dirs_of(lane)
+            closed
                 .iter()
-                .any(|place| closed.iter().any(|(path, _)| place.starts_with(path)))
+                .any(|(path, _)| checkpoint::works_at(lane, path))
         };
         // A kill from here on leaves some cursors behind the truth. They make the next start after a power cut look
         // for files that are there, nothing more.
@@ -348,12 +431,30 @@ impl Lanes {
         self.queues.values().filter_map(parked).collect()
     }
 
-    /// Says when the next lane is to be tried again, in milliseconds of the caller's monotonic clock.
-    pub(crate) fn next_retry(&self) -> Option<u64> {
-        self.queues
-            .values()
-            .filter_map(|queue| queue.backoff.as_ref().map(|backoff| backoff.until))
-            .min()
+    /// Says when the next lane has something to do, in milliseconds of the caller's monotonic clock: 0 for now, else the
+    /// time at which a parked one is tried again.
+    pub(crate) fn next_turn(&self) -> Option<u64> {
+        let turn_of = |queue: &LaneQueue| match &queue.backoff {
+            Some(backoff) => Some(backoff.until),
+            None => queue.first_owed().map(|_| 0),
+        };
+        self.queues.values().filter_map(turn_of).min()
+    }
+
+    /// Lists the agents whose judged messages are owed so many files or more, in lanes that can be written.
+    pub(crate) fn flooding(&self, files: usize) -> BTreeSet<String> {
+        if self.waiting() < files {
+            return BTreeSet::new();
+        }
+        let mut owed: BTreeMap<&str, usize> = BTreeMap::new();
+        let queues = self.queues.values().filter(|queue| queue.backoff.is_none());
+        for item in queues.flat_map(|queue| &queue.items) {
+            if let Some(original) = &item.entry.original {
+                *owed.entry(&original.outbox).or_default() += 1;
+            }
+        }
+        owed.retain(|_, owed| *owed >= files);
+        owed.into_keys().map(str::to_owned).collect()
     }
 
     /// Says how many files wait in all lanes.
@@ -368,8 +469,8 @@ impl Lanes {
     }
 
     /// Lists the originals that still wait to be put away, after the start.
-    pub(crate) fn in_hand(&self) -> InHand {
-        let in_hand = InHand::default();
+    pub(crate) fn judged(&self) -> JudgedOriginals {
+        let judged = JudgedOriginals::default();
         let waiting = self
             .queues
             .values()
@@ -378,9 +479,9 @@ impl Lanes {
             .flat_map(|queue| &queue.items)
             .filter_map(|item| item.entry.original.as_ref())
         {
-            in_hand.add(&original.outbox, &original.file);
+            judged.add(&original.outbox, &original.file);
         }
-        in_hand
+        judged
     }
 
     /// Says whether nothing waits and everything done survives a power cut.
@@ -389,18 +490,39 @@ impl Lanes {
     }
 }
 
+/// Shares lanes between two threads so that each has about as many files.
+fn halves(mut queues: Vec<&mut LaneQueue>) -> (Vec<&mut LaneQueue>, Vec<&mut LaneQueue>) {
+    queues.sort_by_key(|queue| std::cmp::Reverse(queue.items.len()));
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for (n, queue) in queues.into_iter().enumerate() {
+        if n % 4 == 0 || n % 4 == 3 {
+            ours.push(queue);
+        } else {
+            theirs.push(queue);
+        }
+    }
+    (ours, theirs)
+}
+
 fn turn(
     queue: &mut LaneQueue,
     root: &OpenRoot,
-    in_hand: &InHand,
+    judged: &JudgedOriginals,
     now: u64,
+    slice: &mut Slice,
     done: &mut (Touched, Pass),
 ) {
     let (touched, pass) = done;
-    match queue.turn(root, in_hand, touched, pass) {
+    let before = queue.items.len();
+    match queue.turn(root, judged, slice, touched, pass) {
         Ok(()) => queue.backoff = None,
         Err(error) => {
-            let pause = queue.backoff.as_ref().map_or(PAUSE_MIN_MS, |backoff| {
+            // A lane that gets on is tried again soon, or a failure now and then would hold its files for minutes.
+            let failed_before = queue
+                .backoff
+                .as_ref()
+                .filter(|_| queue.items.len() == before);
+            let pause = failed_before.map_or(PAUSE_MIN_MS, |backoff| {
                 (backoff.pause * 2).min(PAUSE_MAX_MS)
             });
             queue.backoff = Some(Backoff {

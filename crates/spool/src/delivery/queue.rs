@@ -8,11 +8,12 @@ use std::sync::Arc;
 use super::checkpoint::Touched;
 use super::cursor::{Cursor, Progress};
 use super::note::{CursorNote, Pos, Slot};
+use super::slice::Slice;
 use super::{Lane, Pass};
 use crate::entry::ExpectedContent;
 use crate::root::OpenRoot;
-use crate::view::InHand;
-use crate::{Delivery, Entry, FileName, SpoolError};
+use crate::view::JudgedOriginals;
+use crate::{Delivery, Entry, FileName, Mailbox, SpoolError};
 
 /// One thing to do in a lane.
 #[derive(Clone)]
@@ -33,6 +34,11 @@ impl LaneItem {
         self.entry.expected(self.delivery())
     }
 
+    /// Where the file is to be.
+    pub(super) fn mailbox(&self) -> &Mailbox {
+        &self.delivery().mailbox
+    }
+
     /// The name the record gave it.
     pub(super) fn file(&self) -> &FileName {
         &self.delivery().file
@@ -43,14 +49,12 @@ impl LaneItem {
 pub(super) fn items_of(entry: &Arc<Entry>) -> Vec<(Lane, LaneItem)> {
     let mut items: Vec<(Lane, LaneItem)> = Vec::with_capacity(entry.deliveries.len() + 1);
     for (index, delivery) in entry.deliveries.iter().enumerate() {
-        let before = entry.deliveries[..index]
-            .iter()
-            .filter(|earlier| earlier.mailbox == delivery.mailbox)
-            .count();
+        let lane = Lane::of(&delivery.mailbox);
+        let before = items.iter().filter(|(earlier, _)| *earlier == lane).count();
         let n = u32::try_from(before).expect("a record has few deliveries");
         let pos = Pos { seq: entry.seq, n };
         items.push((
-            Lane::Mailbox(delivery.mailbox.clone()),
+            lane,
             LaneItem {
                 pos,
                 entry: Arc::clone(entry),
@@ -109,24 +113,43 @@ impl LaneQueue {
         self.items.push_back(item);
     }
 
-    /// Does all there is to do, in order; stops at the first thing that fails and keeps it.
-    pub(crate) fn turn(
+    /// Gives the number of the first record whose file is still owed.
+    pub(super) fn first_owed(&self) -> Option<u64> {
+        self.items.front().map(|item| item.pos.seq)
+    }
+
+    /// Does what there is to do, in order, until the slice is spent; stops at the first thing that fails and keeps it.
+    pub(super) fn turn(
         &mut self,
         root: &OpenRoot,
-        in_hand: &InHand,
+        judged: &JudgedOriginals,
+        slice: &mut Slice,
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
         let cursor = self.open_cursor(root)?;
         match self.lane.clone() {
-            Lane::Mailbox(mailbox) => self.deliver(&mailbox, &cursor, touched, pass),
+            Lane::Mailbox(mailbox) => self.deliver(&mailbox, &cursor, slice, touched, pass),
+            Lane::Pulls => {
+                while let Some(mailbox) = self.next_within(slice).map(|item| item.mailbox().clone())
+                {
+                    self.deliver(&mailbox, &cursor, slice, touched, pass)?;
+                }
+                Ok(())
+            }
             // Putting an original away twice does no harm, so one note for all of them is enough. After an error the
             // next turn writes it first.
             Lane::Outbox(agent) => {
-                self.dispose_all(&agent, root, in_hand, touched, pass)?;
+                self.dispose(&agent, root, judged, slice, touched, pass)?;
                 self.note_done(&cursor)
             }
         }
+    }
+
+    /// The next thing to do, if there is room for it.
+    pub(super) fn next_within(&self, slice: &Slice) -> Option<&LaneItem> {
+        let next = self.items.front().filter(|_| !slice.is_spent());
+        next.filter(|next| !slice.holds(&next.entry))
     }
 
     fn open_cursor<'a>(&mut self, root: &'a OpenRoot) -> Result<Cursor<'a>, SpoolError> {

@@ -6,9 +6,9 @@ use std::io;
 use lease::Writer;
 use rustix::io::Errno;
 
-use crate::disk::{self, FileKind, OpenMode, Stat};
 use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, Now, SpoolError, Stamp};
+use disk::{self, FileKind, OpenMode, Stat};
 
 /// How long a file that was made in place and not closed yet is waited for, in milliseconds. It may have been linked in,
 /// whole, and then nobody ever closes it.
@@ -287,8 +287,13 @@ fn still_until(stamp: &Stamp, memory: &mut Memory, quiet: u64, now: Now) -> Opti
 
 /// Says whether a file was last changed longer ago than this; nothing from the future was.
 fn is_older(stamp: &Stamp, ms: u64, now: Now) -> bool {
+    age(stamp, now) >= ms
+}
+
+/// Says how many milliseconds ago a file was last changed; 0 if that is in the future.
+pub(super) fn age(stamp: &Stamp, now: Now) -> u64 {
     let age = now.wall.saturating_sub(stamp.mtime_ns / 1_000_000);
-    u64::try_from(age).is_ok_and(|age| age >= ms)
+    u64::try_from(age).unwrap_or(0)
 }
 
 fn same_file(one: &Stamp, other: &Stamp) -> bool {

@@ -3,12 +3,14 @@
 //! Judges nothing: what is in a file is the caller's business, and whether it was judged before is the ledger's.
 
 mod look;
+mod steady;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::ControlFlow;
 
 pub use self::look::{Body, Hint, Unfit};
 use self::look::{Memory, Readiness, Rules};
+use self::steady::SteadyClock;
 use crate::root::Dir;
 use crate::{FileName, Now, SpoolError, Stamp, View, dirs, layout};
 
@@ -16,7 +18,7 @@ use crate::{FileName, Now, SpoolError, Stamp, View, dirs, layout};
 pub const QUIET_MS: u64 = if cfg!(target_os = "linux") { 50 } else { 250 };
 /// The first and the longest pause after a file could not be read, in milliseconds.
 const PAUSE_MS: (u64, u64) = (100, 30_000);
-/// From this pause on a file that could not be read is not waited for by whoever wants to come to an end, in milliseconds.
+/// From this pause on, in milliseconds, a caller that wants to end does not wait for a file that could not be read.
 const HOPELESS_MS: u64 = 800;
 
 /// The most looks of one taking: files that turn out unfinished, or were changed and touched again by the thousand, hold up
@@ -42,6 +44,8 @@ pub struct OutboxFile {
     pub body: Body,
     /// Nobody saw it closed, and its writer may still have it open: what comes later would be missing from `body`.
     pub may_grow: bool,
+    /// How many milliseconds ago it was last changed when it was read, by a clock that nobody set meanwhile.
+    pub age_ms: u64,
 }
 
 /// What one taking brought.
@@ -58,11 +62,14 @@ pub struct Taken {
 /// What is known of all outboxes: which files wait for their turn, and which for a time.
 pub struct Intake {
     rules: Rules,
+    clock: SteadyClock,
     outboxes: BTreeMap<String, Outbox>,
     /// Files that are looked at again at a time, in its order.
     sleeping: BTreeSet<(u64, String, FileName)>,
     /// Whose turn was last.
     last: String,
+    /// The outboxes whose turn is passed over.
+    passed_over: BTreeSet<String>,
     /// How often a file was put into a queue.
     queued: u64,
 }
@@ -116,19 +123,21 @@ impl Intake {
         let rules = Rules { size_max, quiet_ms };
         Intake {
             rules,
+            clock: SteadyClock::default(),
             outboxes: BTreeMap::new(),
             sleeping: BTreeSet::new(),
             last: String::new(),
+            passed_over: BTreeSet::new(),
             queued: 0,
         }
     }
 
     /// Looks through the outboxes of these agents for files not known yet. Gives what could not be listed.
     pub fn scan(&mut self, view: &View<'_>, agents: &[String]) -> Vec<SpoolError> {
-        let known: BTreeSet<&String> = agents.iter().collect();
-        self.outboxes.retain(|agent, _| known.contains(agent));
+        let known: BTreeSet<&str> = agents.iter().map(String::as_str).collect();
+        self.keep(&|agent| known.contains(agent));
         let mut troubles = Vec::new();
-        for agent in agents.iter().filter(|agent| dirs::is_agent_name(agent)) {
+        for agent in agents {
             if let Err(error) = self.scan_one(view, agent) {
                 troubles.push(error);
             }
@@ -136,11 +145,20 @@ impl Intake {
         troubles
     }
 
-    fn scan_one(&mut self, view: &View<'_>, agent: &str) -> Result<(), SpoolError> {
+    /// Forgets the outboxes of all agents but these.
+    pub fn keep(&mut self, is_known: &dyn Fn(&str) -> bool) {
+        self.outboxes.retain(|agent, _| is_known(agent));
+    }
+
+    /// Looks through one agent's outbox for files not known yet; false if there is none.
+    pub fn scan_one(&mut self, view: &View<'_>, agent: &str) -> Result<bool, SpoolError> {
+        if !dirs::is_agent_name(agent) {
+            return Ok(false);
+        }
         let root = view.root;
         let Some(dir) = root.dir_if_there(&layout::agent_dir(agent, dirs::OUTBOX))? else {
             self.outboxes.remove(agent);
-            return Ok(());
+            return Ok(false);
         };
         let Self {
             outboxes,
@@ -162,7 +180,7 @@ impl Intake {
                     }
                 }
                 Some(_) => {}
-                None if !layout::is_candidate(&name) || view.is_in_hand(agent, &name) => {}
+                None if !layout::is_candidate(&name) || view.is_judged(agent, &name) => {}
                 None if strangers.len() >= room => {
                     outbox.has_more = true;
                     return ControlFlow::Break(());
@@ -182,7 +200,11 @@ impl Intake {
             outbox.files.insert(name.clone(), File::default());
             push_back(&mut outbox.queue, &mut self.queued, name);
         }
-        Ok(())
+        if outbox.files.is_empty() && outbox.queue.is_empty() && !outbox.has_more {
+            // Every taking looks at each that is kept.
+            self.outboxes.remove(agent);
+        }
+        Ok(true)
     }
 
     /// Notes what a watcher saw; a name that is no message's is ignored.
@@ -242,6 +264,7 @@ impl Intake {
     /// Takes up to `limit` finished files, one from each outbox in turn, the oldest of each first; fewer, though more wait,
     /// after 256 looks. What was taken is to be committed or given time before the next call.
     pub fn take(&mut self, view: &View<'_>, now: Now, limit: usize) -> Taken {
+        let now = self.clock.read(now);
         self.wake(now.mono);
         let mut taken = Taken {
             troubles: self.look_beyond(view),
@@ -282,6 +305,18 @@ impl Intake {
             .iter()
             .filter_map(|agent| self.scan_one(view, agent).err())
             .collect()
+    }
+
+    /// Takes nothing from the outboxes of these agents, and from all others, until it is called again.
+    pub fn pass_over(&mut self, agents: BTreeSet<String>) {
+        self.passed_over = agents;
+    }
+
+    /// Says whether a file of this outbox waits for its turn.
+    pub fn has_queued(&self, agent: &str) -> bool {
+        self.outboxes
+            .get(agent)
+            .is_some_and(|outbox| !outbox.queue.is_empty())
     }
 
     /// Gives a taken file back: it is looked at again when it changed, or at `until` on the monotonic clock.
@@ -360,7 +395,7 @@ impl Intake {
     }
 
     /// Says whether a file still waits for its turn that did so at the mark. One that was looked at since and waits
-    /// again does not count, so a flood of new files or of hints puts off nothing for ever.
+    /// again does not count, so a flood of new files or of hints puts off nothing forever.
     pub fn has_waiting_since(&self, mark: QueueMark) -> bool {
         self.outboxes.values().any(|outbox| outbox.has(mark))
     }
@@ -401,6 +436,7 @@ impl Intake {
                 .iter()
                 .filter(|(_, outbox)| !outbox.queue.is_empty())
                 .map(|(agent, _)| agent)
+                .filter(|agent| !self.passed_over.contains(*agent))
         };
         let after = waiting().filter(|agent| **agent > self.last);
         after
@@ -424,7 +460,7 @@ impl Intake {
             return Ok(Next::Nothing);
         };
         let mut file = outbox.files.remove(&name).unwrap_or_default();
-        if view.is_in_hand(agent, &name) {
+        if view.is_judged(agent, &name) {
             return Ok(Next::Nothing);
         }
         let was_given_time = file.memory.given.is_some();
@@ -442,6 +478,7 @@ impl Intake {
                     owner: finished.owner,
                     body: finished.body,
                     may_grow: finished.may_grow,
+                    age_ms: look::age(&finished.stamp, now),
                 })));
             }
             Ok(Readiness::Gone) if was_given_time => return Ok(Next::Gone(name)),

@@ -1,4 +1,4 @@
-//! Finds a place in the ledger from its end, so that whoever goes on from there need not read what came before.
+//! Finds a place in the ledger from its end, so that reading from there skips everything before.
 //!
 //! What is found is not trusted beyond its own digest: the caller reads on from it with `read`, which checks the chain.
 
@@ -6,9 +6,9 @@ use std::io;
 
 use super::line;
 use super::read::LedgerPosition;
-use crate::disk::{Disk, Handle, OpenMode};
 use crate::layout::{self, Layout};
 use crate::{Digest, Entry, FileName, SpoolError};
+use disk::{Disk, Handle, OpenMode};
 
 /// So many bytes are read at first; twice as many each time that was not enough.
 const BLOCK: u64 = 64 * 1024;

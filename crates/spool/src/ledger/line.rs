@@ -62,7 +62,7 @@ pub enum NotALine {
     #[error("it has format version {0}, this program reads up to {FORMAT_VERSION}")]
     TooNew(u32),
     /// It cannot be read; with the reader's words.
-    #[error("it is no record: {0}")]
+    #[error("it is not a record: {0}")]
     Unreadable(String),
 }
 

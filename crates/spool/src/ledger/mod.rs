@@ -13,9 +13,9 @@ use std::sync::Arc;
 pub use line::{FORMAT_VERSION, NotALine};
 pub use read::{TornTail, Verified};
 
-use crate::disk::{self, Disk, Handle, OpenMode, Stat};
 use crate::layout::{self, Layout};
 use crate::{Digest, Entry, EntryDraft, SpoolError, dirs};
+use disk::{self, Disk, Handle, OpenMode, Stat};
 
 /// A segment that has grown beyond this many bytes is followed by a new one.
 const SEGMENT_MAX: u64 = 64 * 1024 * 1024;
@@ -200,7 +200,7 @@ impl Ledger {
     }
 
     /// Fails if the last segment's name no longer leads to the file that is open here, as long as it was left: what is
-    /// appended to another one is lost to the next start, whoever is told that it is safe.
+    /// appended to another one is lost to the next start, although its sender is told that it is safe.
     pub(crate) fn still_there(&self) -> Result<(), SpoolError> {
         let Some(segment) = &self.segment else {
             return Ok(());

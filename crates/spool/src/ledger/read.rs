@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 
 use super::line::{self, NotARecord};
-use crate::disk::{Disk, Handle, OpenMode};
 use crate::layout::{self, Layout};
 use crate::{Digest, Entry, FileName, SpoolError, dirs};
+use disk::{Disk, Handle, OpenMode};
 
 /// Large enough that the calls do not count, small enough to stay in the cache.
 const BUFFER: usize = 256 * 1024;
@@ -37,7 +37,7 @@ pub struct Verified {
     pub segments: usize,
     /// How many bytes the records have.
     pub bytes: u64,
-    /// The digest of the last line: whoever keeps it can prove later that nothing before was changed.
+    /// The digest of the last line. Kept elsewhere, it proves later that nothing before was changed.
     pub last: Digest,
     /// Bytes behind the last record: a batch being written right now, or the torn tail of a daemon that was killed.
     pub torn: Option<TornTail>,
@@ -146,7 +146,7 @@ pub(crate) fn read(
                     ControlFlow::Break(())
                 }
             });
-            // Whoever does not listen any more has an error of its own to tell.
+            // A receiver that is gone reports its own error.
             let _ = send.send(portion);
             end
         });

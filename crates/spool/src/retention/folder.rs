@@ -7,9 +7,9 @@ use rustix::fs::AtFlags;
 use super::recorded::{FileIdentity, Recorded};
 use super::{Cutoff, FolderReport, KeptFolder, Removal};
 use crate::delivery::{Lane, Pos};
-use crate::disk::{FileKind, Stat};
 use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, SpoolError, layout};
+use disk::{FileKind, Stat};
 
 /// No file that we made, and none whose bytes we ever read, is larger than this, in bytes. A larger file is known by
 /// name and inode, never by its digest, so reading it would only cost time.

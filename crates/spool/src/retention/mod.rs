@@ -15,9 +15,9 @@ use std::sync::Arc;
 use self::folder::FolderScan;
 use self::recorded::Recorded;
 use crate::delivery::{Cursors, Lane};
-use crate::disk::os::Os;
 use crate::root::OpenRoot;
 use crate::{Layout, SpoolError, dirs, read_ledger};
+use disk::Os;
 
 /// A directory of an agent that keeps finished messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

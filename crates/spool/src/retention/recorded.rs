@@ -97,7 +97,7 @@ impl Recorded {
                 Content::Withdrawn(_) => None,
             };
             let Some(digest) = digest else { continue };
-            let lane = Lane::Mailbox(delivery.mailbox.clone());
+            let lane = Lane::of(&delivery.mailbox);
             let before = entry.deliveries[..index]
                 .iter()
                 .filter(|other| other.mailbox == delivery.mailbox);

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::load::{NotTaken, load};
 use super::{Fold, list};
 use crate::delivery::{Cursors, Heads};
-use crate::disk::os::Os;
 use crate::ledger::Verified;
 use crate::ledger::read::{self, Stretch};
 use crate::root::OpenRoot;
 use crate::{Entry, FileName, SpoolError, VisitError, dirs};
+use disk::Os;
 
 /// What became of holding a snapshot against the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::Digest;
 use crate::delivery::{Heads, Lane, Pos};
 use crate::digest::Hasher;
-use crate::disk::{self, Disk, Handle};
+use disk::{self, Disk, Handle};
 
 /// The version of the file's form that this program writes and reads; of the caller's lines `form` tells.
 const VERSION: u32 = 1;
@@ -204,7 +204,7 @@ impl<'a> SnapshotReader<'a> {
             };
             let (lane, seq, n): (String, u64, u32) = serde_json::from_slice(text)
                 .map_err(|error| format!("a lane's line cannot be read: {error}"))?;
-            let lane = Lane::read(&lane).ok_or_else(|| format!("`{lane}` is no lane"))?;
+            let lane = Lane::read(&lane).ok_or_else(|| format!("`{lane}` is not a lane"))?;
             heads.insert(lane, Pos { seq, n });
             self.count(&line);
         }

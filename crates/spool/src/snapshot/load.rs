@@ -6,10 +6,10 @@ use std::sync::mpsc::sync_channel;
 use super::file::{SnapshotReader, Title};
 use super::{Fold, PassedOver, list};
 use crate::delivery::{Cursors, Heads};
-use crate::disk::{FileKind, Handle, OpenMode, if_there};
 use crate::ledger::read::{self, LedgerPosition, Stretch};
 use crate::root::OpenRoot;
 use crate::{Digest, FileName, SpoolError, dirs, layout};
+use disk::{FileKind, Handle, OpenMode, if_there};
 
 /// Lines that go from the reading thread to the fold at once, and how many such portions may wait.
 const PORTION: usize = 256;
@@ -90,7 +90,7 @@ pub(super) fn load(
         .open(&dir.handle, name.as_ref(), OpenMode::Read)
         .map_err(cannot_be_read)?;
     if root.disk.stat(&file).map_err(cannot_be_read)?.kind != FileKind::File {
-        return Err("it is no file".to_owned().into());
+        return Err("it is not a file".to_owned().into());
     }
     let (mut reader, title) = SnapshotReader::new(&*root.disk, &file)?;
     if title.seq != seq {
@@ -222,7 +222,7 @@ fn fill(mut reader: SnapshotReader<'_>, fold: &mut dyn Fold) -> Result<(), Strin
             while let Some(line) = reader.content()? {
                 portion.push(line);
                 if portion.len() == PORTION && send.send(std::mem::take(&mut portion)).is_err() {
-                    // Whoever does not listen any more has a reason of its own to tell.
+                    // A receiver that is gone reports its own reason.
                     return Ok(());
                 }
             }

@@ -9,10 +9,10 @@ use super::file::{SnapshotWriter, Title};
 use super::load::load_newest;
 use super::{Fold, list};
 use crate::delivery::Heads;
-use crate::disk::OpenMode;
 use crate::ledger::read::{self, Stretch};
 use crate::root::{Dir, OpenRoot};
 use crate::{Spool, SpoolError, dirs, layout};
+use disk::OpenMode;
 
 /// Makes one snapshot, on any thread.
 pub struct SnapshotMaker {

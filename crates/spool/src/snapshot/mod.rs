@@ -1,7 +1,7 @@
 //! Snapshots: what the ledger adds up to at some record, so that a start reads only what follows it.
 //!
 //! A snapshot shortens the reading. One that is missing, torn or of another form is passed over with a reason, and an older
-//! one or the whole ledger is read instead. Whoever removes them all loses time. An intact one that was made from other
+//! one or the whole ledger is read instead. Removing them all costs time and nothing else. An intact one that was made from other
 //! records than the ledger holds shows that the ledger was rewritten: nobody goes on from it unless a person accepts it.
 //! What is in one is the caller's business, who is a [`Fold`]; here is where it lies and whether it may be used.
 

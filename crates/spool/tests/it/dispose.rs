@@ -180,7 +180,7 @@ fn while_it_waits_to_be_put_away_an_original_is_not_looked_at() {
     workspace.write("agents/claude/outbox/a.yaml", FIRST);
     let mut daemon = Daemon::start(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
     assert_eq!(daemon.step(LATER).expect("a step").0, 1);
-    assert!(daemon.spool.view().is_in_hand("claude", &name("a.yaml")));
+    assert!(daemon.spool.view().is_judged("claude", &name("a.yaml")));
     daemon
         .intake
         .hint("claude", &name("a.yaml"), spool::Hint::Finished);

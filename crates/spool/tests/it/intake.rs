@@ -242,7 +242,7 @@ fn a_file_that_a_writer_has_open_is_waited_for_without_any_hint() {
     assert_eq!(
         found.len(),
         1,
-        "a writer that never ends holds nothing up for ever"
+        "a writer that never ends holds nothing up forever"
     );
     assert!(found[0].may_grow);
     drop(stuck);
@@ -270,6 +270,42 @@ fn a_file_whose_writers_nobody_can_tell_needs_two_seconds_of_stillness() {
 }
 
 #[test]
+fn a_clock_that_is_set_makes_no_file_older_than_it_is() {
+    const HOUR: i64 = 3_600_000;
+    for set in [HOUR, -HOUR] {
+        let mut desk = Desk::new(&["claude"]);
+        desk.disk.hide_writers();
+        let later = |ms: u64| Now {
+            mono: at(ms).mono,
+            wall: at(ms).wall + set,
+        };
+        assert!(desk.take(at(0)).is_empty());
+        // One before the clock is set, of which the writer knows more, and one after it.
+        desk.write("claude/outbox/before.yaml", "te", 900);
+        desk.write("claude/outbox/after.yaml", "te", 1_100 + set);
+        desk.scan();
+        assert!(desk.take(later(1_200)).is_empty(), "set by {set}");
+        desk.write("claude/outbox/before.yaml", "text", 2_000 + set);
+        // Where nobody tells of a writer, two seconds of stillness do.
+        let mut taken = Vec::new();
+        for ms in (0..60).map(|n| 2_050 + 100 * n) {
+            taken.extend(desk.take(later(ms)).into_iter().map(|name| (name, ms)));
+        }
+        let [(first, at_first), (second, at_second)] = &taken[..] else {
+            panic!("set by {set}: {taken:?}");
+        };
+        assert_eq!([first, second], ["after.yaml", "before.yaml"]);
+        assert!((3_100..4_000).contains(at_first), "{taken:?}");
+        assert!((4_000..6_500).contains(at_second), "{taken:?}");
+        // After a minute it is the time of day.
+        desk.write("claude/outbox/old.yaml", "text", 60_000 + set);
+        desk.scan();
+        let taken = desk.take(later(65_000));
+        assert!(taken.iter().any(|name| name == "old.yaml"), "set by {set}");
+    }
+}
+
+#[test]
 fn a_file_given_time_comes_back_when_it_changed_or_at_its_time() {
     let mut desk = Desk::new(&["claude"]);
     desk.write("claude/outbox/empty.yaml", "", -1_000);
@@ -287,6 +323,19 @@ fn a_file_given_time_comes_back_when_it_changed_or_at_its_time() {
     assert_eq!(desk.take(at(2_000)), ["cut.yaml"]);
     assert!(desk.take(at(4_999)).is_empty());
     assert_eq!(desk.take(at(5_000)), ["empty.yaml"]);
+}
+
+#[test]
+fn a_file_given_time_whose_writer_is_at_work_again_is_left_alone() {
+    let mut desk = Desk::new(&["claude"]);
+    desk.write("claude/outbox/cut.yaml", "te", -900);
+    desk.scan();
+    let found = desk.take_all(at(0));
+    desk.intake.give_time(&found[0], at(5_000).mono);
+    desk.write("claude/outbox/cut.yaml", "tex", 1_990);
+    desk.scan();
+    assert!(desk.take(at(2_000)).is_empty(), "10 ms ago it grew");
+    assert_eq!(desk.take(at(2_050)), ["cut.yaml"]);
 }
 
 #[test]

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use spool::{DiskFault, FaultyDisk, FileName, Lane, Mailbox, Spool};
+use spool::{DiskFault, FaultyDisk, FileName, Lane, Mailbox, Now, PresenceMemory, Spool};
 
 use crate::daemon::{BOOT, Workspace, inbox, name, notice};
+
+/// Long before anything in the tests: no time of a directory proves anything.
+const NOW: Now = Now { mono: 0, wall: 0 };
 
 fn open(workspace: &Workspace) -> Spool {
     Spool::open(
@@ -50,7 +53,7 @@ fn a_mailbox_that_cannot_be_written_is_parked_and_tried_again_later_and_later() 
                 .is_empty(),
             "tried too early"
         );
-        now = spool.next_retry().expect("a time");
+        now = spool.next_delivery().expect("a time");
     }
     assert_eq!(
         pauses,
@@ -63,7 +66,7 @@ fn a_mailbox_that_cannot_be_written_is_parked_and_tried_again_later_and_later() 
     std::fs::remove_file(workspace.path("agents/codex/inbox")).expect("what is in the way");
     let pass = spool.deliver(now).expect("a pass");
     assert_eq!(
-        (pass.delivered, spool.parked().len(), spool.next_retry()),
+        (pass.delivered, spool.parked().len(), spool.next_delivery()),
         (2, 0, None)
     );
     let shown = workspace.show("agents/codex/inbox");
@@ -320,7 +323,7 @@ fn a_file_has_left_once_it_was_delivered_and_is_gone() {
     let left = |spool: &Spool, file: &str, seq| {
         let file = file.parse().expect("a name");
         spool
-            .presence()
+            .presence(&mut PresenceMemory::default(), NOW)
             .has_left(&inbox("codex"), &file, seq)
             .expect("a look")
     };
@@ -360,13 +363,75 @@ fn whether_a_file_has_left_is_told_the_same_of_many_as_of_one() {
         std::fs::remove_file(workspace.path(&format!("agents/codex/inbox/{n}.yaml")))
             .expect("a file");
     }
-    let mut presence = spool.presence();
+    let mut memory = PresenceMemory::default();
+    let mut presence = spool.presence(&mut memory, NOW);
     let left = (1..).zip(&files).filter(|(seq, file)| {
         presence
             .has_left(&inbox("codex"), file, *seq)
             .expect("a look")
     });
     assert_eq!(left.map(|(seq, _)| seq).collect::<Vec<u64>>(), taken);
+}
+
+#[test]
+fn a_mailbox_that_looks_as_it_did_is_not_listed_again_and_a_take_shows_at_once() {
+    let workspace = Workspace::new(&["codex"]);
+    let mut spool = open(&workspace);
+    commit(&mut spool, inbox("codex"), "a.yaml", "first");
+    spool.deliver(0).expect("a pass");
+    let mut memory = PresenceMemory::default();
+    let mut left = |spool: &Spool, file: &str, seq, second: u64| {
+        let mono = second * 1_000;
+        let wall = now_ms() + 3_600_000 + i64::try_from(mono).expect("a short test");
+        let mut presence = spool.presence(&mut memory, Now { mono, wall });
+        let left = presence.has_left(&inbox("codex"), &name(file), seq);
+        presence.remember();
+        left.expect("a look")
+    };
+    assert!(!left(&spool, "a.yaml", 1, 0));
+    // A name that was never there: only the memory can say that it is.
+    assert!(!left(&spool, "gone.yaml", 1, 2), "nothing has changed");
+    assert!(
+        left(&spool, "gone.yaml", 2, 4),
+        "of a later record nothing is known"
+    );
+    assert!(
+        left(&spool, "gone.yaml", 1, 6),
+        "one was missing, so nothing is remembered"
+    );
+    assert!(!left(&spool, "a.yaml", 1, 8));
+    assert!(
+        left(&spool, "gone.yaml", 1, 39),
+        "a memory is believed for half a minute"
+    );
+    assert!(!left(&spool, "a.yaml", 1, 40));
+    std::fs::remove_file(workspace.path("agents/codex/inbox/a.yaml")).expect("the reader takes it");
+    assert!(left(&spool, "a.yaml", 1, 42));
+}
+
+#[test]
+fn a_mailbox_that_changed_just_now_is_looked_at_again() {
+    let workspace = Workspace::new(&["codex"]);
+    let mut spool = open(&workspace);
+    commit(&mut spool, inbox("codex"), "a.yaml", "first");
+    spool.deliver(0).expect("a pass");
+    let mut memory = PresenceMemory::default();
+    let mut left = |file: &str| {
+        let wall = now_ms() + 1_000;
+        let mut presence = spool.presence(&mut memory, Now { mono: 0, wall });
+        let left = presence.has_left(&inbox("codex"), &name(file), 1);
+        presence.remember();
+        left.expect("a look")
+    };
+    assert!(
+        !left("a.yaml") && left("gone.yaml"),
+        "its times prove nothing yet"
+    );
+}
+
+fn now_ms() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    i64::try_from(now.expect("a time after 1970").as_millis()).expect("a time of our days")
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod packet;
 mod power;
 mod pulls;
 mod retention;
+mod slices;
 mod snapshot;
 mod snapshot_fold;
 mod snapshot_kill;

@@ -109,7 +109,7 @@ fn nothing_is_made_behind_a_link() {
         .commit(1, vec![notice(pull(), "merged.yaml", SNAPSHOT)])
         .expect("a commit");
     let pass = spool.deliver(0).expect("a pass");
-    assert_eq!(pass.parked[0].lane, Lane::Mailbox(pull()));
+    assert_eq!(pass.parked[0].lane, Lane::Pulls);
     assert_eq!(
         std::fs::read_dir(elsewhere.path())
             .expect("a directory")
@@ -157,4 +157,94 @@ fn a_packet_is_there_before_the_message_that_names_it() {
         assert_eq!((packets.len(), messages.len()), (count, count));
         assert!(packets.last() < messages.first(), "{count} records");
     }
+}
+
+fn pull_of(number: u32) -> Mailbox {
+    Mailbox::PullRequest(number.to_string())
+}
+
+fn cursors(workspace: &Workspace) -> Vec<String> {
+    let listed = std::fs::read_dir(workspace.path(".settled/cursors")).expect("the cursors");
+    let names = listed.map(|entry| entry.expect("an entry").file_name());
+    let mut names: Vec<String> = names.filter_map(|name| name.into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// A workspace in which each of these pull requests had a snapshot.
+fn with_pulls(numbers: std::ops::Range<u32>) -> Workspace {
+    let workspace = bare();
+    let mut spool = open(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
+    let drafts = numbers.map(|number| notice(pull_of(number), "merged.yaml", SNAPSHOT));
+    spool.commit(1, drafts.collect()).expect("a commit");
+    spool.deliver(0).expect("a pass");
+    spool.checkpoint().expect("a checkpoint");
+    workspace
+}
+
+#[test]
+fn all_pull_requests_share_a_cursor() {
+    let workspace = with_pulls(1..101);
+    assert_eq!(cursors(&workspace), ["events.pr.cursor"]);
+    for number in 1..101 {
+        assert_eq!(workspace.show(&format!("events/pr/{number}")).len(), 1);
+    }
+}
+
+#[test]
+fn the_cursors_that_each_pull_request_had_become_one() {
+    for boot in [BOOT, OTHER_BOOT] {
+        let workspace = with_pulls(1..4);
+        let own = |name: &str| workspace.path(&format!(".settled/cursors/{name}"));
+        for number in 1..4 {
+            std::fs::copy(
+                own("events.pr.cursor"),
+                own(&format!("events.pr.{number}.cursor")),
+            )
+            .expect("a cursor as 0.1 wrote it");
+        }
+        std::fs::remove_file(own("events.pr.cursor")).expect("a cursor 0.1 did not know");
+        let taken = workspace.path("events/pr/2/merged.yaml");
+        std::fs::remove_file(&taken).expect("somebody takes it");
+
+        let spool = open(&workspace, Arc::new(FaultyDisk::new(boot))).expect("a start");
+        drop(spool);
+        assert_eq!(cursors(&workspace), ["events.pr.cursor"], "{boot}");
+        assert!(
+            !taken.exists(),
+            "it was durable, and is not delivered again"
+        );
+        open(&workspace, Arc::new(FaultyDisk::new(boot))).expect("another start");
+        assert!(!taken.exists(), "nor by the start after that");
+    }
+}
+
+#[test]
+fn what_a_pull_request_with_a_cursor_of_its_own_still_needs_is_made() {
+    let workspace = with_pulls(1..4);
+    let own = |name: &str| workspace.path(&format!(".settled/cursors/{name}"));
+    for number in [1, 3] {
+        let name = format!("events.pr.{number}.cursor");
+        std::fs::copy(own("events.pr.cursor"), own(&name)).expect("a cursor as 0.1 wrote it");
+    }
+    std::fs::remove_file(own("events.pr.cursor")).expect("a cursor 0.1 did not know");
+    for number in [2, 3] {
+        std::fs::remove_file(workspace.path(&format!("events/pr/{number}/merged.yaml")))
+            .expect("a snapshot");
+    }
+    open(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
+    assert!(workspace.path("events/pr/2/merged.yaml").exists());
+    assert!(!workspace.path("events/pr/3/merged.yaml").exists());
+    assert_eq!(cursors(&workspace), ["events.pr.cursor"]);
+}
+
+#[test]
+fn a_cursor_that_a_kill_kept_from_its_place_is_none() {
+    let workspace = with_pulls(1..4);
+    let own = |name: &str| workspace.path(&format!(".settled/cursors/{name}"));
+    // Taken for the cursor of a single pull request, it would hide that the one of all was lost.
+    std::fs::rename(own("events.pr.cursor"), own("events.pr.cursor.tmp")).expect("a cursor");
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let opened = Spool::open(workspace.root(), disk, &mut |_| Ok(())).expect("a start");
+    assert_eq!(opened.recovery.cursors_lost, [Lane::Pulls]);
 }

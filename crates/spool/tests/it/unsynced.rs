@@ -1,4 +1,4 @@
-//! What a checkpoint says is durable is durable, whoever did it: the disk forgets everything else.
+//! A checkpoint's durable files are durable, whichever process made them: the disk forgets everything else.
 
 use std::sync::Arc;
 

@@ -33,7 +33,7 @@ fn a_flood_is_taken_to_the_last_file_while_others_have_their_turn() {
             } else {
                 flood += 1;
             }
-            // Whoever took it puts it away.
+            // Its taker puts it away.
             std::fs::remove_file(
                 workspace.path(&format!("agents/{}/outbox/{}", found.agent, found.file)),
             )

@@ -72,8 +72,7 @@ pub(crate) fn outside_of_packets(path: &PacketPath) -> Option<FoundPacket> {
         .as_str()
         .split('/')
         .find(|part| !part.is_empty() && *part != ".");
-    (first != Some("packets"))
-        .then(|| FoundPacket::Unsafe("it does not lie in packets/".to_owned()))
+    (first != Some("packets")).then(|| FoundPacket::Unsafe("it is not in packets/".to_owned()))
 }
 
 /// Refuses a symlink on the way.

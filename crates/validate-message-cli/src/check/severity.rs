@@ -225,7 +225,7 @@ fn weights(
         Err((
             at,
             format!(
-                "`{}` is no code and begins none{near}",
+                "`{}` is not a code or the start of one{near}",
                 message_schema::line::escaped(&key)
             ),
         ))
@@ -296,7 +296,7 @@ mod tests {
         let told = |text: &str| wrong(text).expect_err("it is wrong");
         assert_eq!(
             told("[severity]\n\nbody_syntaxx = \"off\"\n"),
-            "3:1: `body_syntaxx` is no code and begins none, did you mean `body_syntax`?"
+            "3:1: `body_syntaxx` is not a code or the start of one, did you mean `body_syntax`?"
         );
         assert!(
             told("[severity]\nempty = \"info\"\n").starts_with("2:9: unknown variant `info`"),

@@ -153,14 +153,14 @@ fn review(kind: ReviewKind) -> &'static str {
 
 fn called_for(kind: TextKind) -> &'static str {
     match kind {
-        TextKind::Notification => "What the recipient should know.",
-        TextKind::Question => "What you want to know, and what for?",
-        TextKind::TaskRequest => "What is to be done, and how one sees that it is.",
-        TextKind::FollowUp => "What was left over, and of what.",
-        TextKind::Handoff => "What is handed over, where it stands, what is next.",
-        TextKind::HandoffComplete => "What was done of the work handed over.",
-        TextKind::BrainstormRequest => "What ideas are wanted for.",
-        TextKind::BrainstormFollowup => "What came of the ideas, or another one.",
+        TextKind::Notification => "The news for the recipient.",
+        TextKind::Question => "Your question, and why you ask.",
+        TextKind::TaskRequest => "The work to do, and how to check that it is done.",
+        TextKind::FollowUp => "The follow-up, and the message it follows.",
+        TextKind::Handoff => "The task you hand over, its state, and the next step.",
+        TextKind::HandoffComplete => "What you did of the work handed over.",
+        TextKind::BrainstormRequest => "The problem you want ideas for.",
+        TextKind::BrainstormFollowup => "The result of the ideas, or another idea.",
     }
 }
 

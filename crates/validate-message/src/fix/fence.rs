@@ -30,7 +30,7 @@ pub(super) fn strip(text: &str) -> Option<(String, Vec<Mended>)> {
         fix: Fix::Fence,
         place: Place::START,
         field: None,
-        what: format!("the fence {mark} around the file is gone"),
+        what: format!("removed the fence {mark} around the file"),
     };
     Some((inside.to_owned(), vec![mended]))
 }

@@ -59,7 +59,7 @@ fn told(line: usize) -> Mended {
         fix: Fix::TabIndent,
         place: Place { line, column: 1 },
         field: None,
-        what: "spaces indent the line in place of a tab".to_owned(),
+        what: "spaces indent the line instead of a tab".to_owned(),
     }
 }
 

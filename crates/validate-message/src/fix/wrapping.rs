@@ -15,7 +15,7 @@ pub(super) fn byte_order_mark(text: &str) -> Option<(String, Vec<Mended>)> {
         fix: Fix::ByteOrderMark,
         place: Place::START,
         field: None,
-        what: "a byte order mark is gone".to_owned(),
+        what: "removed a byte order mark".to_owned(),
     };
     says_the_same(text, rest).then(|| (rest.to_owned(), vec![mended]))
 }
@@ -33,7 +33,7 @@ pub(super) fn line_ends(text: &str) -> Option<(String, Vec<Mended>)> {
             column: 1,
         },
         field: None,
-        what: "lines end with LF, no more with CRLF".to_owned(),
+        what: "lines end with LF instead of CRLF".to_owned(),
     };
     says_the_same(text, &lines).then(|| (lines, vec![mended]))
 }

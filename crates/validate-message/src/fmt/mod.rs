@@ -6,38 +6,13 @@
 mod comments;
 mod field;
 
+use message_schema::envelope::ORDER;
 use message_schema::yaml::Field;
 use message_schema::{Malformed, parse};
 
 use crate::content::values_of_text;
 use crate::signed::is_signed;
 use comments::Comments;
-
-/// The fields of an envelope in the order in which they are written. Unknown ones follow, and then
-/// the body.
-pub const ORDER: [&str; 21] = [
-    "id",
-    "from",
-    "to",
-    "type",
-    "priority",
-    "created_at_utc",
-    "related_pr",
-    "subject",
-    "related_packet",
-    "conversation_id",
-    "parent_message_id",
-    "context_keys",
-    "expires_at",
-    "channel",
-    "autonomy_hint",
-    "model",
-    "turns",
-    "input_tokens",
-    "output_tokens",
-    "wall_time_s",
-    "est_cost_usd",
-];
 
 /// Why a message has no canonical form.
 #[derive(Clone, Debug, PartialEq, Eq)]

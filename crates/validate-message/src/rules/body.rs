@@ -45,7 +45,7 @@ fn syntax(message: &Message, malformed: &Malformed) -> Violation {
         .is_some_and(|body| body.value.is_null());
     let text = match is_null {
         true => "the body is null, not a YAML mapping".to_owned(),
-        false => format!("the body is no YAML mapping: {malformed}"),
+        false => format!("the body is not a YAML mapping: {malformed}"),
     };
     let violation = Violation::malformed(malformed.clone(), Code::BodySyntax, Source::Message);
     let violation = Violation {
@@ -129,7 +129,7 @@ fn nits(document: &Document<'_>, found: &mut Found) {
                 Step::Key("nit_id".to_owned()),
             ];
             let violation = document.invalid(&path, "an id no other nit of this message has");
-            found.push(violation.fix("give each nit an id of its own"));
+            found.push(violation.fix("give each nit its own id"));
         }
     }
 }

@@ -72,7 +72,7 @@ fn round(body: &Body, read: &ReadPacket, found: &mut Found) {
                 Code::PacketMismatch,
                 file,
                 place,
-                format!("the packet is of round {packet}, the message of round {said}"),
+                format!("the packet names round {packet}, the message round {said}"),
             )
             .field("round")
             .found(&packet.to_string())

@@ -149,7 +149,7 @@ impl Document<'_> {
 
     fn broken(&self, at: &[Step]) -> Violation {
         let shape = self.schema.shape().at(at);
-        let expected = shape.map_or("a value the schema admits", Shape::expected);
+        let expected = shape.map_or("a value the schema allows", Shape::expected);
         let violation = self.invalid(at, expected);
         let (Some(shape), Some(node)) = (shape, self.root.at(at)) else {
             return violation;
@@ -237,7 +237,7 @@ impl Document<'_> {
         };
         misspelt.insert(below(at, &slip.key));
         let wrong = visible(&slip.key);
-        let text = format!("`{name}` is missing, and `{wrong}` stands here");
+        let text = format!("`{name}` is missing, and `{wrong}` is in its place");
         self.violation(BreachKind::Missing, path, slip.key_place, text)
             .found(&slip.key)
             .expected(field)

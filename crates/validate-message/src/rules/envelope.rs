@@ -26,7 +26,7 @@ const TELEMETRY: [&str; 6] = [
 
 pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Option<Envelope> {
     if is_packet(message.root()) {
-        let text = "this is a findings packet, and no message";
+        let text = "this is a findings packet, not a message";
         found.push(
             Violation::new(
                 Code::EnvelopeFieldMissing,
@@ -35,7 +35,7 @@ pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Opt
                 text,
             )
             .expected("the fields of an envelope: id, from, to, type and the others")
-            .fix("keep it below `packets/`, and send a message that names it in `findings_packet`"),
+            .fix("keep it in `packets/`, and send a message that names it in `findings_packet`"),
         );
         return None;
     }
@@ -131,7 +131,7 @@ fn recipients(document: &Document<'_>, kind: Option<MessageType>, found: &mut Fo
         };
         if sender == Some(name) {
             let violation = document.invalid(path, "an agent other than the sender");
-            found.push(violation.fix("write the agent who is to read it"));
+            found.push(violation.fix("name the agent that should read it"));
         } else if !seen.insert(name) {
             found.push(
                 document
@@ -163,7 +163,7 @@ fn telemetry(document: &Document<'_>, kind: MessageType, found: &mut Found) {
             .filter(|field| !field.value.is_absent())
         {
             let path = [Step::Key(name.to_owned())];
-            let text = format!("`{name}` may not stand on a {kind}");
+            let text = format!("a {kind} may not have `{name}`");
             found.push(
                 document
                     .violation(BreachKind::Invalid, &path, field.key_place, text)

@@ -103,7 +103,7 @@ fn uncovered(nits: &[Nit], packet: &ReadPacket, found: &mut Found) {
         .collect();
     if !left.is_empty() {
         let text = format!(
-            "an approval leaves findings open that no nit covers{}",
+            "an approval leaves open findings that no nit covers{}",
             named(&left)
         );
         found.push(of_findings(

@@ -151,7 +151,7 @@ impl<'m> MisplacedFields<'m> {
     fn empty(&self) -> String {
         let is_strange = self.fields[0].key.starts_with(is_strange_space);
         let how = if is_strange {
-            "indented with spaces that are none to YAML (U+00A0 or the like)"
+            "indented with characters that YAML does not treat as spaces (such as U+00A0)"
         } else {
             "not indented below it"
         };
@@ -167,9 +167,9 @@ impl<'m> MisplacedFields<'m> {
             .map(|field| format!("`{}`", shown(&field.key)))
             .collect();
         match (names.split_last(), self.fields.len() > NAMED_MAX) {
-            (Some((only, [])), _) => format!("{only} stands"),
-            (Some((last, others)), false) => format!("{} and {last} stand", others.join(", ")),
-            (Some(_), true) | (None, _) => format!("{} and others stand", names.join(", ")),
+            (Some((only, [])), _) => format!("{only} is"),
+            (Some((last, others)), false) => format!("{} and {last} are", others.join(", ")),
+            (Some(_), true) | (None, _) => format!("{} and others are", names.join(", ")),
         }
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn check(document: &Document<'_>, kind: Option<MessageType>, found: &
         }
         let written = field.value.text().unwrap_or_default().trim();
         let what = if written.is_empty() { "empty" } else { "null" };
-        let text = format!("`{name}` is {what}: it is read as absent here, and `oacp` refuses it");
+        let text = format!("`{name}` is {what}: Settled reads it as absent, and `oacp` refuses it");
         let path = [Step::Key(name.to_owned())];
         let violation = document.violation(BreachKind::Invalid, &path, field.value.place, text);
         found.push(
@@ -48,7 +48,7 @@ pub(super) fn check(document: &Document<'_>, kind: Option<MessageType>, found: &
                 ..violation
             }
             .found(&shown(written))
-            .expected("a value, or no such field")
+            .expected("a value, or no field")
             .fix(format!("remove `{name}`"))
             .warning(),
         );

@@ -40,7 +40,7 @@ pub(crate) fn check(
     found.push(match input {
         PacketInput::NotLooked => lost(
             Code::PacketUnchecked,
-            format!("the packet `{shown}` is not checked: there is no workspace to look for it in"),
+            format!("the packet `{shown}` is not checked: there is no workspace to find it in"),
             "a message in its workspace, the directory that holds `agents/` and `packets/`",
         )
         .fix("name the workspace with `--root DIR`, or the packet with `--packet FILE`")
@@ -48,14 +48,14 @@ pub(crate) fn check(
         PacketInput::Bytes(bytes) => return read(message, path, bytes, found),
         PacketInput::Missing | PacketInput::NotNamed => lost(
             Code::PacketMissing,
-            format!("there is no packet `{shown}`"),
+            format!("there is no findings packet `{shown}`"),
             "a packet in the workspace",
         )
         .fix("write the packet before the message that names it"),
         PacketInput::Unsafe(why) => lost(
             Code::PacketUnsafe,
             format!("the packet `{shown}` may not be read: {}", escaped(&why)),
-            "a regular file inside the workspace, no symlink on the way",
+            "a regular file inside the workspace, with no symlink in the path",
         )
         .fix(if path.as_str().contains('\\') {
             format!("write `{}`", escaped(&path.as_str().replace('\\', "/")))
@@ -67,7 +67,7 @@ pub(crate) fn check(
             format!("the packet `{shown}` is too large"),
             "at most 256 KiB",
         )
-        .fix("name the packet itself, or say less in it"),
+        .fix("name the packet itself, or shorten it"),
     });
     None
 }
@@ -196,7 +196,7 @@ fn rules(document: &Document<'_>, found: &mut Found) {
         } else if is_repeated {
             let violation =
                 document.invalid(&path("id"), "an id no other finding of this packet has");
-            found.push(violation.fix("give each finding an id of its own"));
+            found.push(violation.fix("give each finding its own id"));
         }
     }
 }
@@ -214,9 +214,9 @@ fn text<'n>(finding: &'n Node, key: &str) -> Option<&'n str> {
 /// What `blocking` must be, when it says something else than the severity does.
 fn contradicted(finding: &Node) -> Option<&'static str> {
     match (text(finding, "severity")?, text(finding, "blocking")?) {
-        ("P0", "false") => Some("true, for a P0 always blocks"),
-        ("P1", "false") => Some("true, for a P1 always blocks"),
-        ("P3", "true") => Some("false, for a P3 never blocks"),
+        ("P0", "false") => Some("true, because a P0 always blocks"),
+        ("P1", "false") => Some("true, because a P1 always blocks"),
+        ("P3", "true") => Some("false, because a P3 never blocks"),
         (_, _) => None,
     }
 }

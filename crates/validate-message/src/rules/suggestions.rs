@@ -33,7 +33,7 @@ impl Wrong<'_> {
         let text = scalar.text.trim();
         if self.shape.is_one_line() && scalar.text.contains(['\n', '\r']) {
             return Some(format!(
-                "write it on one line behind `{}:`, without `|` or `>`",
+                "write it on one line after `{}:`, without `|` or `>`",
                 self.name
             ));
         }
@@ -164,16 +164,16 @@ impl Wrong<'_> {
     fn of_nothing(&self) -> String {
         match self.shape.example() {
             Some(example) if self.shape.is_prose() => {
-                format!("write a text behind `{}:`, such as `{example}`", self.name)
+                format!("write a text after `{}:`, such as `{example}`", self.name)
             }
             Some(example) => format!("write a value{}", as_in(self.name, example)),
             None if self.shape.items().is_some() => {
                 format!(
-                    "write a list behind `{}:`; `{}: []` is one of nothing",
+                    "write a list after `{}:`; `{}: []` is an empty list",
                     self.name, self.name
                 )
             }
-            None => format!("write a value behind `{}:`", self.name),
+            None => format!("write a value after `{}:`", self.name),
         }
     }
 
@@ -356,4 +356,31 @@ fn packet_path(text: &str) -> Option<String> {
 fn repo_path(text: &str) -> Option<String> {
     let path = text.strip_prefix("./")?;
     RepoPath::new(path).ok().map(String::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_suggested_where_the_text_holds_one_and_no_other() {
+        for (text, suggested) in [
+            ("#86", Some("86")),
+            ("3 rounds", Some("3")),
+            ("2.0", Some("2")),
+            ("1_800", Some("1800")),
+            ("86,400 s", Some("86400")),
+            // It is right as it is, so the fault is another one.
+            ("86", None),
+            ("-3 rounds", None),
+            ("2 or 3", None),
+            ("two", None),
+        ] {
+            assert_eq!(number(text).as_deref(), suggested, "{text}");
+        }
+        // A number that fits nowhere is not repeated.
+        let digits = "1".repeat(20);
+        assert_eq!(number(&format!("#{digits}")), Some(digits.clone()));
+        assert_eq!(number(&format!("#{digits}1")), None);
+    }
 }

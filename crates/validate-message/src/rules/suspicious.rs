@@ -41,9 +41,9 @@ impl Document<'_> {
     fn cut(&self, path: &[Step], scalar: &Scalar, tail: &Tail) -> Violation {
         let name = dotted(path);
         let text = match scalar.text.trim() {
-            "" => format!("`{name}` is empty: to YAML a comment begins at the `#`"),
+            "" => format!("`{name}` is empty: YAML starts a comment at the `#`"),
             kept => format!(
-                "`{name}` is only `{}`: to YAML a comment begins at the `#`",
+                "`{name}` is only `{}`: YAML starts a comment at the `#`",
                 shown(kept)
             ),
         };
@@ -55,7 +55,7 @@ impl Document<'_> {
             .found(&tail.text)
             .expected("a text in quotes")
             .fix(format!(
-                "{}; a comment has a blank behind the `#`",
+                "{}; a comment has a space after the `#`",
                 in_quotes(&before, &scalar.text, tail)
             ))
     }
@@ -63,14 +63,14 @@ impl Document<'_> {
     /// A required text that other readers take for none.
     fn null(&self, path: &[Step], node: &Node, shape: &Shape, word: &str) -> Violation {
         let text = format!(
-            "`{}` is null, and read as the letters `{word}`",
+            "`{}` is null, which Settled reads as the letters `{word}`",
             dotted(path)
         );
         self.violation(BreachKind::Invalid, path, node.place, text)
             .found(word)
             .expected(shape.expected())
             .fix(format!(
-                "write what belongs there, or `\"{word}\"` if these letters are meant"
+                "write the value, or `\"{word}\"` if these letters are meant"
             ))
     }
 }

@@ -27,7 +27,7 @@ impl Document<'_> {
 
     fn unknown(&self, path: &[Step], field: &Field, absent: &[&str]) -> Violation {
         let text = format!(
-            "`{}` is no field of {}",
+            "`{}` is not a field of {}",
             visible(&dotted(path)),
             self.noun()
         );

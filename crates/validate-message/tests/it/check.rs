@@ -105,11 +105,11 @@ fn an_optional_field_that_oacp_refuses_for_being_null_is_warned_of() {
     };
     assert_eq!(
         warned("expires_at: null"),
-        ["`expires_at` is null: it is read as absent here, and `oacp` refuses it"]
+        ["`expires_at` is null: Settled reads it as absent, and `oacp` refuses it"]
     );
     assert_eq!(
         warned("turns:"),
-        ["`turns` is empty: it is read as absent here, and `oacp` refuses it"]
+        ["`turns` is empty: Settled reads it as absent, and `oacp` refuses it"]
     );
     for silent in ["expires_at:", "channel: null", "context_keys: ~"] {
         assert_eq!(warned(silent), [""; 0], "{silent}");

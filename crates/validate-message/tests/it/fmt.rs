@@ -1,13 +1,13 @@
 //! The canonical form: it says what the message says, keeps its comments, and is its own form.
 
 use message_schema::body::Body;
-use message_schema::envelope::{Envelope, ReviewKind};
+use message_schema::envelope::{Envelope, ORDER, ReviewKind};
 use message_schema::yaml::Node;
 use message_schema::{Malformed, Schema, parse, render_message};
 use proptest::prelude::*;
 use serde_json::Value;
 use validate_message::content::values;
-use validate_message::fmt::{ORDER, Unformatted, format};
+use validate_message::fmt::{Unformatted, format};
 
 fn form(text: &str) -> String {
     format(text.as_bytes()).unwrap_or_else(|error| panic!("{error:?}\n{text}"))

@@ -14,7 +14,7 @@ use serde::de::value::StringDeserializer;
 use serde::de::{Error, IntoDeserializer};
 use serde::{Deserialize, Deserializer};
 
-use super::{AgentSection, Input};
+use super::{AgentSection, CheckoutMode, Input};
 
 pub(super) fn rounds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rounds, D::Error> {
     let number = integer(deserializer, "rounds.max", "1, 2 or 3")?;
@@ -147,6 +147,12 @@ pub(super) fn input<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Input,
     word(deserializer, "stdin", "\"prompt\" or \"closed\"")
 }
 
+pub(super) fn checkout<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<CheckoutMode, D::Error> {
+    word(deserializer, "checkout", "\"head\" or \"workdir\"")
+}
+
 pub(super) fn output<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OutputFormat, D::Error> {
     word(
         deserializer,
@@ -234,12 +240,41 @@ impl TryFrom<String> for Agent {
     fn try_from(text: String) -> Result<Self, String> {
         match AgentName::new(text) {
             Ok(name) if name.is_daemon() => {
-                Err("`settled` is the daemon's own name and no agent's".to_owned())
+                Err("`settled` is the daemon's name, so no agent may have it".to_owned())
             }
             Ok(name) => Ok(Self(name)),
             Err(error) => Err(error.to_string()),
         }
     }
+}
+
+/// The word for the end of a list of reviewers.
+const PERSON: &str = "person";
+
+/// Reviewers in the order in which they are asked. A person ends the list, written or not.
+pub(super) fn reviewers<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<AgentName>, D::Error> {
+    let expected = "a list of agents, each once, and `person` at most at its end";
+    let wrong = |found: String| Error::custom(format!("reviewers {found}, expected {expected}"));
+    let mut names = Vec::<String>::deserialize(deserializer)
+        .map_err(|_| wrong("is no list of texts".to_owned()))?;
+    if names.last().is_some_and(|name| name == PERSON) {
+        names.pop();
+    }
+    let mut reviewers = Vec::new();
+    for name in names {
+        let shown = message_schema::line::escaped(&name);
+        let agent = AgentName::new(name)
+            .ok()
+            .filter(|name| name.as_str() != PERSON);
+        let agent = agent.ok_or_else(|| wrong(format!("names `{shown}`")))?;
+        if reviewers.contains(&agent) {
+            return Err(wrong(format!("names `{shown}` twice")));
+        }
+        reviewers.push(agent);
+    }
+    Ok(reviewers)
 }
 
 pub(super) fn agents<'de, D: Deserializer<'de>>(

@@ -168,7 +168,7 @@ fn agent(name: &str, found: &str) -> Result<AgentName, String> {
     match AgentName::new(name) {
         Ok(agent) if !agent.is_daemon() => Ok(agent),
         Ok(_) => Err(format!(
-            "{found} `settled`, expected {AGENT}; `settled` is the daemon's own"
+            "{found} `settled`, expected {AGENT}; `settled` is the daemon's name"
         )),
         Err(error) => Err(format!("{found} `{name}`, {error}")),
     }

@@ -8,13 +8,13 @@ use super::field;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct RetentionSection {
-    /// Days in `sent/`: 1 to 36 500; `None`, written 0, is for ever.
+    /// Days in `sent/`: 1 to 36 500; `None`, written 0, keeps them forever.
     #[serde(deserialize_with = "sent_days")]
     pub sent_days: Option<u64>,
-    /// Days in `archive/`: 1 to 36 500; `None`, written 0, is for ever.
+    /// Days in `archive/`: 1 to 36 500; `None`, written 0, keeps them forever.
     #[serde(deserialize_with = "archive_days")]
     pub archive_days: Option<u64>,
-    /// Days in `dead_letter/`: 1 to 36 500; `None`, written 0, is for ever.
+    /// Days in `dead_letter/`: 1 to 36 500; `None`, written 0, keeps them forever.
     #[serde(deserialize_with = "dead_letter_days")]
     pub dead_letter_days: Option<u64>,
     /// Whether the daemon removes old files itself, once a day.

@@ -17,6 +17,9 @@ pub struct RunnerSection {
     /// The log warns so many seconds before a command's time is over: 0 (never) to 86 400.
     #[serde(deserialize_with = "warn_s")]
     pub warn_s: u64,
+    /// The seconds that each validation command of the gate may take in a run's own tree: 0 (none is run) to 86 400.
+    #[serde(deserialize_with = "validation_s")]
+    pub validation_s: u64,
     /// The last line by which a reviewer approves.
     #[serde(deserialize_with = "word")]
     pub pass: String,
@@ -34,6 +37,7 @@ impl Default for RunnerSection {
         Self {
             concurrent: 2,
             warn_s: 60,
+            validation_s: 600,
             pass,
             fail,
             done,
@@ -75,6 +79,17 @@ pub enum Input {
     Closed,
 }
 
+/// Which files an agent's command finds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckoutMode {
+    /// Those of the commit under review, in a tree of the run's own, where a repository has it.
+    #[default]
+    Head,
+    /// Those that lie in its working directory.
+    Workdir,
+}
+
 /// The commands of one agent that run at a time: 1 to 64, by default 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Concurrent(pub u64);
@@ -99,6 +114,10 @@ fn warn_s<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     field::within(deserializer, "runner.warn_s", 0..=86_400)
 }
 
+fn validation_s<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    field::within(deserializer, "runner.validation_s", 0..=86_400)
+}
+
 /// A word is compared with a whole line, so one with white space around it, or of several lines, would never be met.
 fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let expected = "one word on a line of its own";
@@ -114,8 +133,11 @@ fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
 
 pub(super) fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let expected = "a list of texts: a program and its arguments";
-    let command = Vec::<String>::deserialize(deserializer)
-        .map_err(|_| Error::custom(format!("command is no list of texts, expected {expected}")))?;
+    let command = Vec::<String>::deserialize(deserializer).map_err(|_| {
+        Error::custom(format!(
+            "command is not a list of texts, expected {expected}"
+        ))
+    })?;
     if command
         .first()
         .is_some_and(|program| program.trim().is_empty())
@@ -132,7 +154,7 @@ pub(super) fn env<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, String>, D::Error> {
     let env = BTreeMap::<String, String>::deserialize(deserializer).map_err(|_| {
-        Error::custom("env is no table of texts, expected one, such as { LANG = \"C\" }")
+        Error::custom("env is not a table of texts, expected one, such as { LANG = \"C\" }")
     })?;
     if let Some(name) = env
         .keys()

@@ -33,12 +33,13 @@ fn the_template_shows_every_key_with_its_default() {
         Config::default()
     );
     assert_eq!(config.agents.len(), 1, "the template shows an agent");
-    // A list that the compiler cannot make: whoever adds a key to the config meets it in `Config`.
+    // The compiler cannot make this list: add every new key of `Config`.
     let keys = [
         "profile",
         "runtime_clock",
         "threads",
         "late_findings",
+        "reviewers",
         "[rounds]",
         "max",
         "[gate]",
@@ -57,6 +58,16 @@ fn the_template_shows_every_key_with_its_default() {
         "messages_per_hour",
         "files_per_hour",
         "open_reviews",
+        "[budget]",
+        "per_review",
+        "per_day",
+        "per_agent",
+        "[notify]",
+        "webhook",
+        "webhook_secret_file",
+        "desktop",
+        "quiet_hours",
+        "stopped_after_s",
         "[metrics]",
         "listen",
         "roles",
@@ -64,11 +75,14 @@ fn the_template_shows_every_key_with_its_default() {
         "[runner]",
         "concurrent",
         "warn_s",
+        "validation_s",
         "pass",
         "fail",
         "done",
         "command",
         "workdir",
+        "sandbox",
+        "checkout",
         "env",
         "prompt",
         "stdin",
@@ -152,7 +166,7 @@ fn the_daemon_is_no_agent() {
     let error = parse("[agents.settled]\nroles = [\"author\"]\n").expect_err("the daemon");
     assert_eq!(
         error,
-        "settled.toml:1:9: config_invalid: `settled` is the daemon's own name and no agent's"
+        "settled.toml:1:9: config_invalid: `settled` is the daemon's name, so no agent may have it"
     );
 }
 
@@ -259,7 +273,7 @@ fn a_wrong_word_is_told_with_its_key_and_what_would_have_been_accepted() {
         ),
         (
             "[handoff]\ntarget = \"settled\"\n",
-            "2:10: config_invalid: handoff.target is `settled`, expected the name of an agent; `settled` is the daemon's own",
+            "2:10: config_invalid: handoff.target is `settled`, expected the name of an agent; `settled` is the daemon's name",
         ),
         (
             "[handoff]\nmodus = \"off\"\n",
@@ -291,5 +305,72 @@ fn a_byte_order_mark_stands_in_no_column() {
     for wrong in ["polim", "\tx = ", "profile = 1", "a\nb"] {
         let marked = format!("\u{feff}{wrong}");
         assert_eq!(parse(&marked), parse(wrong), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_list_of_reviewers_ends_with_a_person_whether_it_says_so_or_not() {
+    let agents = ["codex", "gemini"].map(|name| AgentName::new(name).expect("a name"));
+    for list in [
+        r#"reviewers = ["codex", "gemini", "person"]"#,
+        r#"reviewers = ["codex", "gemini"]"#,
+    ] {
+        let config = parse(list).expect("a config");
+        assert_eq!(config.reviewers, agents);
+        // One without a mailbox cannot be asked.
+        let policy = config.policy([agents[1].clone()]);
+        assert_eq!(policy.reviewers, [agents[1].clone()]);
+    }
+    for wrong in [
+        r#"reviewers = ["person", "codex"]"#,
+        r#"reviewers = ["codex", "codex"]"#,
+        r#"reviewers = ["co dex"]"#,
+        r#"reviewers = "codex""#,
+    ] {
+        let why = parse(wrong).expect_err(wrong);
+        assert!(why.contains("expected a list of agents"), "{why}");
+    }
+}
+
+#[test]
+fn a_sandbox_is_on_off_or_a_table_of_what_its_command_may_use() {
+    let agent = |sandbox: &str| parse(&format!("[agents.codex]\nsandbox = {sandbox}"));
+    let section = |sandbox: &str| {
+        let config = agent(sandbox).expect("a valid section");
+        config
+            .agents
+            .into_values()
+            .next()
+            .and_then(|agent| agent.sandbox)
+    };
+    assert_eq!(section("false"), None);
+    assert_eq!(section("true"), section("{}"));
+    assert_ne!(section("true"), section("{ network = [\"*\"] }"));
+    for (sandbox, found) in [
+        (
+            "1",
+            "invalid type: integer `1`, expected true, false or a table with `network`, `reads` and `env`",
+        ),
+        (
+            "{ reads = [\"key\"] }",
+            "sandbox.reads names `key`, expected a list of whole paths, or of paths that begin with `~/`",
+        ),
+        (
+            "{ network = [\"https://a.b\"] }",
+            "sandbox.network: `https://a.b` is no host, expected a name such as `api.example.com`, `*.example.com` or `localhost:8080`",
+        ),
+        (
+            "{ network = [\"*\", \"a.b\"] }",
+            "sandbox.network: `*` is no host",
+        ),
+        (
+            "{ env = [\"A=b\"] }",
+            "sandbox.env names `A=b`, expected a list of names of variables",
+        ),
+        ("{ env = \"A\" }", "sandbox.env is not a list of texts"),
+        ("{ nets = [] }", "unknown field `nets`"),
+    ] {
+        let error = agent(sandbox).expect_err(sandbox);
+        assert!(error.contains(found), "{sandbox}: {error}");
     }
 }

@@ -9,24 +9,23 @@ pub const TEXT_MAX: usize = 500;
 /// Whether an order may ask for this; the error says what it may.
 pub fn check(event: &Event) -> Result<(), String> {
     match event {
-        Event::Deadline { .. } => Err("a deadline is the daemon's own to see".to_owned()),
-        Event::Person(decision) => fit("the name of who decides", &decision.by)
+        Event::Deadline { .. } => Err("only the daemon reports a deadline".to_owned()),
+        Event::Person(decision) => fit("the name of the person who decides", &decision.by)
             .and_then(|()| fit("the reason", &decision.reason)),
         Event::Pull(event) => event
             .author
             .as_deref()
             .map_or(Ok(()), |author| fit("the author", author)),
-        Event::Observed { .. } => {
-            Err("what a reviewer was seen to read is the daemon's own to see".to_owned())
-        }
+        Event::Observed { .. } => Err("only the daemon reports what a reviewer read".to_owned()),
         Event::Ran { run, .. } => fit("the command", &run.command),
+        Event::Spent(_) => Err("only the daemon reports what a command used".to_owned()),
         Event::Started(_) | Event::Failed { .. } => {
-            Err("what becomes of a command is the daemon's own to see".to_owned())
+            Err("only the daemon reports how a command ends".to_owned())
         }
         Event::LedgerAccepted(_) => {
             Err("a ledger is accepted with `settled ledger accept`".to_owned())
         }
-        Event::SentDiffers(_) => Err("what is in `sent/` is the daemon's own to see".to_owned()),
+        Event::SentDiffers(_) => Err("only the daemon reports changes in `sent/`".to_owned()),
         Event::Taken(_) | Event::Turns { .. } => Ok(()),
         Event::Pair(news) => check_pair(&news.what),
     }
@@ -39,9 +38,7 @@ fn check_pair(step: &PairStep) -> Result<(), String> {
             return if is_fit {
                 Ok(())
             } else {
-                Err(format!(
-                    "the task is expected to have 1 to {TASK_MAX} bytes"
-                ))
+                Err(format!("the task must have 1 to {TASK_MAX} bytes"))
             };
         }
         PairStep::Started
@@ -66,7 +63,7 @@ fn check_pair(step: &PairStep) -> Result<(), String> {
     why.map_or(Ok(()), |why| fit("the reason", why))?;
     if run.is_some_and(|run| run.said.chars().count() > TRANSCRIPT_MAX) {
         return Err(format!(
-            "what was said is expected to have at most {TRANSCRIPT_MAX} characters"
+            "the transcript must have at most {TRANSCRIPT_MAX} characters"
         ));
     }
     Ok(())

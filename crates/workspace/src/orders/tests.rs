@@ -139,13 +139,13 @@ fn what_is_no_order_says_why() {
         ("big.json", "at most 262144"),
         ("half.json", "EOF"),
         ("newer.json", "schema_version is 2, expected 1"),
-        ("deadline.json", "the daemon's own"),
+        ("deadline.json", "only the daemon reports"),
         (
             "no-reason.json",
             "the reason is expected to have 1 to 500 characters on one line",
         ),
         ("lines.json", "the reason is"),
-        ("bidi.json", "the name of who decides is"),
+        ("bidi.json", "the name of the person who decides is"),
         ("long.json", "the reason is"),
         ("author.json", "the author is"),
     ] {
@@ -197,10 +197,32 @@ fn nobody_orders_what_only_the_daemon_can_see() {
         Event::Started(which.clone()),
         Event::Failed {
             which: which.clone(),
-            why: "it crashed".to_owned(),
+            failure: review::RunFailure {
+                cause: review::FailureCause::Crashed,
+                why: "it crashed".to_owned(),
+                retry_after: None,
+                run: None,
+            },
         },
     ] {
         assert!(check(&event).is_err(), "{event:?}");
     }
     assert!(check(&Event::Taken(which)).is_ok());
+}
+
+#[test]
+fn orders_are_given_by_the_owner_and_by_root() {
+    for (user, owner, may) in [
+        (1000, 1000, true),
+        (0, 1000, true),
+        (0, 0, true),
+        (1001, 1000, false),
+        (1000, 0, false),
+    ] {
+        assert_eq!(
+            may_order(user, owner),
+            may,
+            "{user} in a workspace of {owner}"
+        );
+    }
 }

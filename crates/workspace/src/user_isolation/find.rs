@@ -26,7 +26,7 @@ pub enum IsolationError {
     #[error(transparent)]
     Workspace(#[from] SpoolError),
     /// The form of the config does not allow adding a line.
-    #[error("{} cannot be extended by itself; write into it: {lines}", path.display())]
+    #[error("cannot extend {} automatically; add these lines: {lines}", path.display())]
     NotExtendable {
         /// The config.
         path: PathBuf,
@@ -63,7 +63,7 @@ impl IsolatedUsers {
                 (None, Some(uid)) => known_user(&layout, name, *uid)?,
                 (None, None) => UserSpec::Name(name.to_string()).find().map_err(|why| {
                     IsolationError::NoUser(format!(
-                        "{why}: make one for the agent (useradd {name}), or say --agents {name}=UID"
+                        "{why}: make one for the agent (useradd {name}), or use --agents {name}=UID"
                     ))
                 })?,
             };

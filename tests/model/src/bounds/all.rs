@@ -7,7 +7,7 @@ use message_schema::limit::Rounds;
 use message_schema::packet::Severity;
 use review::{
     Act, GatePolicy, HandoffMode, HandoffPolicy, HumanPaths, LateFindings, Policy, Profile, Role,
-    ThreadMode,
+    SpendBudget, SpendLimit, ThreadMode,
 };
 
 use super::Bounds;
@@ -130,6 +130,24 @@ fn limits(rounds: u64) -> Bounds {
     })
 }
 
+/// Another reviewer is asked where the command of the first fails.
+fn fallback(rounds: u64) -> Bounds {
+    let bounds = means(rounds, 1);
+    Bounds {
+        name: "fallback",
+        policy: Policy {
+            reviewers: [REVIEWER, THIRD].map(agent).into(),
+            ..bounds.policy
+        },
+        reviewers: &[REVIEWER, THIRD],
+        generations: 2,
+        requests: ONE_HEAD,
+        says: Say::MEANS,
+        supersedes: false,
+        ..bounds
+    }
+}
+
 /// The reviewer's means: attempts, replacements, turns, takes.
 fn means(rounds: u64, generations: u32) -> Bounds {
     let reports: &[&str] = &[""];
@@ -140,6 +158,31 @@ fn means(rounds: u64, generations: u32) -> Bounds {
         supersedes: true,
         counts: true,
         ..base("means", rounds)
+    }
+}
+
+/// A budget of tokens, which runs use up in whatever phase the review is.
+fn spend(generations: u32) -> Bounds {
+    let walk = base("spend", 1);
+    let per_review = SpendLimit {
+        tokens: Some(2),
+        micro_usd: None,
+    };
+    Bounds {
+        generations,
+        says: Say::FEW,
+        requests: ONE_HEAD,
+        reports: &[""],
+        counts: true,
+        turns: 1,
+        policy: Policy {
+            budget: SpendBudget {
+                per_review,
+                ..SpendBudget::default()
+            },
+            ..walk.policy
+        },
+        ..walk
     }
 }
 
@@ -249,7 +292,13 @@ pub fn all() -> Vec<Bounds> {
     let mut walks: Vec<Bounds> = (1..=3).map(talk).collect();
     walks.extend((1..=3).map(|rounds| explicit(talk(rounds))));
     walks.extend((1..=3).map(limits));
-    walks.extend([means(1, 2), means(2, 2), means(3, 1)]);
+    walks.extend([
+        means(1, 2),
+        means(2, 2),
+        means(3, 1),
+        fallback(1),
+        fallback(2),
+    ]);
     walks.extend([
         Bounds {
             name: "three threads",
@@ -443,6 +492,11 @@ pub fn small() -> Vec<Bounds> {
             requests: ONE_HEAD,
             ..means(1, 1)
         },
+        Bounds {
+            generations: 1,
+            ..fallback(1)
+        },
+        spend(1),
         explicit(Bounds {
             name: "two threads",
             slots: two,

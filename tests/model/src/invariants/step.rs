@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use message_schema::id::{AgentName, CommitSha};
 use review::{
-    Act, Approval, Deadline, Event, FIX_REVIEWS_MAX, GENERATIONS_MAX, HandoffMode, Happened, Heads,
-    Invocation, Origin, PersonsDecision, Phase, Policy, PullAction, Rank, Review, ReviewKey,
-    SUPERSESSIONS, Task, TaskFinding, ThreadState, messages_max,
+    Act, Approval, Deadline, EscalationReason, Event, FIX_REVIEWS_MAX, GENERATIONS_MAX,
+    HandoffMode, Happened, Heads, Invocation, Origin, PersonsDecision, Phase, Policy, PullAction,
+    Rank, Review, ReviewKey, SUPERSESSIONS, Task, TaskFinding, ThreadState, messages_max,
 };
 
 use super::{Broken, Invariant, blockers, holds, is_advised, response};
@@ -99,6 +99,10 @@ fn accepted(
             "the request is open after its response".to_owned()
         })?;
         let was = was.expect("a response has a request");
+        let is_current = input.outbox == *was.review.reviewer(key);
+        holds(is_current, Invariant::CurrentReviewer, || {
+            format!("{key}: {} answered", input.outbox)
+        })?;
         response::judge(bounds, input, key, &was.review, &now.review)?;
         let asks = now.review.threads.iter().any(|(id, thread)| {
             thread.state != ThreadState::Resolved && was.review.threads.get(id) != Some(thread)
@@ -251,6 +255,29 @@ fn happen(
             })
         }
         Event::Deadline { .. } => unchanged(key, Some(was), now),
+        Event::Spent(report) if report.review != *key => unchanged(key, Some(was), now),
+        // What was used falls under no rank: it grows, and a review that used its budget up is with a person.
+        Event::Spent(_) => {
+            let is_used_up = matches!(
+                now.review.phase,
+                Phase::Escalated(EscalationReason::SpendExceeded)
+            );
+            let is_fit =
+                was.review.phase == now.review.phase || is_used_up && !was.review.phase.is_final();
+            let grows = now.review.spent.tokens > was.review.spent.tokens;
+            holds(is_fit && grows, Invariant::RankFalls, || {
+                format!("from {:?} to {:?}", was.review, now.review)
+            })
+        }
+        // It is about the review of one reviewer; another's stays as it is.
+        Event::Taken(which)
+        | Event::Turns { which, .. }
+        | Event::Started(which)
+        | Event::Failed { which, .. }
+            if which.reviewer.as_ref() != Some(was.review.reviewer(key)) =>
+        {
+            unchanged(key, Some(was), now)
+        }
         Event::Taken(_) if is_same => Ok(()),
         // What was seen moves nothing: the phase and every counter stay.
         Event::Observed { .. } | Event::Ran { .. } => {
@@ -267,6 +294,7 @@ fn happen(
         | Event::LedgerAccepted(_)
         | Event::SentDiffers(_) => {
             falls(Some(&was.review), &now.review)?;
+            reassigned(key, &was.review, &now.review)?;
             let (before, after) = (was.review.deadline(), now.review.deadline());
             let is_renewed = matches!(
                 (before, after),
@@ -291,6 +319,26 @@ fn happen(
         // Any other decision of a person starts a new count.
         Event::Person(_) => Ok(()),
     }
+}
+
+/// Who reviews changes to one of those who were left, and stays among those who were not asked in this round.
+fn reassigned(key: &ReviewKey, was: &Review, now: &Review) -> Result<(), Broken> {
+    let left = |review: &Review| {
+        let open = review.phase.invocation();
+        open.and_then(|open| open.next_reviewers.clone())
+            .unwrap_or_default()
+    };
+    let (before, after) = (left(was), left(now));
+    let is_moved = was.reviewer(key) != now.reviewer(key);
+    let is_fit = !is_moved
+        || (before.contains(now.reviewer(key))
+            && !after.contains(now.reviewer(key))
+            && after.iter().all(|name| before.contains(name))
+            && was.deadline() == now.deadline()
+            && was.threads == now.threads);
+    holds(is_fit, Invariant::CurrentReviewer, || {
+        format!("from {before:?} to {}, {after:?}", now.reviewer(key))
+    })
 }
 
 /// A person's approval gives nothing back and passes no blocker, and is of the commit it names, else of the round's.

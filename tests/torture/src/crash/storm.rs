@@ -1,8 +1,10 @@
-//! Kills at random under load: agents write, in place and by renaming, one inbox is emptied all the
+//! Kills at random under load: agents write, in place, in goes with pauses and by renaming, one inbox is emptied all the
 //! while, and the daemon serves, is killed and started again; some of the kills come while it starts,
 //! one after the other, so that a recovery is killed and the recovery of that.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,6 +25,9 @@ const KILLS_PER_ROOM: usize = 100;
 
 /// How many letters each of the writers drops without a pause, so that whole batches are on their way.
 const BURST: u64 = 8;
+
+/// The longest pause of a writer that takes its time, in milliseconds: more than a file without a writer has to be still.
+const PAUSE_MS: u64 = 150;
 
 /// The most that wait in an outbox before its writers pause: a busy machine slows the daemon more than
 /// them, and what is to be met is a batch on its way, not a day's work.
@@ -72,7 +77,7 @@ pub fn storm(kills: usize, seed: u64, told: &dyn Fn(usize)) -> Damage {
 
 /// One workspace from its first letter to the last look at it.
 fn room(kills: usize, seed: u64, damage: &mut Damage) {
-    let mailroom = Mailroom::at(trial::directory(), "mailroom");
+    let mailroom = Mailroom::at(crate::scratch(), "mailroom");
     let made = mailroom.run(&["init", "--agents", &AGENTS.join(",")]);
     assert!(made.status.success(), "a workspace can be made");
     mailroom.put("settled.toml", "[limits]\nmessages_per_hour = 10000\n");
@@ -152,16 +157,26 @@ fn write(root: &Path, from: &str, lot: u64, mut dice: Dice, is_over: &AtomicBool
             let Some(letter) = supply[kind].next() else {
                 continue;
             };
-            if dice.roll(2) == 0 {
-                settled_tests::write(outbox.join(&letter.file), &letter.text);
-            } else {
-                letters::post(root, &letter);
+            match dice.roll(8) {
+                0..4 => letters::post(root, &letter),
+                4 => write_slowly(&outbox.join(&letter.file), &letter.text, &mut dice),
+                _ => settled_tests::write(outbox.join(&letter.file), &letter.text),
             }
             written.push(letter);
         }
         wait::a_moment(Duration::from_millis(dice.roll(120)));
     }
     written
+}
+
+/// Writes a file in place in a few goes with pauses, in which the daemon may be killed and started again.
+fn write_slowly(path: &Path, text: &str, dice: &mut Dice) {
+    let mut file = File::create(path).expect("a file to write");
+    let goes = 2 + dice.below(6);
+    for part in text.as_bytes().chunks(text.len().div_ceil(goes)) {
+        file.write_all(part).expect("room");
+        wait::a_moment(Duration::from_millis(dice.roll(PAUSE_MS)));
+    }
 }
 
 /// Kills the daemon at moments of several kinds: while it starts, several times in a row, while it
@@ -171,7 +186,7 @@ fn kill_all(mailroom: &Mailroom, kills: usize, mut dice: Dice, damage: &mut Dama
     for n in 0..kills {
         let daemon = mailroom.spawn_serve();
         match n % 8 {
-            // A row of starts that come less and less far; the first may have mail in hand.
+            // A row of starts that come less and less far; the first may have mail to deliver.
             0..=2 => wait::a_moment(Duration::from_micros(dice.roll(12_000))),
             3 => wait::a_moment(Duration::from_micros(dice.roll(90_000))),
             4 => see_changes(|| cursor(mailroom), dice.roll(20)),
@@ -179,7 +194,7 @@ fn kill_all(mailroom: &Mailroom, kills: usize, mut dice: Dice, damage: &mut Dama
             6 => see_changes(|| ledger_size(mailroom), dice.roll(3)),
             _ => wait_until_read(&daemon, &mut dice),
         }
-        let is_in_recovery = !daemon.log().contains("the ledger is read");
+        let is_in_recovery = !daemon.log().contains("read the ledger");
         let status = daemon.kill();
         if status.code().is_some() {
             damage

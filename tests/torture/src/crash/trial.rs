@@ -6,7 +6,6 @@ use std::process::Command;
 
 use serde_json::Value;
 use settled_tests::mailroom::settled;
-use tempfile::TempDir;
 
 use super::reader::{Reader, Seen};
 use super::scene::{Scene, copy};
@@ -31,7 +30,7 @@ pub struct Outcome {
 
 /// Runs a trial.
 pub fn run(scene: &Scene, aims: &[Aim]) -> Outcome {
-    let directory = directory();
+    let directory = crate::scratch();
     let root = directory.path().join("mailroom");
     scene.lay_out(&root);
     let mut outcome = Outcome::default();
@@ -64,21 +63,6 @@ pub fn run(scene: &Scene, aims: &[Aim]) -> Outcome {
         );
     }
     outcome
-}
-
-/// A place in memory where there is one: a kill loses nothing that a call has written, so there is no
-/// need to wait for a disk.
-pub(super) fn directory() -> TempDir {
-    let memory = Path::new("/dev/shm");
-    let place = if memory.is_dir() {
-        memory.to_owned()
-    } else {
-        std::env::temp_dir()
-    };
-    tempfile::Builder::new()
-        .prefix("settled-crash-")
-        .tempdir_in(place)
-        .expect("a temporary directory")
 }
 
 /// A run that was not killed has to end well.
@@ -162,7 +146,7 @@ fn changed_since(root: &Path, sights: &[Take]) -> Vec<String> {
 
 /// The state is the ledger's fold: a workspace with nothing but the ledger says the same.
 fn not_the_fold(root: &Path) -> Option<String> {
-    let bare = directory();
+    let bare = crate::scratch();
     copy(
         &root.join(".settled/ledger"),
         &bare.path().join(".settled/ledger"),

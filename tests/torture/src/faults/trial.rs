@@ -154,7 +154,9 @@ impl Trial {
         let said = if code == 9 { stderr } else { last };
         // A file or directory that it may not read is told with what its owner can do, not with a number.
         let is_told = said.contains(&cause)
-            || (self.errno == Errno::Access && code == 9 && said.contains("may not read this"));
+            || (self.errno == Errno::Access
+                && code == 9
+                && said.contains("cannot read this and will retry"));
         if !is_told {
             wrong.push(format!("it does not say `{cause}`"));
         }

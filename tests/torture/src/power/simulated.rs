@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use daemon::mailroom::Mailroom;
+use daemon::schedule::Wakeup;
 use spool::{Arrival, Disk, FaultyDisk, Layout, Notes, OpenMode, Recovery, VolatileDisk};
 use workspace::clock::Moment;
 
@@ -150,13 +151,13 @@ impl Hands {
         mailroom.sweep().map_err(io::Error::other)?;
         for _ in 0..50 {
             self.0 += 60_000;
-            let pass = mailroom
-                .pass(Moment {
-                    mono: self.0,
-                    utc: self.1,
-                })
-                .map_err(io::Error::other)?;
-            if pass.is_empty() && mailroom.next_look().is_none() && mailroom.undelivered() == 0 {
+            let now = Moment {
+                mono: self.0,
+                utc: self.1,
+            };
+            let pass = mailroom.pass(now).map_err(io::Error::other)?;
+            let look = mailroom.schedule(now).at(Wakeup::Look);
+            if pass.is_empty() && look.is_none() && mailroom.undelivered() == 0 {
                 return Ok(());
             }
         }

@@ -94,9 +94,10 @@ fn run(mailroom: &Mailroom, errand: Errand) -> std::process::Output {
         Errand::Push(pr) => {
             mailroom.run(&["pr", "synchronize", &pr.to_string(), "--head", "fedcba9"])
         }
-        Errand::Reopen(pr) => {
-            mailroom.at_terminal(&["reopen", &pr.to_string(), "--by", "ann"], "once more")
-        }
+        Errand::Reopen(pr) => mailroom.at_terminal(
+            &["review", "reopen", &pr.to_string(), "--by", "ann"],
+            "once more",
+        ),
         Errand::Look => mailroom.run(&["problems"]),
     }
 }

@@ -25,7 +25,7 @@ impl Look<'_> {
         let check = format!("gate check {} --head {commit}", of_pr(self.key));
         let check = self
             .commands
-            .operator(&check, "whether the approval holds for that commit");
+            .operator(&check, "checks that the approval covers that commit");
         if approval.merge_ready {
             return Diagnosis {
                 kind: Missing::Nothing,
@@ -34,13 +34,14 @@ impl Look<'_> {
             };
         }
         let missing = format!(
-            "leave to merge: {} approved {commit} with merge_ready: false",
-            self.key.reviewer
+            "a person must decide: {} approved {}, but not for merging (merge_ready: false)",
+            self.reviewer(),
+            short(&commit)
         );
         let reopen = (
             Act::Reopen,
-            self.named("reopen"),
-            "has the agents go on, in a new generation",
+            self.named("review reopen"),
+            "lets the agents continue, in a new generation",
         );
         Diagnosis {
             kind: Missing::MergeReady,
@@ -58,21 +59,20 @@ impl Look<'_> {
         let head = pull
             .and_then(|pull| pull.head.as_ref())
             .map(ToString::to_string);
-        let missing = match (&approval.commit, &head) {
-            (Some(commit), Some(head)) => {
-                format!("a review of {head}: the approval is of {commit} and is stale")
-            }
-            (Some(commit), None) => {
-                format!("a review of the new head: the approval is of {commit} and is stale")
-            }
-            (None, _) => {
-                "a commit: the approval is bound to none, so no gate check passes".to_owned()
-            }
+        let approved = match &approval.commit {
+            Some(commit) => format!("the approval is for {}", short(&commit.to_string())),
+            None => "the approval names no commit".to_owned(),
         };
+        let asked_for = match (&approval.commit, &head) {
+            (Some(_), Some(head)) => format!("a review of {}", short(head)),
+            (Some(_), None) => "a review of the new head".to_owned(),
+            (None, _) => "a review that names its commit".to_owned(),
+        };
+        let missing = format!("{} must request {asked_for}: {approved}", self.key.author);
         if pull.is_some_and(|pull| !pull.is_open()) {
             return self.nothing();
         }
-        if let Some(over) = self.nobody_asks(&missing) {
+        if let Some(over) = self.nobody_asks(Some(&approved)) {
             return over;
         }
         let (request, what) = self.request("BRANCH");
@@ -84,16 +84,16 @@ impl Look<'_> {
     }
 
     pub(super) fn escalated(&self, why: &EscalationReason) -> Diagnosis {
-        let missing = format!("a person's decision: {}", what_happened(why, self.key));
+        let missing = format!("a person must decide: {}", self.what_happened(why));
         let reopen = (
             Act::Reopen,
-            self.named("reopen"),
+            self.named("review reopen"),
             "a new generation: the author asks again",
         );
         let grant = (
             Act::Grant { rounds: 1 },
-            self.named("grant") + " --rounds 1",
-            "one more round: the author goes on fixing",
+            self.named("review grant") + " --rounds 1",
+            "one more round: the author continues to fix",
         );
         let ways = match why {
             EscalationReason::MaxRoundsExceeded => vec![grant, reopen],
@@ -103,6 +103,8 @@ impl Look<'_> {
             | EscalationReason::ProtocolViolation
             | EscalationReason::BlockerHeld
             | EscalationReason::InvocationFailed
+            | EscalationReason::NoReviewer
+            | EscalationReason::SpendExceeded
             | EscalationReason::Cancelled
             | EscalationReason::Reviewer(_) => vec![reopen],
         };
@@ -114,8 +116,8 @@ impl Look<'_> {
             .find(|(_, thread)| thread.blocking && thread.is_held());
         if let Some((id, _)) = held {
             answer.fixes.push(self.commands.person(
-                &format!("{} {id}", self.named("resolve")),
-                "declares a held thread done with, if it is",
+                &format!("{} {id}", self.named("thread resolve")),
+                "marks a held thread as resolved",
             ));
         }
         answer
@@ -139,7 +141,7 @@ impl Look<'_> {
             (Code::ReopenLimitExceeded, Some(at)) => {
                 format!(", and can be again at {}", at.format("%Y-%m-%dT%H:%M:%SZ"))
             }
-            (_, _) => ", so no agent can go on".to_owned(),
+            (_, _) => ", so no agent can continue".to_owned(),
         };
         self.decision(format!("{missing}; {}{further}", declined.why), self.ends())
     }
@@ -165,11 +167,15 @@ impl Look<'_> {
         }
     }
 
-    /// What is missing where the author's next request would be refused whatever it says.
-    pub(super) fn nobody_asks(&self, missing: &str) -> Option<Diagnosis> {
+    /// What is missing where the author's next request would be refused whatever it says. `why` is what it would be for.
+    pub(super) fn nobody_asks(&self, why: Option<&str>) -> Option<Diagnosis> {
         let state = self.standing.index.state();
         let fault = state.no_request(self.key, self.review)?;
-        let missing = format!("{missing}; {}, so no agent can go on", fault.message);
+        let why = why.map_or_else(String::new, |why| format!("{why}; "));
+        let missing = format!(
+            "a person must decide: {why}{}, so no agent can continue",
+            fault.message
+        );
         Some(self.decision(missing, self.ends()))
     }
 
@@ -210,10 +216,10 @@ impl Look<'_> {
         match why {
             CloseReason::Merged | CloseReason::NotMerged if is_open => {
                 let missing = format!(
-                    "a review_request of {}: the pull request is open again",
+                    "{} must request a review: the pull request is open again",
                     self.key.author
                 );
-                self.nobody_asks("a person's decision: the pull request is open again")
+                self.nobody_asks(Some("the pull request is open again"))
                     .unwrap_or_else(|| {
                         self.author(Missing::Request, missing, &[self.request("BRANCH")])
                     })
@@ -221,10 +227,9 @@ impl Look<'_> {
             CloseReason::Merged | CloseReason::NotMerged => self.nothing(),
             CloseReason::Commented if self.declined(Act::Reopen).is_some() => self.nothing(),
             CloseReason::Commented => {
-                let reopen = self.commands.person(
-                    &self.named("reopen"),
-                    "has the agents go on, if that is wanted",
-                );
+                let reopen = self
+                    .commands
+                    .person(&self.named("review reopen"), "lets the agents continue");
                 Diagnosis {
                     fixes: vec![reopen],
                     ..self.nothing()
@@ -240,13 +245,12 @@ impl Look<'_> {
 
     fn same_pr(&self) -> impl Iterator<Item = &Review> {
         let is_same = |key: &ReviewKey| {
-            key.pr == self.key.pr
-                && (key.repo.is_none() || self.key.repo.is_none() || key.repo == self.key.repo)
+            key.repo.is_none() || self.key.repo.is_none() || key.repo == self.key.repo
         };
         self.standing
             .index
             .state()
-            .reviews()
+            .reviews_of(&self.key.pr)
             .filter(move |(key, _)| is_same(key))
             .map(|(_, review)| review)
     }
@@ -265,25 +269,49 @@ impl Look<'_> {
     }
 }
 
-fn what_happened(why: &EscalationReason, key: &ReviewKey) -> String {
-    let ReviewKey {
-        author, reviewer, ..
-    } = key;
-    match why {
-        EscalationReason::MaxRoundsExceeded => "the last round ended without approval".to_owned(),
-        EscalationReason::ReviewerBudgetExceeded => {
-            format!("the turns or seconds of {reviewer} are spent")
+/// The beginning of a commit's name, as `git log --abbrev=12` writes it; the command beside it has all of it.
+fn short(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
+}
+
+impl Look<'_> {
+    fn what_happened(&self, why: &EscalationReason) -> String {
+        let (author, reviewer) = (&self.key.author, self.reviewer());
+        match why {
+            EscalationReason::MaxRoundsExceeded => {
+                "the last round ended without approval".to_owned()
+            }
+            EscalationReason::ReviewerBudgetExceeded => {
+                format!("the turns or seconds of {reviewer} are spent")
+            }
+            EscalationReason::ReviewerTimeout => {
+                format!("{reviewer} did not take the request in time")
+            }
+            EscalationReason::AuthorTimeout => format!("{author} did not move in time"),
+            EscalationReason::ProtocolViolation => {
+                format!("three answers of {reviewer} were refused in one round")
+            }
+            EscalationReason::BlockerHeld => "a person holds every blocking thread".to_owned(),
+            EscalationReason::InvocationFailed => self.last_failure(),
+            EscalationReason::NoReviewer => {
+                format!("nobody is left to be asked; {}", self.last_failure())
+            }
+            EscalationReason::SpendExceeded => {
+                format!("the budget of the review is used up: {}", self.review.spent)
+            }
+            EscalationReason::Cancelled => format!("a person cancelled the request to {reviewer}"),
+            EscalationReason::Reviewer(text) => format!("{reviewer} says: {text}"),
         }
-        EscalationReason::ReviewerTimeout => format!("{reviewer} did not take the request in time"),
-        EscalationReason::AuthorTimeout => format!("{author} did not move in time"),
-        EscalationReason::ProtocolViolation => {
-            format!("three answers of {reviewer} were refused in one round")
-        }
-        EscalationReason::BlockerHeld => "all that blocks was handed to a person".to_owned(),
-        EscalationReason::InvocationFailed => {
-            format!("the command of {reviewer} ended without a response")
-        }
-        EscalationReason::Cancelled => format!("a person called {reviewer} off"),
-        EscalationReason::Reviewer(text) => format!("{reviewer} says: {text}"),
+    }
+
+    fn last_failure(&self) -> String {
+        let reviewer = self.reviewer();
+        self.review.failed.as_ref().map_or_else(
+            || format!("the command of {reviewer} ended without a response"),
+            |failed| {
+                let why = failed.failure.sentence();
+                format!("the command of {} failed: {why}", failed.reviewer)
+            },
+        )
     }
 }

@@ -46,6 +46,9 @@ fn review(phase: Phase) -> Review {
         asked: 1,
         given_back: Vec::new(),
         fixes: None,
+        reassigned_to: None,
+        failed: None,
+        spent: message_schema::spend::Spend::default(),
         reading: review::ReadingState::default(),
     }
 }
@@ -122,13 +125,13 @@ fn a_deadline_that_has_come_misses_a_daemon_only_where_none_serves() {
         (Missing::Daemon, Some("operator"))
     );
     assert_eq!(
-        unserved.problems(now(), &spell)[0].kind,
+        unserved.problems(&Policy::default(), now(), &spell)[0].kind,
         ProblemKind::DeadlineOverdue
     );
 
     let served = standing(&overdue, None, true);
     assert_eq!(ask(&served, &overdue).kind, Missing::Request);
-    let problems = served.problems(now(), &spell);
+    let problems = served.problems(&Policy::default(), now(), &spell);
     assert_eq!(
         (problems[0].kind, problems[0].fix.run.as_str()),
         (ProblemKind::DeadlineOverdue, "settled doctor")
@@ -137,7 +140,7 @@ fn a_deadline_that_has_come_misses_a_daemon_only_where_none_serves() {
         due: now() - TimeDelta::seconds(1),
     });
     assert_eq!(
-        standing(&just_now, None, true).problems(now(), &spell),
+        standing(&just_now, None, true).problems(&Policy::default(), now(), &spell),
         [],
         "a daemon may take a moment"
     );
@@ -167,7 +170,10 @@ fn an_approval_of_no_commit_or_not_to_be_merged_misses_something() {
     let waits = short(&review(Phase::Approved(waits)), None);
     assert_eq!(
         waits,
-        (Missing::MergeReady, Some("settled reopen 86".to_owned()))
+        (
+            Missing::MergeReady,
+            Some("settled review reopen 86".to_owned())
+        )
     );
 }
 
@@ -179,13 +185,16 @@ fn what_the_limits_forbid_is_not_proposed() {
         max,
         (
             Missing::Decision,
-            Some("settled grant 86 --rounds 1".to_owned())
+            Some("settled review grant 86 --rounds 1".to_owned())
         )
     );
     let late = short(&escalated(EscalationReason::AuthorTimeout), None);
     assert_eq!(
         late,
-        (Missing::Decision, Some("settled reopen 86".to_owned()))
+        (
+            Missing::Decision,
+            Some("settled review reopen 86".to_owned())
+        )
     );
 
     let closes = (Missing::Decision, Some("settled pr closed 86".to_owned()));
@@ -246,7 +255,10 @@ fn a_closed_review_misses_a_request_only_when_its_pull_request_is_open_again() {
     let commented = review(Phase::Closed(CloseReason::Commented));
     assert_eq!(
         short(&commented, None),
-        (Missing::Nothing, Some("settled reopen 86".to_owned()))
+        (
+            Missing::Nothing,
+            Some("settled review reopen 86".to_owned())
+        )
     );
 }
 
@@ -261,6 +273,6 @@ fn a_reviewer_is_named_where_the_pull_request_has_several() {
     two.index.state = State::of([(&key(), &one), (&other, &one)], [], []);
     assert_eq!(
         ask(&two, &one).fixes[0].run,
-        "settled reopen 86 --reviewer codex"
+        "settled review reopen 86 --reviewer codex"
     );
 }

@@ -317,7 +317,7 @@ fn a_new_finding_gets_an_id_that_is_free() {
         deal("resolve", "accepts"),
         deal("resolve", "accepts"),
     ]));
-    response["response"]["new_findings"] =
+    response["response"]["findings"] =
         json!([{ "severity": "P0" }, { "severity": "P2", "blocking": true }]);
     let packet = write(&table, &response)
         .expect("it has words")
@@ -341,16 +341,16 @@ fn a_text_that_is_not_what_its_field_holds_is_told_with_its_place() {
     let cases = [
         (
             json!({ "severity": "P0", "file": "/etc/passwd" }),
-            "new_findings[0].file",
+            "findings[0].file",
         ),
         (
             json!({ "severity": "P0", "lines": "45-40" }),
-            "new_findings[0].lines",
+            "findings[0].lines",
         ),
     ];
     for (finding, field) in cases {
         let mut wrong = right.clone();
-        wrong["response"]["new_findings"] = json!([finding]);
+        wrong["response"]["findings"] = json!([finding]);
         let said = write(&table, &wrong).expect_err("it is wrong");
         assert!(said.starts_with(&format!("`{field}` is ")), "{said}");
     }

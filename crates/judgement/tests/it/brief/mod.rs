@@ -170,7 +170,7 @@ fn deal(action: &str, stance: &str) -> Value {
 
 fn feedback(threads: &Value) -> Value {
     json!({ "response": {
-        "type": "review_feedback", "threads": threads, "new_findings": [], "commands_run": [],
+        "type": "review_feedback", "threads": threads, "findings": [], "commands_run": [],
         "examined": { "diff_digest": "", "declared": [] },
         "escalation": "", "validated_head": "",
     } })

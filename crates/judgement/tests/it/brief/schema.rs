@@ -130,7 +130,7 @@ proptest! {
             finding["file"] = format!("new{n}.rs").into();
             finding
         });
-        response["response"]["new_findings"] = found.collect();
+        response["response"]["findings"] = found.collect();
         for field in ["reopen", "escalate"] {
             let ids = &asked.schema["properties"]["response"]["anyOf"][0]["properties"][field]["items"]["enum"];
             if back && ids.is_array() {
@@ -204,7 +204,7 @@ proptest! {
         let mut used = BTreeSet::new();
         walk(&asked.schema, &mut used);
         let allowed = [
-            "$defs", "$ref", "$schema", "additionalProperties", "anyOf", "const", "description", "enum", "items",
+            "$defs", "$ref", "additionalProperties", "anyOf", "const", "description", "enum", "items",
             "maxItems", "properties", "required", "type",
         ];
         let beyond: Vec<_> = used.iter().filter(|keyword| !allowed.contains(&keyword.as_str())).collect();

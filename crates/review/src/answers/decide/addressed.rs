@@ -7,6 +7,7 @@ use message_schema::id::FindingId;
 use super::context::{MessageContext, Ruling};
 use super::lookup;
 use crate::parts::review::Review;
+use crate::words::key::ReviewKey;
 use crate::words::phase::{Addressed, Heads, Phase};
 use crate::words::record::ReviewStep;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
@@ -28,10 +29,16 @@ pub(super) fn decide(
     let due = match &review.phase {
         Phase::Fixing { due } if body.round == review.round => *due,
         Phase::Fixing { .. } => return refuse(round_mismatch(body, review)),
-        Phase::Awaiting { .. } | Phase::Reviewing(_) | Phase::Addressed { .. } => {
-            return refuse(nothing_to_address(body, review));
+        Phase::Reviewing(_) => return refuse(reviewers_turn(key, review)),
+        // No correction of it can succeed: what may be sent is another message.
+        Phase::Awaiting { .. } | Phase::Addressed { .. } => {
+            return refuse(nothing_to_address(body, review)).map_err(|refusal| Refusal {
+                retryable: false,
+                ..refusal
+            });
         }
-        Phase::Approved(_) | Phase::Escalated(_) | Phase::Closed(_) => return refuse(over()),
+        Phase::Escalated(_) => return refuse(with_a_person()),
+        Phase::Approved(_) | Phase::Closed(_) => return refuse(over()),
     };
     let (mut findings, mut unknown) = (Vec::new(), Vec::new());
     for (index, id) in body.addressed_finding_ids.iter().enumerate() {
@@ -80,8 +87,10 @@ fn never_named(index: usize, id: &FindingId, review: &Review) -> Fault {
     .thread(id)
     .field(&format!("body.addressed_finding_ids[{index}]"))
     .found(id)
-    .expected(open)
-    .fix("name each finding by the id its packet gives it")
+    .expected(open.clone())
+    .fix(format!(
+        "name each finding by the id its packet gives it; {open}"
+    ))
 }
 
 fn round_mismatch(body: &ReviewAddressed, review: &Review) -> Fault {
@@ -101,7 +110,7 @@ fn round_mismatch(body: &ReviewAddressed, review: &Review) -> Fault {
 fn nothing_to_address(body: &ReviewAddressed, review: &Review) -> Fault {
     let state = match review.phase {
         Phase::Addressed { .. } => format!(
-            "the feedback of round {} was addressed already",
+            "the feedback of round {} is already addressed",
             review.round
         ),
         Phase::Awaiting { .. }
@@ -120,6 +129,35 @@ fn nothing_to_address(body: &ReviewAddressed, review: &Review) -> Fault {
     .field("body.round")
     .found(body.round)
     .expected("the round of the latest feedback not yet addressed")
+    .fix("send review_request: it opens the next round")
+}
+
+/// The reviewer has not answered yet: what is to be addressed is still to come.
+fn reviewers_turn(key: &ReviewKey, review: &Review) -> Fault {
+    let reviewer = review.reviewer(key);
+    let until = review.deadline().map_or_else(String::new, |(at, _)| {
+        format!(", until {}", at.format("%Y-%m-%dT%H:%M:%SZ"))
+    });
+    Fault::new(
+        Code::NotYourTurn,
+        format!(
+            "`{reviewer}` moves{until}: round {} has no feedback yet",
+            review.round
+        ),
+    )
+    .expected(format!("feedback of `{reviewer}` first"))
+    .fix(format!(
+        "wait for it: settled wait --for verdict --pr {}",
+        key.pr
+    ))
+}
+
+fn with_a_person() -> Fault {
+    Fault::new(
+        Code::ReviewClosed,
+        "the review waits for a person, who decides first",
+    )
+    .expected("a message after that decision")
 }
 
 fn over() -> Fault {

@@ -5,6 +5,7 @@ use message_schema::envelope::Envelope;
 use message_schema::id::{AgentName, CommitSha};
 use validate_message::Valid;
 
+use crate::parts::evidence::Between;
 use crate::parts::review::Review;
 use crate::parts::state::State;
 use crate::words::alert::Alert;
@@ -50,7 +51,7 @@ impl<'a> MessageContext<'a> {
         self.state.is_advised(self.policy, key, review)
     }
 
-    /// An approval given now; born stale if the pull request is known to stand at another commit.
+    /// An approval given now; stale from the start if the head of the pull request is another commit.
     pub(crate) fn approval(&self, key: &ReviewKey, commit: Option<CommitSha>) -> Approval {
         let approval = Approval::of(commit, self.now);
         Approval {
@@ -71,6 +72,14 @@ impl<'a> MessageContext<'a> {
             commit: commit.clone(),
             head: head.clone(),
         })
+    }
+
+    /// The author and the reviewer that a response goes between: `lookup` found its sender to be the current reviewer.
+    pub(crate) fn between(&self) -> Between<'_> {
+        Between {
+            author: self.recipient(),
+            reviewer: &self.envelope().from,
+        }
     }
 
     fn known_head(&self, key: &ReviewKey) -> Option<&'a CommitSha> {

@@ -105,7 +105,11 @@ pub(super) fn decide(
                 .into_iter()
                 .chain(unnamed)
                 .chain(examination.faults(mode))
-                .chain(evidence::approver_faults(context.policy, key, change))
+                .chain(evidence::approver_faults(
+                    context.policy,
+                    context.between(),
+                    change,
+                ))
                 .collect();
             if !faults.is_empty() {
                 return Err(in_review(
@@ -210,7 +214,7 @@ fn says_nothing(review: &Review, changed: &BTreeMap<FindingId, Thread>) -> bool 
 fn empty() -> Fault {
     Fault::new(
         Code::FeedbackEmpty,
-        "the feedback raises no finding, keeps no thread open and hands none to a person",
+        "the feedback raises no finding, keeps no thread open and escalates none to a person",
     )
     .field("findings")
     .expected("a finding, an action that keeps a thread open, or an escalation")
@@ -247,14 +251,14 @@ pub(super) fn open_invocation<'a>(
     let fault = match review.closed_by {
         Some(Closer::Daemon) => Fault::new(
             Code::InvocationClosed,
-            "the daemon closed the last invocation; it takes no response any more",
+            "the daemon closed the last invocation; it takes no more responses",
         ),
         Some(Closer::Reviewer) | None => Fault::new(
             Code::DuplicateTerminalResponse,
             "the last request already has its one response",
         )
         .expected("one review_feedback or review_lgtm per review_request")
-        .fix("nothing is to be done; the author's next review_request opens the next round"),
+        .fix("do nothing; the author's next review_request opens the next round"),
     };
     Err(in_review(
         vec![fault],

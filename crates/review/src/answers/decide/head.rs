@@ -47,7 +47,7 @@ impl OtherCommit<'_> {
             .collect::<String>();
         Fault::new(
             Code::HeadMismatch,
-            format!("the approval is of `{validated}`, but the head of this round is `{head}`"),
+            format!("the approval is for `{validated}`, but the head of this round is `{head}`"),
         )
         .field("body.validated_head")
         .found(validated)

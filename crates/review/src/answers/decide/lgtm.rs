@@ -84,7 +84,7 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
     of_gate.extend(examination.faults(mode));
     of_gate.extend(evidence::approver_faults(
         context.policy,
-        key,
+        context.between(),
         &review.reading.change,
     ));
     if context.is_advised(key, review) {

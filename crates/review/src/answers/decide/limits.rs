@@ -29,13 +29,13 @@ fn too_many_messages(context: &MessageContext<'_>) -> Option<Fault> {
             .format("%Y-%m-%dT%H:%M:%SZ");
         Fault::new(
             Code::TooManyMessages,
-            format!("{found} files have come out of the outbox of `{outbox}` within the last hour"),
+            format!("{found} files came from the outbox of `{outbox}` within the last hour"),
         )
         .field("from")
         .found(found)
         .expected(format!("fewer than {limit} an hour, refused ones included"))
         .fix(format!(
-            "send it again after {again}; messages of reviews that are open are still taken"
+            "send it again after {again}; the daemon still takes messages of open reviews"
         ))
     })
 }

@@ -91,9 +91,10 @@ fn by_pr<'a>(context: &MessageContext<'a>, part: Part) -> Result<Option<&'a Revi
         return Ok(None);
     };
     let (author, reviewer) = author_and_reviewer(context, part);
-    let of_pr = || context.state.reviews.of_number(pr).map(|(key, _)| key);
+    let of_pr = || context.state.reviews.of_number(pr);
     let own: Vec<_> = of_pr()
-        .filter(|key| key.author == *author && key.reviewer == *reviewer)
+        .filter(|(key, review)| review.is_between(key, author, reviewer))
+        .map(|(key, _)| key)
         .collect();
     match own.as_slice() {
         [key] => Ok(Some(key)),
@@ -103,10 +104,15 @@ fn by_pr<'a>(context: &MessageContext<'a>, part: Part) -> Result<Option<&'a Revi
                 .map(Some)
                 .ok_or_else(|| ambiguous(&own, "parent_message_id")),
         },
-        [] => match of_pr().next() {
-            Some(other) => Err(wrong_direction(context, other)),
-            None => Err(no_open_request(context, Some(pr))),
-        },
+        [] => {
+            // One that was opened with this agent, and moved on, tells more than any other.
+            let was_theirs =
+                |(key, _): &(&ReviewKey, _)| key.author == *author && key.reviewer == *reviewer;
+            match of_pr().find(was_theirs).or_else(|| of_pr().next()) {
+                Some((other, _)) => Err(wrong_direction(context, other)),
+                None => Err(no_open_request(context, Some(pr))),
+            }
+        }
     }
 }
 
@@ -134,9 +140,12 @@ fn by_conversation<'a>(context: &MessageContext<'a>) -> Option<&'a ReviewKey> {
         .conversations
         .get(envelope.conversation_id.as_ref()?)?;
     let is_theirs = |key: &&ReviewKey| {
-        [&key.author, &key.reviewer]
-            .into_iter()
-            .all(|name| name == from || name == to)
+        let review = context.state.review(key);
+        review.is_some_and(|review| {
+            [&key.author, review.reviewer(key)]
+                .into_iter()
+                .all(|name| name == from || name == to)
+        })
     };
     let theirs: Vec<&ReviewKey> = keys.iter().map(|key| &**key).filter(is_theirs).collect();
     match theirs.as_slice() {
@@ -176,7 +185,7 @@ fn check_part(
     review: &Review,
 ) -> Result<(), Refusal> {
     let (author, reviewer) = author_and_reviewer(context, part);
-    if key.author == *author && key.reviewer == *reviewer {
+    if review.is_between(key, author, reviewer) {
         return Ok(());
     }
     let refusal = wrong_direction(context, key);
@@ -196,8 +205,11 @@ pub(super) fn key_of_request(
     let known: Vec<&ReviewKey> = context
         .state
         .of_pr(body.repo.as_ref(), &body.pr)
+        .filter(|(key, review)| {
+            let was_theirs = key.author == *author && key.reviewer == *reviewer;
+            was_theirs || review.is_between(key, author, reviewer)
+        })
         .map(|(key, _)| key)
-        .filter(|key| key.author == *author && key.reviewer == *reviewer)
         .collect();
     match known.as_slice() {
         [] => Ok(ReviewKey::new(
@@ -244,30 +256,32 @@ pub(super) fn check_opener(
     }
 }
 
-fn wrong_direction(context: &MessageContext<'_>, key: &ReviewKey) -> Refusal {
+pub(super) fn wrong_direction(context: &MessageContext<'_>, key: &ReviewKey) -> Refusal {
     let envelope = context.envelope();
+    let review = context.state.review(key);
+    let reviewer = review.map_or(&key.reviewer, |review| review.reviewer(key));
+    let moved = if *reviewer == key.reviewer {
+        String::new()
+    } else {
+        format!(", which was reassigned from `{}`", key.reviewer)
+    };
     let fault = Fault::new(
         Code::WrongDirection,
         format!(
-            "`{}` from `{}` to `{}` does not fit the review {key}: there `{}` is the author and `{}` the reviewer",
+            "`{}` from `{}` to `{}` does not fit the review {key}{moved}: there `{}` is the author and `{reviewer}` the reviewer",
             envelope.kind,
             envelope.from,
             context.recipient(),
             key.author,
-            key.reviewer
         ),
     )
     .field("from")
     .found(format!("{} to {}", envelope.from, context.recipient()))
     .expected(match Part::of(context.posted.valid.body()) {
-        Part::FromAuthor => format!("{} to {}", key.author, key.reviewer),
-        Part::FromReviewer => format!("{} to {}", key.reviewer, key.author),
+        Part::FromAuthor => format!("{} to {reviewer}", key.author),
+        Part::FromReviewer => format!("{reviewer} to {}", key.author),
     });
-    let legal = context
-        .state
-        .reviews
-        .get(key)
-        .map_or_else(Vec::new, |review| context.state.legal_next(key, review));
+    let legal = review.map_or_else(Vec::new, |review| context.state.legal_next(key, review));
     in_review(vec![fault], key, legal, Costs::Nothing)
 }
 
@@ -278,7 +292,7 @@ fn ambiguous(keys: &[&ReviewKey], tells: &str) -> Refusal {
         format!("the message could belong to {}", names.join(" or to ")),
     )
     .field(tells)
-    .expected(format!("a `{tells}` that tells which"))
+    .expected(format!("a `{tells}` that says which"))
     .fix(match tells {
         "body.repo" => "name the repository in the body: `repo: owner/name`",
         "parent_message_id" => "write parent_message_id: the id of the request you answer",

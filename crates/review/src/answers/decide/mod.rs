@@ -133,7 +133,7 @@ pub fn sender_fault(from: &AgentName, owner: &AgentName) -> Option<Fault> {
     (from != owner).then(|| {
         Fault::new(
             Code::SenderMismatch,
-            format!("the message says it is from `{from}`, but it lies in the outbox of `{owner}`"),
+            format!("the message says it is from `{from}`, but it is in the outbox of `{owner}`"),
         )
         .field("from")
         .found(from)
@@ -163,17 +163,23 @@ fn recipient_faults(context: &MessageContext<'_>) -> Vec<Fault> {
         .filter(|name| !context.policy.agents.contains_key(*name))
         .map(AgentName::as_str)
         .collect();
-    let to_unknown = (!unknown.is_empty()).then(|| {
-        let known: Vec<&str> = context.policy.agents.keys().map(AgentName::as_str).collect();
-        Fault::new(
+    let to_unknown =
+        (!unknown.is_empty()).then(|| {
+            let known: Vec<&str> = context
+                .policy
+                .agents
+                .keys()
+                .map(AgentName::as_str)
+                .collect();
+            Fault::new(
             Code::UnknownRecipient,
             format!("`{}` is not an agent of this workspace", unknown.join("`, `")),
         )
         .field("to")
         .found(unknown.join(", "))
         .expected(format!("one of {}", known.join(", ")))
-        .fix("name an agent that has a mailbox, or have the mailbox made with `settled init --agents`")
-    });
+        .fix("name an agent that has a mailbox, or create its mailbox with `settled init --agents`")
+        });
     to_daemon.into_iter().chain(to_unknown).collect()
 }
 
@@ -186,6 +192,6 @@ fn expiry_fault(context: &MessageContext<'_>) -> Option<Fault> {
     let fault = fault
         .field("expires_at")
         .found(at)
-        .expected("an instant that has not passed");
+        .expected("a time in the future");
     Some(fault.fix("send it again with a later expires_at, or without one"))
 }

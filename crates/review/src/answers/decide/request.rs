@@ -4,11 +4,11 @@ mod claim;
 
 use message_schema::Code;
 use message_schema::body::{ReviewRequest, RunTrigger};
-use message_schema::id::CommitSha;
+use message_schema::id::{AgentName, CommitSha};
 
 use super::context::{MessageContext, Ruling};
 use super::{limits, lookup};
-use crate::parts::evidence;
+use crate::parts::evidence::{self, Between};
 use crate::parts::next::left_to_a_person;
 use crate::parts::pulls::Pull;
 use crate::parts::review::{FIX_REVIEWS_MAX, Review};
@@ -36,11 +36,13 @@ pub(super) fn decide(
         key: &key,
     };
     let before = context.state.review(&key);
+    request.check_recipient(before)?;
     let mut ruling = match before {
         None => request.open_generation(None),
         Some(review) if review.phase.is_final() => request.reopen(review),
         Some(review) => request.next_round(review),
     }?;
+    request.address(before, &mut ruling.step);
     claim::decide(&request, before, &mut ruling)?;
     request.mark_last_review(before, &mut ruling.step);
     let was_open = before.is_some_and(|review| !review.phase.is_final());
@@ -64,9 +66,14 @@ pub(super) fn decide(
         Some(ReadingStep::Asked(change)) => change.clone(),
         Some(ReadingStep::Observed(_) | ReadingStep::Ran(_)) | None => Change::default(),
     };
-    ruling
-        .alerts
-        .extend(evidence::barred(context.policy, &key, &change));
+    ruling.alerts.extend(evidence::barred(
+        context.policy,
+        Between {
+            author: &key.author,
+            reviewer: context.recipient(),
+        },
+        &change,
+    ));
     // The reviewer is told in its brief.
     if let Phase::Reviewing(open) = &mut ruling.step.phase {
         open.alerts.clone_from(&ruling.alerts);
@@ -111,6 +118,36 @@ impl Request<'_> {
         in_review(vec![fault], self.key, legal, Costs::Nothing)
     }
 
+    /// An open request is answered by its current reviewer, so only that one gets what replaces it.
+    fn check_recipient(&self, before: Option<&Review>) -> Result<(), Refusal> {
+        let at_work = before
+            .filter(|review| review.phase.invocation().is_some())
+            .map(|review| review.reviewer(self.key));
+        if at_work.is_some_and(|reviewer| reviewer != self.context.recipient()) {
+            return Err(lookup::wrong_direction(self.context, self.key));
+        }
+        Ok(())
+    }
+
+    /// Whoever a new round is asked of reviews from now on.
+    fn address(&self, before: Option<&Review>, step: &mut ReviewStep) {
+        let recipient = self.context.recipient();
+        let is_other = before.is_some_and(|review| review.reviewer(self.key) != recipient);
+        step.reassigned_to = is_other.then(|| recipient.clone());
+    }
+
+    /// Who is asked if the command of the recipient fails for good. A pair runs its reviewer itself.
+    fn next_reviewers(&self) -> Option<Vec<AgentName>> {
+        let Self { context, key, .. } = self;
+        let mut pairs = context.state.pairs.values();
+        if pairs.any(|pair| pair.is_theirs(key)) {
+            return None;
+        }
+        context
+            .policy
+            .reviewers_after(context.recipient(), &key.author)
+    }
+
     /// Whether it asks for one more review, or only replaces the open request.
     fn opens_round(&self, before: Option<&Review>) -> bool {
         before.is_none_or(|review| review.phase.invocation().is_none())
@@ -125,7 +162,7 @@ impl Request<'_> {
         used + u32::from(self.opens_round(before))
     }
 
-    /// Says so to whoever gives the last review a fix pull request may have, however many others are
+    /// Tells the reviewer that its review is the last one a fix pull request may have, however many others are
     /// asked for meanwhile.
     fn mark_last_review(&self, before: Option<&Review>, step: &mut ReviewStep) {
         let (key, state) = (self.key, self.context.state);
@@ -243,7 +280,7 @@ impl Request<'_> {
     /// replacement buys nobody a fresh start.
     fn supersede(&self, review: &Review, open: &Invocation) -> Result<Ruling, Box<Fault>> {
         let names_open = match &self.body.supersedes_message_id {
-            None => return Err(Box::new(already_open(open, self.key))),
+            None => return Err(Box::new(already_open(open, review.reviewer(self.key)))),
             Some(named) => *named == open.request,
         };
         if !names_open {
@@ -262,7 +299,9 @@ impl Request<'_> {
             pick_up_by: open.pick_up_by,
             taken_at: open.taken_at,
             starts: open.starts,
-            // Whoever began a verify run goes on in it.
+            failed_start: open.failed_start,
+            next_reviewers: open.next_reviewers.clone(),
+            // A verify run that has begun goes on.
             verify_run: open.verify_run || asked.verify_run,
             last_review: open.last_review,
             ..asked
@@ -326,6 +365,8 @@ impl Request<'_> {
             attempts_left: ATTEMPTS,
             supersessions_left: SUPERSESSIONS,
             starts: 0,
+            failed_start: 0,
+            next_reviewers: self.next_reviewers(),
             head,
             newer_heads,
             alerts: Vec::new(),
@@ -403,7 +444,7 @@ fn already_approved(body: &ReviewRequest, approval: &Approval) -> Fault {
     )
     .field("body.declared_head")
     .expected("a declared_head other than the approved commit")
-    .fix("nothing is to be done; after new commits, name the new head in declared_head");
+    .fix("do nothing; after new commits, name the new head in declared_head");
     match &body.declared_head {
         Some(head) => fault.found(head),
         None => fault,
@@ -436,17 +477,17 @@ fn addressed_required(review: &Review) -> Fault {
     .fix(format!("send review_addressed with `round: {}` and the commit that fixes them", review.round))
 }
 
-fn already_open(invocation: &Invocation, key: &ReviewKey) -> Fault {
+fn already_open(invocation: &Invocation, reviewer: &AgentName) -> Fault {
     Fault::new(
         Code::RequestAlreadyOpen,
         format!(
-            "the request `{}` is open and waits for `{}`",
-            invocation.request, key.reviewer
+            "the request `{}` is open and waits for `{reviewer}`",
+            invocation.request
         ),
     )
     .fix(format!(
-        "wait for the response of `{}`, or replace it with `supersedes_message_id: {}`",
-        key.reviewer, invocation.request
+        "wait for the response of `{reviewer}`, or replace it with `supersedes_message_id: {}`",
+        invocation.request
     ))
 }
 
@@ -469,7 +510,7 @@ fn replaced_too_often(open: &Invocation) -> Fault {
     Fault::new(
         Code::RequestAlreadyOpen,
         format!(
-            "the request of this round was replaced {SUPERSESSIONS} times; `{}` stands",
+            "the request of this round was replaced {SUPERSESSIONS} times; `{}` is the open request",
             open.request
         ),
     )

@@ -54,37 +54,46 @@ impl<'a> EventContext<'a> {
         }
     }
 
+    /// Declines the start of an agent's command that has no budget left for this day.
+    pub(super) fn has_budget(&self, agent: &AgentName) -> Result<(), Declined> {
+        let Some(used_up) = self.state.used_up(self.policy, agent, &[], self.now) else {
+            return Ok(());
+        };
+        let until = used_up.until.format("%Y-%m-%dT%H:%M:%SZ");
+        let why = format!("{agent} is not started before {until}: {used_up}");
+        Err(Declined::new(Code::ProviderUnavailable, why))
+    }
+
     /// The review a person means: the only one of the name. Which of several is never guessed.
     pub(super) fn find(&self, which: &Which) -> Result<(&'a ReviewKey, &'a Review), Declined> {
-        self.find_among(which, |_| true)
+        self.find_among(which, |key, review, reviewer| {
+            key.reviewer == *reviewer || review.reviewer(key) == reviewer
+        })
     }
 
     /// The review whose reviewer is at work: the only one of the name with an open request, or the
-    /// only one at all.
+    /// only one at all. A reviewer that was replaced is at work no more.
     pub(super) fn find_at_work(
         &self,
         which: &Which,
     ) -> Result<(&'a ReviewKey, &'a Review), Declined> {
-        self.find_among(which, |review| review.phase.invocation().is_some())
-            .or_else(|_| self.find(which))
+        let is_current = |key: &ReviewKey, review: &Review, reviewer: &AgentName| {
+            review.reviewer(key) == reviewer
+        };
+        let mut open = named(self.state, which, is_current);
+        open.retain(|(_, review)| review.phase.invocation().is_some());
+        match open.as_slice() {
+            [only] => Ok(*only),
+            [] | [_, _, ..] => self.find_among(which, is_current),
+        }
     }
 
     fn find_among(
         &self,
         which: &Which,
-        admits: impl Fn(&Review) -> bool,
+        is_meant: impl Fn(&ReviewKey, &Review, &AgentName) -> bool,
     ) -> Result<(&'a ReviewKey, &'a Review), Declined> {
-        let state = self.state;
-        let named = state
-            .of_pr(which.repo.as_ref(), &which.pr)
-            .filter(|(key, _)| {
-                which
-                    .reviewer
-                    .as_ref()
-                    .is_none_or(|reviewer| key.reviewer == *reviewer)
-            })
-            .filter(|(_, review)| admits(review));
-        let named: Vec<_> = named.collect();
+        let named = named(self.state, which, is_meant);
         match named.as_slice() {
             [] => Err(Declined::new(
                 Code::NoOpenRequest,
@@ -94,11 +103,26 @@ impl<'a> EventContext<'a> {
             several => {
                 let names: Vec<_> = several.iter().map(|(key, _)| key.to_string()).collect();
                 let why = format!(
-                    "which review is meant: {}? name the reviewer or the repository",
+                    "several reviews match: {}; name the reviewer or the repository",
                     names.join(", ")
                 );
                 Err(Declined::new(Code::ReviewAmbiguous, why))
             }
         }
     }
+}
+
+/// The reviews of that name; `is_meant` says which a named reviewer means.
+fn named<'a>(
+    state: &'a State,
+    which: &Which,
+    is_meant: impl Fn(&ReviewKey, &Review, &AgentName) -> bool,
+) -> Vec<(&'a ReviewKey, &'a Review)> {
+    state
+        .of_pr(which.repo.as_ref(), &which.pr)
+        .filter(|(key, review)| {
+            let reviewer = which.reviewer.as_ref();
+            reviewer.is_none_or(|reviewer| is_meant(key, review, reviewer))
+        })
+        .collect()
 }

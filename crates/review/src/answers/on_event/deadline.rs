@@ -46,7 +46,7 @@ pub(super) fn on_event(
             };
             vec![
                 context.message(&key.author, says.clone()),
-                context.message(&key.reviewer, says),
+                context.message(review.reviewer(key), says),
             ]
         }
     };

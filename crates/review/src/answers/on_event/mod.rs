@@ -3,10 +3,12 @@
 
 mod context;
 mod deadline;
+mod fallback;
 mod pair;
 mod person;
 mod pull;
 mod reviewer;
+mod spent;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::MessageId;
@@ -46,7 +48,8 @@ pub fn on_event(
         Event::Taken(which) => reviewer::taken(&mut context, which),
         Event::Turns { which, count } => reviewer::turns(&mut context, which, *count),
         Event::Started(which) => reviewer::started(&mut context, which),
-        Event::Failed { which, .. } => reviewer::failed(&mut context, which),
+        Event::Failed { which, failure } => fallback::failed(&mut context, which, failure.cause),
+        Event::Spent(report) => spent::on_event(&mut context, report),
         Event::Observed { which, files } => reviewer::observed(&context, which, files),
         Event::Ran { which, run } => reviewer::ran(&context, which, run),
         Event::Pull(pull) => pull::on_event(&mut context, pull),

@@ -1,11 +1,12 @@
-//! What is reported of a pair of commands. Whoever drives it says what its commands did; what that means is said
-//! here: what it used is taken off its means, and no word of a command stands against the reviews between the two.
+//! Answers reports about a pair of commands. Its driver says what the commands did; this file decides what that
+//! means: what they used is charged, and no word of a command overrules the reviews between the two.
 
 use message_schema::Code;
 
 use super::context::{Consequences, Declined, EventContext};
 use super::reviewer;
 use crate::parts::open_pair::OpenPair;
+use crate::words::phase::EscalationReason;
 use pair_machine::{InvalidTransition, RunState};
 use pair_machine::{Pair, PairEvent, PairFailure, Signal};
 use pair_machine::{PairReport, PairSetup, PairStanding, PairStep, Transcript};
@@ -21,7 +22,7 @@ pub(super) fn on_event(
         }
         (PairStep::Opened(setup), None) => open(context, setup),
         (_, Some(known)) => go_on(context, known, &news.what),
-        (_, None) => Err(invalid(format!("no pair {} is there to go on", news.pair))),
+        (_, None) => Err(invalid(format!("no pair {} can continue", news.pair))),
     }?;
     let mut answer = Consequences {
         pair: Some(standing),
@@ -36,11 +37,12 @@ pub(super) fn on_event(
     Ok(answer)
 }
 
-/// Whoever was to answer does not any more: what the pair asked of its reviewer is with a person. It is never a pass.
+/// The reviewer will not answer any more: its open requests are escalated to a person. It is never a pass.
 fn give_up(context: &mut EventContext<'_>, known: &OpenPair, answer: &mut Consequences) {
     let state = context.state;
     for (key, review) in known.asked(state.reviews()) {
-        let (step, letters) = reviewer::given_up(context, key, review);
+        let (step, letters) =
+            reviewer::given_up(context, (key, review), EscalationReason::InvocationFailed);
         answer.letters.extend(letters);
         answer.steps.push(step);
     }
@@ -53,7 +55,7 @@ fn open(context: &EventContext<'_>, setup: &PairSetup) -> Result<PairStanding, D
         .find(|member| !agents.contains_key(&member.agent))
     {
         return Err(invalid(format!(
-            "{} is no agent of this workspace",
+            "{} is not an agent of this workspace",
             member.agent
         )));
     }
@@ -96,7 +98,7 @@ fn go_on(
             moved(standing, PairEvent::Started)?,
         )),
         PairStep::NotStarted { .. } => moved(standing, PairEvent::StartFailed),
-        PairStep::Began(start) => begin(context, standing, *start),
+        PairStep::Began(start) => begin(context, known, *start),
         PairStep::Ended { signal, run } => {
             let used = used(standing, run)?;
             let approves = *signal == Signal::Pass && standing.pair.run() == RunState::Reviewing;
@@ -132,7 +134,7 @@ fn go_on(
             moved(used(standing, run)?, PairEvent::Interrupted)
         }
         PairStep::Interrupted { run: None, .. } if standing.began_at.is_some() => Err(invalid(
-            "a command of the pair runs, and nothing is said of it",
+            "a command of the pair is running, and this interruption does not mention it",
         )),
         PairStep::Interrupted { run: None, .. } => moved(standing, PairEvent::Interrupted),
         PairStep::Resumed => moved(standing, PairEvent::Resumed),
@@ -142,21 +144,25 @@ fn go_on(
 
 fn begin(
     context: &EventContext<'_>,
-    standing: PairStanding,
+    known: &OpenPair,
     start: u16,
 ) -> Result<PairStanding, Declined> {
+    let standing = known.standing;
     if !matches!(standing.pair.run(), RunState::Working | RunState::Reviewing) {
         return Err(invalid(format!(
-            "the pair is {}: no command has its turn",
+            "the pair is {}: no command may run now",
             standing.pair.run().word()
         )));
     }
     // Two that drive one pair would each run the command.
     if standing.began_at.is_some() || start != standing.starts.saturating_add(1) {
         return Err(invalid(format!(
-            "run {} of the pair is begun already",
+            "run {} of the pair has already begun",
             standing.starts
         )));
+    }
+    if let Some(member) = known.setup.member(standing.pair.run()) {
+        context.has_budget(&member.agent)?;
     }
     let now = Some(context.now);
     let is_new_turn = standing.pair.run() == RunState::Working && !standing.pair.is_restarted();
@@ -172,7 +178,7 @@ fn begin(
 fn used(standing: PairStanding, run: &Transcript) -> Result<PairStanding, Declined> {
     if standing.began_at.is_none() || run.start != standing.starts {
         return Err(invalid(format!(
-            "run {} of the pair does not go on",
+            "run {} of the pair is not running",
             run.start
         )));
     }

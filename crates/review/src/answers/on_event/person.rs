@@ -43,7 +43,8 @@ pub(super) fn on_event(
         }
     };
     let ends = step.phase.is_final() && !review.phase.is_final();
-    let letters = match (&step.phase, step.phase.mover_of(key)) {
+    let after = review.after(&step, context.now);
+    let letters = match (&step.phase, after.mover_of(key)) {
         (Phase::Approved(_), None) if ends || !matches!(review.phase, Phase::Approved(_)) => {
             vec![context.message(
                 &key.author,
@@ -113,7 +114,7 @@ fn reopen(
 fn cancel(key: &ReviewKey, review: &Review) -> Result<ReviewStep, Declined> {
     if review.phase.invocation().is_none() {
         let why = format!(
-            "the review {key} is {}: no reviewer is at work",
+            "the review {key} is {}: no reviewer is working",
             review.phase.word()
         );
         return Err(Declined::new(Code::DecisionInvalid, why));
@@ -151,7 +152,7 @@ fn approve(
     if let Some((id, thread)) = threads.find(|(_, thread)| thread.blocks_approval()) {
         let state = thread.state.word();
         return declined(format!(
-            "`{id}` blocks and is {state}; resolve it or leave it as it is first"
+            "`{id}` blocks and is {state}; first resolve it or mark it as wont-fix"
         ));
     }
     let open = review
@@ -206,9 +207,8 @@ fn grant(
             released(review),
         ),
         Phase::Escalated(_) | Phase::Approved(_) | Phase::Closed(_) => {
-            let why = format!(
-                "the rounds of {key} are not what ended it; `settled reopen` opens it again"
-            );
+            let why =
+                format!("{key} did not end for lack of rounds; `settled review reopen` reopens it");
             return Err(Declined::new(Code::DecisionInvalid, why));
         }
         open @ (Phase::Awaiting { .. }
@@ -298,7 +298,7 @@ fn dropped(review: &Review, id: &FindingId) -> Result<Thread, Declined> {
     match &thread.handoff {
         HandoffState::Queued => Ok(thread.with_handoff(HandoffState::ByPolicy)),
         HandoffState::HandedOff(task) => {
-            let why = format!("`{id}` was handed off as {task}, which cannot be taken back");
+            let why = format!("`{id}` was handed off as {task}, which nobody can undo");
             Err(Declined::new(Code::DecisionInvalid, why))
         }
         HandoffState::ByPolicy | HandoffState::LeftToPerson => Err(Declined::new(
@@ -323,7 +323,7 @@ fn in_state<'a>(
     let Some(thread) = review.threads.get(id) else {
         return Err(Declined::new(
             Code::ThreadUnknown,
-            format!("`{id}` is no thread of this review"),
+            format!("`{id}` is not a thread of this review"),
         ));
     };
     if is_so(thread) {

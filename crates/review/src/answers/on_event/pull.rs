@@ -30,7 +30,7 @@ pub(super) fn on_event(
     if event.repo.is_none() && repos.len() > 1 {
         let names: Vec<&str> = repos.into_iter().map(Repo::as_str).collect();
         let why = format!(
-            "pull request {} of which repository: {}?",
+            "pull request {} exists in several repositories: {}",
             event.pr,
             names.join(", ")
         );
@@ -42,7 +42,7 @@ pub(super) fn on_event(
         let Some(phase) = phase_after(review, event) else {
             continue;
         };
-        if let (Phase::Closed(reason), Some(mover)) = (&phase, review.phase.mover_of(key)) {
+        if let (Phase::Closed(reason), Some(mover)) = (&phase, review.mover_of(key)) {
             let says = Says::Closed {
                 review: (*key).clone(),
                 reason: *reason,

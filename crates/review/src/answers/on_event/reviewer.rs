@@ -1,5 +1,5 @@
-//! What is reported of a reviewer at work: that it took its request, the turns it completed, that its command
-//! was started, and that it failed.
+//! What is reported of a reviewer at work: that it took its request, the turns it completed, that its command was
+//! started, and what it read.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,10 @@ pub(super) fn turns(
 ) -> Result<Consequences, Declined> {
     let (key, review, open) = open_request(context, which)?;
     if count == 0 {
-        return Err(Declined::new(Code::DecisionInvalid, "no turn was counted"));
+        return Err(Declined::new(
+            Code::DecisionInvalid,
+            "the number of turns is 0, expected at least 1",
+        ));
     }
     let turns_taken = open.turns_taken.saturating_add(count).min(open.turns.get());
     let taken_at = open.taken_at.or(Some(context.now));
@@ -80,9 +83,20 @@ pub(super) fn started(
     if open.starts_left() == 0 {
         let why = format!(
             "the command of {} was started {} times in this round",
-            key.reviewer, open.starts
+            review.reviewer(key),
+            open.starts
         );
         return Err(Declined::new(Code::DecisionInvalid, why));
+    }
+    context.has_budget(review.reviewer(key))?;
+    // Where the limit was lowered since the last run.
+    if context.policy.budget.per_review.is_reached(review.spent) {
+        let (step, letters) = given_up(context, (key, review), EscalationReason::SpendExceeded);
+        return Ok(Consequences {
+            steps: vec![step],
+            letters: letters.into(),
+            ..Consequences::default()
+        });
     }
     let taken_at = open.taken_at.or(Some(context.now));
     let now = Invocation {
@@ -125,7 +139,7 @@ pub(super) fn ran(
 ) -> Result<Consequences, Declined> {
     let (key, review, open) = open_request(context, which)?;
     if !required_commands(context.policy, open).contains(run.command.as_str()) {
-        let why = "the command is no validation command of the open request or of this project";
+        let why = "the command is not a validation command of the open request or of this project";
         return Err(Declined::new(Code::DecisionInvalid, why));
     }
     Ok(noted(key, review, open, ReadingStep::Ran(run.clone())))
@@ -147,39 +161,25 @@ fn noted(
     }
 }
 
-/// The reviewer's command came to nothing: a person decides. It is never a pass.
-pub(super) fn failed(
-    context: &mut EventContext<'_>,
-    which: &Which,
-) -> Result<Consequences, Declined> {
-    let (key, review, _) = open_request(context, which)?;
-    let (step, letters) = given_up(context, key, review);
-    Ok(Consequences {
-        steps: vec![step],
-        letters: letters.into(),
-        ..Consequences::default()
-    })
-}
-
 /// Nobody is left to answer the open request: it is with a person, and both agents are told.
 pub(super) fn given_up(
     context: &mut EventContext<'_>,
-    key: &ReviewKey,
-    review: &Review,
+    (key, review): (&ReviewKey, &Review),
+    reason: EscalationReason,
 ) -> (ReviewStep, [DaemonMessage; 2]) {
-    let reason = EscalationReason::InvocationFailed;
     let says = Says::Escalated {
         review: key.clone(),
         reason: reason.clone(),
     };
-    let letters = [&key.author, &key.reviewer].map(|agent| context.message(agent, says.clone()));
+    let letters =
+        [&key.author, review.reviewer(key)].map(|agent| context.message(agent, says.clone()));
     (
         ReviewStep::to(key, review.round, Phase::Escalated(reason)),
         letters,
     )
 }
 
-fn open_request<'a>(
+pub(super) fn open_request<'a>(
     context: &EventContext<'a>,
     which: &Which,
 ) -> Result<(&'a ReviewKey, &'a Review, &'a Invocation), Declined> {

@@ -13,7 +13,7 @@ pub(super) fn speaks_of_two(finding: &Finding, other: &FindingId) -> Fault {
     Fault::new(
         Code::FindingIdReused,
         format!(
-            "`{}` is a thread of its own and cannot be the same as `{other}`",
+            "`{}` is a separate thread and cannot be the same as `{other}`",
             finding.id
         ),
     )
@@ -47,7 +47,7 @@ pub(super) fn reused(finding: &Finding, thread: &Thread) -> Fault {
 pub(super) fn unknown(id: &FindingId) -> Fault {
     Fault::new(
         Code::ThreadUnknown,
-        format!("`{id}` is no thread of this review, so nothing can be done with it"),
+        format!("`{id}` is not a thread of this review, so no action applies to it"),
     )
     .thread(id)
     .field("action")
@@ -69,19 +69,15 @@ pub(super) fn duplicate(finding: &Finding, known: &FindingId, before: Option<&Th
     // Only an open thread takes an action; advice that is refused would cost another attempt.
     if before.is_some_and(Thread::is_open) {
         fault
-            .expected(format!(
-                "an action on `{known}`, or a finding that is not known yet"
-            ))
+            .expected(format!("an action on `{known}`, or a new finding"))
             .fix(format!(
                 "write the finding under the id `{known}`, with an action"
             ))
     } else {
-        fault
-            .expected("a finding that is not known yet")
-            .fix(format!(
-                "leave `{}` out; what more there is to say belongs to `{known}`, without an action",
-                finding.id
-            ))
+        fault.expected("a new finding").fix(format!(
+            "leave `{}` out; put the rest into `{known}`, without an action",
+            finding.id
+        ))
     }
 }
 
@@ -95,13 +91,13 @@ pub(super) fn too_many(count: usize) -> Fault {
     .expected(format!(
         "at most {NEW_FINDINGS_MAX} new findings in a round"
     ))
-    .fix("keep the worst ones; put what belongs together into one finding")
+    .fix("keep the worst ones and merge related ones")
 }
 
 pub(super) fn multiple(id: &FindingId) -> Fault {
     Fault::new(
         Code::ActionMultiple,
-        format!("thread `{id}` is given more than one action"),
+        format!("thread `{id}` has more than one action"),
     )
     .thread(id)
     .field("action")
@@ -145,7 +141,7 @@ pub(super) fn wont_fix_needs_a_person(id: &FindingId, severity: Severity) -> Fau
     .field("status")
     .found(Status::WontFix)
     .expected("fixed, or action: veto to hand it to a person")
-    .fix("write `action: veto` if it is not to be fixed")
+    .fix("write `action: veto` if nobody should fix it")
 }
 
 pub(super) fn not_open(id: &FindingId, thread: &Thread) -> Fault {
@@ -195,7 +191,7 @@ pub(super) fn missing(
     };
     Fault::new(
         Code::ActionMissing,
-        format!("open thread `{id}` is given no action{comma}{why}"),
+        format!("open thread `{id}` has no action{comma}{why}"),
     )
     .thread(id)
     .field("findings")

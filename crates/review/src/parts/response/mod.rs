@@ -484,7 +484,7 @@ impl<'a> Sheet<'a> {
             .map(|(id, _)| *id)
     }
 
-    /// Whether an open thread that is given no action is resolved by that. A packet that names it
+    /// Whether an open thread that has no action is resolved by that. A packet that names it
     /// without an action is no silence to infer from.
     fn silence_resolves(&self, id: &FindingId, thread: &Thread) -> bool {
         let is_named = self.changed.contains_key(id);

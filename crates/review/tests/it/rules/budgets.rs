@@ -2,7 +2,7 @@
 
 use super::{ok, refused};
 use crate::table::{Note, Table, claude, codex, packet, which};
-use review::{EscalationReason, Event, Phase, RefusedMessage, Says};
+use review::{EscalationReason, Event, FailureCause, Phase, RefusedMessage, RunFailure, Says};
 
 fn turns(table: &mut Table, count: u16) -> Result<String, String> {
     table.on_event(&Event::Turns {
@@ -150,14 +150,43 @@ fn a_command_is_started_twice_and_once_more_for_each_replacement() {
     assert_eq!(start(&mut table), Err("decision_invalid".to_owned()));
 }
 
+fn failed(cause: FailureCause) -> Event {
+    let failure = RunFailure {
+        cause,
+        why: "it ended with code 1".to_owned(),
+        retry_after: None,
+        run: None,
+    };
+    Event::Failed {
+        which: which(),
+        failure,
+    }
+}
+
+#[test]
+fn a_failure_is_noted_once_and_the_one_after_the_last_start_is_a_persons() {
+    let mut table = Table::default();
+    table.request().expect("opens");
+    let crashed = failed(FailureCause::Crashed);
+    // No start, no failure of one.
+    let none = Err("decision_invalid".to_owned());
+    assert_eq!(table.on_event(&crashed), none);
+    table.on_event(&Event::Started(which())).expect("started");
+    assert_eq!(table.on_event(&crashed), Ok("reviewing".to_owned()));
+    let noted = table.review().failed.clone().expect("it failed");
+    assert_eq!(noted.failure.cause, FailureCause::Crashed);
+    assert_eq!(table.on_event(&crashed), none, "told twice");
+    table.on_event(&Event::Started(which())).expect("started");
+    assert_eq!(table.on_event(&crashed), Ok("escalated".to_owned()));
+    let kept = table.review().failed.clone().expect("a person reads it");
+    assert_eq!(kept.reviewer.as_str(), "codex");
+}
+
 #[test]
 fn a_command_that_fails_hands_the_review_to_a_person_and_is_never_a_pass() {
     let mut table = Table::default();
     table.request().expect("opens");
-    let failed = Event::Failed {
-        which: which(),
-        why: "it ended with code 1".to_owned(),
-    };
+    let failed = failed(FailureCause::GaveUp);
     assert_eq!(table.on_event(&failed), Ok("escalated".to_owned()));
     assert_eq!(
         table.review().phase,

@@ -93,7 +93,7 @@ fn what_is_advised_on_a_repeated_finding_is_accepted() {
     held.feedback(3, again).expect_err("repeats a held thread");
     assert_eq!(
         fix(&held),
-        "leave `F-007` out; what more there is to say belongs to `F-001`, without an action"
+        "leave `F-007` out; put the rest into `F-001`, without an action"
     );
     assert_eq!(
         held.feedback(3, "F-001 P0 open\nF-002 P1 fixed"),

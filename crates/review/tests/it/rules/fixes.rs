@@ -318,7 +318,7 @@ fn what_a_fix_leaves_is_a_person_s() {
 }
 
 #[test]
-fn whoever_has_a_task_to_finish_hands_nothing_off() {
+fn an_agent_with_a_task_to_finish_hands_nothing_off() {
     let mut table = handed_off();
     let body = "pr: 90\nbranch: b\ndiff_summary: s";
     table
@@ -395,7 +395,7 @@ fn an_approval_cannot_pass_over_a_carried_blocker() {
 }
 
 #[test]
-fn the_fifth_review_approves_or_escalates_whoever_gives_it() {
+fn the_fifth_review_approves_or_escalates_by_any_reviewer() {
     let mut table = handed_off();
     let packet = "F-1 P1 not_fixed action: reply\nF-2 P2 fixed blocking: true";
     let again = "F-1 P1 not_fixed action: reply; stance: accepts";

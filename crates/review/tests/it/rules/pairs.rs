@@ -1,6 +1,9 @@
 //! Pairs of commands as they are reported: one run at a time, each with one end, nothing given back, and no word that
 //! stands against a review.
 
+use chrono::TimeDelta;
+use message_schema::spend::Spend;
+use policy::SpendLimit;
 use proptest::prelude::*;
 use review::{
     EscalationReason, Event, Pair, PairFailure, PairId, PairMember, PairReport, PairSetup,
@@ -118,6 +121,59 @@ fn a_pair_goes_through_its_states_and_is_forgotten_when_it_is_over() {
     assert_eq!(stands(over), (RunState::Complete, 1, None));
     assert!(table.state.pair(&id()).is_none());
     assert_eq!(table.step(PairStep::Resumed), Err(DECLINED.to_owned()));
+}
+
+#[test]
+fn what_a_pair_uses_counts_for_its_agent_and_the_day_and_without_a_budget_no_run_begins() {
+    let limit = |tokens| SpendLimit {
+        tokens: Some(tokens),
+        micro_usd: None,
+    };
+    let mut table = opened();
+    table.policy.budget.per_agent = limit(100);
+    table.policy.budget.per_day = limit(150);
+    let end = |start, tokens| PairStep::Ended {
+        signal: Signal::Done,
+        run: Transcript {
+            spend: Spend::tokens(tokens),
+            ..used(start, 1_000, 1)
+        },
+    };
+    table.steps([PairStep::Began(1), end(1, 100)]);
+    assert_eq!(
+        table.step(end(1, 100)),
+        Err(DECLINED.to_owned()),
+        "an end is one"
+    );
+    let spent = |table: &Table, name| table.state.spent_by(&agent(name), table.now);
+    assert_eq!(spent(&table, "claude"), Spend::tokens(100));
+    assert_eq!(spent(&table, "codex"), Spend::tokens(0));
+    // The reviewer has a budget of its own; what is interrupted counts as well.
+    let run = Transcript {
+        spend: Spend::tokens(49),
+        ..used(2, 1_000, 1)
+    };
+    table.steps([
+        PairStep::Began(2),
+        interrupted(Some(run)),
+        PairStep::Resumed,
+    ]);
+    assert_eq!(spent(&table, "codex"), Spend::tokens(49));
+    table.steps([PairStep::Began(3)]);
+    let crash = PairStep::Crashed {
+        why: "it ended with code 1".to_owned(),
+        run: Transcript {
+            spend: Spend::tokens(1),
+            ..used(3, 1_000, 1)
+        },
+    };
+    table.steps([crash]);
+    let unavailable = Err("provider_unavailable".to_owned());
+    assert_eq!(table.step(PairStep::Began(4)), unavailable, "150 in all");
+    // Nothing of it changes the pair, and the next day it goes on.
+    table.steps([interrupted(None), PairStep::Resumed]);
+    table.now += TimeDelta::hours(14);
+    table.steps([PairStep::Began(4)]);
 }
 
 #[test]

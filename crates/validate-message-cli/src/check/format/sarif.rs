@@ -97,7 +97,7 @@ pub(crate) fn tail(notes: &[Note]) -> String {
             Note::Unreadable(file, why) => ("error", format!("{file}: cannot be read: {why}")),
             Note::Cut(file) => (
                 "note",
-                format!("{file}: there are more violations than are told here"),
+                format!("{file}: there are more violations than this output shows"),
             ),
         };
         json!({ "level": level, "message": { "text": plain(&text) } })

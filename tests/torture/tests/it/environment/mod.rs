@@ -34,15 +34,24 @@ fn cleared(root: &Path) {
     }
 }
 
-/// Everything arrived, once, whole, and nothing was refused that should not be.
-fn adds_up(root: &Path, letters: &[Letter]) {
-    let wrong = check(&Case {
+/// What is wrong with what arrived: everything should, once, whole, and nothing be refused that should not be.
+fn wrong(root: &Path, letters: &[Letter]) -> Vec<String> {
+    check(&Case {
         root,
         letters,
         takes: &[],
         may_repeat: false,
-    });
+    })
+}
+
+fn adds_up(root: &Path, letters: &[Letter]) {
+    let wrong = wrong(root, letters);
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Waits until everything arrived.
+fn arrived(root: &Path, letters: &[Letter]) {
+    wait::until("every letter to arrive", || wrong(root, letters).is_empty());
 }
 
 /// A workspace with its agents.

@@ -232,7 +232,7 @@ fn permissions_taken_away_and_given_back_are_waited_out() {
         let path = mailroom.agent(agent, directory);
         allow(&path, 0o000);
         if directory.is_empty() {
-            serving.says("may not read this");
+            serving.says("cannot read this and will retry");
         }
         let letters = Mix::Requests.letters(2, 1);
         letters
@@ -242,7 +242,7 @@ fn permissions_taken_away_and_given_back_are_waited_out() {
             .iter()
             .for_each(|file| give(file));
         serving.says(if directory == "outbox" {
-            "may not read this"
+            "cannot read this and will retry"
         } else {
             "Permission denied"
         });
@@ -276,7 +276,8 @@ fn a_file_that_may_not_be_read_is_no_ones_refusal() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(9), "{said}");
     assert!(
-        said.contains("may not read this") && said.contains("1 files or outboxes not be read"),
+        said.contains("cannot read this and will retry")
+            && said.contains("nor read 1 files or outboxes"),
         "{said}"
     );
     allow(&files[0], 0o644);

@@ -1,0 +1,182 @@
+//! The agents: what waits with them, and the command the daemon started for each, with its last words.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use inspect::status::WorkspaceStatus;
+use review::{ReviewKey, Side};
+use runner::folder::{self, ExitReason, Folder, Launch};
+use runner::tree::Process;
+use serde::{Deserialize, Serialize};
+use workspace::config::Config;
+
+/// One agent. Fields are added, never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AgentRow {
+    /// Its name.
+    pub agent: String,
+    /// Who makes its model, where the config says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vendor: Option<String>,
+    /// The program the daemon starts for it, where the config names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// Reviews in which the next move is its.
+    pub owed: usize,
+    /// Messages in its outbox that are not judged yet.
+    pub waiting: usize,
+    /// Messages of its that were refused and not corrected since.
+    pub dead_letters: usize,
+    /// The newest run of its command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunView>,
+}
+
+/// A run of an agent's command. Fields are added, never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunView {
+    /// Its id.
+    pub id: String,
+    /// The review it answers.
+    pub review: String,
+    /// The program.
+    pub program: String,
+    /// When it was started.
+    pub since: DateTime<Utc>,
+    /// Whether it still runs.
+    pub is_running: bool,
+    /// How it ended: `exit code 0`, `signal 9`, `ended by settled` or why it was not started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// The turns it took, once it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u16>,
+    /// The last line it said.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub last_words: String,
+}
+
+/// The runs that were looked at. Only who owns `.settled` can see any.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    by_id: BTreeMap<String, KnownRun>,
+}
+
+#[derive(Debug)]
+struct KnownRun {
+    agent: String,
+    view: RunView,
+}
+
+/// What `run.json` says of a run for a review.
+#[derive(Deserialize)]
+struct StartedRun {
+    review: ReviewKey,
+    #[serde(flatten)]
+    launch: Launch,
+}
+
+impl Runs {
+    /// Looks at what runs and at what is new; what has ended stays as it is.
+    pub(crate) fn look(&mut self, root: &Path) {
+        let folders = folder::all(root).unwrap_or_default();
+        self.by_id
+            .retain(|id, _| folders.iter().any(|folder| folder.id() == id));
+        for folder in folders {
+            let is_over = |known: &KnownRun| known.view.ended.is_some();
+            if !self.by_id.get(folder.id()).is_some_and(is_over)
+                && let Some(run) = KnownRun::of(&folder)
+            {
+                self.by_id.insert(folder.id().to_owned(), run);
+            }
+        }
+    }
+
+    /// The newest run of an agent: an id begins with its time.
+    fn newest(&self, agent: &str) -> Option<&RunView> {
+        let mut newest = self.by_id.values().rev();
+        newest.find(|run| run.agent == agent).map(|run| &run.view)
+    }
+}
+
+impl KnownRun {
+    fn of(folder: &Folder) -> Option<Self> {
+        let StartedRun { review, launch } = folder.run().ok()?;
+        let since = folder.path().join("run.json").symlink_metadata().ok()?;
+        let end = folder.end();
+        let said = match &end {
+            Some(end) => last_line(&end.said.text),
+            None => folder.last_words(launch.output),
+        };
+        let said = if said.is_empty() {
+            folder.last_error_line()
+        } else {
+            said
+        };
+        let view = RunView {
+            id: folder.id().to_owned(),
+            review: review.to_string(),
+            program: launch.command.first().cloned().unwrap_or_default(),
+            since: since.modified().ok()?.into(),
+            is_running: end.is_none() && folder.processes().agent.is_some_and(Process::is_running),
+            ended: end.as_ref().map(|end| ended(&end.how)),
+            turns: end.as_ref().map(|end| end.said.turns),
+            last_words: said,
+        };
+        Some(Self {
+            agent: review.reviewer.to_string(),
+            view,
+        })
+    }
+}
+
+fn ended(how: &ExitReason) -> String {
+    match how {
+        ExitReason::Code(code) => format!("exit code {code}"),
+        ExitReason::Signal(signal) => format!("signal {signal}"),
+        ExitReason::Ended => "ended by settled".to_owned(),
+        ExitReason::NotStarted(why) | ExitReason::Unprepared(why) => format!("not started: {why}"),
+    }
+}
+
+fn last_line(text: &str) -> String {
+    let mut lines = text.lines().rev().map(str::trim);
+    lines
+        .find(|line| !line.is_empty())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+impl AgentRow {
+    pub(crate) fn all(standing: &WorkspaceStatus, config: &Config, runs: &Runs) -> Vec<Self> {
+        let mut owed: BTreeMap<&str, usize> = BTreeMap::new();
+        for (key, review) in standing.index.state().reviews() {
+            match review.mover() {
+                Side::Author => *owed.entry(key.author.as_str()).or_default() += 1,
+                Side::Reviewer => {
+                    *owed.entry(review.reviewer(key).as_str()).or_default() += 1;
+                }
+                Side::Person | Side::Nobody => {}
+            }
+        }
+        let row = |agent: &_| {
+            let of_config = config.agents.get(agent);
+            let waiting = standing.unjudged.counts.iter();
+            let dead = standing.dead.iter();
+            Self {
+                agent: agent.to_string(),
+                vendor: of_config.and_then(|section| section.vendor.clone()),
+                program: of_config.and_then(|section| section.command.first().cloned()),
+                owed: owed.get(agent.as_str()).copied().unwrap_or(0),
+                waiting: waiting
+                    .filter(|(of, _)| of == agent)
+                    .map(|(_, count)| count)
+                    .sum(),
+                dead_letters: dead.filter(|letter| letter.agent == *agent).count(),
+                run: runs.newest(agent.as_str()).cloned(),
+            }
+        };
+        standing.agents.iter().map(row).collect()
+    }
+}

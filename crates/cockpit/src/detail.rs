@@ -1,0 +1,119 @@
+//! One review in detail.
+
+use chrono::{DateTime, Utc};
+use inspect::status::fix::Spell;
+use inspect::status::row::ReviewRow;
+use inspect::status::threads::Threads;
+use inspect::status::why::Why;
+use review::{Review, ReviewKey};
+use serde::Serialize;
+
+use crate::follow::Follower;
+use crate::gate::GateView;
+use crate::needs::WhoseMove;
+use crate::supply::Supply;
+use crate::timeline::RoundView;
+use crate::words::{ReportedUsage, add_words, said, usage};
+
+/// One review in detail. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+pub struct ReviewDetail {
+    /// The last record that was read.
+    pub seq: u64,
+    /// Its row in `settled status`.
+    pub row: ReviewRow,
+    /// What `settled why` says of it.
+    pub why: Why,
+    /// Whose part the next move is, if anybody has to move.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<WhoseMove>,
+    /// What the newest request says about the change.
+    pub change: ChangeView,
+    /// Its rounds, oldest first.
+    pub rounds: Vec<RoundView>,
+    /// What `settled threads` says of it, with both sides' words.
+    pub threads: Threads,
+    /// What runs out.
+    pub budgets: Vec<Supply>,
+    /// What its messages report of tokens and cost.
+    pub usage: Vec<ReportedUsage>,
+    /// What stands between it and an approval that holds.
+    pub gate: GateView,
+}
+
+/// What is reviewed. Fields are added, never changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ChangeView {
+    /// The commit the pull request is at, as far as that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// The commit it is based on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// The branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// What the change does, in the author's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// The files that differ, as the request says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+}
+
+impl ReviewDetail {
+    /// Who has to move, and whose part that is; nobody, where nothing is missing.
+    pub fn mover(&self) -> Option<String> {
+        let actor = self.why.actor.as_deref()?;
+        Some(self.part?.of_mover(actor))
+    }
+
+    pub(crate) fn of(
+        follower: &Follower,
+        key: &ReviewKey,
+        review: &Review,
+        now: DateTime<Utc>,
+        spell: &Spell<'_>,
+    ) -> Self {
+        let (standing, past) = (follower.standing(), follower.past());
+        let state = standing.index.state();
+        let row = ReviewRow::of(state, key, review);
+        let why = standing.why(key, review, follower.policy(), now, spell);
+        let timeline = past.timelines.of(key);
+        let messages = timeline.map_or(&[][..], |timeline| &timeline.said);
+        let words = said(key, review.reviewer(key), messages);
+        let mut threads = past
+            .histories
+            .tell(key, review, standing.is_alone(key), spell);
+        add_words(&mut threads, &words);
+        let agents = (key.author.as_str(), review.reviewer(key).as_str());
+        let actor = why.actor.as_deref();
+        let part = actor.map(|actor| WhoseMove::of(actor, Some(agents), review.mover()));
+        let gate = GateView::of(standing, key, review, follower.policy(), why.gate.clone());
+        let request = words.request;
+        let reading = &review.reading.change;
+        let change = ChangeView {
+            head: gate.head.clone(),
+            base: reading
+                .base
+                .as_ref()
+                .map(ToString::to_string)
+                .or_else(|| request.as_ref()?.base.clone()),
+            branch: request.as_ref().and_then(|request| request.branch.clone()),
+            summary: request.and_then(|request| request.summary),
+            files: reading.files.iter().map(ToString::to_string).collect(),
+        };
+        Self {
+            seq: follower.seq(),
+            budgets: Supply::all(review, &row, follower.policy()),
+            rounds: timeline.map_or_else(Vec::new, |timeline| timeline.rounds(&review.phase)),
+            usage: usage(messages),
+            part,
+            row,
+            why,
+            change,
+            threads,
+            gate,
+        }
+    }
+}

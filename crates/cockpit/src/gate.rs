@@ -1,0 +1,292 @@
+//! What stands between a review and an approval that holds: the answer of `settled gate check`, and the gate's clauses one
+//! by one as far as they can be judged before the answer comes.
+
+use inspect::status::WorkspaceStatus;
+use inspect::verdict::{ApprovalQuestion, ApprovalVerdict};
+use message_schema::id::{CommitSha, FindingId};
+use message_schema::packet::Severity;
+use review::{Clause, Phase, Policy, Review, ReviewKey, Thread};
+use serde::Serialize;
+
+/// The gate of one review. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+pub struct GateView {
+    /// The commit that is asked about: where the pull request is, as far as that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// What `settled gate check --json` answers for that commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<ApprovalVerdict>,
+    /// The clauses, in the order of the protocol.
+    pub clauses: Vec<ClauseView>,
+    /// What is in the way, as `settled why` says.
+    pub in_the_way: Vec<String>,
+}
+
+/// One clause of the gate. Fields are added, never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClauseView {
+    /// Its word, as in reports.
+    pub clause: &'static str,
+    /// Whether it is met.
+    pub is: ClauseState,
+    /// Why, in a few words.
+    pub what: String,
+}
+
+/// Whether a clause is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClauseState {
+    /// It is met.
+    Met,
+    /// It is not, and no approval passes before it is.
+    Broken,
+    /// The answer has to bring it.
+    ToCome,
+}
+
+impl ClauseState {
+    /// The word in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Broken => "broken",
+            Self::ToCome => "to_come",
+        }
+    }
+}
+
+impl GateView {
+    /// Whether an approval would pass now, in one line: what is broken, else what is to come.
+    pub fn verdict(&self) -> (ClauseState, String) {
+        let of = |state| -> Vec<&str> {
+            let clauses = self.clauses.iter().filter(|clause| clause.is == state);
+            clauses.map(|clause| clause.clause).collect()
+        };
+        let (broken, to_come) = (of(ClauseState::Broken), of(ClauseState::ToCome));
+        let to_come_text = format!("to come: {}", to_come.join(", "));
+        match (broken.is_empty(), to_come.is_empty()) {
+            (true, true) => (ClauseState::Met, "passes: every clause is met".to_owned()),
+            (true, false) => (
+                ClauseState::ToCome,
+                format!("does not pass yet; {to_come_text}"),
+            ),
+            (false, _) => {
+                let broken = format!("does not pass; broken: {}", broken.join(", "));
+                let more = if to_come.is_empty() {
+                    String::new()
+                } else {
+                    format!("; {to_come_text}")
+                };
+                (ClauseState::Broken, broken + &more)
+            }
+        }
+    }
+
+    pub(crate) fn of(
+        standing: &WorkspaceStatus,
+        key: &ReviewKey,
+        review: &Review,
+        policy: &Policy,
+        in_the_way: Vec<String>,
+    ) -> Self {
+        let head = head(standing, key, review);
+        let check = head.and_then(|head| {
+            let asked = ApprovalQuestion {
+                pr: key.pr.clone(),
+                repo: key.repo.clone(),
+                reviewers: Vec::new(),
+                head: head.clone(),
+                allow_waiting: false,
+            };
+            ApprovalVerdict::of(standing.index.state(), &asked).ok()
+        });
+        let clauses = vec![
+            blocking(review, Clause::P0, |severity| severity == Severity::P0),
+            blocking(review, Clause::Blocking, |severity| {
+                severity != Severity::P0
+            }),
+            nits(review),
+            validation(review, policy),
+            evidence(review),
+            approver(standing, key, review, policy),
+            approval(key, check.as_ref()),
+        ];
+        Self {
+            head: head.map(ToString::to_string),
+            check,
+            clauses,
+            in_the_way,
+        }
+    }
+}
+
+/// The commit the pull request is at: as its events say, else the round's, else the last that was reported.
+pub(crate) fn head<'s>(
+    standing: &'s WorkspaceStatus,
+    key: &ReviewKey,
+    review: &'s Review,
+) -> Option<&'s CommitSha> {
+    let pull = standing.index.state().pull(key.repo.as_ref(), &key.pr);
+    let open = review.phase.invocation();
+    pull.and_then(|pull| pull.head.as_ref())
+        .or_else(|| open.and_then(|open| open.newer_heads.iter().last().or(open.head.as_ref())))
+        .or(review.commit.as_ref())
+        .or_else(|| review.phase.approval()?.commit.as_ref())
+        .or(review.reading.change.head.as_ref())
+}
+
+fn view(clause: &'static str, is: ClauseState, what: impl Into<String>) -> ClauseView {
+    ClauseView {
+        clause,
+        is,
+        what: what.into(),
+    }
+}
+
+fn ids<'t>(threads: impl Iterator<Item = (&'t FindingId, &'t Thread)>) -> Vec<&'t str> {
+    threads.map(|(id, _)| id.as_str()).collect()
+}
+
+fn blocking(review: &Review, clause: Clause, is_its: fn(Severity) -> bool) -> ClauseView {
+    let in_the_way = ids(review
+        .threads
+        .iter()
+        .filter(|(_, thread)| thread.blocks_approval() && is_its(thread.severity)));
+    if in_the_way.is_empty() {
+        let what = if clause == Clause::P0 {
+            "no P0 is open"
+        } else {
+            "nothing else that blocks is open"
+        };
+        return view(clause.as_str(), ClauseState::Met, what);
+    }
+    let verb = if in_the_way.len() == 1 {
+        "blocks"
+    } else {
+        "block"
+    };
+    let what = format!("{} {verb}", in_the_way.join(", "));
+    view(clause.as_str(), ClauseState::Broken, what)
+}
+
+fn nits(review: &Review) -> ClauseView {
+    let clause = Clause::Nits.as_str();
+    let open = ids(review.open_threads().filter(|(_, thread)| !thread.blocking));
+    if open.is_empty() {
+        return view(clause, ClauseState::Met, "no finding needs a nit");
+    }
+    let what = format!("the lgtm names {} as a nit or answers it", open.join(", "));
+    view(clause, ClauseState::ToCome, what)
+}
+
+fn validation(review: &Review, policy: &Policy) -> ClauseView {
+    let clause = Clause::Validation.as_str();
+    let required: Vec<&str> = match review.phase.invocation() {
+        Some(open) => review::required_commands(policy, open)
+            .into_iter()
+            .collect(),
+        None => policy
+            .gate
+            .validation_commands
+            .iter()
+            .map(|command| command.trim())
+            .collect(),
+    };
+    if required.is_empty() && !policy.gate.require_validation {
+        return view(clause, ClauseState::Met, "no command is required");
+    }
+    let last = |command: &str| {
+        review
+            .reading
+            .runs
+            .iter()
+            .find(|run| run.command == command)
+    };
+    let failed: Vec<&str> = required
+        .iter()
+        .copied()
+        .filter(|command| last(command).is_some_and(|run| !run.passed()))
+        .collect();
+    let missing: Vec<&str> = required
+        .iter()
+        .copied()
+        .filter(|command| last(command).is_none())
+        .collect();
+    let is_approved = review.phase.approval().is_some();
+    if !failed.is_empty() && !is_approved {
+        return view(
+            clause,
+            ClauseState::Broken,
+            format!("failed: {}", failed.join(", ")),
+        );
+    }
+    if is_approved || (missing.is_empty() && !required.is_empty()) {
+        return view(clause, ClauseState::Met, "recorded as passing");
+    }
+    let what = if missing.is_empty() {
+        "a command is to be recorded as passing".to_owned()
+    } else {
+        format!("to be recorded as passing: {}", missing.join(", "))
+    };
+    view(clause, ClauseState::ToCome, what)
+}
+
+fn evidence(review: &Review) -> ClauseView {
+    let clause = Clause::Evidence.as_str();
+    let files = review.reading.change.files.len();
+    if let Phase::Approved(approval) = &review.phase {
+        let missing = approval
+            .evidence
+            .as_ref()
+            .map_or(0, |evidence| evidence.missing.len());
+        return if missing == 0 {
+            view(clause, ClauseState::Met, "the approval shows what was read")
+        } else {
+            let what = format!("{missing} of {files} changed files were not examined");
+            view(clause, ClauseState::Broken, what)
+        };
+    }
+    let seen = review.reading.observed.len();
+    let what = match files {
+        0 => "the request names no files".to_owned(),
+        files => format!("{seen} of {files} changed files seen read"),
+    };
+    view(clause, ClauseState::ToCome, what)
+}
+
+/// Whether any agent may approve it: another vendor's, and nothing that only a person approves.
+fn approver(
+    standing: &WorkspaceStatus,
+    key: &ReviewKey,
+    review: &Review,
+    policy: &Policy,
+) -> ClauseView {
+    let barred = if standing.index.state().is_advised(policy, key, review) {
+        Vec::new()
+    } else {
+        review::approval_barred(policy, key, review)
+    };
+    if barred.is_empty() {
+        return view(
+            "approver",
+            ClauseState::Met,
+            format!("{} may approve it", review.reviewer(key)),
+        );
+    }
+    view("approver", ClauseState::Broken, barred.join("; "))
+}
+
+/// Whether this review approves the head.
+fn approval(key: &ReviewKey, check: Option<&ApprovalVerdict>) -> ClauseView {
+    let mut reviews = check.into_iter().flat_map(|check| &check.reviews);
+    match reviews.find(|checked| checked.review == key.to_string()) {
+        None => view("head", ClauseState::ToCome, "no commit is known to approve"),
+        Some(checked) if checked.passes => view("head", ClauseState::Met, checked.summary.clone()),
+        Some(checked) if checked.approved_commit.is_none() => {
+            view("head", ClauseState::ToCome, checked.summary.clone())
+        }
+        Some(checked) => view("head", ClauseState::Broken, checked.summary.clone()),
+    }
+}

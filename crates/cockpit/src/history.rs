@@ -1,0 +1,230 @@
+//! What became of reviews over time: how many a day, after how many rounds, who waited for whom, what was refused, and how
+//! reviewers compare.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, NaiveDate, Utc};
+use message_schema::envelope::ReviewKind;
+use message_schema::id::FindingId;
+use review::{Phase, Record, ReviewKey, ReviewStep, Side, State, ThreadState};
+use serde::Serialize;
+
+use crate::timeline::verdict;
+
+/// The history of a mailroom. Fields are added, never changed.
+#[derive(Clone, Debug, Serialize)]
+pub struct History {
+    /// The days on which something began or ended, oldest first, UTC.
+    pub days: Vec<DayCount>,
+    /// How many approvals came after so many rounds, counted over the pull request's life.
+    pub rounds_to_approval: BTreeMap<u32, u64>,
+    /// Seconds that reviews waited for each side, without the waits that go on: `author`, `reviewer`, `person`.
+    pub waited_s: BTreeMap<&'static str, u64>,
+    /// How many messages were refused, by code.
+    pub refusals: BTreeMap<String, u64>,
+    /// The reviewers, by name.
+    pub reviewers: Vec<ReviewerScore>,
+}
+
+/// What began and ended on a day. Fields are added, never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DayCount {
+    /// The day, UTC.
+    pub day: NaiveDate,
+    /// Reviews that were opened.
+    pub opened: u64,
+    /// Approvals.
+    pub approved: u64,
+    /// Reviews handed to a person.
+    pub escalated: u64,
+    /// Reviews that ended with their pull request or as a comment.
+    pub closed: u64,
+}
+
+/// How one reviewer has done. Fields are added, never changed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ReviewerScore {
+    /// The agent.
+    pub reviewer: String,
+    /// Reviews in which it answered at least once.
+    pub first_verdicts: u64,
+    /// Reviews its first answer approved.
+    pub first_approvals: u64,
+    /// The findings it raised.
+    pub findings: u64,
+    /// Those of them that block.
+    pub blocking: u64,
+    /// Findings that the author reported as fixed and no person called off: they were real.
+    pub proven: u64,
+    /// Findings it opened again after they had been resolved.
+    pub reopened: u64,
+    /// Seconds from request to answer, over all its answers.
+    pub answered_s: u64,
+    /// Its answers.
+    pub answers: u64,
+}
+
+/// What the records add up to so far.
+#[derive(Debug, Default)]
+pub(crate) struct HistoryTally {
+    days: BTreeMap<NaiveDate, DayCount>,
+    rounds_to_approval: BTreeMap<u32, u64>,
+    waited_ms: BTreeMap<&'static str, u64>,
+    refusals: BTreeMap<String, u64>,
+    reviews: BTreeMap<ReviewKey, ReviewTally>,
+    answers: BTreeMap<String, (u64, u64)>,
+}
+
+#[derive(Debug)]
+struct ReviewTally {
+    since: DateTime<Utc>,
+    phase: &'static str,
+    side: Side,
+    /// Whose the first answer was and whether it approved, once there was one. The review may have gone to another
+    /// reviewer since.
+    first: Option<(String, bool)>,
+    /// Who raised each finding.
+    raised: BTreeMap<FindingId, String>,
+    /// The findings that are open.
+    open: BTreeSet<FindingId>,
+    /// The findings the author said it fixed.
+    reported: BTreeSet<FindingId>,
+}
+
+impl HistoryTally {
+    /// Takes in a record.
+    pub(crate) fn note(&mut self, record: &Record, at: DateTime<Utc>) {
+        if let Some(refused) = record.refused() {
+            *self.refusals.entry(refused.code.to_string()).or_default() += 1;
+        }
+        for step in record.steps() {
+            self.step(record, step, at);
+        }
+    }
+
+    fn step(&mut self, record: &Record, step: &ReviewStep, at: DateTime<Utc>) {
+        let day = self.days.entry(at.date_naive()).or_insert(DayCount {
+            day: at.date_naive(),
+            opened: 0,
+            approved: 0,
+            escalated: 0,
+            closed: 0,
+        });
+        if !self.reviews.contains_key(&step.review) {
+            day.opened += 1;
+        }
+        let (side, phase) = (step.phase.mover(), step.phase.word());
+        let review = self
+            .reviews
+            .entry(step.review.clone())
+            .or_insert_with(|| ReviewTally {
+                since: at,
+                phase: "",
+                side: Side::Nobody,
+                first: None,
+                raised: BTreeMap::new(),
+                open: BTreeSet::new(),
+                reported: BTreeSet::new(),
+            });
+        let waited_ms = u64::try_from((at - review.since).num_milliseconds()).unwrap_or(0);
+        if let Some(word) = word(review.side) {
+            *self.waited_ms.entry(word).or_default() += waited_ms;
+        }
+        if phase != review.phase {
+            match &step.phase {
+                Phase::Approved(_) => {
+                    day.approved += 1;
+                    *self.rounds_to_approval.entry(step.round).or_default() += 1;
+                }
+                Phase::Escalated(_) => day.escalated += 1,
+                Phase::Closed(_) => day.closed += 1,
+                Phase::Awaiting { .. }
+                | Phase::Reviewing(_)
+                | Phase::Fixing { .. }
+                | Phase::Addressed { .. } => {}
+            }
+        }
+        for (id, thread) in &step.threads {
+            if thread.is_open() {
+                review.open.insert(id.clone());
+            } else {
+                review.open.remove(id);
+            }
+        }
+        if let Phase::Addressed { report, .. } = &step.phase {
+            // No finding named means all.
+            let all = report.findings.is_empty().then_some(&review.open);
+            let named = report.findings.iter().chain(all.into_iter().flatten());
+            review.reported.extend(named.cloned());
+        }
+        if let Some((from, kind)) = verdict(record) {
+            let is_approval = kind == ReviewKind::Lgtm || phase == "approved";
+            review
+                .first
+                .get_or_insert_with(|| (from.to_string(), is_approval));
+            for id in step.threads.keys() {
+                let raised = review.raised.entry(id.clone());
+                raised.or_insert_with(|| from.to_string());
+            }
+            let (answers, answered_ms) = self.answers.entry(from.to_string()).or_default();
+            *answers += 1;
+            *answered_ms += waited_ms;
+        }
+        (review.since, review.phase, review.side) = (at, phase, side);
+    }
+
+    /// The history up to here, with what the state knows of the findings.
+    pub(crate) fn history(&self, state: &State) -> History {
+        let seconds = |(word, ms): (&&'static str, &u64)| (*word, ms / 1_000);
+        History {
+            days: self.days.values().cloned().collect(),
+            rounds_to_approval: self.rounds_to_approval.clone(),
+            waited_s: self.waited_ms.iter().map(seconds).collect(),
+            refusals: self.refusals.clone(),
+            reviewers: self.reviewers(state),
+        }
+    }
+
+    fn reviewers(&self, state: &State) -> Vec<ReviewerScore> {
+        let mut scores: BTreeMap<&str, ReviewerScore> = BTreeMap::new();
+        for (key, review) in state.reviews() {
+            scores.entry(review.reviewer(key).as_str()).or_default();
+            let tally = self.reviews.get(key);
+            if let Some((reviewer, is_approval)) = tally.and_then(|tally| tally.first.as_ref()) {
+                let score = scores.entry(reviewer).or_default();
+                score.first_verdicts += 1;
+                score.first_approvals += u64::from(*is_approval);
+            }
+            for (id, thread) in &review.threads {
+                // A finding that nobody is known to have raised came with a task of another pull request.
+                let raised_by = tally.and_then(|tally| tally.raised.get(id));
+                let Some(raised_by) = raised_by else { continue };
+                let score = scores.entry(raised_by).or_default();
+                score.findings += 1;
+                score.blocking += u64::from(thread.blocking);
+                score.reopened += u64::from(thread.was_reopened());
+                let is_proven = thread.state == ThreadState::Resolved
+                    && !thread.was_resolved_by_person()
+                    && tally.is_some_and(|tally| tally.reported.contains(id));
+                score.proven += u64::from(is_proven);
+            }
+        }
+        for (reviewer, score) in &mut scores {
+            score.reviewer = (*reviewer).to_owned();
+            if let Some((answers, answered_ms)) = self.answers.get(*reviewer) {
+                (score.answers, score.answered_s) = (*answers, answered_ms / 1_000);
+            }
+        }
+        scores.into_values().collect()
+    }
+}
+
+/// The side in JSON; nobody waits for nobody.
+fn word(side: Side) -> Option<&'static str> {
+    match side {
+        Side::Author => Some("author"),
+        Side::Reviewer => Some("reviewer"),
+        Side::Person => Some("person"),
+        Side::Nobody => None,
+    }
+}

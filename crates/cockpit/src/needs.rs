@@ -1,0 +1,203 @@
+//! Who must move, and what is missing: one row for each review that waits, and one for each problem that is none of a
+//! review's, in the order in which people look.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use inspect::status::fix::FixCommand;
+use inspect::status::problems::{Problem, ProblemKind};
+use inspect::status::row::ReviewRow;
+use inspect::status::why::{Missing, Why};
+use review::{Review, ReviewKey, Side};
+use serde::Serialize;
+
+use crate::urgency::Urgency;
+
+/// Something that waits for somebody. Fields are added, never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Need {
+    /// Whose part it is.
+    pub part: WhoseMove,
+    /// Who has to move: an agent, `person` or `operator`.
+    pub mover: String,
+    /// The review, as people write it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<String>,
+    /// The kind of thing that is missing, or of the problem.
+    pub kind: NeedKind,
+    /// What is missing, in a sentence.
+    pub missing: String,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<DateTime<Utc>>,
+    /// When the daemon ends the wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<DateTime<Utc>>,
+    /// How long the wait is from its begin to its end, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_s: Option<u64>,
+    /// The one command that brings it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<FixCommand>,
+}
+
+/// Whose part a move is, in the order in which people look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhoseMove {
+    /// Whoever keeps the daemon: until then nothing moves.
+    Operator,
+    /// The person who decides.
+    Person,
+    /// A review's author.
+    Author,
+    /// A review's reviewer.
+    Reviewer,
+    /// The sender of a refused message that is about no known review.
+    Sender,
+}
+
+/// What is missing in a review, or what kind of problem it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum NeedKind {
+    /// As `settled why` says.
+    Missing(Missing),
+    /// As `settled problems` says.
+    Problem(ProblemKind),
+}
+
+impl WhoseMove {
+    /// The word in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::Person => "person",
+            Self::Author => "author",
+            Self::Reviewer => "reviewer",
+            Self::Sender => "sender",
+        }
+    }
+
+    /// Who has to move and whose part it is: `claude (author)`, or `person` alone.
+    pub fn of_mover(self, mover: &str) -> String {
+        match self {
+            Self::Operator | Self::Person => self.word().to_owned(),
+            Self::Author | Self::Reviewer | Self::Sender => format!("{mover} ({})", self.word()),
+        }
+    }
+
+    pub(crate) fn of(actor: &str, agents: Option<(&str, &str)>, side: Side) -> Self {
+        match (actor, agents) {
+            ("operator", _) => Self::Operator,
+            ("person", _) => Self::Person,
+            // An agent may review its own work: then the phase tells.
+            (actor, Some((author, reviewer))) if author == actor && reviewer == actor => match side
+            {
+                Side::Reviewer => Self::Reviewer,
+                Side::Author | Side::Person | Side::Nobody => Self::Author,
+            },
+            (actor, Some((author, _))) if author == actor => Self::Author,
+            (actor, Some((_, reviewer))) if reviewer == actor => Self::Reviewer,
+            (_, _) => Self::Sender,
+        }
+    }
+}
+
+/// The commands that the needs of reviews were told with, and for which reviews.
+#[derive(Debug, Default)]
+pub(crate) struct ToldCommands(BTreeMap<String, BTreeSet<String>>);
+
+impl ToldCommands {
+    /// Notes every command that brings what a review waits for.
+    pub(crate) fn note(&mut self, why: &Why) {
+        for fix in &why.fixes {
+            let reviews = self.0.entry(fix.run.clone()).or_default();
+            reviews.insert(why.review.clone());
+        }
+    }
+
+    fn has(&self, problem: &Problem) -> bool {
+        self.0.get(&problem.fix.run).is_some_and(|reviews| {
+            // Of a refused message that could not be read it is not known which review it is about.
+            let review = problem.review.as_ref();
+            review.is_none_or(|review| reviews.contains(review))
+        })
+    }
+}
+
+impl Need {
+    /// Whether little is left of the wait, if it has an end.
+    pub fn urgency(&self, now: DateTime<Utc>) -> Option<Urgency> {
+        Some(Urgency::of(self.due_at?, self.wait_s, now))
+    }
+
+    /// What a review waits for, if it waits.
+    pub(crate) fn of_review(
+        key: &ReviewKey,
+        review: &Review,
+        row: &ReviewRow,
+        why: Why,
+    ) -> Option<Self> {
+        let missing = why.missing?;
+        let mover = why.actor?;
+        Some(Self {
+            part: WhoseMove::of(
+                &mover,
+                Some((key.author.as_str(), review.reviewer(key).as_str())),
+                review.mover(),
+            ),
+            mover,
+            review: Some(why.review),
+            kind: NeedKind::Missing(why.kind),
+            missing,
+            since: Some(row.since),
+            due_at: row.due_at,
+            wait_s: row.wait_s,
+            fix: why.fixes.into_iter().next(),
+        })
+    }
+
+    /// A problem, unless what its review waits for says the same.
+    pub(crate) fn of_problem<'k>(
+        problem: &Problem,
+        told: &ToldCommands,
+        key_of: impl Fn(&str) -> Option<&'k ReviewKey>,
+    ) -> Option<Self> {
+        if told.has(problem) || problem.kind == ProblemKind::ReviewEscalated {
+            return None;
+        }
+        let key = problem.review.as_deref().and_then(key_of);
+        Some(Self {
+            part: WhoseMove::of(
+                &problem.fix.actor,
+                key.map(|key| (key.author.as_str(), key.reviewer.as_str())),
+                Side::Nobody,
+            ),
+            mover: problem.fix.actor.clone(),
+            review: problem.review.clone(),
+            kind: NeedKind::Problem(problem.kind),
+            missing: problem.what.clone(),
+            since: problem.since,
+            due_at: None,
+            wait_s: None,
+            fix: Some(problem.fix.clone()),
+        })
+    }
+
+    /// Orders by who must move and by the time that is left; where no time runs, the oldest first.
+    pub(crate) fn sort(needs: &mut [Self]) {
+        needs.sort_by(|a, b| {
+            let key = |need: &Self| {
+                (
+                    need.part,
+                    need.due_at.is_none(),
+                    need.due_at,
+                    need.since.is_none(),
+                    need.since,
+                )
+            };
+            key(a).cmp(&key(b))
+        });
+    }
+}

@@ -1,0 +1,116 @@
+//! The whole mailroom in one value: what `settled status` says, who must move, and what there is besides reviews.
+
+use chrono::{DateTime, Utc};
+use inspect::log::LogLine;
+use inspect::status::fix::{FixCommands, Spell};
+use inspect::status::overview::Status;
+use inspect::status::problems::Problem;
+use serde::Serialize;
+
+use crate::agents::AgentRow;
+use crate::follow::Follower;
+use crate::history::History;
+use crate::needs::{Need, NeedKind, ToldCommands};
+use crate::tasks::{QueuedFinding, TaskRow};
+
+/// The whole mailroom. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+pub struct Overview {
+    /// The name of the workspace's directory.
+    pub mailroom: String,
+    /// What `settled status --json` says, without what `settled gc` would remove.
+    pub status: Status,
+    /// The newest decisions, oldest first.
+    pub decisions: Vec<LogLine>,
+    /// The ledger's end.
+    pub head: LedgerHead,
+    /// Who must move, by whose part it is and by the time that is left.
+    pub needs_somebody: Vec<Need>,
+    /// What `settled problems` says, with the dead letters and their fix.
+    pub problems: Vec<Problem>,
+    /// What merges handed off.
+    pub tasks: Vec<TaskRow>,
+    /// The findings that are with a person, and those a person has queued.
+    pub queue: Vec<QueuedFinding>,
+    /// The agents.
+    pub agents: Vec<AgentRow>,
+    /// What became of reviews over time.
+    pub history: History,
+}
+
+/// The ledger's end and its chain. Fields are added, never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LedgerHead {
+    /// The number of the last record.
+    pub seq: u64,
+    /// The digest of its line: whoever keeps it can prove later that nothing before was changed.
+    pub digest: String,
+    /// Whether each record names the digest of the one before. A ledger in which one does not cannot be read at all.
+    pub is_chained: bool,
+    /// When the last record was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+}
+
+impl Overview {
+    /// What this review waits for, if it waits. Whoever has to move then may be another one than the phase says: mail
+    /// that nobody judges is the operator's.
+    pub fn need_of(&self, review: &str) -> Option<&Need> {
+        self.needs_somebody.iter().find(|need| {
+            matches!(need.kind, NeedKind::Missing(_)) && need.review.as_deref() == Some(review)
+        })
+    }
+
+    pub(crate) fn of(follower: &Follower, now: DateTime<Utc>, spell: &Spell<'_>) -> Self {
+        let (standing, past) = (follower.standing(), follower.past());
+        let status = Status::of(standing, None);
+        let problems = standing.problems(follower.policy(), now, spell);
+        let state = standing.index.state();
+        // Rows are in the order of the keys.
+        let rows = state.reviews().zip(&status.reviews);
+        let mut told = ToldCommands::default();
+        let mut needs: Vec<Need> = rows
+            .filter_map(|((key, review), row)| {
+                let why = standing.why(key, review, follower.policy(), now, spell);
+                if why.missing.is_some() {
+                    told.note(&why);
+                }
+                Need::of_review(key, review, row, why)
+            })
+            .collect();
+        let others: Vec<Need> = problems
+            .iter()
+            .filter_map(|problem| Need::of_problem(problem, &told, |name| follower.key_of(name)))
+            .collect();
+        needs.extend(others);
+        Need::sort(&mut needs);
+        let verified = &standing.folded.verified;
+        Self {
+            mailroom: name(follower),
+            decisions: past.decisions.iter().cloned().collect(),
+            head: LedgerHead {
+                seq: verified.records,
+                digest: verified.last.to_string(),
+                is_chained: true,
+                at: past.decisions.back().map(|line| line.at.clone()),
+            },
+            needs_somebody: needs,
+            tasks: TaskRow::all(state),
+            queue: QueuedFinding::all(standing, &FixCommands(spell)),
+            agents: follower.agents().to_vec(),
+            history: past.tally.history(state),
+            status,
+            problems,
+        }
+    }
+}
+
+fn name(follower: &Follower) -> String {
+    let root = follower.root();
+    let whole = root.canonicalize();
+    let root = whole.as_deref().unwrap_or(root);
+    root.file_name().map_or_else(
+        || "/".to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}

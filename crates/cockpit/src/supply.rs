@@ -1,0 +1,85 @@
+//! What is left of everything that runs out in a review.
+
+use chrono::{DateTime, Utc};
+use inspect::status::row::ReviewRow;
+use review::{ATTEMPTS, GENERATIONS_MAX, Policy, Review, SUPERSESSIONS};
+use serde::Serialize;
+
+/// Micro-dollars in a cent.
+const CENT: u64 = 10_000;
+
+/// One supply. Fields are added, never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Supply {
+    /// `rounds`, `turns`, `attempts`, `replacements`, `generations`, `tokens`, `cents` (of a US dollar), or the deadline that runs: `pick_up`, `runtime`,
+    /// `author`.
+    pub of: &'static str,
+    /// What is left; of a deadline `ends_at` tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<u64>,
+    /// What there was: a count, or seconds of a deadline.
+    pub whole: u64,
+    /// When a deadline comes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends_at: Option<DateTime<Utc>>,
+}
+
+impl Supply {
+    /// What is left now: a count, or seconds of a deadline.
+    pub fn left_at(&self, now: DateTime<Utc>) -> u64 {
+        let seconds = || {
+            let left = self.ends_at.map_or(0, |end| (end - now).num_seconds());
+            u64::try_from(left).unwrap_or(0)
+        };
+        self.left.unwrap_or_else(seconds)
+    }
+
+    pub(crate) fn all(review: &Review, row: &ReviewRow, policy: &Policy) -> Vec<Self> {
+        let count = |of, left: u64, whole: u64| Self {
+            of,
+            left: Some(left),
+            whole,
+            ends_at: None,
+        };
+        let mut budgets = Vec::new();
+        if let (Some(of), Some(ends_at), Some(whole)) = (row.waits_for, row.due_at, row.wait_s) {
+            budgets.push(Self {
+                of,
+                left: None,
+                whole,
+                ends_at: Some(ends_at),
+            });
+        }
+        if let Some(open) = review.phase.invocation() {
+            budgets.extend([
+                count("turns", open.turns_left().into(), open.turns.get().into()),
+                count("attempts", open.attempts_left.into(), ATTEMPTS.into()),
+                count(
+                    "replacements",
+                    open.supersessions_left.into(),
+                    SUPERSESSIONS.into(),
+                ),
+            ]);
+        }
+        let (limit, spent) = (policy.budget.per_review, review.spent);
+        if let Some(tokens) = limit.tokens {
+            budgets.push(count("tokens", tokens.saturating_sub(spent.tokens), tokens));
+        }
+        if let Some(money) = limit.micro_usd {
+            let left = money.saturating_sub(spent.micro_usd);
+            budgets.push(count("cents", left / CENT, money / CENT));
+        }
+        let rounds = u64::from(row.rounds);
+        budgets.push(count(
+            "rounds",
+            rounds.saturating_sub(row.round_of_generation.into()),
+            rounds,
+        ));
+        budgets.push(count(
+            "generations",
+            GENERATIONS_MAX.saturating_sub(review.generation).into(),
+            GENERATIONS_MAX.into(),
+        ));
+        budgets
+    }
+}

@@ -1,0 +1,347 @@
+//! Everything that happened to each review, round by round: messages, takes, starts, refusals, deadlines, decisions.
+
+use std::collections::{BTreeMap, HashMap};
+
+use chrono::{DateTime, Utc};
+use inspect::log;
+use message_schema::Report;
+use message_schema::envelope::{DAEMON, MessageType, ReviewKind};
+use message_schema::id::AgentName;
+use review::{
+    DeclinedEvent, Event, EventRecord, Judgement, Phase, Record, ReviewKey, ReviewStep, Which,
+};
+use serde::Serialize;
+use spool::{Content, Entry, Mailbox};
+
+/// One thing that happened. Fields are added, never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TimelineEvent {
+    /// The ledger record's number; of several alike, the last one's.
+    pub seq: u64,
+    /// When.
+    pub at: DateTime<Utc>,
+    /// What it is: the type of an accepted message, `refused`, `duplicate`, `declined`, or the word of an event (`taken`,
+    /// `started`, `failed`, `turns`, `observed`, `ran`, `deadline`, `pull`, `decided`).
+    pub kind: &'static str,
+    /// Who did it: an agent, a person by name, or `settled`.
+    pub actor: String,
+    /// The same words as in `settled log`.
+    pub what: String,
+    /// The phase it led to, if it moved the review.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<&'static str>,
+    /// The message, by its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// How many threads it opened or changed.
+    pub threads: usize,
+    /// How many records it stands for: turns and reads that follow each other are one.
+    pub count: u32,
+}
+
+/// One round of a review. Fields are added, never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RoundView {
+    /// The generation, from 1.
+    pub generation: u8,
+    /// The round, counted over the pull request's life.
+    pub round: u32,
+    /// The round, counted in its generation.
+    pub round_of_generation: u32,
+    /// The stops on the way, in order; what has not come yet has no time.
+    pub stops: Vec<RoundStop>,
+    /// Everything that happened, oldest first.
+    pub events: Vec<TimelineEvent>,
+}
+
+/// A stop on the way through a round. Fields are added, never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RoundStop {
+    /// `request`, `taken`, `feedback`, `lgtm`, `addressed`, `escalated` or `decision`.
+    pub stop: &'static str,
+    /// When it came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<DateTime<Utc>>,
+    /// How many threads it opened or changed.
+    pub threads: usize,
+}
+
+/// The timelines of all reviews.
+#[derive(Debug, Default)]
+pub(crate) struct Timelines {
+    reviews: BTreeMap<ReviewKey, Timeline>,
+    by_name: HashMap<String, ReviewKey>,
+}
+
+/// What happened to one review, and what was said in it.
+#[derive(Debug, Default)]
+pub(crate) struct Timeline {
+    rounds: Vec<Round>,
+    pub(crate) said: Vec<StoredMessage>,
+}
+
+#[derive(Debug)]
+struct Round {
+    generation: u8,
+    round: u32,
+    events: Vec<TimelineEvent>,
+}
+
+/// An accepted message of the review loop with its packet, as the ledger has them. A review has few.
+#[derive(Debug)]
+pub(crate) struct StoredMessage {
+    pub(crate) at: String,
+    pub(crate) from: String,
+    pub(crate) text: Box<str>,
+    pub(crate) packet: Option<Box<str>>,
+}
+
+impl Timelines {
+    pub(crate) fn of(&self, key: &ReviewKey) -> Option<&Timeline> {
+        self.reviews.get(key)
+    }
+
+    pub(crate) fn key_of(&self, review: &str) -> Option<&ReviewKey> {
+        self.by_name.get(review)
+    }
+
+    /// Takes in a record.
+    pub(crate) fn note(&mut self, entry: &Entry, record: &Record, at: DateTime<Utc>) {
+        let event = || TimelineEvent {
+            seq: entry.seq,
+            at,
+            kind: kind(record),
+            actor: actor(record),
+            what: log::what(record),
+            phase: None,
+            message: entry.id.clone().filter(|_| entry.original.is_some()),
+            threads: 0,
+            count: 1,
+        };
+        for step in record.steps() {
+            if !self.reviews.contains_key(&step.review) {
+                self.by_name
+                    .insert(step.review.to_string(), step.review.clone());
+            }
+            let timeline = self.reviews.entry(step.review.clone()).or_default();
+            timeline.step(step, event());
+            timeline.store(entry, record);
+        }
+        if record.steps().is_empty()
+            && let Some(timeline) = self.concerned(entry, record)
+        {
+            timeline.add(event());
+        }
+    }
+
+    /// The review of a record that moves none: the one a refused message belonged to, or a declined event was about.
+    fn concerned(&mut self, entry: &Entry, record: &Record) -> Option<&mut Timeline> {
+        let key = match record {
+            Record::Judged(Judgement::Refused(_)) => {
+                let report = report(entry)?;
+                self.by_name.get(&report.review?)?.clone()
+            }
+            Record::Event(EventRecord::Declined(DeclinedEvent { event, .. })) => {
+                let which = which(event)?;
+                let is_meant = |key: &&ReviewKey| {
+                    let reviewer = which.reviewer.as_ref();
+                    key.pr.same_pr(&which.pr)
+                        && reviewer.is_none_or(|reviewer| *reviewer == key.reviewer)
+                };
+                self.reviews.keys().find(is_meant)?.clone()
+            }
+            Record::Judged(Judgement::Accepted(_) | Judgement::Duplicate(_))
+            | Record::Event(EventRecord::Happened(_)) => return None,
+        };
+        self.reviews.get_mut(&key)
+    }
+}
+
+impl Timeline {
+    fn step(&mut self, step: &ReviewStep, event: TimelineEvent) {
+        let before = self.rounds.last().map_or(1, |round| round.generation);
+        let generation = step.opens.map_or(before, |opened| opened.number);
+        let is_new = self
+            .rounds
+            .last()
+            .is_none_or(|last| (last.generation, last.round) != (generation, step.round));
+        if is_new {
+            self.rounds.push(Round {
+                generation,
+                round: step.round,
+                events: Vec::new(),
+            });
+        }
+        self.add(TimelineEvent {
+            phase: Some(step.phase.word()),
+            threads: step.threads.len(),
+            ..event
+        });
+    }
+
+    fn add(&mut self, event: TimelineEvent) {
+        let Some(round) = self.rounds.last_mut() else {
+            return;
+        };
+        match round.events.last_mut() {
+            // Counts and reads come every second while a command runs.
+            Some(last) if last.kind == event.kind && matches!(event.kind, "turns" | "observed") => {
+                let count = last.count + 1;
+                *last = TimelineEvent { count, ..event };
+            }
+            Some(_) | None => round.events.push(event),
+        }
+    }
+
+    fn store(&mut self, entry: &Entry, record: &Record) {
+        let text = entry
+            .original
+            .as_ref()
+            .and_then(|original| original.text.as_deref());
+        if let (Some(accepted), Some(text)) = (record.accepted(), text) {
+            self.said.push(StoredMessage {
+                at: entry.at.clone(),
+                from: accepted.from.to_string(),
+                text: text.into(),
+                packet: accepted.packet.as_deref().map(Into::into),
+            });
+        }
+    }
+
+    /// The rounds, oldest first. `phase` is where the review is now.
+    pub(crate) fn rounds(&self, phase: &Phase) -> Vec<RoundView> {
+        let mut first_of = HashMap::new();
+        let last = self.rounds.len().saturating_sub(1);
+        let view = |(n, round): (usize, &Round)| {
+            let first = *first_of.entry(round.generation).or_insert(round.round);
+            RoundView {
+                generation: round.generation,
+                round: round.round,
+                round_of_generation: round.round + 1 - first.min(round.round),
+                stops: stops(&round.events, (n == last).then_some(phase)),
+                events: round.events.clone(),
+            }
+        };
+        self.rounds.iter().enumerate().map(view).collect()
+    }
+}
+
+/// The stops of a round that came, and, in the round that goes on, those that have to come.
+fn stops(events: &[TimelineEvent], now: Option<&Phase>) -> Vec<RoundStop> {
+    let stop = |event: &TimelineEvent| {
+        let stop = match event.kind {
+            "review_request" => "request",
+            "taken" | "started" => "taken",
+            "review_feedback" => "feedback",
+            "review_lgtm" => "lgtm",
+            "review_addressed" => "addressed",
+            "decided" => "decision",
+            _ if event.phase == Some("escalated") => "escalated",
+            _ => return None,
+        };
+        Some(RoundStop {
+            stop,
+            at: Some(event.at),
+            threads: event.threads,
+        })
+    };
+    let mut stops: Vec<RoundStop> = Vec::new();
+    for stop in events.iter().filter_map(stop) {
+        // A request that is replaced, a second start: the newest counts.
+        match stops.last_mut() {
+            Some(last) if last.stop == stop.stop => {
+                if stop.stop != "taken" {
+                    *last = stop;
+                }
+            }
+            Some(_) | None => stops.push(stop),
+        }
+    }
+    let to_come: &[&'static str] = match now {
+        Some(Phase::Awaiting { .. }) => &["request", "taken", "lgtm"],
+        Some(Phase::Reviewing(open)) if open.taken_at.is_none() => &["taken", "lgtm"],
+        Some(Phase::Reviewing(_)) => &["lgtm"],
+        Some(Phase::Fixing { .. }) => &["addressed", "request", "lgtm"],
+        Some(Phase::Addressed { .. }) => &["request", "lgtm"],
+        Some(Phase::Escalated(_)) => &["decision"],
+        Some(Phase::Approved(_) | Phase::Closed(_)) | None => &[],
+    };
+    stops.extend(to_come.iter().map(|stop| RoundStop {
+        stop,
+        at: None,
+        threads: 0,
+    }));
+    stops
+}
+
+fn kind(record: &Record) -> &'static str {
+    match record {
+        Record::Judged(Judgement::Accepted(accepted)) => accepted.kind.as_str(),
+        Record::Judged(Judgement::Duplicate(_) | Judgement::Refused(_)) | Record::Event(_) => {
+            record.word()
+        }
+    }
+}
+
+/// The reviewer and the type of its answer, if the record is one.
+pub(crate) fn verdict(record: &Record) -> Option<(&AgentName, ReviewKind)> {
+    let accepted = record.accepted()?;
+    match accepted.kind {
+        MessageType::Review(kind @ (ReviewKind::Feedback | ReviewKind::Lgtm)) => {
+            Some((&accepted.from, kind))
+        }
+        MessageType::Review(ReviewKind::Request | ReviewKind::Addressed) | MessageType::Text(_) => {
+            None
+        }
+    }
+}
+
+fn actor(record: &Record) -> String {
+    let record = match record {
+        Record::Judged(judgement) => return judgement.sender().to_string(),
+        Record::Event(record) => record,
+    };
+    match record.event() {
+        Event::Person(decision) => decision.by.clone(),
+        Event::LedgerAccepted(accepted) => accepted.by.clone(),
+        Event::SentDiffers(differs) => differs.agent.to_string(),
+        Event::Spent(report) => report.agent.to_string(),
+        Event::Taken(which)
+        | Event::Turns { which, .. }
+        | Event::Started(which)
+        | Event::Failed { which, .. }
+        | Event::Observed { which, .. }
+        | Event::Ran { which, .. } => which
+            .reviewer
+            .as_ref()
+            .map_or_else(|| DAEMON.to_owned(), ToString::to_string),
+        Event::Deadline { .. } | Event::Pull(_) | Event::Pair(_) => DAEMON.to_owned(),
+    }
+}
+
+/// The review an event is about, where it names one as people do.
+fn which(event: &Event) -> Option<&Which> {
+    match event {
+        Event::Taken(which)
+        | Event::Turns { which, .. }
+        | Event::Started(which)
+        | Event::Failed { which, .. }
+        | Event::Observed { which, .. }
+        | Event::Ran { which, .. } => Some(which),
+        Event::Person(decision) => Some(&decision.which),
+        Event::Deadline { .. }
+        | Event::Spent(_)
+        | Event::Pull(_)
+        | Event::Pair(_)
+        | Event::LedgerAccepted(_)
+        | Event::SentDiffers(_) => None,
+    }
+}
+
+fn report(entry: &Entry) -> Option<Report> {
+    let mut deliveries = entry.deliveries.iter();
+    deliveries.find_map(|delivery| match (&delivery.mailbox, &delivery.content) {
+        (Mailbox::DeadLetter(_), Content::Text(text)) => Report::from_yaml(text.as_bytes()).ok(),
+        (_, _) => None,
+    })
+}

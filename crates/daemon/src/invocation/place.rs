@@ -1,0 +1,85 @@
+//! Decides in which files a command works: those of the commit under review, in a tree of the run's own, or those that
+//! lie in the agent's `workdir`. Reads the repository; the keeper makes the tree, since a large one takes its time.
+
+use std::path::{Path, PathBuf};
+
+use git::{GitError, Repository};
+use message_schema::id::CommitSha;
+use runner::checkout::Checkout;
+use workspace::config::{AgentSection, CheckoutMode};
+use workspace::error::chain;
+
+/// Where a command is started, and what it finds there.
+#[derive(Clone, Debug)]
+pub(super) struct CodePlace {
+    /// The directory it is started in.
+    pub(super) workdir: PathBuf,
+    /// The tree of its own in which that is, if it has one.
+    pub(super) checkout: Option<Checkout>,
+}
+
+impl CodePlace {
+    /// The place of the run with that id, which is to review this commit, if one is known.
+    pub(super) fn of(
+        root: &Path,
+        agent: &AgentSection,
+        id: &str,
+        (base, head): (Option<&CommitSha>, Option<&CommitSha>),
+    ) -> Self {
+        let workdir = root.join(&agent.workdir);
+        let found = match (agent.checkout, head) {
+            (CheckoutMode::Head, Some(head)) => Self::of_commit(root, &workdir, id, (base, head)),
+            (CheckoutMode::Workdir, _) | (_, None) => Ok(None),
+        };
+        let found = found.unwrap_or_else(|error| {
+            tracing::warn!(run = id, error = %chain(&error), "git cannot be asked for the commit under review");
+            None
+        });
+        found.unwrap_or(Self {
+            workdir,
+            checkout: None,
+        })
+    }
+
+    /// The place in a tree of that commit, if the repository of the directory has it.
+    fn of_commit(
+        root: &Path,
+        workdir: &Path,
+        id: &str,
+        (base, head): (Option<&CommitSha>, &CommitSha),
+    ) -> Result<Option<Self>, GitError> {
+        let repository = Repository::at(workdir);
+        let Some(commit) = repository.commit(head)? else {
+            if repository.exists() {
+                // Reviewers that fetch what they review are left to it.
+                tracing::warn!(
+                    run = id, commit = %head, workdir = %workdir.display(),
+                    "the repository does not have the commit under review; the command works in its workdir"
+                );
+            }
+            return Ok(None);
+        };
+        let below = repository.prefix()?;
+        let is_in_commit =
+            !below.as_os_str().is_empty() && repository.has_directory(&commit, &below)?;
+        // Git knows a worktree by the path without links.
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        let checkout = Checkout::of(&root, id, workdir, (base, commit));
+        let tree = &checkout.tree;
+        Ok(Some(Self {
+            workdir: if is_in_commit {
+                tree.join(below)
+            } else {
+                tree.clone()
+            },
+            checkout: Some(checkout),
+        }))
+    }
+
+    /// The top of the code, as far as it is known.
+    pub(super) fn tree(&self) -> &Path {
+        self.checkout
+            .as_ref()
+            .map_or(&self.workdir, |own| &own.tree)
+    }
+}

@@ -1,0 +1,114 @@
+//! Which requests are started when a budget of the day is used up, and when the day turns.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use chrono::TimeDelta;
+use message_schema::id::PrNumber;
+use tempfile::TempDir;
+
+use super::*;
+
+/// A workspace in which codex has a command, a budget for the day, and requests that wait for it.
+struct Waiting {
+    root: TempDir,
+    mailroom: Mailroom,
+    runner: Runner,
+}
+
+/// So many hours after a midnight.
+fn at(hours: u64) -> Moment {
+    let midnight = DateTime::from_timestamp(1_771_027_200, 0).expect("an instant");
+    Moment {
+        mono: hours * 3_600_000,
+        utc: midnight + TimeDelta::hours(hours.cast_signed()),
+    }
+}
+
+fn name(text: &str) -> AgentName {
+    AgentName::new(text).expect("a name")
+}
+
+fn review(pr: &str) -> ReviewKey {
+    let pr = PrNumber::new(pr).expect("a number");
+    ReviewKey::new(None, &pr, name("claude"), name("codex"))
+}
+
+fn ask(root: &Path, pr: &str) {
+    let text = format!(
+        "id: \"r{pr}\"\nfrom: claude\nto: codex\ntype: review_request\npriority: P1\n\
+         created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"{pr}\"\nsubject: \"r\"\nbody: |\n  \
+         pr: {pr}\n  branch: x\n  diff_summary: y\n"
+    );
+    let path = root.join(format!("agents/claude/outbox/r{pr}.yaml"));
+    std::fs::write(&path, text).expect("a message");
+    let file = File::options()
+        .write(true)
+        .open(&path)
+        .expect("the message");
+    file.set_modified(UNIX_EPOCH)
+        .expect("a file's time can be set");
+}
+
+impl Waiting {
+    fn new(budget: &str) -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        let agents = ["claude", "codex"].map(name);
+        workspace::directory::init(root.path(), &agents).expect("a workspace");
+        let config = format!("[budget]\n{budget}\n[agents.codex]\ncommand = [\"true\"]\n");
+        std::fs::write(root.path().join("settled.toml"), config).expect("a config");
+        ask(root.path(), "86");
+        ask(root.path(), "87");
+        let mailroom = Mailroom::open(root.path()).expect("a start").0;
+        let mut waiting = Self {
+            root,
+            mailroom,
+            runner: Runner::default(),
+        };
+        waiting.mailroom.sweep().expect("a sweep");
+        let pass = waiting.mailroom.pass(at(10)).expect("a pass");
+        assert_eq!(pass.accepted, 2);
+        waiting
+    }
+
+    fn spend(&mut self, pr: &str, run: &str, tokens: u64, hours: u64) {
+        let report = RunSpend {
+            review: review(pr),
+            agent: name("codex"),
+            run: run.to_owned(),
+            spend: Spend::tokens(tokens),
+        };
+        assert!(tell_spend(&mut self.mailroom, &report, at(hours)).expect("a commit"));
+    }
+
+    /// How often the command was started for each of the requests, after a look at this hour.
+    fn starts(&mut self, hours: u64) -> Vec<u8> {
+        self.runner
+            .tend(&mut self.mailroom, at(hours), false)
+            .expect("a look");
+        let open = self.mailroom.open_requests();
+        open.map(|(_, _, open)| open.starts).collect()
+    }
+}
+
+#[test]
+fn a_request_waits_for_the_day_to_turn_and_is_started_then() {
+    let mut waiting = Waiting::new("per_agent = { tokens = 100 }");
+    waiting.spend("86", "1", 100, 11);
+    assert_eq!(waiting.starts(12), [0, 0]);
+    // It wakes up by itself, within the hour.
+    assert_eq!(waiting.runner.next_wakeup(), Some(13 * 3_600_000));
+    assert_eq!(waiting.starts(23), [0, 0]);
+    let started: u8 = waiting.starts(24).iter().sum();
+    assert_eq!(started, 1, "one at a time");
+    drop(waiting.root);
+}
+
+#[test]
+fn a_review_that_used_its_budget_up_is_not_started_and_the_other_is() {
+    let mut waiting = Waiting::new("per_review = { tokens = 100 }");
+    waiting.spend("86", "1", 100, 11);
+    assert_eq!(waiting.starts(12), [1], "the other waits no more");
+    assert!(waiting.mailroom.review(&review("86")).is_some());
+}

@@ -1,0 +1,72 @@
+//! Reads the ledger at the start, and says in the log how far it has come while that takes seconds.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use spool::{Entry, Fold, VisitError};
+use workspace::index::LedgerIndex;
+
+/// What takes less time is not told, and what was told is told again after as much.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// The clock is looked at once in so many records and lines.
+const STEPS: u64 = 256;
+
+/// The index, and when its growing was last told.
+pub(super) struct Told {
+    pub(super) index: LedgerIndex,
+    lines: u64,
+    next: Instant,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self {
+            index: LedgerIndex::default(),
+            lines: 0,
+            next: Instant::now() + PAUSE,
+        }
+    }
+}
+
+impl Fold for Told {
+    fn form(&self) -> String {
+        self.index.form()
+    }
+
+    fn clear(&mut self) {
+        self.index.clear();
+    }
+
+    fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
+        if is_due(entry.seq, &mut self.next) {
+            tracing::info!(
+                "still starting: reading the ledger, {} records so far",
+                entry.seq
+            );
+        }
+        self.index.add(entry)
+    }
+
+    fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        self.index.save(line)
+    }
+
+    fn restore(&mut self, lines: &mut dyn Iterator<Item = Vec<u8>>) -> Result<(), VisitError> {
+        let (read, next) = (&mut self.lines, &mut self.next);
+        self.index.restore(&mut lines.inspect(|_| {
+            *read += 1;
+            if is_due(*read, next) {
+                tracing::info!("still starting: reading a snapshot, {read} lines so far");
+            }
+        }))
+    }
+}
+
+fn is_due(step: u64, next: &mut Instant) -> bool {
+    let is_due = step.is_multiple_of(STEPS) && Instant::now() >= *next;
+    if is_due {
+        *next = Instant::now() + PAUSE;
+    }
+    is_due
+}

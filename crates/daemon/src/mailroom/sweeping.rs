@@ -1,0 +1,221 @@
+//! Looks through every outbox, a few at a time: beside ten thousand agents nobody's mail waits for the whole round.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use message_schema::id::AgentName;
+use spool::SpoolError;
+use workspace::directory;
+use workspace::error::chain;
+
+use super::Mailroom;
+use crate::docket::on_the_roll;
+use crate::metrics::TimedTask;
+
+/// Called with each agent and its outbox before the outbox is listed: whatever watches it from then on misses nothing.
+pub type BeforeListing<'a> = dyn FnMut(&AgentName, &Path) + 'a;
+
+/// The rounds through all outboxes.
+#[derive(Debug, Default)]
+pub(super) struct Sweeping {
+    /// A served mailroom looks at others' mail after so much time.
+    step_max: Option<Duration>,
+    /// How many rounds were begun, and how many ended.
+    begun: u64,
+    ended: u64,
+    going: Option<Round>,
+    /// Agents on the roll whose outbox was missing.
+    doubtful: BTreeSet<AgentName>,
+    /// Agents on the roll whose mailboxes are still to be completed, which takes a sync each.
+    incomplete: Vec<AgentName>,
+    /// How many outboxes the last round could not list.
+    pub(super) unlisted: usize,
+}
+
+/// A round that goes on.
+#[derive(Debug)]
+struct Round {
+    agents: Arc<[AgentName]>,
+    next: usize,
+    unlisted: usize,
+    took: Duration,
+}
+
+/// When a step ends.
+#[derive(Clone, Copy)]
+pub(crate) struct StepEnd(Option<Instant>);
+
+impl StepEnd {
+    pub(crate) fn has_come(self) -> bool {
+        self.0.is_some_and(|end| Instant::now() >= end)
+    }
+}
+
+impl Mailroom {
+    /// Ends each step of a sweep, and each look for unknown senders, after so much time; until this is called there is no
+    /// limit.
+    pub fn limit_step_time(&mut self, limit: Duration) {
+        self.sweeping.step_max = Some(limit);
+    }
+
+    /// Looks who has a mailbox now, and through every outbox; the next pass asks which requests were
+    /// taken. Fails for good if the workspace was moved away or its ledger changed by somebody else.
+    pub fn sweep(&mut self) -> Result<(), SpoolError> {
+        let round = self.next_round();
+        while self.sweeping.ended < round {
+            self.step(StepEnd(None), &mut |_, _| ())?;
+        }
+        Ok(())
+    }
+
+    /// The number of the first round that will find everything that is in an outbox now.
+    pub fn next_round(&self) -> u64 {
+        self.sweeping.begun + 1
+    }
+
+    /// Goes on with the rounds up to this one, as long as a step may take, and says whether it ended.
+    pub fn sweep_on(
+        &mut self,
+        round: u64,
+        before: &mut BeforeListing<'_>,
+    ) -> Result<bool, SpoolError> {
+        let end = self.step_end();
+        while self.sweeping.ended < round {
+            self.step(end, before)?;
+            if end.has_come() {
+                break;
+            }
+        }
+        Ok(self.sweeping.ended >= round)
+    }
+
+    /// When a step that begins now has to end.
+    pub(super) fn step_end(&self) -> StepEnd {
+        StepEnd(self.sweeping.step_max.map(|most| Instant::now() + most))
+    }
+
+    /// Goes on with a round, or begins one. One that fails is given up, and no outbox counts as listed.
+    fn step(&mut self, end: StepEnd, before: &mut BeforeListing<'_>) -> Result<(), SpoolError> {
+        let began = Instant::now();
+        let going = match self.sweeping.going.take() {
+            Some(round) => Ok(round),
+            None => self.begin_round(end),
+        };
+        let mut round =
+            going.inspect_err(|_| self.sweeping.unlisted = self.docket.agents().len().max(1))?;
+        let is_over = self.list_some(&mut round, end, before);
+        round.took += began.elapsed();
+        if is_over {
+            self.end_round(&round);
+        } else {
+            self.sweeping.going = Some(round);
+        }
+        Ok(())
+    }
+
+    fn begin_round(&mut self, end: StepEnd) -> Result<Round, SpoolError> {
+        self.sweeping.begun += 1;
+        self.spool.still_there()?;
+        self.call_the_roll(end)?;
+        Ok(Round {
+            agents: Arc::clone(self.docket.agents()),
+            next: 0,
+            unlisted: 0,
+            took: Duration::ZERO,
+        })
+    }
+
+    /// Completes the mailboxes of new agents and looks through the next outboxes; true if those were the last.
+    fn list_some(
+        &mut self,
+        round: &mut Round,
+        end: StepEnd,
+        before: &mut BeforeListing<'_>,
+    ) -> bool {
+        while let Some(agent) = self.sweeping.incomplete.pop() {
+            if let Err(error) = self.spool.make_mailboxes(agent.as_str()) {
+                tracing::warn!(%agent, error = %chain(&error), "cannot create its missing mailboxes");
+            }
+            if end.has_come() {
+                return false;
+            }
+        }
+        while let Some(agent) = round.agents.get(round.next) {
+            round.next += 1;
+            before(agent, &self.spool.layout().outbox(agent.as_str()));
+            let view = self.spool.view();
+            match self.docket.intake.scan_one(&view, agent.as_str()) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.sweeping.doubtful.insert(agent.clone());
+                }
+                Err(error) => {
+                    round.unlisted += 1;
+                    if !self.docket.alerts.raise_unreadable(&error) {
+                        tracing::warn!(error = %chain(&error), "cannot list an outbox; will retry");
+                    }
+                }
+            }
+            if end.has_come() {
+                break;
+            }
+        }
+        round.next >= round.agents.len()
+    }
+
+    fn end_round(&mut self, round: &Round) {
+        self.sweeping.ended = self.sweeping.begun;
+        self.sweeping.unlisted = round.unlisted;
+        let agents = Arc::clone(self.docket.agents());
+        self.docket
+            .intake
+            .keep(&|agent| on_the_roll(&agents, agent).is_some());
+        self.docket.forget_gone();
+        self.check_alert_conditions();
+        self.waits.any_orders = true;
+        self.expect_takes();
+        self.meter.took(TimedTask::Sweep, round.took);
+    }
+
+    /// Puts every agent that has a mailbox on the roll. The next round adds those that are new when the time is up.
+    fn call_the_roll(&mut self, end: StepEnd) -> Result<(), SpoolError> {
+        let before = Arc::clone(self.docket.agents());
+        let mut agents = Vec::with_capacity(before.len());
+        for agent in directory::candidates(&self.root)? {
+            let is_known = before.binary_search(&agent).is_ok();
+            if is_known && !self.sweeping.doubtful.contains(&agent) {
+                agents.push(agent);
+            } else if end.has_come() {
+                agents.extend(Some(agent).filter(|_| is_known));
+            } else if directory::has_mailbox(&self.root, &agent) {
+                self.sweeping.doubtful.remove(&agent);
+                if !is_known {
+                    self.sweeping.incomplete.push(agent.clone());
+                }
+                agents.push(agent);
+            } else {
+                self.sweeping.doubtful.remove(&agent);
+            }
+        }
+        if agents != **self.docket.agents() {
+            self.docket.reconfigure(&self.config, agents.into());
+        }
+        Ok(())
+    }
+
+    /// Puts every agent that has a mailbox on the roll, however long it takes.
+    pub(super) fn call_the_whole_roll(&mut self) -> Result<(), SpoolError> {
+        self.call_the_roll(StepEnd(None))
+    }
+
+    /// Looks through one agent's outbox.
+    pub(crate) fn look_into_outbox(&mut self, agent: &AgentName) -> Result<(), SpoolError> {
+        let view = self.spool.view();
+        self.docket
+            .intake
+            .scan_one(&view, agent.as_str())
+            .map(|_| ())
+    }
+}

@@ -1,0 +1,102 @@
+//! However many agents there are, a step of the sweep looks at a few of them, and the others' mail goes on.
+
+use std::time::Duration;
+
+use daemon::mailroom::Mailroom;
+use spool::Hint;
+
+use crate::room::{Room, at};
+
+/// A workspace with so many agents besides the two, who have nothing but an outbox.
+fn many(count: usize) -> Room {
+    let room = Room::new();
+    for number in 0..count {
+        std::fs::create_dir_all(room.path(&format!("agents/crowd-{number:03}/outbox")))
+            .expect("an outbox");
+    }
+    room
+}
+
+#[test]
+fn mail_goes_on_between_the_steps_of_a_sweep() {
+    let room = many(100);
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    mailroom.limit_step_time(Duration::ZERO);
+    let round = mailroom.next_round();
+    let (mut steps, mut watched) = (1, 0);
+    while !mailroom
+        .sweep_on(round, &mut |_, _| watched += 1)
+        .expect("a step")
+    {
+        steps += 1;
+        if steps == 20 {
+            room.ask("claude", "codex", "q-1");
+            mailroom.hint(
+                "claude",
+                &"q-1.yaml".parse().expect("a name"),
+                Hint::Finished,
+            );
+            let pass = mailroom.pass(at(1)).expect("a pass");
+            assert_eq!((pass.accepted, mailroom.next_round()), (1, round + 1));
+        }
+    }
+    // Each step did one thing: it completed an agent's mailboxes, or listed an outbox.
+    assert_eq!((steps, watched), (204, 102));
+    assert!(room.path("agents/crowd-099/inbox").is_dir());
+}
+
+#[test]
+fn a_message_to_an_agent_that_a_step_has_not_reached_is_accepted() {
+    let room = many(100);
+    room.ask("claude", "crowd-099", "q-1");
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    mailroom.limit_step_time(Duration::ZERO);
+    mailroom.hint(
+        "claude",
+        &"q-1.yaml".parse().expect("a name"),
+        Hint::Finished,
+    );
+    assert_eq!(mailroom.pass(at(1)).expect("a pass").accepted, 1);
+    mailroom.finish(at(1)).expect("deliveries");
+    assert!(room.path("agents/crowd-099/inbox/q-1.yaml").exists());
+}
+
+#[test]
+fn agents_that_come_and_go_are_on_the_roll_after_the_next_sweep() {
+    let room = many(3);
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    let names = |mailroom: &Mailroom| mailroom.agents().len();
+    mailroom.sweep().expect("a sweep");
+    assert_eq!(names(&mailroom), 5);
+    std::fs::create_dir(room.path("agents/late")).expect("a directory that is no agent's yet");
+    mailroom.sweep().expect("a sweep");
+    assert_eq!(names(&mailroom), 5);
+    std::fs::create_dir(room.path("agents/late/outbox")).expect("an outbox");
+    std::fs::remove_dir_all(room.path("agents/crowd-000")).expect("an agent that leaves");
+    mailroom.sweep().expect("a sweep");
+    assert_eq!(names(&mailroom), 5);
+    assert!(room.path("agents/late/inbox").is_dir());
+    // Without mailboxes its directory is nobody's.
+    for directory in ["outbox", "inbox"] {
+        std::fs::remove_dir(room.path(&format!("agents/late/{directory}"))).expect("a mailbox");
+    }
+    mailroom.sweep().expect("a sweep");
+    mailroom.sweep().expect("a sweep");
+    assert_eq!(names(&mailroom), 4);
+}
+
+#[test]
+fn an_outbox_that_is_listed_because_of_an_order_is_watched_first() {
+    let room = many(1);
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    mailroom.sweep().expect("a sweep");
+    std::fs::create_dir_all(room.path("agents/late/outbox")).expect("an outbox");
+    let order = r#"{"schema_version":1,"id":"o-1","asked_at":"2026-02-13T16:26:40Z","event":{"turns":{"pr":"87","count":2}}}"#;
+    room.put(".settled/orders/o-1.json", order);
+    mailroom.hint_order();
+    let mut watched = Vec::new();
+    mailroom
+        .pass_watching(at(1), &mut |agent, _| watched.push(agent.to_string()))
+        .expect("a pass");
+    assert_eq!(watched, ["claude", "codex", "crowd-000", "late"]);
+}

@@ -1,0 +1,91 @@
+//! What a repository consists of, for somebody who may read its history and none of its settings: a config may hold
+//! tokens and name programs.
+
+use std::path::{Path, PathBuf};
+
+use crate::repository::{GitError, Repository};
+
+/// The parts of a repository that its history is read from, all as absolute paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    /// The top of the worktree.
+    pub top: PathBuf,
+    /// The directory that all its worktrees share.
+    pub common: PathBuf,
+    /// What there is below that directory and is read.
+    pub parts: Vec<PathBuf>,
+    /// Directories of objects elsewhere that the repository borrows.
+    pub borrowed: Vec<PathBuf>,
+    /// The text of a config that says how the repository is stored, and nothing else.
+    pub config: String,
+}
+
+/// What lies in the shared directory and is no setting.
+const HISTORY: [&str; 7] = [
+    "HEAD",
+    "index",
+    "objects",
+    "packed-refs",
+    "refs",
+    "reftable",
+    "shallow",
+];
+
+impl Repository {
+    /// The parts of the worktree's repository; nothing if the directory is in no worktree.
+    pub fn store(&self) -> Result<Option<Store>, GitError> {
+        let asked = [
+            "rev-parse",
+            "--path-format=absolute",
+            "--show-toplevel",
+            "--git-common-dir",
+            "--git-dir",
+        ];
+        let output = self.run(&asked, None)?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let [top, common, own] = printed.lines().collect::<Vec<_>>()[..] else {
+            return Ok(None);
+        };
+        let [top, common, own] = [top, common, own].map(PathBuf::from);
+        let mut parts: Vec<PathBuf> = HISTORY.iter().map(|part| common.join(part)).collect();
+        if own != common {
+            parts.push(own);
+        }
+        Ok(Some(Store {
+            borrowed: borrowed(&common),
+            config: self.format(&common)?,
+            top,
+            common,
+            parts,
+        }))
+    }
+
+    /// The settings without which git misreads the files of a repository.
+    fn format(&self, common: &Path) -> Result<String, GitError> {
+        let file = common.join("config");
+        let file = file.to_string_lossy();
+        let pattern = r"^(core\.repositoryformatversion|extensions\.)";
+        let args = ["config", "--file", &file, "--null", "--get-regexp", pattern];
+        let output = self.run(&args, None)?;
+        let mut text = String::new();
+        for setting in String::from_utf8_lossy(&output.stdout).split_terminator('\0') {
+            let (name, value) = setting.split_once('\n').unwrap_or((setting, "true"));
+            let (section, key) = name.split_once('.').unwrap_or(("core", name));
+            let is_plain = |word: &str| word.chars().all(|it| it.is_ascii_alphanumeric());
+            // None of git's own has another name or value; what else stands there is not for this file.
+            if is_plain(key) && is_plain(value) {
+                text.push_str(&format!("[{section}]\n\t{key} = {value}\n"));
+            }
+        }
+        Ok(text)
+    }
+}
+
+fn borrowed(common: &Path) -> Vec<PathBuf> {
+    let objects = common.join("objects");
+    let alternates = std::fs::read_to_string(objects.join("info/alternates")).unwrap_or_default();
+    let named = alternates
+        .lines()
+        .filter(|line| !line.starts_with(['#', '"']));
+    named.map(|line| objects.join(line)).collect()
+}

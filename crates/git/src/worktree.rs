@@ -1,0 +1,117 @@
+//! A tree of its own for a commit: a detached worktree beside those that people use. Answers for making one so that
+//! nothing which the repository names is run, and for taking it away so that the repository forgets it and no other.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use message_schema::id::CommitSha;
+
+use crate::repository::{GitError, Repository};
+
+/// Settings of a caller that would leave files out of the tree, or fill in those of other repositories.
+const WHOLE: [&str; 4] = [
+    "-c",
+    "core.sparseCheckout=false",
+    "-c",
+    "submodule.recurse=false",
+];
+
+impl Repository {
+    /// The whole name of the commit that this is, or abbreviates; nothing if the repository does not have it. A branch of
+    /// such a name is not meant.
+    pub fn commit(&self, sha: &CommitSha) -> Result<Option<CommitSha>, GitError> {
+        let whole = self.resolve(sha.as_str())?;
+        let whole = whole.and_then(|whole| CommitSha::new(whole).ok());
+        Ok(whole.filter(|whole| whole.same_commit(sha)))
+    }
+
+    /// The directory's place below the top of its worktree; empty at the top, and in a bare repository.
+    pub fn prefix(&self) -> Result<PathBuf, GitError> {
+        let printed = self.run(&["rev-parse", "--show-prefix"], None)?.stdout;
+        let printed = String::from_utf8_lossy(&printed);
+        Ok(PathBuf::from(printed.trim_end_matches(['\n', '/'])))
+    }
+
+    /// Whether the commit has a directory of that path.
+    pub fn has_directory(&self, commit: &CommitSha, path: &Path) -> Result<bool, GitError> {
+        let name = format!("{commit}:{}", path.display());
+        let kind = self.run(&["cat-file", "-t", &name], None)?;
+        Ok(kind.stdout.trim_ascii() == b"tree")
+    }
+
+    /// Checks the commit out at a path that is free: all its files as they are stored, none converted by a filter, none
+    /// of a submodule. What a partial clone lacks is not fetched; then there is no tree.
+    pub fn add_worktree(&self, tree: &Path, commit: &CommitSha) -> Result<(), GitError> {
+        let path = tree.to_str().ok_or_else(|| GitError::Unusable {
+            what: format!("the path {} is not UTF-8", tree.display()),
+        })?;
+        let add = ["worktree", "add", "--detach", path];
+        let args = [&WHOLE[..], &add, &[commit.as_str()]].concat();
+        let made = self.run_with(&args, None, &self.without_drivers()?)?;
+        if made.status.success() {
+            return Ok(());
+        }
+        let errors = String::from_utf8_lossy(&made.stderr);
+        let last = errors.lines().rev().find(|line| !line.trim().is_empty());
+        Err(GitError::Unusable {
+            what: format!(
+                "git cannot check out {commit}: {}",
+                last.unwrap_or("it says no more").trim()
+            ),
+        })
+    }
+
+    /// Forgets the worktree that was at this path, if it is known; others whose directories are away stay known.
+    pub fn forget_worktree(&self, tree: &Path) -> Result<(), GitError> {
+        let path = tree.to_string_lossy();
+        let removed = self.run(&["worktree", "remove", "--force", "--force", &path], None)?;
+        if removed.status.success() {
+            return Ok(());
+        }
+        // It may be pruned by now, by its owner or by git itself.
+        let listed = self.run(&["worktree", "list", "--porcelain"], None)?.stdout;
+        let listed = String::from_utf8_lossy(&listed);
+        let is_known = listed
+            .lines()
+            .any(|line| line.strip_prefix("worktree ") == Some(&path));
+        if is_known {
+            let what = format!("git cannot forget the worktree {}", tree.display());
+            return Err(GitError::Unusable { what });
+        }
+        Ok(())
+    }
+
+    /// Settings that switch off each filter and each hook which a config names: `core.hooksPath` is not asked for the
+    /// latter. A filter without a command leaves a file as it is.
+    fn without_drivers(&self) -> Result<Vec<(String, String)>, GitError> {
+        let args = [
+            "config",
+            "--null",
+            "--name-only",
+            "--get-regexp",
+            r"^(filter|hook)\.",
+        ];
+        let names = self.run(&args, None)?.stdout;
+        let names = String::from_utf8_lossy(&names);
+        // A name may hold dots; what stands behind the last one is the key.
+        let sections = names
+            .split('\0')
+            .filter_map(|name| Some(name.rsplit_once('.')?.0));
+        let sections: BTreeSet<&str> = sections.filter(|name| name.contains('.')).collect();
+        let off = |section: &str| {
+            let values: &[(&str, &str)] = if section.starts_with("filter.") {
+                &[
+                    ("smudge", ""),
+                    ("clean", ""),
+                    ("process", ""),
+                    ("required", "false"),
+                ]
+            } else {
+                &[("enabled", "false"), ("event", "")]
+            };
+            let named = |(key, value): &(&str, &str)| (format!("{section}.{key}"), (*value).into());
+            values.iter().map(named).collect::<Vec<_>>()
+        };
+        Ok(sections.into_iter().flat_map(off).collect())
+    }
+}

@@ -1,0 +1,176 @@
+//! An agent's own files that the daemon has not accepted: those in its outbox, with what the validator says of each now, and
+//! its refused messages that can still be corrected.
+
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use message_schema::id::AgentName;
+use message_schema::limit::{MESSAGE_BYTES_MAX, PACKET_BYTES_MAX};
+use message_schema::line::escaped;
+use message_schema::{Level, Message};
+use serde::Serialize;
+use spool::Layout;
+use validate_message::{PacketInput, Violations};
+
+use crate::dead_letter::{self, DeadLetter};
+
+/// A file in an outbox that was not judged yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnjudgedFile {
+    /// Its path, relative to the workspace.
+    pub path: String,
+    /// The id of the message, if it can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Why the daemon would refuse it as it is, each with its place; empty if the validator finds nothing.
+    pub errors: Vec<String>,
+    /// Whether the daemon reads a file of this name.
+    pub is_read: bool,
+}
+
+impl UnjudgedFile {
+    /// The path of a file that the daemon does not read, under a name that it reads.
+    pub fn renamed(&self) -> String {
+        let path = &self.path;
+        let ends = [".tmp", ".part", ".txt", ".bak"];
+        let stem = ends.iter().find_map(|end| path.strip_suffix(end));
+        let stem = stem.unwrap_or(path);
+        let is_message = [".yaml", ".yml", ".json"]
+            .iter()
+            .any(|end| stem.ends_with(end));
+        if is_message {
+            stem.to_owned()
+        } else {
+            format!("{stem}.yaml")
+        }
+    }
+}
+
+/// The files in an agent's outbox, sorted by name: at most so many, and how many there are. Dotfiles are left out: they
+/// become messages when they are renamed.
+pub fn in_outbox(root: &Path, agent: &AgentName, at_most: usize) -> (Vec<UnjudgedFile>, usize) {
+    let outbox = Layout::new(root).outbox(agent.as_str());
+    // An outbox that cannot be listed is another user's.
+    let listed = std::fs::read_dir(&outbox).into_iter().flatten().flatten();
+    let mut names: Vec<String> = listed
+        .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()))
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    names.sort_unstable();
+    let messages = spool::waiting(root, agent.as_str());
+    let is_read = |name: &str| {
+        messages
+            .iter()
+            .any(|file| file.as_bytes() == name.as_bytes())
+    };
+    let folder = spool::dirs::of_agent(agent.as_str(), spool::dirs::OUTBOX);
+    let count = names.len();
+    // One that the daemon takes away meanwhile is judged.
+    let files = names.iter().take(at_most).filter_map(|name| {
+        let path = format!("{folder}/{name}");
+        let unread = |errors| UnjudgedFile {
+            is_read: is_read(name),
+            id: None,
+            path: path.clone(),
+            errors,
+        };
+        if !is_read(name) {
+            return Some(unread(Vec::new()));
+        }
+        match bytes(&outbox.join(name)) {
+            Ok(bytes) => {
+                let message = message_schema::parse(&bytes).ok();
+                Some(UnjudgedFile {
+                    id: message.and_then(|message| Some(message.id()?.to_string())),
+                    ..unread(errors(root, &bytes, &escaped(&path)))
+                })
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => Some(unread(vec![format!("{}: {error}", escaped(&path))])),
+        }
+    });
+    (files.collect(), count)
+}
+
+/// The agent's refused messages that nobody corrected or dismissed and that a correction can mend, oldest first.
+pub fn refused(root: &Path, agent: &AgentName) -> Vec<DeadLetter> {
+    // Without a refused file the ledger is not read.
+    let agents = std::slice::from_ref(agent);
+    if !dead_letter::refusals::is_any(root, agents) {
+        return Vec::new();
+    }
+    let mut letters = dead_letter::of(root, agents).letters;
+    letters.retain(|letter| letter.open == Some(true) && letter.report.retryable);
+    letters
+}
+
+/// Why the validator refuses a message as it is; its packet is read from the workspace.
+pub(crate) fn errors(root: &Path, message: &[u8], file: &str) -> Vec<String> {
+    let violations = match message_schema::parse(message) {
+        Ok(message) => match check(root, &message) {
+            Ok(()) => return Vec::new(),
+            Err(violations) => violations,
+        },
+        Err(malformed) => Violations::from(malformed),
+    };
+    let errors = violations
+        .iter()
+        .filter(|violation| violation.level == Level::Error);
+    errors.map(|violation| violation.told(file)).collect()
+}
+
+fn check(root: &Path, message: &Message) -> Result<(), Violations> {
+    let (packet, read);
+    let input = match message.packet_path() {
+        None => PacketInput::NotNamed,
+        Some(path) => {
+            packet = root.join(path.as_str());
+            match within(root, &packet) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => PacketInput::Missing,
+                Err(error) => PacketInput::Unsafe(error.to_string()),
+                Ok(size) if size > PACKET_BYTES_MAX => PacketInput::TooLarge,
+                Ok(_) => match std::fs::read(&packet) {
+                    Ok(bytes) => {
+                        read = bytes;
+                        PacketInput::Bytes(&read)
+                    }
+                    Err(error) => PacketInput::Unsafe(error.to_string()),
+                },
+            }
+        }
+    };
+    validate_message::check(message, input).map(drop)
+}
+
+/// The size of a regular file that is reached by no link.
+fn within(root: &Path, path: &Path) -> io::Result<u64> {
+    let data = path.symlink_metadata()?;
+    let straight = root
+        .canonicalize()?
+        .join(path.strip_prefix(root).map_err(io::Error::other)?);
+    if !data.is_file() || path.canonicalize()? != straight {
+        return Err(io::Error::other(
+            "it is not a regular file, or reached through a link",
+        ));
+    }
+    Ok(data.len())
+}
+
+/// The bytes of a regular file of a message's size. A pipe without a writer must not hold us, nor a link lead us elsewhere.
+fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let file = std::fs::File::options()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    let data = file.metadata()?;
+    if !data.is_file() || data.len() > MESSAGE_BYTES_MAX {
+        let why = format!("not a regular file of at most {MESSAGE_BYTES_MAX} bytes");
+        return Err(io::Error::other(why));
+    }
+    let mut bytes = Vec::new();
+    file.take(MESSAGE_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,347 @@
+//! What people read of a recorded workspace: its reviews and problems, the threads of one, what each waits for, the life
+//! of each message, the refusals, and the proof of an approval.
+//!
+//! The texts are kept in `golden/`; `UPDATE=1` rewrites them.
+
+#[path = "../../../tests/recorded_workspace.rs"]
+mod recorded_workspace;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use chrono::TimeDelta;
+use inspect::status::WorkspaceStatus;
+use inspect::status::overview::Status;
+use inspect::status::threads::Histories;
+use inspect::{dead_letter, ledger, log, trace, verdict};
+use message_schema::id::{AgentName, MessageId, PrNumber};
+use review::{Policy, Which};
+use serde::Serialize;
+use spool::Digest;
+use workspace::index;
+
+use self::recorded_workspace::{at, check, workspace};
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("plain values") + "\n"
+}
+
+fn spelled(agent: Option<&AgentName>, words: &str) -> String {
+    let agent = agent.map_or_else(String::new, |agent| format!(" --agent {agent}"));
+    format!("settled {words}{agent}")
+}
+
+/// Puts other words into one record and makes the chain of digests whole again, as somebody could who may write the
+/// ledger.
+fn rewrite(root: &Path, record: usize, from: &str, to: &str) {
+    let segment = root.join(".settled/ledger/00000000000000000001.jsonl");
+    let text = fs::read_to_string(&segment).expect("a ledger");
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let changed = lines[record - 1].replacen(from, to, 1);
+    assert_ne!(lines[record - 1], changed, "`{from}` is in record {record}");
+    lines[record - 1] = changed;
+    for at in record..lines.len() {
+        let digest = Digest::of(lines[at - 1].as_bytes()).to_string();
+        let prev = lines[at].find("sha256:").expect("a chained record");
+        lines[at].replace_range(prev..prev + digest.len(), &digest);
+    }
+    fs::write(&segment, lines.join("\n") + "\n").expect("written");
+}
+
+#[test]
+fn the_status_shows_each_review_what_waits_and_what_was_refused() {
+    let root = workspace();
+    let status = WorkspaceStatus::read(root.path()).expect("a workspace");
+    check(
+        GOLDEN,
+        "status.json",
+        root.path(),
+        &json(&Status::of(&status, None)),
+    );
+}
+
+#[test]
+fn every_problem_has_a_command_that_fixes_it() {
+    let root = workspace();
+    let status = WorkspaceStatus::read(root.path()).expect("a workspace");
+    let mut text = String::new();
+    // Before and after the runtime of the one that was taken, and after every deadline.
+    for hours in [0, 1, 1_000] {
+        let problems = status.problems(&Policy::default(), at(TimeDelta::hours(hours)), &spelled);
+        text += &format!("after {hours} h: {}", json(&problems));
+    }
+    check(GOLDEN, "problems.json", root.path(), &text);
+}
+
+#[test]
+fn each_review_says_what_it_waits_for_and_what_comes_otherwise() {
+    let root = workspace();
+    let status = WorkspaceStatus::read(root.path()).expect("a workspace");
+    let mut text = String::new();
+    for (key, review) in status.index.state().reviews() {
+        for hours in [0, 1_000] {
+            let why = status.why(
+                key,
+                review,
+                &Policy::default(),
+                at(TimeDelta::hours(hours)),
+                &spelled,
+            );
+            text += &format!("after {hours} h: {}", json(&why));
+        }
+    }
+    check(GOLDEN, "why.json", root.path(), &text);
+}
+
+#[test]
+fn threads_show_their_history_and_what_each_side_may_do() {
+    let root = workspace();
+    let status = WorkspaceStatus::read(root.path()).expect("a workspace");
+    let reviews: Vec<_> = status.index.state().reviews().collect();
+    let mut histories = Histories::of(reviews.iter().map(|(key, _)| *key));
+    spool::read_ledger(root.path(), &mut |entry| {
+        histories.note(entry).map_err(Into::into)
+    })
+    .expect("a ledger");
+    let mut text = String::new();
+    for (key, review) in reviews {
+        text += &json(&histories.tell(key, review, true, &spelled));
+    }
+    check(GOLDEN, "threads.json", root.path(), &text);
+}
+
+#[test]
+fn the_pull_request_names_the_review_that_is_meant() {
+    let root = workspace();
+    let status = WorkspaceStatus::read(root.path()).expect("a workspace");
+    let selected = |pr: &str, reviewer: Option<&str>| {
+        let which = Which {
+            repo: None,
+            pr: pr.parse().expect("a number"),
+            reviewer: reviewer.map(|name| name.parse().expect("a name")),
+        };
+        status.selected(&which).len()
+    };
+    assert_eq!(selected("86", None), 1);
+    assert_eq!(selected("086", Some("codex")), 1);
+    assert_eq!(selected("86", Some("gemini")), 0);
+    assert_eq!(selected("99", None), 0);
+}
+
+#[test]
+fn each_message_has_a_life_from_its_outbox_to_its_reader() {
+    let root = workspace();
+    let mut text = String::new();
+    for id in [
+        "req-86", "fb-86", "bad-1", "fb-86-2", "req-87", "n-1", "never",
+    ] {
+        let id: MessageId = id.parse().expect("an id");
+        text += &json(&trace::of(root.path(), &id, None));
+    }
+    check(GOLDEN, "trace.json", root.path(), &text);
+    let id: MessageId = "fb-86".parse().expect("an id");
+    let from = |name: &str| name.parse::<AgentName>().expect("a name");
+    let of = |name| {
+        trace::of(root.path(), &id, Some(&from(name)))
+            .messages
+            .len()
+    };
+    assert_eq!((of("codex"), of("gemini")), (1, 0), "by its sender");
+}
+
+#[test]
+fn a_notice_of_the_daemon_has_a_life_too() {
+    let root = workspace();
+    let id = "settled-01M83PS8E55YR422A2KM9KVV8S".parse().expect("an id");
+    let text = json(&trace::of(root.path(), &id, None));
+    assert!(text.contains("\"from\": \"settled\""), "{text}");
+}
+
+#[test]
+fn an_answer_is_known_by_its_parent_its_review_or_its_conversation() {
+    // Each case puts words into records that codex and claude exchange, and asks what answered one of them.
+    const FEEDBACK: &str = r#""type":"review_feedback""#;
+    const QUESTION: &str = r#""type":"question""#;
+    const ADDRESSED: &str = r#""type":"review_addressed""#;
+    const SUBJECT: &str = r"\nsubject:";
+    let of =
+        |kind: &str, number: u8| format!(r#"{kind},"conversation":"conv-20261123-codex-{number}""#);
+    let below = |id: &str| format!(r"\nparent_message_id: {id}{SUBJECT}");
+    for (id, changes, answer) in [
+        ("q-1", vec![], None),
+        (
+            "q-1",
+            vec![(8, SUBJECT, below("q-1"))],
+            Some("a-86 names it as its parent"),
+        ),
+        ("q-1", vec![(8, SUBJECT, below("q-2"))], None),
+        (
+            "q-1",
+            vec![
+                (7, QUESTION, of(QUESTION, 1)),
+                (8, ADDRESSED, of(ADDRESSED, 1)),
+            ],
+            Some("a-86 is of the same conversation"),
+        ),
+        (
+            "q-1",
+            vec![
+                (7, QUESTION, of(QUESTION, 1)),
+                (8, ADDRESSED, of(ADDRESSED, 2)),
+            ],
+            None,
+        ),
+        ("q-1", vec![(8, ADDRESSED, of(ADDRESSED, 1))], None),
+        ("fb-86", vec![], Some("a-86 is the review's next response")),
+        // What was said meanwhile is no response, and does not stand in the way of one.
+        (
+            "fb-86",
+            vec![
+                (6, FEEDBACK, of(FEEDBACK, 1)),
+                (8, ADDRESSED, of(QUESTION, 1)),
+            ],
+            Some("req-86-2 is the review's next response"),
+        ),
+    ] {
+        let root = workspace();
+        for (record, from, to) in &changes {
+            rewrite(root.path(), *record, from, to);
+        }
+        let trace = trace::of(root.path(), &id.parse().expect("an id"), None);
+        let text = json(&trace);
+        assert!(trace.without_ledger.is_none(), "{text}");
+        let is_answered = text.contains("\"step\": \"answered\",\n          \"state\": \"yes\"");
+        assert_eq!(is_answered, answer.is_some(), "{id} {changes:?}: {text}");
+        assert!(
+            text.contains(answer.unwrap_or_default()),
+            "{id} {changes:?}: {text}"
+        );
+    }
+}
+
+#[test]
+fn a_refusal_is_corrected_by_the_name_of_its_file_where_the_id_is_another() {
+    let root = workspace();
+    rewrite(root.path(), 6, r#""id":"fb-86""#, r#""id":"fb-86-again""#);
+    let dead = dead_letter::of(root.path(), &["codex".parse().expect("a name")]);
+    let letter = dead
+        .letters
+        .iter()
+        .find(|letter| letter.is_called("fb-86.yaml"));
+    let text = json(letter.expect("the refused message"));
+    assert!(text.contains("\"corrected_by\": 6"), "{text}");
+    assert!(text.contains("\"corrected_same\": \"file\""), "{text}");
+}
+
+#[test]
+fn dead_letters_say_what_became_of_them_and_are_found_by_name_and_id() {
+    let root = workspace();
+    let agents = ["claude", "codex", "gemini"].map(|name| name.parse().expect("a name"));
+    let dead = dead_letter::of(root.path(), &agents);
+    let mut text = String::new();
+    for letter in &dead.letters {
+        let original = dead_letter::retry::original(root.path(), letter).ok();
+        let outlook =
+            original.map(|bytes| dead_letter::retry::outlook(root.path(), letter, &bytes));
+        text += &letter.text();
+        text += &json(letter);
+        writeln!(text, "{outlook:#?}").expect("memory");
+    }
+    check(GOLDEN, "dead_letters.txt", root.path(), &text);
+    assert_eq!(dead.unread(), [""; 0]);
+    let called = |word: &str| {
+        dead.letters
+            .iter()
+            .filter(|letter| letter.is_called(word))
+            .count()
+    };
+    for (word, found) in [
+        ("bad-1", 1),
+        ("bad-1.yaml", 1),
+        ("bad-1.report.yaml", 1),
+        ("fb-86", 1),
+        ("fb", 0),
+        ("yaml", 0),
+    ] {
+        assert_eq!(called(word), found, "{word}");
+    }
+}
+
+#[test]
+fn the_log_has_a_line_for_each_record() {
+    let root = workspace();
+    let mut text = String::new();
+    spool::read_ledger(root.path(), &mut |entry| {
+        let (record, _) = index::decision(entry)?;
+        let line = log::LogLine::of(entry, record);
+        text += &line.text();
+        text += &json(&line);
+        Ok(())
+    })
+    .expect("a ledger");
+    check(GOLDEN, "log.txt", root.path(), &text);
+}
+
+#[test]
+fn a_whole_ledger_is_verified_and_a_cut_or_changed_one_is_not() {
+    let root = workspace();
+    let whole = ledger::check(root.path(), &[]).expect("a ledger");
+    assert_eq!(whole.verified.records, 12);
+    assert!(whole.wrong.is_none(), "{:?}", whole.wrong);
+    let heads = [ledger::KeptHead {
+        record: Some(whole.verified.records),
+        digest: whole.verified.last,
+    }];
+    let kept = ledger::check(root.path(), &heads).expect("a ledger");
+    assert!(kept.wrong.is_none(), "{:?}", kept.wrong);
+
+    let segment = root
+        .path()
+        .join(".settled/ledger/00000000000000000001.jsonl");
+    let text = fs::read_to_string(&segment).expect("a ledger");
+    let cut: String = text.split_inclusive('\n').take(11).collect();
+    fs::write(&segment, cut).expect("written");
+    let cut = ledger::check(root.path(), &heads).expect("a ledger");
+    assert!(cut.wrong.is_some(), "a record is gone");
+    fs::write(&segment, text.replacen("change-86", "change-68", 1)).expect("written");
+    assert!(
+        ledger::check(root.path(), &[]).is_err(),
+        "a record is changed"
+    );
+}
+
+#[test]
+fn a_text_that_does_not_have_its_digest_is_wrong_also_where_the_chain_is_whole() {
+    for (from, to, says) in [
+        ("Feedback 86", "Feedback 87", "its text has the digest"),
+        (
+            r#""id":"fb-86","digest":"12abe"#,
+            r#""id":"fb-86","digest":"02abe"#,
+            "its decision is about a text with another digest",
+        ),
+    ] {
+        let root = workspace();
+        rewrite(root.path(), 6, from, to);
+        let wrong = ledger::check(root.path(), &[]).expect("a chain").wrong;
+        let wrong = wrong.unwrap_or_else(|| panic!("`{to}` goes unnoticed"));
+        assert_eq!((wrong.first, wrong.last), (6, 6));
+        assert!(wrong.what.contains(says), "{}", wrong.what);
+    }
+}
+
+#[test]
+fn the_records_of_an_approval_prove_it_from_a_file_alone() {
+    let root = workspace();
+    let pr: PrNumber = "88".parse().expect("a number");
+    let exported =
+        verdict::export(root.path(), &pr, None, &[], at(TimeDelta::zero())).expect("a verdict");
+    let read = verdict::VerdictFile::read(&exported.bytes).expect("it is whole");
+    let proof = verdict::prove(&read).expect("its records follow");
+    assert_eq!(proof.state().reviews().count(), 1);
+    let text = String::from_utf8(exported.bytes).expect("it is text");
+    let changed = text.replacen("lgtm-88", "lgtm-89", 1);
+    assert!(verdict::VerdictFile::read(changed.as_bytes()).is_err());
+}

@@ -1,0 +1,192 @@
+//! Where a message's words came from, so that what is wrong with it is said in the caller's: a flag, a line of its own file.
+
+use std::path::Path;
+
+use message_schema::ReportedViolation;
+use message_schema::line::escaped;
+
+use super::response_file::ResponseFile;
+
+/// Where the caller wrote what became a message.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum WordsFrom<'a> {
+    /// In options of `send` or `reply`.
+    #[default]
+    Flags,
+    /// In options of `feedback` or `lgtm`.
+    Response,
+    /// In the YAML of a body.
+    Yaml(&'a Path),
+    /// In options, and a packet in a file of its own.
+    Packet(&'a Path),
+    /// In options of `feedback` or `lgtm`, and a file with findings.
+    Findings {
+        /// The file, `-` for standard input.
+        file: &'a Path,
+        /// What it says.
+        text: &'a str,
+    },
+}
+
+impl WordsFrom<'_> {
+    /// The violation in the caller's words; `message` is the name of the message's file, `flags` the options of the
+    /// caller's command, each behind the field it sets.
+    pub fn told(
+        self,
+        mut violation: ReportedViolation,
+        message: &str,
+        flags: &[(String, String)],
+    ) -> ReportedViolation {
+        let is_of_message = violation.file == message;
+        let field = violation.field.clone().unwrap_or_default();
+        match (self, is_of_message) {
+            (Self::Flags | Self::Packet(_) | Self::Response | Self::Findings { .. }, true) => {
+                let name = field.trim_start_matches("body.");
+                let name = name.split('[').next().unwrap_or(name);
+                let fix = violation.fix.as_deref();
+                violation.fix = fix.map(|fix| with_flags(fix, flags));
+                if let Some(flag) = flag(flags, name) {
+                    violation.message = with_flag(&violation.message, name, &flag);
+                    let fix = violation.fix.as_deref();
+                    violation.fix = fix.map(|fix| with_flag(fix, name, &flag));
+                    violation.file = flag;
+                } else {
+                    // The file is one that the caller has not written.
+                    violation.file.clear();
+                }
+                (violation.line, violation.column) = (None, None);
+            }
+            // The place is one in the message that was made of the body.
+            (Self::Yaml(path), true) => {
+                violation.file = shown(path);
+                (violation.line, violation.column) = (None, None);
+            }
+            (Self::Packet(path), false) => violation.file = shown(path),
+            (Self::Findings { file, text }, false) => {
+                violation.file = shown(file);
+                let place = place(&field, text);
+                (violation.line, violation.column) = place.unzip();
+            }
+            (Self::Flags | Self::Response | Self::Yaml(_), false) => {}
+        }
+        violation
+    }
+
+    /// The place of a field of the caller's findings, before what is wrong with it.
+    pub fn place_of(self, field: &str) -> String {
+        match self {
+            Self::Findings { file, text } => {
+                let place = place(field, text)
+                    .map_or_else(String::new, |(line, column)| format!(":{line}:{column}"));
+                format!("{}{place}: ", escaped(&shown(file)))
+            }
+            Self::Flags | Self::Response | Self::Yaml(_) | Self::Packet(_) => String::new(),
+        }
+    }
+}
+
+/// One line on a violation, and its fix on a second one.
+pub fn line(violation: &ReportedViolation) -> String {
+    let place = violation
+        .line
+        .zip(violation.column)
+        .map_or_else(String::new, |(line, column)| format!(":{line}:{column}"));
+    let weight = match violation.level {
+        message_schema::Level::Error => "",
+        message_schema::Level::Warning => " (warning)",
+    };
+    let fix = violation
+        .fix
+        .as_ref()
+        .map_or_else(String::new, |fix| format!("\n    fix: {}", escaped(fix)));
+    let place = match violation.file.as_str() {
+        "" => String::new(),
+        file => format!("{}{place}: ", escaped(file)),
+    };
+    format!(
+        "{place}{}{weight}: {}{fix}",
+        violation.code,
+        escaped(&violation.message)
+    )
+}
+
+/// A fix that sets fields, said of the options that set them.
+fn with_flags(fix: &str, flags: &[(String, String)]) -> String {
+    flags.iter().fold(fix.to_owned(), |fix, (field, flag)| {
+        fix.replace(&format!("`{field}: "), &format!("`{flag} "))
+    })
+}
+
+/// A text about a field, said of the option that sets it.
+fn with_flag(text: &str, field: &str, flag: &str) -> String {
+    text.replace(&format!("`{field}`"), &format!("`{flag}`"))
+        .replace("add `--", "give `--")
+}
+
+fn shown(path: &Path) -> String {
+    if path == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    }
+}
+
+/// The option that sets a field of a message.
+fn flag(flags: &[(String, String)], field: &str) -> Option<String> {
+    let field = match field {
+        "related_pr" => "pr",
+        field => field,
+    };
+    let found = flags.iter().find(|(set, _)| set == field);
+    found.map(|(_, flag)| flag.clone())
+}
+
+/// Line and column of `findings[2].severity` in the caller's file.
+fn place(field: &str, text: &str) -> Option<(u32, u32)> {
+    let (index, rest) = field.strip_prefix("findings[")?.split_once(']')?;
+    let places = ResponseFile::places(text);
+    let item = places.get(index.parse::<usize>().ok()?)?;
+    let value = item.field(rest.trim_start_matches('.'));
+    let place = value.map_or(item.place, |field| field.value.place);
+    Some((place.line - ResponseFile::lines_before(text), place.column))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_one_in_the_callers_own_file() {
+        let mapping = "findings:\n- severity: P1\n  title: a\n- {severity: P9, title: b}\n";
+        assert_eq!(place("findings[1].severity", mapping), Some((4, 14)));
+        assert_eq!(place("findings[1].file", mapping), Some((4, 3)));
+        let list = "- severity: P1\n  title: a\n- severity: P9\n";
+        assert_eq!(place("findings[1].severity", list).map(|at| at.0), Some(3));
+        assert_eq!(place("summary.P1", mapping), None);
+    }
+
+    fn flags() -> Vec<(String, String)> {
+        let pairs = [
+            ("pr", "--pr"),
+            ("supersedes_message_id", "--supersedes-message-id"),
+        ];
+        pairs
+            .map(|(field, flag)| (field.to_owned(), flag.to_owned()))
+            .to_vec()
+    }
+
+    #[test]
+    fn a_field_is_called_by_its_flag() {
+        assert_eq!(flag(&flags(), "related_pr").as_deref(), Some("--pr"));
+        assert_eq!(flag(&flags(), "frobnicate"), None);
+    }
+
+    #[test]
+    fn a_fix_that_sets_another_field_names_its_flag() {
+        let fix = "wait, or replace it with `supersedes_message_id: m-1`";
+        assert_eq!(
+            with_flags(fix, &flags()),
+            "wait, or replace it with `--supersedes-message-id m-1`"
+        );
+    }
+}

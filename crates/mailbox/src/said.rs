@@ -1,0 +1,219 @@
+//! What the two agents of a review said to each other, out of one agent's own mailboxes: the branch and summary of the
+//! newest request, the author's newest report of fixes, and what the reviewer wrote about each finding. Nothing here
+//! asks the ledger; what was cleaned up is not known.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use message_schema::envelope::{MessageType, ReviewKind};
+use message_schema::id::{AgentName, PrNumber};
+use message_schema::schema::Schema;
+use message_schema::{ReadBody, coerce, parse, parse_packet};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::compose::packet::read;
+use crate::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
+
+/// How many messages of a place are looked at, the newest first.
+const LOOKED_AT_MAX: usize = 500;
+
+/// What was said about a pull request between an agent and another.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    /// The newest request.
+    pub request: Option<SaidRequest>,
+    /// The newest report of fixes.
+    pub addressed: Option<SaidAddressed>,
+    /// What the newest packet says about each finding, by its id.
+    pub findings: BTreeMap<String, SaidFinding>,
+}
+
+/// A request, as its author put it.
+#[derive(Clone, Debug)]
+pub struct SaidRequest {
+    /// The branch.
+    pub branch: Option<String>,
+    /// The base commit.
+    pub base: Option<String>,
+    /// The commit to review.
+    pub head: Option<String>,
+    /// What the change does.
+    pub summary: Option<String>,
+    created: String,
+}
+
+/// A report of fixes, as its author put it.
+#[derive(Clone, Debug)]
+pub struct SaidAddressed {
+    /// The round it is about.
+    pub round: Option<u64>,
+    /// The commit with the fixes.
+    pub commit: Option<String>,
+    /// What was done.
+    pub summary: Option<String>,
+    /// The findings it names; none means all.
+    pub findings: Vec<String>,
+    created: String,
+}
+
+/// What a reviewer wrote about a finding.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SaidFinding {
+    /// What shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recommendation: Option<String>,
+}
+
+impl Said {
+    /// Reads the mailboxes of `me` for what was said with `other` about the pull request.
+    pub fn read(root: &Path, me: &AgentName, other: &AgentName, pr: &PrNumber) -> Self {
+        let mailboxes = AgentMailboxes::new(root, me);
+        let places = [
+            MailboxPlace::Inbox,
+            MailboxPlace::Taken,
+            MailboxPlace::Archive,
+            MailboxPlace::Sent,
+        ];
+        let mut letters: Vec<MailboxEntry> = places
+            .into_iter()
+            .filter_map(|place| mailboxes.newest(place, LOOKED_AT_MAX).ok())
+            .flatten()
+            .filter(|letter| is_about(letter, pr))
+            .collect();
+        letters.sort_by(|a, b| (&a.created_at_utc, a.arrived).cmp(&(&b.created_at_utc, b.arrived)));
+        let mut said = Self::default();
+        for letter in &letters {
+            said.add(root, letter, &[me, other]);
+        }
+        said
+    }
+
+    fn add(&mut self, root: &Path, letter: &MailboxEntry, agents: &[&AgentName]) {
+        let packet = || read(&root.join(letter.packet.as_ref()?)).ok();
+        let created = letter.created_at_utc.as_deref().unwrap_or_default();
+        self.note(&letter.text, created, agents, packet);
+    }
+
+    /// Takes in a message that was written later than all before, with what its packet holds, if it is one of these
+    /// agents to another.
+    pub fn note(
+        &mut self,
+        text: &str,
+        created: &str,
+        agents: &[&AgentName],
+        packet: impl FnOnce() -> Option<Vec<u8>>,
+    ) {
+        let Ok(message) = parse(text.as_bytes()) else {
+            return;
+        };
+        let is_between = [
+            message.root().field_text("from"),
+            message.root().field_text("to"),
+        ]
+        .into_iter()
+        .all(|name| name.is_some_and(|name| agents.iter().any(|agent| agent.as_str() == name)));
+        let (true, Some(kind), ReadBody::Mapping(body)) = (
+            is_between,
+            message.kind().and_then(MessageType::review),
+            message.read_body(),
+        ) else {
+            return;
+        };
+        let body = coerce(body, Schema::of_review(kind).shape());
+        let text = |key: &str| body[key].as_str().map(|text| text.trim().to_owned());
+        let created = created.to_owned();
+        match kind {
+            ReviewKind::Request => {
+                self.request = Some(SaidRequest {
+                    branch: text("branch"),
+                    base: text("base_sha"),
+                    head: text("declared_head"),
+                    summary: text("diff_summary"),
+                    created,
+                });
+            }
+            ReviewKind::Addressed => {
+                let ids = body["addressed_finding_ids"].as_array();
+                let ids = ids.into_iter().flatten().filter_map(Value::as_str);
+                self.addressed = Some(SaidAddressed {
+                    round: body["round"].as_u64(),
+                    commit: text("commit_sha"),
+                    summary: text("changes_summary"),
+                    findings: ids.map(str::to_owned).collect(),
+                    created,
+                });
+            }
+            ReviewKind::Feedback | ReviewKind::Lgtm => {
+                if let Some(bytes) = packet() {
+                    self.add_packet(&bytes);
+                }
+            }
+        }
+    }
+
+    fn add_packet(&mut self, bytes: &[u8]) {
+        let Ok(packet) = parse_packet(bytes) else {
+            return;
+        };
+        let packet = coerce(&packet, Schema::FindingsPacket.shape());
+        for finding in packet["findings"].as_array().into_iter().flatten() {
+            let text = |key: &str| {
+                let text = finding[key].as_str().map(str::trim);
+                text.filter(|text| !text.is_empty()).map(str::to_owned)
+            };
+            let Some(id) = text("id") else { continue };
+            let known = self.findings.entry(id).or_default();
+            known.evidence = text("evidence").or(known.evidence.take());
+            known.recommendation = text("recommendation").or(known.recommendation.take());
+        }
+    }
+
+    /// The report of fixes that no later request followed.
+    pub fn unasked(&self) -> Option<&SaidAddressed> {
+        let asked = self
+            .request
+            .as_ref()
+            .map_or("", |request| request.created.as_str());
+        self.addressed
+            .as_ref()
+            .filter(|addressed| addressed.created.as_str() >= asked)
+    }
+
+    /// What the author's newest report says about a finding: the commit if it names it as fixed, and its words. They are
+    /// the argument where the report leaves the finding out.
+    pub fn reported(&self, finding: &str) -> Option<String> {
+        let report = self.addressed.as_ref()?;
+        let claim = if report.names(finding) {
+            let commit = report.commit.as_deref().unwrap_or("a new commit");
+            format!("fixed in {commit}")
+        } else {
+            "not named as fixed".to_owned()
+        };
+        let words = report
+            .summary
+            .as_deref()
+            .map_or_else(String::new, |text| format!(": {text}"));
+        Some(claim + &words)
+    }
+}
+
+impl SaidAddressed {
+    /// Whether it says that this finding is fixed.
+    pub fn names(&self, finding: &str) -> bool {
+        self.findings.is_empty() || self.findings.iter().any(|id| id == finding)
+    }
+}
+
+fn is_about(letter: &MailboxEntry, pr: &PrNumber) -> bool {
+    let number = letter.pr.as_deref().and_then(|pr| PrNumber::new(pr).ok());
+    let is_review = letter
+        .kind
+        .as_deref()
+        .and_then(MessageType::from_word)
+        .is_some_and(MessageType::is_review);
+    is_review && number.is_some_and(|number| number.same_pr(pr))
+}

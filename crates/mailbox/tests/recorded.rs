@@ -1,0 +1,254 @@
+//! What agents find in a recorded workspace: their mail, their reviews, what is asked of them and what was said, and the
+//! responses they could give. The texts are kept in `golden/`; `UPDATE=1` rewrites them.
+
+#[path = "../../../tests/recorded_workspace.rs"]
+mod recorded_workspace;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use chrono::TimeDelta;
+use mailbox::answers;
+use mailbox::compose::ask::{self, Ask};
+use mailbox::compose::omissions::ResponseKind;
+use mailbox::compose::response;
+use mailbox::compose::response_file::ResponseFile;
+use mailbox::compose::review_status::{ReviewStatuses, newest_feedback};
+use mailbox::compose::sent_before;
+use mailbox::mailboxes::{AgentMailboxes, MailboxPlace};
+use mailbox::my_reviews;
+use mailbox::said::Said;
+use message_schema::id::{AgentName, PrNumber};
+use workspace::index::LedgerIndex;
+
+use self::recorded_workspace::{at, check, workspace};
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+
+const AGENTS: [&str; 3] = ["claude", "codex", "gemini"];
+
+fn agent(name: &str) -> AgentName {
+    name.parse().expect("a name")
+}
+
+fn pr(number: &str) -> PrNumber {
+    number.parse().expect("a number")
+}
+
+/// The request that is open with codex: the second round of pull request 86, with two open threads.
+fn open(root: &Path) -> Ask {
+    let mut asks = ask::open(root, &agent("codex"), at(TimeDelta::zero())).expect("a policy");
+    assert_eq!(asks.len(), 1);
+    asks.remove(0)
+}
+
+#[test]
+fn each_mailbox_lists_its_messages_and_what_they_answer() {
+    let root = workspace();
+    let mut text = String::new();
+    for name in AGENTS {
+        let me = agent(name);
+        let bag = AgentMailboxes::new(root.path(), &me);
+        let (index, _) = LedgerIndex::read(root.path()).expect("a ledger");
+        let reviews = my_reviews::of(index.state(), &me);
+        for place in [
+            MailboxPlace::Inbox,
+            MailboxPlace::Taken,
+            MailboxPlace::Outbox,
+            MailboxPlace::Sent,
+            MailboxPlace::DeadLetter,
+        ] {
+            for letter in bag.letters(place).expect("a mailbox") {
+                let file = letter.path.file_name().expect("a name").to_string_lossy();
+                let is_verdict = answers::is_verdict(&letter, &me, &bag).expect("mailboxes");
+                let is_dealt_with = answers::is_dealt_with(&letter, &reviews, &bag);
+                writeln!(
+                    text,
+                    "{name} {place:?} {file}: verdict {is_verdict}, dealt with {is_dealt_with}"
+                )
+                .expect("memory");
+            }
+        }
+        text += &(serde_json::to_string_pretty(&reviews).expect("plain values") + "\n");
+    }
+    check(GOLDEN, "mailboxes.txt", root.path(), &text);
+}
+
+#[test]
+fn mail_is_found_by_name_and_id_and_taken_and_put_away() {
+    let root = workspace();
+    let bag = AgentMailboxes::new(root.path(), &agent("codex"));
+    for what in ["req-86-2", "req-86-2.yaml"] {
+        assert_eq!(bag.find(what).expect("mailboxes").len(), 1, "{what}");
+    }
+    assert!(bag.find("req").expect("mailboxes").is_empty());
+    let inbox = || bag.names(MailboxPlace::Inbox).expect("an inbox").len();
+    let before = inbox();
+    let letter = bag.find("req-86-2").expect("mailboxes").remove(0);
+    assert!(bag.take(&letter).expect("it can be taken").is_file());
+    let taken = bag.find("req-86-2").expect("mailboxes").remove(0);
+    assert_eq!((taken.place, inbox()), (MailboxPlace::Taken, before - 1));
+    assert!(bag.put_away(&taken).expect("it can be archived").is_file());
+    let archived = bag.find("req-86-2").expect("mailboxes").remove(0);
+    assert_eq!(archived.place, MailboxPlace::Archive);
+    let some = |most| {
+        bag.newest(MailboxPlace::Inbox, most)
+            .expect("an inbox")
+            .len()
+    };
+    assert_eq!((some(1), some(100)), (1, before - 1));
+    let notice = answers::refusal_notice(&bag, "fb-86-2").expect("an inbox");
+    assert!(notice.is_some_and(|notice| notice.from.as_deref() == Some("settled")));
+    assert!(
+        answers::refusal_notice(&bag, "req-86")
+            .expect("an inbox")
+            .is_none()
+    );
+}
+
+#[test]
+fn what_is_asked_and_what_was_said_is_read_from_the_own_mailboxes() {
+    let root = workspace();
+    let mut text = String::new();
+    for name in AGENTS {
+        let me = agent(name);
+        for ask in ask::open(root.path(), &me, at(TimeDelta::zero())).expect("a policy") {
+            writeln!(
+                text,
+                "{name} is asked in {}: {}, round {} ({} of {}, last: {}), lgtm possible: {}",
+                ask.key(),
+                ask.request,
+                ask.round,
+                ask.round_of_generation,
+                ask.rounds_of_generation,
+                ask.last_round,
+                ask.lgtm_possible
+            )
+            .expect("memory");
+            let budget = &ask.budget;
+            writeln!(
+                text,
+                "  {} turns, {} s, {} attempts; silence: {:?}, fix: {}",
+                budget.turns_left,
+                budget.runtime_s_left,
+                budget.attempts_left,
+                ask.silence,
+                ask.is_fix()
+            )
+            .expect("memory");
+            for open in &ask.open_threads {
+                let silent = (ask.feedback_resolves(open), ask.lgtm_resolves(open));
+                writeln!(
+                    text,
+                    "  {} {:?} blocks: {}, {:?}, silence resolves {silent:?}, legal {:?}",
+                    open.id,
+                    open.severity,
+                    open.blocking,
+                    open.title,
+                    open.legal(None)
+                )
+                .expect("memory");
+            }
+        }
+    }
+    for (me, other) in [
+        ("claude", "codex"),
+        ("codex", "claude"),
+        ("gemini", "claude"),
+    ] {
+        for number in ["86", "87"] {
+            let said = Said::read(root.path(), &agent(me), &agent(other), &pr(number));
+            writeln!(text, "{me} and {other} about {number}: {said:#?}").expect("memory");
+        }
+    }
+    check(GOLDEN, "asked.txt", root.path(), &text);
+}
+
+#[test]
+fn what_was_sent_before_is_found_by_its_id_whatever_its_file_is_called() {
+    let root = workspace();
+    let sent = root.path().join("agents/claude/sent");
+    std::fs::rename(sent.join("req-87.yaml"), sent.join("other.yaml")).expect("renamed");
+    for (id, found) in [
+        ("req-86", Some(("req-86.yaml", true))),
+        ("req-87", Some(("other.yaml", true))),
+        ("n-1", Some(("n-1.yaml", false))),
+        // It was refused, or is another's, or begins like one.
+        ("bad-1", None),
+        ("fb-86", None),
+        ("req", None),
+    ] {
+        let id = id.parse().expect("an id");
+        let before = sent_before::find(root.path(), &agent("claude"), &id).expect("mailboxes");
+        let before = before.map(|message| {
+            let file = message.path.file_name().expect("a name");
+            (file.to_string_lossy().into_owned(), message.accepted)
+        });
+        let found = found.map(|(file, accepted)| (file.to_owned(), accepted));
+        assert_eq!(before, found, "{id}");
+    }
+}
+
+#[test]
+fn each_finding_of_a_file_has_its_place_in_it() {
+    let places = |text: &str| -> Vec<(u32, u32)> {
+        let places = ResponseFile::places(text).into_iter();
+        places
+            .map(|node| (node.place.line, node.place.column))
+            .collect()
+    };
+    let mapping = "findings:\n- severity: P1\n  title: a\n- {severity: P9, title: b}\n";
+    assert_eq!(places(mapping), [(2, 3), (4, 3)]);
+    let structured = "response:\n  findings:\n  - {severity: P1}\n";
+    assert_eq!(places(structured), [(3, 5)]);
+    let list = "- severity: P1\n  title: a\n- severity: P9\n";
+    let before = ResponseFile::lines_before(list);
+    let lines: Vec<u32> = places(list).iter().map(|(line, _)| line - before).collect();
+    assert_eq!(lines, [1, 3]);
+    assert_eq!(places("findings: []\n"), []);
+}
+
+#[test]
+fn the_other_side_and_the_round_come_from_the_ledger_or_the_mail() {
+    let root = workspace();
+    let (claude, codex) = (agent("claude"), agent("codex"));
+    let statuses = ReviewStatuses::read(root.path(), &claude).expect("a ledger");
+    assert_eq!(statuses.other_side(&pr("86"), None), Some(codex.clone()));
+    assert_eq!(statuses.round(&pr("86"), None, &codex), Some(2));
+    assert_eq!(statuses.round(&pr("86"), None, &agent("gemini")), None);
+    assert_eq!(statuses.other_side(&pr("99"), None), None);
+    let newest = |me: &AgentName, number| newest_feedback(root.path(), me, &pr(number));
+    assert_eq!(newest(&claude, "86"), Some((codex.clone(), 1)));
+    assert_eq!(newest(&claude, "87"), None);
+    assert_eq!(newest(&codex, "86"), None);
+}
+
+#[test]
+fn a_response_deals_with_each_open_thread_or_says_which_it_forgets() {
+    let root = workspace();
+    let ask = open(root.path());
+    let mut text = String::new();
+    for file in [
+        "findings: []\n",
+        "threads: {F-1: resolve, F-2: resolve}\n",
+        "threads: {F-1: resolve}\n",
+        "threads: {F-1: reply, F-2: resolve}\n",
+        "threads: {F-1: veto, F-2: escalate}\n",
+        "threads: {F-1: resolve, F-2: {action: defer, owner: claude, next_action: rename it}}\n",
+        "threads: {F-1: {action: escalate, stance: seeks_change, evidence: it loops}, F-2: resolve}\n",
+        "threads: {F-1: resolve, F-2: resolve, F-9: resolve}\n",
+        "threads: {F-1: resolved, F-2: nonsense}\n",
+        "threads:\n- {id: F-1, action: veto}\n- {id: F-1, action: resolve}\n",
+        "threads: {F-1: resolve, F-2: resolve}\nfindings:\n- {severity: P0, title: a key leaks, file: src/key.rs, line: 3}\n",
+        "threads: {F-1: resolve, F-2: resolve}\nfindings:\n- {severity: P2, title: a typo, blocking: false, action: reword}\n",
+        "findings:\n- {severity: P1, title: the parser loops on empty input, file: src/parse.rs, line: 10}\n",
+        "findings:\n- {id: F-1, severity: P1, status: resolved, title: a}\n- {id: F-2, severity: P2, status: resolved, title: b}\n",
+    ] {
+        let sheet = ResponseFile::read(file).expect("a response file");
+        for kind in [ResponseKind::Feedback, ResponseKind::Lgtm] {
+            let response = response::write(&ask, &sheet, kind, at(TimeDelta::zero()));
+            writeln!(text, "--- {kind:?}\n{file}\n{response:#?}").expect("memory");
+        }
+    }
+    check(GOLDEN, "responses.txt", root.path(), &text);
+}

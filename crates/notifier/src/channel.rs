@@ -1,0 +1,257 @@
+//! The programs that carry notices: the operator's own, `curl` for a webhook, `notify-send` for the desktop. None gets
+//! a secret in its arguments, which every user of the machine can read.
+
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use workspace::config::NotifySection;
+
+use crate::notice::{Kind, Notice};
+use crate::sign::signature;
+
+/// The time a program has to carry one notice.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The time `curl` gives the receiver, in seconds: it is to complain before it is ended.
+const WEBHOOK_S: u64 = 20;
+
+/// How often a program is asked whether it is done.
+const POLL: Duration = Duration::from_millis(10);
+
+/// One way to tell people something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Channel {
+    /// A program of the operator's and its arguments; it reads the notice on standard input.
+    Command(Vec<String>),
+    /// An address that gets the notice as JSON, signed.
+    Webhook {
+        /// The address.
+        address: String,
+        /// The file with the secret.
+        secret: PathBuf,
+    },
+    /// The desktop of whoever runs the notifier.
+    Desktop,
+}
+
+/// Why a notice did not arrive, as far as is known.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// The program cannot be started.
+    #[error("`{program}` cannot be started: {source}")]
+    Unstarted {
+        /// The program.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The program failed.
+    #[error("`{program}` ended with {status}")]
+    Failed {
+        /// The program.
+        program: String,
+        /// Its end.
+        status: std::process::ExitStatus,
+    },
+    /// The program did not end.
+    #[error("`{program}` was ended after {} s", PATIENCE.as_secs())]
+    TooLong {
+        /// The program.
+        program: String,
+    },
+    /// The receiver of a webhook answered otherwise than with success.
+    #[error("the webhook was answered with status {0}, expected 200 to 299")]
+    Answer(String),
+    /// The secret of a webhook cannot be read.
+    #[error("the webhook's secret {}: {source}", path.display())]
+    Secret {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file of the secret is empty.
+    #[error("the webhook's secret {} is empty", .0.display())]
+    NoSecret(PathBuf),
+}
+
+/// The channels that the config names.
+pub fn channels(root: &Path, section: &NotifySection) -> Vec<Channel> {
+    let command = (!section.command.is_empty()).then(|| Channel::Command(section.command.clone()));
+    let webhook = section.webhook.clone().map(|address| Channel::Webhook {
+        address,
+        secret: root.join(&section.webhook_secret_file),
+    });
+    let desktop = section.desktop.then_some(Channel::Desktop);
+    [command, webhook, desktop].into_iter().flatten().collect()
+}
+
+impl Channel {
+    /// The word for it, also in the name of its cursor.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Command(_) => "command",
+            Self::Webhook { .. } => "webhook",
+            Self::Desktop => "desktop",
+        }
+    }
+
+    /// Carries a notice. Without an error its receiver has it.
+    pub fn send(&self, root: &Path, notice: &Notice, now: DateTime<Utc>) -> Result<(), SendError> {
+        match self {
+            Self::Command(words) => {
+                let mut command = Command::new(&words[0]);
+                command
+                    .args(&words[1..])
+                    .current_dir(root)
+                    .env("SETTLED_NOTICE_ID", &notice.id)
+                    .env("SETTLED_NOTICE_KIND", notice.kind.word())
+                    .stdout(Stdio::null());
+                ran(command, &(notice.json() + "\n")).map(drop)
+            }
+            Self::Webhook { address, secret } => webhook(address, secret, notice, now),
+            Self::Desktop => {
+                let mut command = Command::new("notify-send");
+                command
+                    .args([
+                        "--app-name=settled",
+                        "--urgency",
+                        urgency(notice.kind),
+                        "--",
+                    ])
+                    .args(["Settled", &markup_escaped(&notice.text)])
+                    .stdout(Stdio::null());
+                ran(command, "").map(drop)
+            }
+        }
+    }
+}
+
+fn webhook(
+    address: &str,
+    secret: &Path,
+    notice: &Notice,
+    now: DateTime<Utc>,
+) -> Result<(), SendError> {
+    let key = std::fs::read(secret).map_err(|source| SendError::Secret {
+        path: secret.to_owned(),
+        source,
+    })?;
+    let key = key.trim_ascii();
+    if key.is_empty() {
+        return Err(SendError::NoSecret(secret.to_owned()));
+    }
+    let (body, seconds) = (notice.json(), now.timestamp());
+    let signature = signature(key, &notice.id, seconds, &body);
+    // The address may be a secret as well, so all of it goes by standard input. `-q`: no settings of a user's.
+    let settings = [
+        ("url", address),
+        ("request", "POST"),
+        ("proto", "=http,https"),
+        ("output", "/dev/null"),
+        ("write-out", "%{http_code}"),
+        ("max-time", &WEBHOOK_S.to_string()),
+        ("header", "Content-Type: application/json"),
+        ("header", &format!("Idempotency-Key: {}", notice.id)),
+        ("header", &format!("Settled-Timestamp: {seconds}")),
+        ("header", &format!("Settled-Signature: {signature}")),
+        ("data-raw", &body),
+    ];
+    let settings = settings
+        .map(|(name, value)| format!("{name} = \"{}\"\n", quoted(value)))
+        .concat();
+    let mut curl = Command::new("curl");
+    curl.args([
+        "-q",
+        "--silent",
+        "--show-error",
+        "--globoff",
+        "--config",
+        "-",
+    ])
+    .stdout(Stdio::piped());
+    let status = ran(curl, &settings)?;
+    if status.len() == 3 && status.starts_with('2') {
+        Ok(())
+    } else {
+        Err(SendError::Answer(status))
+    }
+}
+
+/// A value within the double quotes of a config of `curl`'s. There is no line break in it.
+fn quoted(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+fn urgency(kind: Kind) -> &'static str {
+    match kind {
+        Kind::DaemonStopped => "critical",
+        Kind::Escalated | Kind::ThreadHeld | Kind::Test => "normal",
+    }
+}
+
+/// A text for a desktop, which takes some markup in it.
+fn markup_escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+/// Runs a program to its good end and gives what it printed.
+fn ran(mut command: Command, input: &str) -> Result<String, SendError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let unstarted = |source| SendError::Unstarted {
+        program: program.clone(),
+        source,
+    };
+    let mut child = command.stdin(Stdio::piped()).spawn().map_err(unstarted)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that does not read it may still succeed. It fits into a pipe, so this does not wait.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let ended = ended(&mut child);
+    let status = ended.ok_or_else(|| SendError::TooLong {
+        program: program.clone(),
+    })?;
+    let mut said = String::new();
+    if let Some(stdout) = &mut child.stdout {
+        let _ = stdout.read_to_string(&mut said);
+    }
+    if status.success() {
+        Ok(said.trim().to_owned())
+    } else {
+        Err(SendError::Failed { program, status })
+    }
+}
+
+/// The end of a program; nothing if it had to be killed.
+fn ended(child: &mut Child) -> Option<std::process::ExitStatus> {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        std::thread::sleep(POLL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_cannot_leave_its_quotes() {
+        assert_eq!(quoted(r#"a "b" \c"#), r#"a \"b\" \\c"#);
+    }
+
+    #[test]
+    fn a_desktop_gets_no_markup() {
+        assert_eq!(markup_escaped("<b>&"), "&lt;b&gt;&amp;");
+    }
+}

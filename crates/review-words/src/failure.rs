@@ -1,0 +1,87 @@
+//! A start of the reviewer's command that came to nothing, as the ledger keeps it.
+
+use chrono::{DateTime, Utc};
+use message_schema::id::AgentName;
+use serde::{Deserialize, Serialize};
+
+/// What became of a started command, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RunFailure {
+    /// The kind of failure: decides whether the command is started again.
+    #[serde(default)]
+    pub cause: FailureCause,
+    /// The failure on one line, with the program's last words.
+    pub why: String,
+    /// When the reviewer can be asked again, if its program or its budget says so.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub retry_after: Option<DateTime<Utc>>,
+    /// The name of the run's folder in `.settled/runs`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub run: Option<String>,
+}
+
+/// The kinds of failures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureCause {
+    /// Not told: records of earlier versions, which have a failure only where the command was not started again.
+    #[default]
+    Untold,
+    /// The reviewer says itself that it gives up.
+    GaveUp,
+    /// The command ended with a code, by a signal, or was ended.
+    Crashed,
+    /// Its answer cannot be read, or was refused.
+    Unreadable,
+    /// Its program cannot be started.
+    Missing,
+    /// Its program is not logged in (401).
+    NotLoggedIn,
+    /// Its quota is used up (429).
+    Quota,
+    /// A budget of ours is used up for the day.
+    ProviderUnavailable,
+}
+
+impl FailureCause {
+    /// The word in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Untold => "untold",
+            Self::GaveUp => "gave_up",
+            Self::Crashed => "crashed",
+            Self::Unreadable => "unreadable",
+            Self::Missing => "missing",
+            Self::NotLoggedIn => "not_logged_in",
+            Self::Quota => "quota",
+            Self::ProviderUnavailable => "provider_unavailable",
+        }
+    }
+}
+
+impl RunFailure {
+    /// The run's folder, from the workspace on.
+    pub fn folder(&self) -> Option<String> {
+        self.run.as_ref().map(|run| format!(".settled/runs/{run}"))
+    }
+
+    /// The failure and where its files are, as people read it.
+    pub fn sentence(&self) -> String {
+        match self.folder() {
+            Some(folder) => format!("{} ({folder})", self.why),
+            None => self.why.clone(),
+        }
+    }
+}
+
+/// The last failure in the open round of a review.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FailedStart {
+    /// Whose command failed.
+    pub reviewer: AgentName,
+    /// When.
+    pub at: DateTime<Utc>,
+    /// What became of it.
+    #[serde(flatten)]
+    pub failure: RunFailure,
+}

@@ -1,0 +1,83 @@
+//! The names that records use: the key of a review (which pull request, between which two agents)
+//! and the id of a task that was handed off.
+
+use std::fmt;
+
+use message_schema::id::{AgentName, PrNumber, Repo};
+use serde::{Deserialize, Serialize};
+
+/// Names one review for the life of its pull request.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ReviewKey {
+    /// The repository, where the requests name one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub repo: Option<Repo>,
+    /// The pull request, without leading zeros.
+    pub pr: PrNumber,
+    /// Who opened the review.
+    pub author: AgentName,
+    /// Whom it was opened with.
+    pub reviewer: AgentName,
+}
+
+impl ReviewKey {
+    /// Makes a key; leading zeros of the number and the case of the repository do not count.
+    pub fn new(repo: Option<&Repo>, pr: &PrNumber, author: AgentName, reviewer: AgentName) -> Self {
+        Self {
+            repo: repo.map(Repo::to_canonical),
+            pr: pr.to_canonical(),
+            author,
+            reviewer,
+        }
+    }
+
+    /// Whether a message that names this repository, or none, may mean this review: a review
+    /// without a repository is meant by all, and a message without one means any.
+    pub fn may_be_of(&self, repo: Option<&Repo>) -> bool {
+        match (&self.repo, repo) {
+            (Some(own), Some(named)) => *own == named.to_canonical(),
+            (None, _) | (_, None) => true,
+        }
+    }
+}
+
+impl fmt::Display for ReviewKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(repo) = &self.repo {
+            write!(f, "{repo}")?;
+        }
+        write!(f, "#{} {} -> {}", self.pr, self.author, self.reviewer)
+    }
+}
+
+/// The name of a dispatched task, unique in the ledger: `handoff-pr86-1`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaskId(String);
+
+impl TaskId {
+    /// Names the `number`th task of the ledger.
+    pub fn new(pr: &PrNumber, number: u64) -> Self {
+        Self(format!("handoff-pr{}-{number}", pr.to_canonical()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a request means this task: by its name, or by the path of its packet.
+    pub fn is_named_by(&self, handoff_ref: &str) -> bool {
+        let name = handoff_ref.trim();
+        let of_packet = name
+            .strip_prefix("packets/handoff/")
+            .and_then(|file| file.strip_suffix(".yaml"));
+        of_packet.unwrap_or(name) == self.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

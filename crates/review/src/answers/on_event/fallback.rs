@@ -1,0 +1,148 @@
+//! The reviewer's command came to nothing: it is started again, the next reviewer is asked, or a person decides. It is
+//! never a pass.
+
+use message_schema::Code;
+use message_schema::id::AgentName;
+
+use super::context::{Consequences, Declined, EventContext};
+use super::reviewer::{given_up, open_request};
+use crate::parts::day_budget::DayBudget;
+use crate::parts::evidence::{Between, same_vendor};
+use crate::parts::review::Review;
+use crate::words::event::Which;
+use crate::words::failure::FailureCause;
+use crate::words::key::ReviewKey;
+use crate::words::phase::{ATTEMPTS, EscalationReason, Invocation, Phase};
+use crate::words::record::{ReviewStep, Says};
+
+pub(super) fn failed(
+    context: &mut EventContext<'_>,
+    which: &Which,
+    cause: FailureCause,
+) -> Result<Consequences, Declined> {
+    let (key, review, open) = open_request(context, which)?;
+    let is_again = match cause {
+        FailureCause::Untold | FailureCause::GaveUp => {
+            return Ok(escalated(
+                context,
+                (key, review),
+                EscalationReason::InvocationFailed,
+            ));
+        }
+        FailureCause::Crashed | FailureCause::Unreadable => true,
+        // Another start would find the same; where nobody else is to be asked, it costs nothing to try.
+        FailureCause::Missing | FailureCause::NotLoggedIn | FailureCause::Quota => {
+            open.next_reviewers.is_none()
+        }
+        // The next reviewer could not be started either: the list is for another day.
+        FailureCause::ProviderUnavailable => {
+            open.next_reviewers.is_none() || is_over_for_all(context, review.reviewer(key))
+        }
+    };
+    if is_again && open.starts_left() > 0 {
+        return started_again(key, review, open);
+    }
+    match &open.next_reviewers {
+        None => Ok(escalated(
+            context,
+            (key, review),
+            EscalationReason::InvocationFailed,
+        )),
+        Some(next) => Ok(reassigned(context, (key, review, open), next)),
+    }
+}
+
+/// Whether no command of any agent is started before the day turns.
+fn is_over_for_all(context: &EventContext<'_>, reviewer: &AgentName) -> bool {
+    let used_up = context
+        .state
+        .used_up(context.policy, reviewer, &[], context.now);
+    used_up.is_some_and(|used_up| used_up.budget == DayBudget::PerDay)
+}
+
+/// The failure of the last start is noted, once.
+fn started_again(
+    key: &ReviewKey,
+    review: &Review,
+    open: &Invocation,
+) -> Result<Consequences, Declined> {
+    if open.failed_start == open.starts {
+        let why = "no command was started since the last that failed";
+        return Err(Declined::new(Code::DecisionInvalid, why));
+    }
+    let phase = Phase::Reviewing(Invocation {
+        failed_start: open.starts,
+        ..open.clone()
+    });
+    Ok(Consequences {
+        steps: vec![ReviewStep::to(key, review.round, phase)],
+        ..Consequences::default()
+    })
+}
+
+/// The next reviewer that can be asked gets the request, with attempts and starts of its own; what the round had of time
+/// and turns goes on.
+fn reassigned(
+    context: &mut EventContext<'_>,
+    (key, review, open): (&ReviewKey, &Review, &Invocation),
+    next: &[AgentName],
+) -> Consequences {
+    let Some(place) = next.iter().position(|name| can_review(context, key, name)) else {
+        return escalated(context, (key, review), EscalationReason::NoReviewer);
+    };
+    let to = &next[place];
+    let phase = Phase::Reviewing(Invocation {
+        attempts_left: ATTEMPTS,
+        starts: 0,
+        failed_start: 0,
+        next_reviewers: Some(next[place + 1..].to_vec()),
+        ..open.clone()
+    });
+    let says = Says::Reassigned {
+        review: key.clone(),
+        to: to.clone(),
+    };
+    let letters = [&key.author, review.reviewer(key)]
+        .map(|agent| context.message(agent, says.clone()))
+        .into();
+    let step = ReviewStep {
+        reassigned_to: Some(to.clone()),
+        ..ReviewStep::to(key, review.round, phase)
+    };
+    Consequences {
+        steps: vec![step],
+        letters,
+        ..Consequences::default()
+    }
+}
+
+/// Whether an answer of this agent could end the review: it has no review of the pull request of its own, by which its
+/// messages could not be told apart, and the vendors do not keep it from approving.
+fn can_review(context: &EventContext<'_>, key: &ReviewKey, name: &AgentName) -> bool {
+    let between = Between {
+        author: &key.author,
+        reviewer: name,
+    };
+    let is_barred =
+        context.policy.gate.reviewer_other_vendor && same_vendor(context.policy, between).is_some();
+    let mut others = context
+        .state
+        .of_pr(key.repo.as_ref(), &key.pr)
+        .filter(|(other, _)| *other != key);
+    let has_own =
+        others.any(|(other, review)| other.reviewer == *name || review.reviewer(other) == name);
+    !is_barred && !has_own
+}
+
+fn escalated(
+    context: &mut EventContext<'_>,
+    review: (&ReviewKey, &Review),
+    reason: EscalationReason,
+) -> Consequences {
+    let (step, letters) = given_up(context, review, reason);
+    Consequences {
+        steps: vec![step],
+        letters: letters.into(),
+        ..Consequences::default()
+    }
+}

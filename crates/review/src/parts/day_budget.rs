@@ -1,0 +1,222 @@
+//! The budgets of a day: what the commands of agents used of them, and whether one is used up.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use message_schema::id::AgentName;
+use message_schema::spend::Spend;
+use pair_machine::PairReport;
+use policy::Policy;
+
+use crate::parts::open_pair::OpenPair;
+use crate::parts::spending::{DAY_S, day};
+use crate::parts::state::State;
+use crate::words::spend::RunSpend;
+
+/// Whose budget of the day is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DayBudget {
+    /// That of all agents together.
+    PerDay,
+    /// That of one agent.
+    PerAgent,
+}
+
+impl fmt::Display for DayBudget {
+    /// The key in the config.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PerDay => "per_day",
+            Self::PerAgent => "per_agent",
+        })
+    }
+}
+
+/// Why the command of an agent is not started before the day turns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsedUp {
+    /// Which budget.
+    pub budget: DayBudget,
+    /// What was used of it.
+    pub spend: Spend,
+    /// When the next day begins.
+    pub until: DateTime<Utc>,
+}
+
+impl fmt::Display for UsedUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { budget, spend, .. } = self;
+        write!(f, "budget.{budget} is used up: {spend} today")
+    }
+}
+
+impl State {
+    /// What an agent's commands used on the day of `now`.
+    pub fn spent_by(&self, agent: &AgentName, now: DateTime<Utc>) -> Spend {
+        let mut agents = self.spending.of_day(now);
+        agents
+            .find(|(name, _)| *name == agent)
+            .map_or_else(Spend::default, |(_, spend)| spend)
+    }
+
+    /// What the commands of all agents used on the day of `now`.
+    pub fn spent_today(&self, now: DateTime<Utc>) -> Spend {
+        let agents = self.spending.of_day(now);
+        agents.fold(Spend::default(), |sum, (_, spend)| sum.plus(spend))
+    }
+
+    /// What the run that this report ends has used, and whose run it was; nothing where it ends none, or none that used
+    /// anything.
+    pub(crate) fn spent_in_pair(&self, report: &PairReport) -> Option<(AgentName, Spend)> {
+        let spend = report.what.run()?.spend;
+        let OpenPair {
+            setup, standing, ..
+        } = self.pair(&report.pair)?;
+        let member = setup.member(standing.pair.run())?;
+        (!spend.is_nothing()).then(|| (member.agent.clone(), spend))
+    }
+
+    /// What of a report is not in the ledger yet.
+    pub fn unrecorded(&self, report: &RunSpend) -> Spend {
+        self.spending.more(report)
+    }
+
+    /// The budget of the day that keeps the agent's command from being started, if one does. Runs that go on count with
+    /// what of them is not in the ledger yet.
+    pub fn used_up(
+        &self,
+        policy: &Policy,
+        agent: &AgentName,
+        going_on: &[RunSpend],
+        now: DateTime<Utc>,
+    ) -> Option<UsedUp> {
+        let budget = &policy.budget;
+        let more = |is_meant: &dyn Fn(&RunSpend) -> bool| {
+            let meant = going_on.iter().filter(|report| is_meant(report));
+            meant.fold(Spend::default(), |sum, report| {
+                sum.plus(self.unrecorded(report))
+            })
+        };
+        let of_agent = self
+            .spent_by(agent, now)
+            .plus(more(&|report| report.agent == *agent));
+        let of_all = self.spent_today(now).plus(more(&|_| true));
+        // Where both are, no other agent can be asked either.
+        let sums = [
+            (DayBudget::PerDay, budget.per_day, of_all),
+            (DayBudget::PerAgent, budget.per_agent, of_agent),
+        ];
+        let (budget, _, spend) = sums
+            .into_iter()
+            .find(|(_, limit, spend)| limit.is_reached(*spend))?;
+        let until = self.spending.day.max(day(now)) + 1;
+        Some(UsedUp {
+            budget,
+            spend,
+            until: DateTime::from_timestamp(until * DAY_S, 0).unwrap_or(now),
+        })
+    }
+
+    /// The budgets of the day that keep commands from being started: that of all agents, or else those of some.
+    pub fn used_up_today(
+        &self,
+        policy: &Policy,
+        now: DateTime<Utc>,
+    ) -> Vec<(Option<&AgentName>, UsedUp)> {
+        let agents = self.spending.of_day(now);
+        let mut used_up = Vec::new();
+        for (agent, _) in agents {
+            match self.used_up(policy, agent, &[], now) {
+                Some(all) if all.budget == DayBudget::PerDay => return vec![(None, all)],
+                Some(own) => used_up.push((Some(agent), own)),
+                None => {}
+            }
+        }
+        used_up
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use message_schema::id::PrNumber;
+    use policy::{SpendBudget, SpendLimit};
+
+    use super::*;
+    use crate::parts::spending::RUNS_MAX;
+    use crate::words::key::ReviewKey;
+
+    fn agent(name: &str) -> AgentName {
+        AgentName::new(name).expect("a name")
+    }
+
+    fn report(name: &str, run: &str, tokens: u64) -> RunSpend {
+        let pr = PrNumber::new("86").expect("a number");
+        RunSpend {
+            review: ReviewKey::new(None, &pr, agent("claude"), agent(name)),
+            agent: agent(name),
+            run: run.to_owned(),
+            spend: Spend::tokens(tokens),
+        }
+    }
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(seconds, 0).expect("an instant")
+    }
+
+    #[test]
+    fn a_day_is_the_days_of_the_records_and_ends_at_midnight() {
+        let mut state = State::default();
+        let limit = SpendLimit {
+            tokens: Some(100),
+            micro_usd: None,
+        };
+        let policy = Policy {
+            budget: SpendBudget {
+                per_agent: limit,
+                ..SpendBudget::default()
+            },
+            ..Policy::default()
+        };
+        state
+            .spending
+            .note(&report("codex", "1", 60), at(DAY_S - 1));
+        state.spending.note(&report("codex", "2", 60), at(DAY_S));
+        let codex = agent("codex");
+        assert_eq!(
+            state.used_up(&policy, &codex, &[], at(DAY_S)),
+            None,
+            "60 a day"
+        );
+        state
+            .spending
+            .note(&report("codex", "2", 100), at(DAY_S + 1));
+        let used_up = state.used_up(&policy, &codex, &[], at(DAY_S + 1));
+        let used_up = used_up.expect("100 on one day");
+        assert_eq!(
+            (used_up.spend, used_up.until),
+            (Spend::tokens(100), at(2 * DAY_S))
+        );
+        assert_eq!(
+            state.used_up(&policy, &agent("gemini"), &[], at(DAY_S + 1)),
+            None
+        );
+        assert_eq!(state.used_up(&policy, &codex, &[], at(2 * DAY_S)), None);
+        // A clock that was set back gives nothing back.
+        assert!(state.used_up(&policy, &codex, &[], at(5)).is_some());
+    }
+
+    #[test]
+    fn a_run_that_is_reported_twice_counts_once() {
+        let mut state = State::default();
+        for tokens in [10, 10, 25, 20] {
+            state.spending.note(&report("codex", "1", tokens), at(5));
+        }
+        assert_eq!(state.spent_today(at(5)), Spend::tokens(25));
+        for run in 0..2 * RUNS_MAX {
+            state
+                .spending
+                .note(&report("codex", &format!("2{run:05}"), 1), at(5));
+        }
+        assert_eq!(state.spending.runs.len(), RUNS_MAX);
+    }
+}

@@ -1,0 +1,171 @@
+//! A tree of its own for a run: the commit that is reviewed, as it is stored, in `.settled/trees/<id>`. Answers for its
+//! making and its removal, also after a kill; which commit it holds is the caller's to say.
+//!
+//! A note beside the tree is written before anything of it is, and removed after the repository has forgotten it: a note
+//! without a run says what is left to remove.
+
+use std::fs::{DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use git::{GitError, Repository};
+use message_schema::id::{CommitSha, DiffDigest};
+use serde::{Deserialize, Serialize};
+use spool::Layout;
+
+/// A tree that is made for one run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkout {
+    /// A directory of the repository that has the commit.
+    pub repository: PathBuf,
+    /// The commit, by its whole name.
+    pub commit: CommitSha,
+    /// The commit that it is compared with, if one is known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub base: Option<CommitSha>,
+    /// Where its files are put.
+    pub tree: PathBuf,
+}
+
+/// What lay in the tree of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reviewed {
+    /// The commit, by its whole name.
+    pub commit: CommitSha,
+    /// The digest of what differs between the base and the commit, if the repository has both.
+    pub diff: Option<DiffDigest>,
+}
+
+impl Checkout {
+    /// The tree of the run with that id; nothing is made yet.
+    pub fn of(
+        root: &Path,
+        id: &str,
+        repository: &Path,
+        (base, commit): (Option<&CommitSha>, CommitSha),
+    ) -> Self {
+        Self {
+            repository: repository.to_owned(),
+            base: base.cloned(),
+            commit,
+            tree: trees(root).join(id),
+        }
+    }
+
+    /// Makes it.
+    pub fn make(&self) -> io::Result<()> {
+        let trees = self.tree.parent().unwrap_or(&self.tree);
+        DirBuilder::new()
+            .mode(0o700)
+            .recursive(true)
+            .create(trees)?;
+        let note = serde_json::to_vec(self).expect("paths of ours and a commit are JSON");
+        std::fs::write(self.note(), note)?;
+        Repository::at(&self.repository)
+            .add_worktree(&self.tree, &self.commit)
+            .map_err(told)
+    }
+
+    /// What is reviewed in it. The digest is git's own, since the request's is the word of its author; where git cannot
+    /// tell, there is none.
+    pub(crate) fn reviewed(&self) -> Reviewed {
+        let digest = |base: &CommitSha| {
+            let repository = Repository::at(&self.repository);
+            let base = repository.commit(base).ok()??;
+            let changes = repository.changes(base.as_str(), self.commit.as_str());
+            changes.ok().map(|changes| changes.digest)
+        };
+        Reviewed {
+            commit: self.commit.clone(),
+            diff: self.base.as_ref().and_then(digest),
+        }
+    }
+
+    /// Removes it, as far as it was made, and has its repository forget it.
+    pub fn remove(&self) -> io::Result<()> {
+        remove_all(&self.tree)?;
+        // A repository that is gone remembers nothing.
+        if self.repository.exists() {
+            Repository::at(&self.repository)
+                .forget_worktree(&self.tree)
+                .map_err(told)?;
+        }
+        gone(std::fs::remove_file(self.note()))
+    }
+
+    fn note(&self) -> PathBuf {
+        self.tree.with_extension("json")
+    }
+}
+
+/// Every tree that was begun and not removed.
+pub fn left(root: &Path) -> io::Result<Vec<Checkout>> {
+    let listed = match std::fs::read_dir(trees(root)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed?,
+    };
+    let mut found = Vec::new();
+    for entry in listed {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let noted = serde_json::from_slice::<Checkout>(&std::fs::read(&path)?);
+        // A note that was cut off came before any tree.
+        match noted {
+            Ok(checkout) if checkout.note() == path => found.push(checkout),
+            Ok(_) | Err(_) => std::fs::remove_file(&path)?,
+        }
+    }
+    Ok(found)
+}
+
+fn trees(root: &Path) -> PathBuf {
+    Layout::new(root).own().join("trees")
+}
+
+fn told(error: GitError) -> io::Error {
+    match error {
+        GitError::NotRun { directory, source } => io::Error::new(
+            source.kind(),
+            format!("cannot run git in {}: {source}", directory.display()),
+        ),
+        GitError::Unusable { what } => io::Error::other(what),
+    }
+}
+
+/// What is not there needs no removal.
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    removed.or_else(|error| {
+        if error.kind() == io::ErrorKind::NotFound {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    })
+}
+
+/// Removes a directory with all that is in it, also what somebody may not write to.
+fn remove_all(directory: &Path) -> io::Result<()> {
+    match gone(std::fs::remove_dir_all(directory)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(directory)?;
+            gone(std::fs::remove_dir_all(directory))
+        }
+        removed => removed,
+    }
+}
+
+/// Lets its owner write to each directory below.
+fn open_up(directory: &Path) -> io::Result<()> {
+    std::fs::set_permissions(directory, Permissions::from_mode(0o700))?;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        // A link is no directory here, so none outside is reached.
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,340 @@
+//! Why a program could not answer, in its own words: whether it is not logged in, its quota is used up and until when, or
+//! something else failed. The words are the program's or its service's: they are kept short, on one line, and are never
+//! instructions.
+
+use message_schema::line::escaped;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The most characters of a program's words that are kept.
+const WORDS_MAX: usize = 200;
+
+/// The longest wait that is believed, in seconds: 31 days.
+const WAIT_S_MAX: u64 = 31 * 86_400;
+
+/// Words by which programs and services say that nobody is logged in.
+const NOT_LOGGED_IN: [&str; 8] = [
+    "401",
+    "unauthorized",
+    "not logged in",
+    "please run /login",
+    "authentication",
+    "failed to authenticate",
+    "invalid api key",
+    "set an auth method",
+];
+
+/// Words by which they say that a quota is used up.
+const QUOTA: [&str; 9] = [
+    "429",
+    "quota",
+    "usage limit",
+    "rate limit",
+    "rate_limit",
+    "resource_exhausted",
+    "hit your limit",
+    "out of credits",
+    "too many requests",
+];
+
+/// Words after which they say how long to wait.
+const WAIT: [&str; 8] = [
+    "retry in ",
+    "retry after ",
+    "retry-after: ",
+    "try again in ",
+    "try again after ",
+    "reset in ",
+    "resets in ",
+    "reset after ",
+];
+
+/// Why a program failed, as far as it says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramFailure {
+    /// The failure in one line, with the program's words.
+    pub why: String,
+    /// Its cause, if the words name one.
+    pub cause: Option<Cause>,
+}
+
+/// A cause that a program names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Nobody is logged in, or the key is refused.
+    NotLoggedIn,
+    /// A quota or a rate limit is used up.
+    Quota {
+        /// When it can be used again, if the program says so.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        retry: Option<Retry>,
+    },
+}
+
+/// When a quota can be used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Retry {
+    /// After so many seconds, counted from the end of the program: at most 31 days.
+    AfterS(u64),
+    /// At this second since 1970-01-01T00:00:00Z.
+    At(u64),
+}
+
+/// The failure by the program's result, with the status of the service if the program names it.
+pub(super) fn failure(status: Option<u64>, words: &str) -> ProgramFailure {
+    told(status, "its result is an error", words)
+}
+
+/// The failure by the last line that a program wrote to standard error.
+pub fn last_words(how: &str, words: &str) -> ProgramFailure {
+    told(None, how, words)
+}
+
+fn told(status: Option<u64>, otherwise: &str, words: &str) -> ProgramFailure {
+    let lower = words.to_lowercase();
+    let says = |known: &[&str]| known.iter().any(|word| lower.contains(word));
+    let quota = || Cause::Quota {
+        retry: retry_in_words(words),
+    };
+    let cause = match status {
+        Some(401 | 403) => Some(Cause::NotLoggedIn),
+        Some(429) => Some(quota()),
+        _ if says(&QUOTA) => Some(quota()),
+        _ if says(&NOT_LOGGED_IN) => Some(Cause::NotLoggedIn),
+        _ => None,
+    };
+    let what = match cause {
+        Some(Cause::NotLoggedIn) => "it is not logged in",
+        Some(Cause::Quota { .. }) => "its quota is used up",
+        None => otherwise,
+    };
+    let words = short(words);
+    let why = if words.is_empty() {
+        what.to_owned()
+    } else {
+        format!("{what}: {words}")
+    };
+    ProgramFailure { why, cause }
+}
+
+impl ProgramFailure {
+    /// The same, with a wait that the program names outside its words.
+    pub(super) fn with_retry(mut self, named: Option<Retry>) -> Self {
+        if let Some(Cause::Quota { retry }) = &mut self.cause {
+            *retry = named.or(*retry);
+        }
+        self
+    }
+}
+
+/// The wait that a document of a service names: `resets_in_seconds`, `retry_after`, `retryDelay`, or an instant.
+pub(super) fn retry_in_document(document: &Value) -> Option<Retry> {
+    match document {
+        Value::Object(fields) => fields.iter().find_map(|(name, value)| {
+            let seconds = || match value {
+                Value::Number(number) => number.as_f64().and_then(whole_seconds),
+                Value::String(text) => text
+                    .parse()
+                    .ok()
+                    .and_then(whole_seconds)
+                    .or_else(|| duration_s(text)),
+                Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+            };
+            match name.as_str() {
+                "resets_in_seconds" | "retry_after" | "retry-after" | "retryAfter"
+                | "retryDelay" => seconds().map(Retry::AfterS),
+                "resets_at" | "resetsAt" => value.as_u64().map(Retry::At),
+                _ => retry_in_document(value),
+            }
+        }),
+        Value::Array(items) => items.iter().find_map(retry_in_document),
+        Value::String(text) => retry_in_text(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
+/// Programs put the document of their service into a text.
+fn retry_in_text(text: &str) -> Option<Retry> {
+    let document = text.get(text.find('{')?..=text.rfind('}')?)?;
+    let document: Value = serde_json::from_str(document).ok()?;
+    retry_in_document(&document)
+}
+
+/// The wait that words name: `try again in 2h 5m`, `retry in 34.07s`, or an instant after a bar, as
+/// `usage limit reached|1771030800`.
+fn retry_in_words(words: &str) -> Option<Retry> {
+    let lower = words.to_lowercase();
+    let after = WAIT
+        .iter()
+        .find_map(|wait| Some(&lower[lower.find(wait)? + wait.len()..]));
+    let instant = || {
+        let (_, digits) = words.rsplit_once('|')?;
+        let seconds: u64 = digits.trim().parse().ok()?;
+        // Ten digits: an instant between 2001 and 2286.
+        (digits.trim().len() == 10).then_some(Retry::At(seconds))
+    };
+    after
+        .and_then(duration_s)
+        .map(Retry::AfterS)
+        .or_else(|| retry_in_text(words))
+        .or_else(instant)
+}
+
+/// The duration at the beginning of a text, in whole seconds: numbers, each with its unit.
+fn duration_s(text: &str) -> Option<u64> {
+    let mut rest = text.trim_start().trim_start_matches("about ");
+    let mut sum = None;
+    loop {
+        let number_end = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
+        let Ok(number) = rest[..number_end].parse::<f64>() else {
+            break;
+        };
+        let after = rest[number_end..].trim_start();
+        let unit_end = after
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(after.len());
+        let seconds = match &after[..unit_end] {
+            "ms" => 0.001,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+            "h" | "hr" | "hrs" | "hour" | "hours" => 3_600.0,
+            "d" | "day" | "days" => 86_400.0,
+            _ => break,
+        };
+        sum = Some(sum.unwrap_or(0.0) + number * seconds);
+        rest = after[unit_end..].trim_start_matches([' ', ',']);
+        rest = rest.strip_prefix("and ").unwrap_or(rest);
+    }
+    whole_seconds(sum?)
+}
+
+/// Rounded up, and at most the longest wait that is believed.
+fn whole_seconds(seconds: f64) -> Option<u64> {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return None;
+    }
+    // A wait that is longer than the longest, or a fraction, does not matter beyond that.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let whole = seconds.ceil() as u64;
+    Some(whole.min(WAIT_S_MAX))
+}
+
+/// One line without what could steer a terminal, and not too long.
+fn short(words: &str) -> String {
+    let line: Vec<&str> = words.split_whitespace().collect();
+    let line = line.join(" ");
+    let mut kept: String = line.chars().take(WORDS_MAX).collect();
+    if kept.len() < line.len() {
+        kept.push('…');
+    }
+    escaped(&kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_in_and_a_quota_are_told_from_other_failures() {
+        for (status, words, what) in [
+            (Some(401), "scripted", "it is not logged in: scripted"),
+            (None, "HTTP 429", "its quota is used up: HTTP 429"),
+            (
+                None,
+                "You've hit your usage limit",
+                "its quota is used up: You've hit your usage limit",
+            ),
+            (Some(400), "bad", "its result is an error: bad"),
+            (None, "", "its result is an error"),
+        ] {
+            assert_eq!(failure(status, words).why, what);
+        }
+    }
+
+    #[test]
+    fn the_wait_that_words_name_is_read() {
+        let retry = |words: &str| match failure(Some(429), words).cause {
+            Some(Cause::Quota { retry }) => retry,
+            Some(Cause::NotLoggedIn) | None => panic!("{words}: no quota"),
+        };
+        for (words, seconds) in [
+            ("Please retry in 34.07s.", 35),
+            ("Please try again in 20s. Visit", 20),
+            (
+                "You've hit your usage limit. Try again in 2 hours 5 minutes.",
+                7_500,
+            ),
+            ("try again in 1 day, 3 hours, and 1 minute", 86_400 + 10_860),
+            ("Your quota will reset after 1h2m3s.", 3_723),
+            ("rate limited; retry-after: 12 seconds", 12),
+            ("retry after 900ms", 1),
+            ("retry in 99999999 hours", WAIT_S_MAX),
+        ] {
+            assert_eq!(retry(words), Some(Retry::AfterS(seconds)), "{words}");
+        }
+        assert_eq!(
+            retry("Claude AI usage limit reached|1771030800"),
+            Some(Retry::At(1_771_030_800))
+        );
+        assert_eq!(
+            retry(r#"[API Error: {"error":{"code":429,"details":[{"retryDelay":"34s"}]}}]"#),
+            Some(Retry::AfterS(34))
+        );
+        for words in [
+            "resets 3pm",
+            "try again in a while",
+            "try again in 5",
+            "a|b",
+        ] {
+            assert_eq!(retry(words), None, "{words}");
+        }
+    }
+
+    #[test]
+    fn the_wait_that_a_document_names_is_read_wherever_it_stands() {
+        let read = |text: &str| {
+            retry_in_document(&serde_json::from_str(text).expect("a document of the test"))
+        };
+        for (text, retry) in [
+            (
+                r#"{"error": {"type": "usage_limit_reached", "resets_in_seconds": 760}}"#,
+                Retry::AfterS(760),
+            ),
+            (
+                r#"{"error": {"details": [{"a": 1}, {"retryDelay": "34.2s"}]}}"#,
+                Retry::AfterS(35),
+            ),
+            (
+                r#"{"responseHeaders": {"retry-after": "17"}}"#,
+                Retry::AfterS(17),
+            ),
+            (
+                r#"{"responseBody": "{\"error\": {\"resets_at\": 1771030800}}"}"#,
+                Retry::At(1_771_030_800),
+            ),
+            (
+                r#"{"rate_limit_info": {"resetsAt": 1771030800}}"#,
+                Retry::At(1_771_030_800),
+            ),
+        ] {
+            assert_eq!(read(text), Some(retry), "{text}");
+        }
+        assert_eq!(
+            read(r#"{"retry_after": "soon", "resets_at": "noon"}"#),
+            None
+        );
+    }
+
+    #[test]
+    fn the_words_are_one_short_line() {
+        let told = failure(None, &format!("\u{1b}[31mred\n{}", "x".repeat(500))).why;
+        assert!(
+            told.len() < 300 && !told.contains(['\n', '\u{1b}']),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! Trees of runs, in real repositories: made of the commit alone, removed whatever was done to them, and no other
+//! worktree of the repository touched.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use message_schema::id::CommitSha;
+use runner::checkout::{self, Checkout};
+use tempfile::TempDir;
+
+fn sh(directory: &Path, script: &str) -> String {
+    let output = Command::new("sh")
+        .args(["-euc", script])
+        .current_dir(directory)
+        .env("HOME", directory)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .envs([("GIT_AUTHOR_NAME", "a"), ("GIT_COMMITTER_NAME", "a")])
+        .envs([("GIT_AUTHOR_EMAIL", "a@b"), ("GIT_COMMITTER_EMAIL", "a@b")])
+        .stdin(Stdio::null())
+        .output()
+        .expect("sh runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}\n{errors}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// A workspace and a repository with one commit; a tree of it that is not made yet.
+struct Begun {
+    place: TempDir,
+    checkout: Checkout,
+}
+
+impl Begun {
+    fn new() -> Self {
+        let place = tempfile::tempdir().expect("a directory");
+        sh(
+            place.path(),
+            "mkdir -p room/.settled code; cd code; git init -q -b main .
+             mkdir src; echo 1 > src/a.rs; git add -A; git commit -qm 1; echo 2 > src/a.rs",
+        );
+        let code = place.path().join("code");
+        let head = CommitSha::new(sh(&code, "git rev-parse HEAD")).expect("a commit");
+        let root = place.path().join("room").canonicalize().expect("a path");
+        let checkout = Checkout::of(&root, "01abc", &code, (None, head));
+        Self { place, checkout }
+    }
+
+    fn left(&self) -> Vec<Checkout> {
+        checkout::left(&self.place.path().join("room")).expect("a list")
+    }
+
+    /// The worktrees that the repository knows besides its own.
+    fn known(&self) -> usize {
+        let list = "git worktree list --porcelain | grep -c ^worktree";
+        let count = sh(&self.place.path().join("code"), list);
+        count.parse::<usize>().expect("a number") - 1
+    }
+}
+
+#[test]
+fn a_tree_holds_the_commit_and_is_forgotten_when_it_is_removed() {
+    let begun = Begun::new();
+    assert_eq!(begun.left(), []);
+    begun.checkout.make().expect("a tree");
+    let tree = &begun.checkout.tree;
+    assert_eq!(sh(tree, "cat src/a.rs; git status --porcelain"), "1");
+    assert_eq!(
+        begun.left().as_slice(),
+        std::slice::from_ref(&begun.checkout)
+    );
+    // What an agent leaves, also where it took the right to write away.
+    sh(
+        tree,
+        "mkdir -p target/x; echo y > target/x/y; ln -s / outside; chmod 500 target/x; chmod 500 src",
+    );
+    begun.checkout.remove().expect("a removal");
+    assert!(!tree.exists());
+    assert_eq!((begun.left(), begun.known()), (Vec::new(), 0));
+    begun.checkout.remove().expect("idempotent");
+}
+
+#[test]
+fn a_removal_that_was_cut_off_is_completed_and_other_worktrees_stay_known() {
+    let begun = Begun::new();
+    let code = begun.place.path().join("code");
+    // A worktree of somebody else whose disk is away.
+    sh(&code, "git worktree add -q ../other; rm -r ../other");
+    begun.checkout.make().expect("a tree");
+    std::fs::remove_dir_all(&begun.checkout.tree).expect("the tree");
+    assert_eq!((begun.left().len(), begun.known()), (1, 2));
+    begun.left()[0].remove().expect("a removal");
+    assert_eq!((begun.left().len(), begun.known()), (0, 1));
+
+    // Git itself, or a person, may have pruned it meanwhile.
+    begun.checkout.make().expect("a tree");
+    std::fs::remove_dir_all(&begun.checkout.tree).expect("the tree");
+    sh(&code, "git worktree prune");
+    begun.checkout.remove().expect("a removal");
+    assert_eq!((begun.left().len(), begun.known()), (0, 0));
+}
+
+#[test]
+fn a_live_tree_survives_a_prune_and_a_repository_that_is_gone_holds_nothing_up() {
+    let begun = Begun::new();
+    let code = begun.place.path().join("code");
+    begun.checkout.make().expect("a tree");
+    sh(&code, "git worktree prune");
+    assert_eq!(sh(&begun.checkout.tree, "git status --porcelain"), "");
+    std::fs::remove_dir_all(&code).expect("the repository");
+    begun.checkout.remove().expect("a removal");
+    assert_eq!(begun.left(), []);
+}
+
+#[test]
+fn a_tree_that_cannot_be_made_says_what_git_says() {
+    let begun = Begun::new();
+    let missing = Checkout {
+        commit: CommitSha::new("0".repeat(40)).expect("a commit"),
+        ..begun.checkout.clone()
+    };
+    let error = missing.make().expect_err("no such commit").to_string();
+    assert!(error.starts_with("git cannot check out 0000"), "{error}");
+    missing.remove().expect("a removal");
+    assert_eq!(begun.left(), []);
+}

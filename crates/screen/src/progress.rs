@@ -1,0 +1,56 @@
+//! A line on standard error that says how far a long command has come. Only a terminal sees it, and only after a second.
+
+use std::fmt::Display;
+use std::io::{IsTerminal as _, Write as _, stderr};
+use std::time::{Duration, Instant};
+
+/// What takes less time says nothing.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long the line stays as it is.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The clock is looked at once in so many steps.
+const STEPS: u32 = 256;
+
+/// How far a long command has come; the line is gone with the value.
+#[derive(Debug)]
+pub struct ProgressLine {
+    what: &'static str,
+    is_terminal: bool,
+    steps: u32,
+    next: Instant,
+    is_shown: bool,
+}
+
+impl ProgressLine {
+    /// Begins what may take long: `reading the ledger`.
+    pub fn begin(what: &'static str) -> Self {
+        Self {
+            what,
+            is_terminal: stderr().is_terminal(),
+            steps: 0,
+            next: Instant::now() + PATIENCE,
+            is_shown: false,
+        }
+    }
+
+    /// One step is done, and so much in all: `12000 records`.
+    pub fn step(&mut self, done: impl Display) {
+        self.steps += 1;
+        if self.is_terminal && self.steps.is_multiple_of(STEPS) && Instant::now() >= self.next {
+            self.next = Instant::now() + PAUSE;
+            self.is_shown = true;
+            // A terminal that takes no more text is no reason to stop.
+            let _ = write!(stderr(), "\r\u{1b}[K{}: {done}", self.what);
+        }
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        if self.is_shown {
+            let _ = write!(stderr(), "\r\u{1b}[K");
+        }
+    }
+}

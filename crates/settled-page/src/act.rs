@@ -1,0 +1,145 @@
+//! A person's decisions: the same orders as `settled review` and `settled thread` give, refused where the commands are
+//! refused. The page decides nothing.
+
+use std::path::PathBuf;
+
+use axum::extract::{Form, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use daemon::submit_order;
+use message_schema::id::FindingId;
+use review::{Act, DeclinedEvent, Event, EventRecord, PersonsDecision, Which};
+use serde::Deserialize;
+use workspace::orders::{self, TEXT_MAX};
+use workspace::{directory, users};
+
+use crate::Args;
+use crate::door::is_same;
+use crate::draw;
+use crate::draw::review::{Outcome, shown};
+use crate::state::{PageError, Site};
+
+/// A form, as a browser sends it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Decision {
+    form: String,
+    key: String,
+    act: String,
+    #[serde(default)]
+    thread: String,
+    reason: String,
+}
+
+/// Who decides, where the page may be used for that at all.
+pub(crate) fn person(args: &Args) -> Result<Option<String>, PageError> {
+    if !args.act {
+        return Ok(None);
+    }
+    if let Some(agent) = directory::agent_of_this_user(&args.root)? {
+        return Err(PageError::SharedUser(agent));
+    }
+    let by = args.by.clone().unwrap_or_else(users::login);
+    if orders::is_fit(&by) {
+        Ok(Some(by))
+    } else {
+        Err(PageError::Name(format!(
+            "the name of who decides has to be 1 to {TEXT_MAX} characters on one line"
+        )))
+    }
+}
+
+/// `/act`
+pub(crate) async fn act(State(site): State<Site>, Form(decision): Form<Decision>) -> Response {
+    let Some(by) = site.by.clone() else {
+        tracing::warn!("refused: the page is for looking only");
+        return StatusCode::FORBIDDEN.into_response();
+    };
+    if !is_same(&decision.form, &site.keys.form) {
+        tracing::warn!("refused: the form is not one of this page's");
+        return StatusCode::FORBIDDEN.into_response();
+    }
+    match directory::agent_of_this_user(&site.root) {
+        Ok(None) => {}
+        Ok(Some(agent)) => {
+            let refused = PageError::SharedUser(agent);
+            tracing::warn!("refused: {refused}");
+            return (StatusCode::FORBIDDEN, refused.to_string()).into_response();
+        }
+        Err(error) => return (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response(),
+    }
+    let key = decision.key.clone();
+    let which = site.look(move |follower, _| {
+        let key = follower.key_of(&key)?;
+        Some(Which {
+            pr: key.pr.clone(),
+            repo: key.repo.clone(),
+            reviewer: Some(key.reviewer.clone()),
+        })
+    });
+    let which = match which.await {
+        Ok(Some(which)) => which,
+        Ok(None) => return StatusCode::NOT_FOUND.into_response(),
+        Err(failed) => return failed,
+    };
+    let place = format!("/review?key={}", draw::query(&decision.key));
+    let given = match event(&decision, which, &by) {
+        Ok(event) => give(site.root.clone(), event).await,
+        Err(outcome) => Err(outcome),
+    };
+    match given {
+        Ok(()) => Redirect::to(&place).into_response(),
+        Err(outcome) => {
+            let drawn = site.look(move |follower, look| {
+                let mut page = shown(follower, look, &decision.key, Some(&outcome));
+                *page.status_mut() = StatusCode::CONFLICT;
+                page
+            });
+            drawn.await.unwrap_or_else(|failed| failed)
+        }
+    }
+}
+
+fn event(decision: &Decision, which: Which, by: &str) -> Result<Event, Outcome> {
+    let reason = decision.reason.trim();
+    if !orders::is_fit(reason) {
+        let what = format!("the reason has to be 1 to {TEXT_MAX} characters on one line");
+        return Err(Outcome(what));
+    }
+    let thread = || {
+        FindingId::new(decision.thread.as_str())
+            .map_err(|error| Outcome(format!("the thread: {error}")))
+    };
+    let act = match decision.act.as_str() {
+        "reopen" => Act::Reopen,
+        "grant" => Act::Grant { rounds: 1 },
+        "cancel" => Act::Cancel,
+        "resolve" => Act::Resolve(thread()?),
+        "hold" => Act::Hold(thread()?),
+        "release" => Act::Release(thread()?),
+        "queue" => Act::Queue(thread()?),
+        _ => return Err(Outcome("the page has no such decision".to_owned())),
+    };
+    Ok(Event::Person(PersonsDecision {
+        which,
+        by: by.to_owned(),
+        reason: reason.to_owned(),
+        act,
+    }))
+}
+
+/// Gives the order and waits for its record, as the commands do.
+async fn give(root: PathBuf, event: Event) -> Result<(), Outcome> {
+    let given = tokio::task::spawn_blocking(move || submit_order::submit(&root, event));
+    match given.await {
+        Ok(Ok(heard)) => match heard.record {
+            EventRecord::Happened(_) => Ok(()),
+            EventRecord::Declined(DeclinedEvent { code, why, .. }) => {
+                Err(Outcome(format!("{code}: {why}")))
+            }
+        },
+        Ok(Err(error)) => Err(Outcome(error.to_string())),
+        Err(_) => Err(Outcome(
+            "the order broke off; look before you repeat it".to_owned(),
+        )),
+    }
+}

@@ -1,0 +1,176 @@
+//! Where the page listens, under which names it answers, and the secrets that let somebody in. Only this machine: a
+//! loopback address, or a socket for a proxy that somebody else keeps.
+
+use std::io::{self, Read as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use tokio::net::{TcpListener, UnixListener};
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Listen {
+    /// At a loopback address.
+    Loopback(SocketAddr),
+    /// At a socket.
+    Unix(PathBuf),
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused = || {
+            format!(
+                "`{text}` is neither a loopback address with a port, such as 127.0.0.1:8460, nor unix:PATH"
+            )
+        };
+        match text.strip_prefix("unix:") {
+            Some("") => Err(refused()),
+            Some(path) => Ok(Self::Unix(PathBuf::from(path))),
+            None => text
+                .parse()
+                .ok()
+                .filter(|at: &SocketAddr| at.ip().is_loopback())
+                .map(Self::Loopback)
+                .ok_or_else(refused),
+        }
+    }
+}
+
+/// An open door.
+pub(crate) enum Door {
+    /// A loopback address.
+    Loopback(TcpListener, SocketAddr),
+    /// A socket.
+    Unix(UnixListener),
+}
+
+impl Door {
+    /// Opens it.
+    pub(crate) async fn open(listen: &Listen) -> io::Result<Self> {
+        match listen {
+            Listen::Loopback(address) => {
+                let listener = TcpListener::bind(address).await?;
+                let address = listener.local_addr()?;
+                Ok(Self::Loopback(listener, address))
+            }
+            Listen::Unix(path) => {
+                remove_stale(path)?;
+                let listener = UnixListener::bind(path)?;
+                // Between the two lines only the token keeps others out, which nobody has yet.
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+                Ok(Self::Unix(listener))
+            }
+        }
+    }
+
+    /// The names a browser may ask for. Any other is a page of somebody else's that was bent to this address.
+    pub(crate) fn hosts(&self, named: &[String]) -> Vec<String> {
+        match self {
+            Self::Loopback(_, at) => [at.to_string(), format!("localhost:{}", at.port())]
+                .into_iter()
+                .chain(named.iter().cloned())
+                .collect(),
+            Self::Unix(_) => named.to_vec(),
+        }
+    }
+
+    /// The port, which tells the cookies of two pages on one machine apart.
+    pub(crate) fn port(&self) -> u16 {
+        match self {
+            Self::Loopback(_, at) => at.port(),
+            Self::Unix(_) => 0,
+        }
+    }
+}
+
+/// Removes a socket that nobody listens at.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::FileTypeExt as _;
+    match path.symlink_metadata() {
+        Ok(data) if data.file_type().is_socket() => {
+            match std::os::unix::net::UnixStream::connect(path) {
+                Ok(_) => Err(io::Error::new(
+                    io::ErrorKind::AddrInUse,
+                    "somebody listens at this socket",
+                )),
+                Err(_) => std::fs::remove_file(path),
+            }
+        }
+        Ok(_) => Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "there is a file that is no socket",
+        )),
+        Err(_) => Ok(()),
+    }
+}
+
+/// What lets a browser in.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    /// The names the page answers to.
+    pub(crate) hosts: Vec<String>,
+    /// The token of the printed link.
+    pub(crate) token: String,
+    /// The value of the cookie.
+    pub(crate) session: String,
+    /// The name of the cookie.
+    pub(crate) cookie: String,
+    /// What every form of the page carries.
+    pub(crate) form: String,
+}
+
+/// 32 bytes that nobody can guess, as 64 characters.
+pub(crate) fn secret() -> io::Result<String> {
+    let mut bytes = [0_u8; 32];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Whether two secrets are the same, in a time that does not tell how far they agree.
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    let differences = one
+        .bytes()
+        .zip(other.bytes())
+        .fold(0, |found, (one, other)| found | (one ^ other));
+    one.len() == other.len() && differences == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_can_be_listened_to() {
+        for good in [
+            "127.0.0.1:0",
+            "127.9.9.9:80",
+            "[::1]:8460",
+            "unix:page.sock",
+        ] {
+            assert!(good.parse::<Listen>().is_ok(), "{good}");
+        }
+        for bad in [
+            "0.0.0.0:80",
+            "[::]:80",
+            "192.168.0.1:80",
+            "localhost:80",
+            "unix:",
+            "80",
+            "",
+        ] {
+            assert!(bad.parse::<Listen>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_the_same_only_if_they_are() {
+        assert!(is_same("abc", "abc"));
+        for other in ["abd", "ab", "abcd", ""] {
+            assert!(!is_same("abc", other), "{other}");
+        }
+    }
+}

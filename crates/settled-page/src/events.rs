@@ -1,0 +1,131 @@
+//! Server-sent events for one open page: every record of the ledger once and in order, under its number, so that a
+//! browser that was cut off goes on where it was.
+
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use inspect::log::LogLine;
+use serde::{Deserialize, Serialize};
+use spool::{Since, SpoolError, Tail};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use workspace::index;
+
+use crate::state::Site;
+
+/// The pages that may be open at a time: each costs a thread.
+const PAGES_MAX: usize = 32;
+
+/// How often the ledger is looked at while a page is open. Without a new record it is one look at a file's size.
+const POLL: Duration = Duration::from_millis(40);
+
+/// How often it is looked whether a daemon serves.
+const SERVING: Duration = Duration::from_millis(500);
+
+/// The records on their way to a browser that reads slowly.
+const AHEAD: usize = 256;
+
+/// A record as a page gets it.
+#[derive(Serialize)]
+struct Told<'a> {
+    seq: u64,
+    at: &'a str,
+    text: String,
+}
+
+/// A thread's right to follow, given back with the value.
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Where a page that was just loaded begins: behind the records it shows.
+#[derive(Deserialize)]
+pub(crate) struct Begin {
+    after: Option<u64>,
+}
+
+/// `/events`
+pub(crate) async fn events(
+    State(site): State<Site>,
+    Query(begin): Query<Begin>,
+    headers: HeaderMap,
+) -> Response {
+    let place = Place(Arc::clone(&site.followers));
+    if place.0.fetch_add(1, Ordering::Relaxed) >= PAGES_MAX {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    let last = headers
+        .get("last-event-id")
+        .and_then(|value| value.to_str().ok()?.parse().ok())
+        .or(begin.after);
+    let since = last.map_or(Since::End, Since::Record);
+    let (to_page, events) = mpsc::channel(AHEAD);
+    let root = site.root;
+    std::thread::spawn(move || {
+        let _place = place;
+        if let Err(error) = follow(&root, since, &to_page) {
+            // A ledger that was put back to an older state does not have the record: the page loads itself anew.
+            tracing::warn!("a page is no longer told of records: {error}");
+            let _ = to_page.blocking_send(Ok(Event::default().event("reload").data("")));
+        }
+    });
+    Sse::new(ReceiverStream::new(events))
+        .keep_alive(KeepAlive::default())
+        .into_response()
+}
+
+fn follow(
+    root: &Path,
+    since: Since,
+    to_page: &mpsc::Sender<Result<Event, Infallible>>,
+) -> Result<(), SpoolError> {
+    let mut tail = Tail::open(root, since)?;
+    let (mut serving, mut looked): (Option<Option<bool>>, Option<Instant>) = (None, None);
+    while !to_page.is_closed() {
+        let mut is_open = true;
+        tail.read(&mut |entry| {
+            if is_open {
+                let (record, _) = index::decision(entry)?;
+                let line = LogLine::of(entry, record);
+                let told = Told {
+                    seq: entry.seq,
+                    at: &entry.at,
+                    text: line.text(),
+                };
+                let event = Event::default()
+                    .id(entry.seq.to_string())
+                    .event("record")
+                    .data(serde_json::to_string(&told)?);
+                is_open = to_page.blocking_send(Ok(event)).is_ok();
+            }
+            Ok(())
+        })?;
+        if looked.is_none_or(|at| at.elapsed() >= SERVING) {
+            looked = Some(Instant::now());
+            let now = spool::is_served(root);
+            if serving != Some(now) {
+                serving = Some(now);
+                let word = match now {
+                    Some(true) => "serving",
+                    Some(false) => "stopped",
+                    None => "unknown",
+                };
+                let event = Event::default().event("daemon").data(word);
+                let _ = to_page.blocking_send(Ok(event));
+            }
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! Refuses whoever is not let in, with a line in the log: a wrong `Host` or `Origin`, no session, a wrong token. Nothing
+//! of the mailroom is looked at before.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use message_schema::line::escaped;
+
+use crate::door::{Keys, is_same};
+use crate::draw;
+use crate::state::Site;
+
+/// What a page may load and where it may send: itself. Nothing in a page is a script or a style.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Why a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Forbidden {
+    Host,
+    Origin,
+    Token,
+    Session,
+}
+
+/// Stands before every answer.
+pub(crate) async fn guard(State(site): State<Site>, request: Request, next: Next) -> Response {
+    let response = match admitted(&site.keys, &request) {
+        Ok(Admitted::Known) => next.run(request).await,
+        Ok(Admitted::WithToken) => enter(&site.keys, &request),
+        Err(refused) => refuse(refused, &request),
+    };
+    with_policy(response)
+}
+
+enum Admitted {
+    /// By its cookie.
+    Known,
+    /// By the printed link.
+    WithToken,
+}
+
+fn admitted(keys: &Keys, request: &Request) -> Result<Admitted, Forbidden> {
+    let headers = request.headers();
+    let host = text(headers, header::HOST).ok_or(Forbidden::Host)?;
+    if !keys.hosts.iter().any(|known| known == host) {
+        return Err(Forbidden::Host);
+    }
+    let origin = text(headers, header::ORIGIN);
+    let is_ours = |origin: &str| {
+        let name = origin
+            .strip_prefix("http://")
+            .or_else(|| origin.strip_prefix("https://"));
+        name == Some(host)
+    };
+    // What changes something has to say where it comes from.
+    let is_read = *request.method() == Method::GET || *request.method() == Method::HEAD;
+    if !origin.map_or(is_read, is_ours) {
+        return Err(Forbidden::Origin);
+    }
+    if let Some(token) = token(request) {
+        let is_right = is_read && is_same(token, &keys.token);
+        return is_right
+            .then_some(Admitted::WithToken)
+            .ok_or(Forbidden::Token);
+    }
+    let is_known =
+        cookies(headers).any(|(name, value)| name == keys.cookie && is_same(value, &keys.session));
+    is_known
+        .then_some(Admitted::Known)
+        .ok_or(Forbidden::Session)
+}
+
+fn token(request: &Request) -> Option<&str> {
+    let query = request.uri().query()?;
+    query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("token="))
+}
+
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+}
+
+fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// Gives the cookie, and leads to the address without the token, which then stays in no history.
+fn enter(keys: &Keys, request: &Request) -> Response {
+    let cookie = format!(
+        "{}={}; Path=/; HttpOnly; SameSite=Strict",
+        keys.cookie, keys.session
+    );
+    let place = request.uri().path().to_owned();
+    (
+        StatusCode::SEE_OTHER,
+        [(header::SET_COOKIE, cookie), (header::LOCATION, place)],
+    )
+        .into_response()
+}
+
+fn refuse(refused: Forbidden, request: &Request) -> Response {
+    let shown = |name| {
+        let value = request.headers().get(name);
+        let value = value.map_or("-".into(), |value: &HeaderValue| {
+            String::from_utf8_lossy(value.as_bytes())
+        });
+        escaped(&value.chars().take(100).collect::<String>())
+    };
+    let why = match refused {
+        Forbidden::Host => "another host was asked for",
+        Forbidden::Origin => "it comes from another page",
+        Forbidden::Token => "the token is wrong",
+        Forbidden::Session => "there is no session",
+    };
+    tracing::warn!(
+        host = shown(header::HOST),
+        origin = shown(header::ORIGIN),
+        path = %escaped(request.uri().path()),
+        "refused: {why}"
+    );
+    (StatusCode::FORBIDDEN, draw::refusal(why)).into_response()
+}
+
+fn with_policy(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::CACHE_CONTROL, "no-store"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

@@ -1,0 +1,100 @@
+//! Everything an answer needs, and the one way to look at the workspace.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use cockpit::Follower;
+use message_schema::id::AgentName;
+use spool::SpoolError;
+use workspace::{clock, shell};
+
+use crate::door::Keys;
+use crate::draw::{self, Look};
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PageError {
+    /// An agent runs as the same user.
+    #[error(
+        "a person decides with --act, and {0} runs as the same user: a script of its own could open the page as well; \
+         leave out --act, or let agents run as other users"
+    )]
+    SharedUser(AgentName),
+    /// The ledger cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] SpoolError),
+    /// The name of who decides cannot be recorded.
+    #[error("{0}")]
+    Name(String),
+    /// The machine refused.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Everything an answer needs.
+#[derive(Clone)]
+pub(crate) struct Site {
+    pub(crate) root: PathBuf,
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) followers: Arc<AtomicUsize>,
+    /// Who decides, where anybody may.
+    pub(crate) by: Option<Arc<str>>,
+    pub(crate) follower: Arc<Mutex<Follower>>,
+}
+
+impl Site {
+    /// Looks at the workspace as it is now. Whoever looks meanwhile waits: it takes milliseconds.
+    #[expect(
+        clippy::result_large_err,
+        reason = "the error is the page that is sent, once for each request"
+    )]
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        see: impl FnOnce(&Follower, &Look<'_>) -> T + Send + 'static,
+    ) -> Result<T, Response> {
+        let site = self.clone();
+        let seen = tokio::task::spawn_blocking(move || {
+            let mut follower = site.follower.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = follower.refresh() {
+                // Put back to an older state, perhaps: from the beginning, then.
+                match Follower::open(&site.root) {
+                    Ok(anew) => *follower = anew,
+                    Err(_) => return Err(site.failed(&error)),
+                }
+            }
+            let root = shell::quoted(site.root.as_os_str());
+            let spell = move |agent: Option<&AgentName>, words: &str| {
+                let agent = agent.map_or_else(String::new, |agent| format!(" --agent {agent}"));
+                format!("settled {words} --root {root}{agent}")
+            };
+            let look = Look {
+                now: clock::now(),
+                spell: &spell,
+                by: site.by.as_deref(),
+                form: &site.keys.form,
+            };
+            Ok(see(&follower, &look))
+        });
+        let broken = |_| Err(StatusCode::INTERNAL_SERVER_ERROR.into_response());
+        seen.await.unwrap_or_else(broken)
+    }
+
+    fn failed(&self, error: &SpoolError) -> Response {
+        tracing::error!("the ledger cannot be read: {error}");
+        let command = format!(
+            "settled doctor --root {}",
+            shell::quoted(self.root.as_os_str())
+        );
+        let page = draw::trouble(&error.to_string(), &command);
+        (StatusCode::SERVICE_UNAVAILABLE, page).into_response()
+    }
+}

@@ -1,0 +1,38 @@
+//! The keys, and what the shapes mean.
+
+use crate::ink::{Ink, Pieces};
+
+pub(crate) fn lines() -> Vec<Pieces> {
+    const KEYS: [(&str, &str); 11] = [
+        ("↑ ↓, j k", "choose a row; in a pane, scroll"),
+        ("PgUp PgDn, g G", "ten rows, the first, the last"),
+        ("⏎, →", "into the pane; on a narrow screen it fills it"),
+        ("Esc, ←", "back to the list; then out of search and filter"),
+        (
+            "1 to 7, Tab",
+            "the panes: review, threads, timeline, agents, history, problems, keys",
+        ),
+        (
+            "y",
+            "copy the next command (by the terminal, also over ssh)",
+        ),
+        ("/", "search in reviews, movers and what is missing"),
+        (
+            "f",
+            "list all, mine (of --agent; without one, a person's), stuck",
+        ),
+        ("q, Ctrl-C", "quit"),
+        (
+            "■ ▲ ● ◆",
+            "the operator, a person, an author, a reviewer must move",
+        ),
+        ("✓ ✗ …", "met or done, broken or blocking, to come"),
+    ];
+    let line = |(key, what): (&str, &str)| {
+        vec![
+            (Ink::Head, format!("   {key:<16}")),
+            (Ink::Plain, what.to_owned()),
+        ]
+    };
+    KEYS.into_iter().map(line).collect()
+}

@@ -1,0 +1,155 @@
+//! What `--help` shows where the options of a command are more than a screen: all commands in groups, and the options
+//! of `send` and `reply` by the type of the message.
+
+use clap::{Arg, Command};
+use message_schema::Schema;
+use message_schema::envelope::{MessageType, ReviewKind};
+use serde_json::Value;
+
+use super::{bodies, send};
+
+/// All commands on one screen.
+pub(super) const OVERVIEW: &str = "\
+Settled checks the review messages that agents write, delivers each one once,
+and ends every review: approved, closed, or with a person.
+
+Usage: settled [--root DIR] [--agent NAME] [--json] [COMMAND]
+
+Agents:
+  next      Print who moves next and the next command (`settled` alone)
+  inbox     List your mail, most urgent first
+  show      Show a message with its packet
+  take      Take a message to work on
+  done      Archive messages you have finished with
+  wait      Wait for mail or for your move
+  send      Send a message: settled send TYPE --help
+  reply     Reply to a message
+  brief     Show what a review request asks of you
+  feedback  Answer a request with findings
+  lgtm      Answer a request with an approval
+  threads   Show the threads: what to fix, with the discussion
+  status    Show every review and who moves next
+  why       Show what a review waits for and the command that unblocks it
+  pr        Report that a pull request was merged, closed, ...
+  gate      Check that a commit is approved
+People decide:
+  review    approve, cancel, reopen, grant
+  thread    resolve, wont-fix, hold, release, queue, drop
+More, each with --help:
+  operators up, init, agent, serve, service, watch, page, notify, problems,
+            doctor, log, trace, dead-letter, gc, ledger
+  CI, shell diff, validate-run, verdict, turn, pair, hook, mcp, agents-md,
+            robot, completions, man
+  learn     demo, explain, states, simulate, help COMMAND{after-help}
+";
+
+/// The type of message that a command line is about.
+enum About {
+    /// `settled send TYPE`.
+    Type(MessageType),
+    /// `settled send`, of no type yet.
+    NoType,
+    /// `settled reply`.
+    Reply,
+}
+
+/// The command with only those options shown that the caller of `--help` needs.
+pub(super) fn tailored(command: Command, words: &[String]) -> Command {
+    let is_global = |word: &&String| word.as_str() == "--root" || word.as_str() == "--agent";
+    let mut plain = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if is_global(&word) {
+            words.next();
+        } else if !word.starts_with('-') && (word != "help" || !plain.is_empty()) {
+            plain.push(word.as_str());
+        }
+    }
+    match plain.as_slice() {
+        ["send", rest @ ..] => {
+            let kind = rest.first().and_then(|word| send::kind(word).ok());
+            of_letter(command, "send", &kind.map_or(About::NoType, About::Type))
+        }
+        ["reply", ..] => of_letter(command, "reply", &About::Reply),
+        _ => command,
+    }
+}
+
+fn of_letter(command: Command, name: &str, about: &About) -> Command {
+    command.mut_subcommand(name, |command| {
+        let after = command.get_after_help().map(ToString::to_string);
+        let command = command.mut_args(|arg| {
+            let is_shown = is_shown(&arg, about);
+            arg.hide(!is_shown)
+        });
+        match (about, after) {
+            (About::Type(kind), Some(after)) => command
+                .about(send::sentence(*kind))
+                .override_usage(format!("settled send {kind} [OPTIONS]"))
+                .after_help(examples_of(&after, *kind)),
+            (About::NoType, _) => command
+                .override_usage("settled send TYPE [OPTIONS]")
+                .before_help(types()),
+            (About::Reply, _) | (_, None) => command,
+        }
+    })
+}
+
+/// Every type with what it is for.
+fn types() -> String {
+    let line = |kind: MessageType| format!("\n  {:<20} {}", kind.as_str(), send::sentence(kind));
+    let lines: String = MessageType::all().map(line).collect();
+    format!("Types (`settled send TYPE --help` shows all options of a type):{lines}")
+}
+
+/// Whether the help shows an option: by the heading it is under.
+fn is_shown(arg: &Arg, about: &About) -> bool {
+    let id = arg.get_id().as_str();
+    let common = [
+        "to",
+        "pr",
+        "body_file",
+        "body",
+        "subject",
+        "timeout",
+        "dry_run",
+        "kind",
+    ];
+    let heading = arg.get_help_heading();
+    match about {
+        About::NoType => id != "kind" && (heading.is_none() || common.contains(&id)),
+        About::Reply => {
+            heading.is_none() || heading == Some(bodies::ADDRESSED) || common.contains(&id)
+        }
+        About::Type(kind) => match heading {
+            Some(bodies::CARRIED) => !kind.is_review(),
+            Some(bodies::COST) => kind.may_carry_telemetry(),
+            Some(bodies::REQUEST | bodies::ADDRESSED | bodies::RESPONSE) => is_field(id, *kind),
+            Some(_) | None => id != "kind",
+        },
+    }
+}
+
+/// Whether a body of this type has the field.
+fn is_field(id: &str, kind: MessageType) -> bool {
+    if id == "repo_dir" {
+        return kind == MessageType::Review(ReviewKind::Request);
+    }
+    Schema::of_body(kind).is_some_and(|schema| {
+        let schema: Value = serde_json::from_str(schema.source()).expect("a schema is JSON");
+        schema["properties"].get(id).is_some()
+    })
+}
+
+/// The examples about this type, and what comes after the examples.
+fn examples_of(after: &str, kind: MessageType) -> String {
+    let own = |line: &&str| !line.starts_with("  settled") || line.contains(&format!(" {kind} "));
+    let kept: Vec<&str> = after.lines().filter(own).collect();
+    let kept = kept.join("\n");
+    match kept.strip_prefix("Examples:\n\n") {
+        Some(rest) => {
+            format!("Examples:\n  settled send {kind} --to codex --body \"...\"\n\n{rest}")
+        }
+        None => kept,
+    }
+}

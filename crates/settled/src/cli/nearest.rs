@@ -1,0 +1,192 @@
+//! An unknown command: which one was meant, by the words that people and other tools use for it, by the name it has one
+//! level below or above, or by its letters.
+
+use clap::Command;
+use message_schema::line::escaped;
+use validate_message::nearest;
+
+use super::context::quoted;
+use super::failure::Failure;
+use super::send;
+use crate::exit::Exit;
+
+/// What others call a command, one to a line: their word, and ours.
+const SAID: &str = include_str!("said.txt");
+
+/// The failure of a command line that names no command of ours.
+pub(super) fn unknown(whole: &Command, words: &[String]) -> Failure {
+    let mut parts = Parts::of(whole, words);
+    let word = std::mem::take(&mut parts.word);
+    let named = |path: &[String]| [&parts.before[..], path].concat();
+    let meant = meant(whole, &parts.above, &word);
+    let asked = [&parts.above[..], std::slice::from_ref(&word)].concat();
+    let mut failure = Failure::plain(
+        Exit::Usage,
+        format!("there is no command `{}`", escaped(&asked.join(" "))),
+    );
+    if meant.is_empty() {
+        let help = [&parts.above[..], &["--help".to_owned()]].concat();
+        return failure.next(format!("settled {}", help.join(" ")));
+    }
+    for path in meant {
+        let (path, after) = taking(whole, path, &parts.after);
+        let run = [named(&path), after].concat();
+        let run: Vec<String> = run.iter().map(|word| quoted(word.as_ref())).collect();
+        failure = failure.or(format!("settled {}", run.join(" ")));
+    }
+    failure
+}
+
+/// A command line around the word that is no command.
+#[derive(Default)]
+struct Parts {
+    /// Options before the first command.
+    before: Vec<String>,
+    /// The commands above it that exist.
+    above: Vec<String>,
+    /// The word itself.
+    word: String,
+    after: Vec<String>,
+}
+
+impl Parts {
+    fn of(whole: &Command, words: &[String]) -> Self {
+        let (mut parts, mut command) = (Self::default(), whole);
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            if word == "--root" || word == "--agent" {
+                parts.before.push(word.clone());
+                parts.before.extend(words.next().cloned());
+            } else if word.starts_with('-') {
+                parts.before.push(word.clone());
+            } else if let Some(found) = command.find_subcommand(word) {
+                parts.above.push(found.get_name().to_owned());
+                command = found;
+            } else {
+                parts.word.clone_from(word);
+                break;
+            }
+        }
+        parts.after.extend(words.cloned());
+        parts
+    }
+}
+
+/// The command, and as many of the words behind it as it takes: one of a group that has a number in the place of a command
+/// leads to what shows that pull request.
+fn taking(whole: &Command, path: Vec<String>, after: &[String]) -> (Vec<String>, Vec<String>) {
+    let below = |command, name: &String| Command::find_subcommand(command, name);
+    let Some(command) = path.iter().try_fold(whole, below) else {
+        return (path, after.to_vec());
+    };
+    let first = after.first().filter(|word| !word.starts_with('-'));
+    if command.has_subcommands() {
+        let shown = first.and_then(|word| of_pr(&path, word));
+        let rest = after.get(1..).unwrap_or_default().to_vec();
+        return shown.map_or((path, after.to_vec()), |shown| (shown, rest));
+    }
+    let count = command.get_positionals().count();
+    let takes_all = command
+        .get_positionals()
+        .any(|it| it.get_num_args().is_some_and(|args| args.max_values() > 1));
+    let words = after
+        .iter()
+        .take_while(|word| !word.starts_with('-'))
+        .count();
+    if takes_all || words <= count {
+        return (path, after.to_vec());
+    }
+    (path, [&after[..count], &after[words..]].concat())
+}
+
+/// What shows a pull request, in the place of a group of commands that was given its number.
+fn of_pr(group: &[String], word: &str) -> Option<Vec<String>> {
+    word.trim_start_matches('#').parse::<u64>().ok()?;
+    let verb = match group {
+        [group] if group == "review" => "why",
+        [group] if group == "thread" => "threads",
+        [] | [_, ..] => return None,
+    };
+    Some(vec![verb.to_owned(), word.to_owned()])
+}
+
+/// The commands that the word may mean below those above it, each as its names.
+fn meant(whole: &Command, above: &[String], word: &str) -> Vec<Vec<String>> {
+    let names = |path: &str| path.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let plain = word.to_lowercase().replace('_', "-");
+    if let Some(shown) = of_pr(above, word) {
+        return vec![shown];
+    }
+    let all = paths(whole);
+    let last = |path: &[String]| path.last().cloned().unwrap_or_default();
+    let below = |path: &&Vec<String>| path.len() > above.len() && path.starts_with(above);
+    if above.is_empty() {
+        let mut said = SAID.lines().filter_map(|line| line.split_once(": "));
+        if let Some((_, ours)) = said.find(|(theirs, _)| *theirs == plain) {
+            return ours.split(", ").map(names).collect();
+        }
+        if let Ok(kind) = send::kind(&plain) {
+            return vec![names(&format!("send {kind}"))];
+        }
+    }
+    // The same name elsewhere, then a slip of a name here, then a slip of a name anywhere.
+    let same: Vec<_> = all
+        .iter()
+        .filter(|path| last(path) == plain)
+        .cloned()
+        .collect();
+    if !same.is_empty() {
+        return same;
+    }
+    let near = |paths: Vec<&Vec<String>>| {
+        let found = nearest(
+            &plain,
+            paths
+                .iter()
+                .filter_map(|path| path.last().map(String::as_str)),
+        );
+        let found = found.map(str::to_owned);
+        paths
+            .into_iter()
+            .filter(|path| found.as_ref() == path.last())
+            .take(2)
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let here = near(
+        all.iter()
+            .filter(below)
+            .filter(|path| path.len() == above.len() + 1)
+            .collect(),
+    );
+    if here.is_empty() && above.is_empty() {
+        near(all.iter().collect())
+    } else {
+        here
+    }
+}
+
+/// Every command as its names, those of the first level first.
+fn paths(whole: &Command) -> Vec<Vec<String>> {
+    let visible = |command: &Command| {
+        command
+            .get_subcommands()
+            .filter(|below| !below.is_hide_set())
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let first = visible(whole);
+    let mut all: Vec<Vec<String>> = first
+        .iter()
+        .map(|it| vec![it.get_name().to_owned()])
+        .collect();
+    for command in &first {
+        let below = visible(command);
+        all.extend(
+            below
+                .iter()
+                .map(|it| vec![command.get_name().to_owned(), it.get_name().to_owned()]),
+        );
+    }
+    all
+}

@@ -1,0 +1,230 @@
+//! Starts an agent's command once, on a workspace of its own, with a request that asks for nothing but an answer: the daemon,
+//! the brief, the prompt and the reading of the answer are the real ones.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use message_schema::id::AgentName;
+use serde::Serialize;
+use serde_json::Value;
+use toml_edit::DocumentMut;
+use workspace::config::FILE;
+
+use crate::section::KnownProgram;
+
+/// How long a program may take, in seconds.
+pub const SECONDS_MAX: u64 = 120;
+
+/// The agent that asks.
+const ASKER: &str = "doctor";
+
+/// What came of a probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeOutcome {
+    /// It read its brief and gave an answer that counts.
+    Answered {
+        /// The seconds it took.
+        seconds: u64,
+    },
+    /// It did not; why, as the daemon tells it.
+    Failed(String),
+}
+
+/// What a probe says of an agent.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProbeFinding {
+    /// The agent.
+    pub agent: AgentName,
+    /// Whether its answer counts.
+    pub ok: bool,
+    /// What was found, in one sentence.
+    pub what: String,
+    /// What mends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+/// What a person is told of it, with the fix for the causes that are known.
+pub fn finding(
+    agent: &AgentName,
+    known: Option<KnownProgram>,
+    outcome: &ProbeOutcome,
+) -> ProbeFinding {
+    let (what, fix) = match outcome {
+        ProbeOutcome::Answered { seconds } => (
+            format!(
+                "its program started, read its brief and gave an answer that counts, in {seconds} s"
+            ),
+            None,
+        ),
+        ProbeOutcome::Failed(why) => (why.clone(), Some(fix(why, known))),
+    };
+    ProbeFinding {
+        agent: agent.clone(),
+        ok: matches!(outcome, ProbeOutcome::Answered { .. }),
+        what,
+        fix,
+    }
+}
+
+fn fix(why: &str, known: Option<KnownProgram>) -> String {
+    let says = |words: &[&str]| words.iter().any(|word| why.contains(word));
+    if says(&["not logged in"]) {
+        let login = known.map(KnownProgram::login);
+        return login.unwrap_or_else(|| "log the program in, as the daemon's user".to_owned());
+    }
+    if says(&["quota is used up"]) {
+        return "wait until the quota is renewed, or let another agent review".to_owned();
+    }
+    if says(&["cannot be started"]) {
+        return "install the program, or name it by its whole path in `command`".to_owned();
+    }
+    if says(&["trust"]) {
+        return "start the program once in the folder and trust it".to_owned();
+    }
+    if says(&["budget"]) {
+        return "the program is slow or waits for somebody: start its command by hand".to_owned();
+    }
+    "start its command by hand in its workdir; `settled agent add --replace` writes the tried one"
+        .to_owned()
+}
+
+/// The daemon delivers the notice of an end within milliseconds; on a machine that is busy, in seconds.
+const NOTICE_MAX: Duration = Duration::from_secs(20);
+
+/// A daemon that ends with the value.
+struct Serving(Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let pid = self.0.id().to_string();
+        // SIGTERM, so that it ends what it started; it needs 8 s at most.
+        let asked = Command::new("kill").arg(&pid).status();
+        if asked.is_err() {
+            let _ = self.0.kill();
+        }
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts the command of this agent of a workspace, by our own program.
+pub fn probe(settled: &Path, root: &Path, agent: &AgentName) -> std::io::Result<ProbeOutcome> {
+    let place = tempfile::Builder::new()
+        .prefix("settled-probe-")
+        .tempdir()?;
+    let mailroom = place.path().join("mailroom");
+    let name = agent.as_str();
+    checked(ours(settled, &mailroom).args(["init", "--agents", &format!("{ASKER},{name}")]))?;
+    std::fs::write(mailroom.join(FILE), config(root, name)?)?;
+    let log = std::fs::File::create(place.path().join("daemon.log"))?;
+    let _daemon = Serving(
+        ours(settled, &mailroom)
+            .arg("serve")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()?,
+    );
+    let began = Instant::now();
+    let seconds = format!("--max-runtime-s-reviewer={SECONDS_MAX}");
+    checked(ours(settled, &mailroom).args([
+        "send",
+        "review_request",
+        "--agent",
+        ASKER,
+        "--to",
+        name,
+        "--pr=1",
+        "--branch=probe",
+        "--diff-summary",
+        "A probe: there is nothing to review. Read the brief, change nothing, and end with PASS.",
+        "--repo-dir",
+        &mailroom.display().to_string(),
+        "--max-turns-reviewer=10",
+        &seconds,
+    ]))?;
+    loop {
+        let status = json(ours(settled, &mailroom).args(["status", "--json"]))?;
+        let review = &status["data"]["reviews"][0];
+        match review["phase"].as_str() {
+            Some("reviewing") | None if began.elapsed() < Duration::from_secs(SECONDS_MAX + 20) => {
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            Some("approved" | "fixing") => {
+                let seconds = began.elapsed().as_secs();
+                return Ok(ProbeOutcome::Answered { seconds });
+            }
+            _ => return cause(settled, &mailroom, review).map(ProbeOutcome::Failed),
+        }
+    }
+}
+
+/// What the daemon tells the asker.
+fn cause(settled: &Path, mailroom: &Path, review: &Value) -> std::io::Result<String> {
+    let inbox = mailroom.join("agents").join(ASKER).join("inbox");
+    let reason = review["reason"].as_str().unwrap_or("no answer");
+    let began = Instant::now();
+    // The ledger has the end of the review before the asker has the notice of it.
+    let letters = loop {
+        let shown = json(ours(settled, mailroom).args(["inbox", "--json", "--agent", ASKER]))?;
+        let letters = shown["data"]["letters"].as_array().cloned();
+        let letters = letters.unwrap_or_default();
+        if !letters.is_empty() || began.elapsed() > NOTICE_MAX {
+            break letters;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    for letter in letters {
+        let path = letter["path"].as_str().map_or(inbox.clone(), PathBuf::from);
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        // A sentence of the notice names the run, and what it says goes with the workspace.
+        if let Some(line) = text.lines().find(|line| line.contains(".settled/runs/")) {
+            return Ok(line.trim().to_owned());
+        }
+    }
+    Ok(reason.to_owned())
+}
+
+/// The agent's section in a config of its own. Paths in it are those of the workspace that it is taken from.
+fn config(root: &Path, agent: &str) -> std::io::Result<String> {
+    let text = std::fs::read_to_string(root.join(FILE))?;
+    let whole: DocumentMut = text.parse().map_err(std::io::Error::other)?;
+    let mut own = DocumentMut::new();
+    own["agents"] = toml_edit::table();
+    let mut section = whole["agents"][agent].clone();
+    for key in ["workdir", "prompt"] {
+        if let Some(path) = section.get(key).and_then(toml_edit::Item::as_str) {
+            let absolute = std::path::absolute(root.join(path))?;
+            section[key] = toml_edit::value(absolute.display().to_string());
+        }
+    }
+    // Its mail here is ours.
+    if let Some(section) = section.as_table_like_mut() {
+        section.remove("uid");
+    }
+    own["agents"][agent] = section;
+    Ok(own.to_string())
+}
+
+fn ours(settled: &Path, mailroom: &Path) -> Command {
+    let mut command = Command::new(settled);
+    command
+        .env("SETTLED_ROOT", mailroom)
+        .env_remove("SETTLED_AGENT")
+        .env_remove("SETTLED_RUN");
+    command
+}
+
+fn checked(command: &mut Command) -> std::io::Result<Vec<u8>> {
+    let output = command.stdin(Stdio::null()).output()?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(std::io::Error::other(said))
+}
+
+fn json(command: &mut Command) -> std::io::Result<Value> {
+    serde_json::from_slice(&checked(command)?).map_err(std::io::Error::other)
+}

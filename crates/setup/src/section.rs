@@ -1,0 +1,397 @@
+//! The section of an agent in `settled.toml`.
+
+use std::path::{Path, PathBuf};
+
+use message_schema::id::AgentName;
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
+use workspace::atomic_file;
+use workspace::config::{Config, ConfigError, FILE};
+
+/// The keys that a set-up decides; all others of a section are a person's.
+const KEYS: [&str; 5] = ["command", "output", "workdir", "env", "vendor"];
+
+/// A program whose set-up was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KnownProgram {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// opencode.
+    OpenCode,
+}
+
+/// What an agent is to be started with.
+#[derive(Clone, Debug)]
+pub struct SetUp {
+    /// The program's name for people; none of a command of one's own.
+    pub title: Option<String>,
+    /// What it may do on this machine.
+    pub may: String,
+    /// The version that was tried.
+    pub tried: Option<String>,
+    /// Its package in npm's registry.
+    pub npm: Option<String>,
+    table: Table,
+}
+
+/// What became of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddOutcome {
+    /// The section was written.
+    Written,
+    /// It stands there already.
+    Same,
+}
+
+/// Why the section was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum SectionError {
+    /// The file cannot be read or written.
+    #[error("{path}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is no config, before or after.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The agent has another command.
+    #[error("{agent} has another command already: {command}")]
+    Other {
+        /// The agent.
+        agent: AgentName,
+        /// Its command.
+        command: String,
+    },
+}
+
+impl KnownProgram {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::OpenCode];
+
+    /// Its word on the command line, and the name of the program.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::OpenCode => "opencode",
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Claude => include_str!("programs/claude.toml"),
+            Self::Codex => include_str!("programs/codex.toml"),
+            Self::Gemini => include_str!("programs/gemini.toml"),
+            Self::OpenCode => include_str!("programs/opencode.toml"),
+        }
+    }
+
+    fn table(self) -> DocumentMut {
+        self.text().parse().expect("the file is ours, and tried")
+    }
+
+    /// How a person logs it in.
+    pub fn login(self) -> String {
+        text(&self.table(), "login").expect("each file has one")
+    }
+
+    /// The program that a command starts, by the name of its file.
+    pub fn of_command(command: &[String]) -> Option<Self> {
+        let name = Path::new(command.first()?).file_name()?;
+        Self::ALL.into_iter().find(|known| name == known.word())
+    }
+
+    /// Its set-up for code in this folder, as found at `program`; `over_mcp` for the one that answers by the tools of
+    /// `settled mcp`.
+    pub fn set_up(self, program: &Path, workdir: &Path, over_mcp: bool) -> SetUp {
+        let known = self.table();
+        let key = if over_mcp { "command_mcp" } else { "command" };
+        let mut command = known[key].as_array().expect("each file has it").clone();
+        command.replace(0, program.display().to_string());
+        let mut env = InlineTable::new();
+        let besides = over_mcp.then_some("env_mcp");
+        for key in ["env"].into_iter().chain(besides) {
+            for (name, text) in known
+                .get(key)
+                .and_then(Item::as_table)
+                .into_iter()
+                .flatten()
+            {
+                env.insert(name, text.as_value().expect("a text").clone());
+            }
+        }
+        let output = text(&known, "output").expect("each file has one");
+        SetUp {
+            title: text(&known, "title"),
+            may: text(&known, "may").expect("each file has one"),
+            tried: text(&known, "tried"),
+            npm: text(&known, "npm"),
+            table: table(command, &output, workdir, env, text(&known, "vendor")),
+        }
+    }
+}
+
+fn text(known: &DocumentMut, key: &str) -> Option<String> {
+    known.get(key).and_then(Item::as_str).map(str::to_owned)
+}
+
+fn table(
+    mut command: Array,
+    output: &str,
+    workdir: &Path,
+    env: InlineTable,
+    vendor: Option<String>,
+) -> Table {
+    for word in command.iter_mut() {
+        word.decor_mut().clear();
+    }
+    command.set_trailing("");
+    command.set_trailing_comma(false);
+    let mut table = Table::new();
+    table["command"] = value(command);
+    table["output"] = value(output);
+    table["workdir"] = value(workdir.display().to_string());
+    if !env.is_empty() {
+        table["env"] = value(env);
+    }
+    if let Some(vendor) = vendor {
+        table["vendor"] = value(vendor);
+    }
+    table
+}
+
+impl SetUp {
+    /// The set-up of a command of one's own, whose output is plain text.
+    pub fn custom(command: &[String], workdir: &Path) -> Self {
+        Self {
+            title: None,
+            may: "do whatever the daemon's user may: nothing confines it".to_owned(),
+            tried: None,
+            npm: None,
+            table: table(
+                command.iter().collect(),
+                "text",
+                workdir,
+                InlineTable::new(),
+                None,
+            ),
+        }
+    }
+
+    /// The section as it stands in the file.
+    pub fn section(&self, agent: &AgentName) -> String {
+        let mut document = DocumentMut::new();
+        put(&mut document, agent, self);
+        document.to_string().trim_start().to_owned()
+    }
+
+    /// Writes the section of this agent; another command is only replaced if that was asked for. Other keys, other sections
+    /// and comments stay as they are.
+    pub fn write(
+        &self,
+        root: &Path,
+        agent: &AgentName,
+        replaces: bool,
+    ) -> Result<AddOutcome, SectionError> {
+        let path = root.join(FILE);
+        let failed = |source| SectionError::Io {
+            path: path.clone(),
+            source,
+        };
+        let before = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            read => read.map_err(failed)?,
+        };
+        let config = Config::parse(&before, &path)?;
+        let command = config
+            .agents
+            .get(agent)
+            .map(|section| section.command.as_slice());
+        let mut document: DocumentMut = before.parse().expect("the config was read");
+        put(&mut document, agent, self);
+        let after = document.to_string();
+        let wanted = Config::parse(&after, &path)?;
+        if wanted == config {
+            return Ok(AddOutcome::Same);
+        }
+        if let Some(command @ [_, ..]) = command
+            && !replaces
+        {
+            return Err(SectionError::Other {
+                agent: agent.clone(),
+                command: command.join(" "),
+            });
+        }
+        atomic_file::replace(&path, &after).map_err(failed)?;
+        Ok(AddOutcome::Written)
+    }
+}
+
+fn put(document: &mut DocumentMut, agent: &AgentName, set_up: &SetUp) {
+    let is_new = document
+        .get("agents")
+        .and_then(|agents| agents.get(agent.as_str()))
+        .is_none();
+    // Comments at the end of the file stay above what comes after them.
+    let above = if is_new {
+        let above = document.trailing().as_str().unwrap_or_default().to_owned();
+        document.set_trailing("");
+        above
+    } else {
+        String::new()
+    };
+    let agents = document.entry("agents").or_insert_with(|| {
+        let mut agents = Table::new();
+        agents.set_implicit(true);
+        Item::Table(agents)
+    });
+    let Some(agents) = agents.as_table_like_mut() else {
+        return;
+    };
+    let mut new = Table::new();
+    if is_new {
+        let title = set_up.title.as_deref().unwrap_or("A command of your own");
+        let tried = set_up
+            .tried
+            .as_ref()
+            .map_or_else(String::new, |version| format!(" {version}"));
+        new.decor_mut().set_prefix(format!(
+            "{above}\n# {title}{tried}. It may {}.\n",
+            set_up.may
+        ));
+    }
+    let section = agents.entry(agent.as_str()).or_insert(Item::Table(new));
+    let Some(section) = section.as_table_like_mut() else {
+        return;
+    };
+    for key in KEYS {
+        match set_up.table.get(key) {
+            Some(item) => {
+                let mut item = item.clone();
+                // A comment behind a value stays there.
+                if let (Some(old), Some(new)) = (
+                    section.get(key).and_then(Item::as_value),
+                    item.as_value_mut(),
+                ) {
+                    *new.decor_mut() = old.decor().clone();
+                }
+                section.insert(key, item);
+            }
+            // Who makes the model of one's own command is a person's to say.
+            None if key != "vendor" => {
+                section.remove(key);
+            }
+            None => {}
+        }
+    }
+}
+
+/// The place of a program on the `PATH`.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|file| is_program(file))
+}
+
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.metadata()
+        .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent() -> AgentName {
+        AgentName::new("codex").expect("a name")
+    }
+
+    fn set_up(program: KnownProgram) -> SetUp {
+        program.set_up(Path::new("/usr/bin/it"), Path::new("/srv/project"), false)
+    }
+
+    #[test]
+    fn every_set_up_is_a_section_that_the_config_reads() {
+        for program in KnownProgram::ALL {
+            for over_mcp in [false, true] {
+                let set_up = program.set_up(
+                    Path::new("/usr/bin/it"),
+                    Path::new("/srv/project"),
+                    over_mcp,
+                );
+                let text = set_up.section(&agent());
+                let config = Config::parse(&text, Path::new("t"))
+                    .unwrap_or_else(|error| panic!("{error}:\n{text}"));
+                let section = &config.agents[&agent()];
+                assert_eq!(section.command[0], "/usr/bin/it", "{text}");
+                assert!(text.contains("It may "), "{text}");
+                assert!(!program.login().is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_persons_comments_keys_and_sections_stay() {
+        let root = tempfile::tempdir().expect("a directory");
+        let file = root.path().join(FILE);
+        let before = "# ours\nprofile = \"gate\" # why\n\n[agents.codex]\nroles = [\"reviewer\"] # only\n\n[agents.claude]\nconcurrent = 2\n\n# the end\n";
+        std::fs::write(&file, before).expect("a file");
+        let written = set_up(KnownProgram::Codex)
+            .write(root.path(), &agent(), false)
+            .expect("written");
+        assert_eq!(written, AddOutcome::Written);
+        let after = std::fs::read_to_string(&file).expect("a file");
+        for line in before.lines() {
+            assert!(after.contains(line), "{line} is gone:\n{after}");
+        }
+        let gemini = AgentName::new("gemini").expect("a name");
+        set_up(KnownProgram::Gemini)
+            .write(root.path(), &gemini, false)
+            .expect("written");
+        let whole = std::fs::read_to_string(&file).expect("a file");
+        assert!(
+            whole.find("# the end") < whole.find("[agents.gemini]"),
+            "{whole}"
+        );
+        std::fs::write(&file, &after).expect("a file");
+        let again = set_up(KnownProgram::Codex)
+            .write(root.path(), &agent(), false)
+            .expect("nothing to do");
+        assert_eq!(again, AddOutcome::Same);
+        assert_eq!(std::fs::read_to_string(&file).expect("a file"), after);
+    }
+
+    #[test]
+    fn another_command_is_replaced_only_on_demand() {
+        let root = tempfile::tempdir().expect("a directory");
+        set_up(KnownProgram::OpenCode)
+            .write(root.path(), &agent(), false)
+            .expect("written");
+        let before = std::fs::read_to_string(root.path().join(FILE)).expect("a file");
+        let refused = set_up(KnownProgram::Codex).write(root.path(), &agent(), false);
+        assert!(
+            matches!(refused, Err(SectionError::Other { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(
+            std::fs::read_to_string(root.path().join(FILE)).expect("a file"),
+            before
+        );
+        let written = set_up(KnownProgram::Codex)
+            .write(root.path(), &agent(), true)
+            .expect("written");
+        assert_eq!(written, AddOutcome::Written);
+        let after = Config::load(root.path()).expect("a config");
+        // The variables of the program before are gone with it.
+        assert!(after.agents[&agent()].env.is_empty(), "{after:?}");
+    }
+}

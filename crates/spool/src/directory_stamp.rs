@@ -1,0 +1,41 @@
+//! Tells from a directory's times whether its names may have changed since it was listed, so that repeated looks list it
+//! only then.
+
+use crate::root::{Dir, OpenRoot};
+use crate::{Now, SpoolError};
+
+/// Times younger than this prove nothing, in milliseconds: the next change could leave the same ones. The coarsest file
+/// systems count in steps of two seconds.
+const SETTLED_MS: i64 = 3_000;
+
+/// What a directory looked like before it was listed. Every name that comes or goes changes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DirectoryStamp {
+    dev: u64,
+    ino: u64,
+    mtime_ns: i64,
+    /// Nobody can set this one.
+    ctime_ns: i64,
+}
+
+impl DirectoryStamp {
+    /// Gives the stamp of an open directory if an equal one proves later that no name came or went since.
+    pub(crate) fn settled(
+        root: &OpenRoot,
+        dir: &Dir,
+        now: Now,
+    ) -> Result<Option<DirectoryStamp>, SpoolError> {
+        let stat = root
+            .disk
+            .stat(&dir.handle)
+            .map_err(|source| root.error("look at", &dir.path, source))?;
+        let changed_ms = stat.mtime_ns.max(stat.ctime_ns) / 1_000_000;
+        let stamp = DirectoryStamp {
+            dev: stat.dev,
+            ino: stat.ino,
+            mtime_ns: stat.mtime_ns,
+            ctime_ns: stat.ctime_ns,
+        };
+        Ok((now.wall.saturating_sub(changed_ms) >= SETTLED_MS).then_some(stamp))
+    }
+}

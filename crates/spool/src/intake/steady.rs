@@ -1,0 +1,44 @@
+//! Reads the wall clock for the age of files, and doubts it while it disagrees with the monotonic clock: somebody sets it
+//! while a writer is at work, and what was written a moment ago looks an hour old.
+
+use crate::Now;
+
+/// The two clocks may drift apart by so many milliseconds between two readings.
+const DRIFT_MS: i64 = 25;
+
+/// So long after the wall clock was set, in milliseconds, every writer of that time has done more, or has gone.
+const DOUBT_MS: u64 = 60_000;
+
+/// The wall clock as it goes on from its last reading.
+#[derive(Debug, Default)]
+pub(super) struct SteadyClock {
+    last: Option<Now>,
+    /// Since when it has been doubted, on the monotonic clock.
+    doubted: Option<u64>,
+}
+
+impl SteadyClock {
+    /// Gives the reading with the earlier of two wall clocks: the one that was read, and the one that nobody set. By it
+    /// no file is older than it is, whether the clock was set forward or back.
+    pub(super) fn read(&mut self, now: Now) -> Now {
+        let Some(last) = self.last else {
+            self.last = Some(now);
+            return now;
+        };
+        let passed = i64::try_from(now.mono.saturating_sub(last.mono)).unwrap_or(i64::MAX);
+        let steady = last.wall.saturating_add(passed);
+        if now.wall.abs_diff(steady) <= DRIFT_MS.unsigned_abs() {
+            (self.last, self.doubted) = (Some(now), None);
+            return now;
+        }
+        let since = *self.doubted.get_or_insert(now.mono);
+        if now.mono.saturating_sub(since) >= DOUBT_MS {
+            (self.last, self.doubted) = (Some(now), None);
+            return now;
+        }
+        Now {
+            wall: now.wall.min(steady),
+            ..now
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The text of `settled brief`: all that a reviewer needs to answer, and what each answer leads to.
+
+use mailbox::compose::ask::Ask;
+use mailbox::compose::omissions;
+use mailbox::said::Said;
+use message_schema::line::escaped;
+use message_schema::packet::{Action, Stance};
+
+/// What the author said, which the ledger does not keep.
+pub fn in_json(ask: &Ask, said: &Said) -> serde_json::Value {
+    let request = said.request.as_ref();
+    let threads = ask.open_threads.iter().map(|open| {
+        let words = said.findings.get(open.id.as_str());
+        let value = serde_json::json!({
+            "said": words,
+            "author": said.reported(open.id.as_str()),
+        });
+        (open.id.to_string(), value)
+    });
+    serde_json::json!({
+        "branch": request.and_then(|request| request.branch.as_ref()),
+        "base_sha": request.and_then(|request| request.base.as_ref()),
+        "diff_summary": request.and_then(|request| request.summary.as_ref()),
+        "threads": threads.collect::<serde_json::Map<_, _>>(),
+    })
+}
+
+/// The lines of a text that others wrote, indented.
+fn words(what: &str, text: Option<&String>) -> Vec<String> {
+    let lines = text.iter().flat_map(|text| text.lines()).enumerate();
+    lines
+        .map(|(n, line)| match n {
+            0 => format!("{what}{line}"),
+            _ => format!("      {line}"),
+        })
+        .collect()
+}
+
+/// The brief, and what the two agents said beside it.
+pub fn text(ask: &Ask, said: &Said) -> String {
+    let mut lines = vec![format!(
+        "{}: {} asks for round {}, the {} of {}{}",
+        ask.key(),
+        ask.author,
+        ask.round,
+        ordinal(ask.round_of_generation),
+        ask.rounds_of_generation,
+        if ask.last_round { ", the last" } else { "" }
+    )];
+    lines.push(format!("  request {}", ask.request));
+    let request = said.request.as_ref();
+    let branch = request.and_then(|request| request.branch.as_ref());
+    let base = request.and_then(|request| request.base.as_ref());
+    let of = |what: &str, value: Option<String>| {
+        value.map_or_else(String::new, |value| format!("  {what} {value}"))
+    };
+    let commits = [
+        of("branch", branch.cloned()),
+        of("head", ask.head.as_ref().map(ToString::to_string)),
+        of("base", base.cloned()),
+    ];
+    lines.extend(Some(commits.concat()).filter(|line| !line.is_empty()));
+    lines.extend(words(
+        "  summary: ",
+        request.and_then(|request| request.summary.as_ref()),
+    ));
+    let budget = &ask.budget;
+    lines.push(format!(
+        "  left: {} turns, {} s after `settled take`, {} attempts",
+        budget.turns_left, budget.runtime_s_left, budget.attempts_left
+    ));
+    lines.extend(budget.take_by.iter().map(|at| format!("  take it by {at}")));
+    lines.extend(
+        budget
+            .answer_by
+            .iter()
+            .map(|at| format!("  answer by {at}")),
+    );
+    if !ask.open_threads.is_empty() {
+        lines.push("open threads, one action each:".to_owned());
+    }
+    for open in &ask.open_threads {
+        let blocks = if open.blocking { ", blocks" } else { "" };
+        let at = open.file.as_ref().map_or_else(String::new, |file| {
+            let range = open
+                .lines
+                .map_or_else(String::new, |lines| format!(":{}", String::from(lines)));
+            format!("  {file}{range}")
+        });
+        let title = open.title.as_deref().unwrap_or_default();
+        lines.push(format!(
+            "  {} {}{blocks}  {title}{at}",
+            open.id, open.severity
+        ));
+        let legal = |stance| {
+            open.legal(Some(stance))
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let (seeks, accepts) = (legal(Stance::SeeksChange), legal(Stance::Accepts));
+        match seeks == accepts {
+            true => lines.push(format!("    legal: {seeks}")),
+            false => lines.push(format!(
+                "    legal: {seeks}; with stance accepts: {accepts}"
+            )),
+        }
+        if !open.legal.seeks_change.contains(&Action::Reply) && !ask.last_round {
+            lines.push(format!(
+                "    {}",
+                omissions::illegal(ask, open, Action::Reply)
+            ));
+        }
+        if !open.blocking && ask.lgtm_possible {
+            lines.push("    in an lgtm also: defer".to_owned());
+        }
+        if let Some(finding) = said.findings.get(open.id.as_str()) {
+            lines.extend(words("    evidence: ", finding.evidence.as_ref()));
+        }
+        lines.extend(words(
+            &format!("    {}: ", ask.author),
+            said.reported(open.id.as_str()).as_ref(),
+        ));
+        match (ask.feedback_resolves(open), ask.lgtm_resolves(open)) {
+            (true, _) => {
+                lines.push("    reported as addressed: resolved if you do not name it".to_owned());
+            }
+            (false, true) => lines.push("    resolved by an lgtm that does not name it".to_owned()),
+            (false, false) => {}
+        }
+    }
+    for held in &ask.held_threads {
+        lines.push(format!("with a person: {}, {}", held.id, held.state));
+    }
+    lines.extend(
+        ask.look_first
+            .iter()
+            .map(|file| format!("look first at {file}")),
+    );
+    lines.extend(
+        ask.validation_commands
+            .iter()
+            .map(|command| format!("an lgtm must record this as pass: {command}")),
+    );
+    lines.push(match ask.last_round {
+        true => format!(
+            "the last round: reply is not legal; any feedback ends the dialogue with {} and {}; an lgtm approves",
+            ask.author,
+            if ask.advised { "closes the review" } else { "hands the review to a person" }
+        ),
+        false => format!(
+            "feedback: {} fixes and asks again; lgtm: approved; a veto or an escalation gives its thread to a person, and \
+             the review too if nothing else blocks",
+            ask.author
+        ),
+    });
+    if !ask.lgtm_possible && !ask.held_threads.is_empty() {
+        lines.push("an lgtm cannot pass: a blocker is with a person".to_owned());
+    }
+    lines
+        .iter()
+        .fold(String::new(), |text, line| text + &escaped(line) + "\n")
+}
+
+fn ordinal(n: u32) -> String {
+    match n {
+        1 => "first".to_owned(),
+        2 => "second".to_owned(),
+        3 => "third".to_owned(),
+        n => format!("{n}th"),
+    }
+}

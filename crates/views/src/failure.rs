@@ -1,0 +1,97 @@
+//! Why a command failed, and what to do next.
+
+use std::io;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::answer::Next;
+use crate::exit::Exit;
+
+/// Why a command failed, and the next command where there is one.
+#[derive(Debug)]
+pub struct Failure {
+    /// How the command ends.
+    pub exit: Exit,
+    /// What happened, in a phrase.
+    pub message: String,
+    /// The code of the protocol it is about, where it is about one.
+    pub code: Option<&'static str>,
+    /// What is known in spite of it, for `--json`.
+    pub data: Option<Box<Value>>,
+    /// The commands that mend it.
+    pub next: Vec<Next>,
+    /// The reader of our output went away, which is no failure of ours.
+    pub is_broken_pipe: bool,
+}
+
+impl Failure {
+    /// A failure that says only what it says.
+    pub fn plain(exit: Exit, message: String) -> Self {
+        Self {
+            exit,
+            message,
+            code: None,
+            data: None,
+            next: Vec::new(),
+            is_broken_pipe: false,
+        }
+    }
+
+    /// A failure with the error's causes.
+    pub fn new(exit: Exit, error: &(dyn std::error::Error + 'static)) -> Self {
+        let mut failure = Self::plain(exit, error.to_string());
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            let is_broken_pipe = error
+                .downcast_ref::<io::Error>()
+                .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+            failure.is_broken_pipe |= is_broken_pipe;
+            let text = error.to_string();
+            if !failure.message.ends_with(&text) {
+                failure.message = format!("{}: {text}", failure.message);
+            }
+            cause = error.source();
+        }
+        failure
+    }
+
+    /// With the command that comes next.
+    pub fn next(self, command: String) -> Self {
+        Self {
+            next: vec![Next {
+                run: command,
+                why: None,
+            }],
+            ..self
+        }
+    }
+
+    /// With another command that may come next.
+    pub fn or(mut self, command: String) -> Self {
+        if self.next.iter().all(|next| next.run != command) {
+            self.next.push(Next {
+                run: command,
+                why: None,
+            });
+        }
+        self
+    }
+
+    /// With a code of the protocol.
+    pub fn code(self, code: &'static str) -> Self {
+        Self {
+            code: Some(code),
+            ..self
+        }
+    }
+
+    /// With what is known in spite of it.
+    pub fn data(self, data: &impl Serialize) -> Self {
+        let data = serde_json::to_value(data).expect("text keys and plain values are JSON");
+        Self {
+            data: Some(Box::new(data)),
+            ..self
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What waits for an agent: one message on a line.
+
+use std::fmt::Write as _;
+
+use mailbox::mailboxes::{MailboxEntry, MailboxPlace};
+use message_schema::line::escaped;
+use screen::{Screen, cut};
+use serde::Serialize;
+
+/// Where what is said of a message begins, if it has a line of its own.
+const INDENT: usize = 5;
+
+/// What waits. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+pub struct Waiting {
+    /// The agent.
+    pub agent: String,
+    /// How many lie in the inbox.
+    pub waiting: usize,
+    /// How many the agent works on.
+    pub taken: usize,
+    /// Taken ones first, then the most urgent, of the same priority the oldest.
+    pub letters: Vec<MailboxEntry>,
+}
+
+impl Waiting {
+    /// The one to begin with.
+    pub fn first(&self) -> Option<&MailboxEntry> {
+        self.letters.first()
+    }
+
+    /// Those that are named.
+    pub fn letters(&self) -> &[MailboxEntry] {
+        &self.letters
+    }
+
+    /// What waits, for people.
+    pub fn text(&self, screen: Screen) -> String {
+        let Self {
+            agent,
+            waiting,
+            taken,
+            letters,
+        } = self;
+        let mut text = match (waiting, taken) {
+            (0, 0) => format!("nothing waits for {agent}\n"),
+            (_, 0) => format!("{waiting} waiting for {agent}\n"),
+            (_, _) => format!("{waiting} waiting for {agent}, {taken} taken\n"),
+        };
+        letters
+            .iter()
+            .for_each(|letter| text += &line(letter, screen));
+        let left = waiting + taken - letters.len();
+        if left > 0 {
+            let _ = writeln!(text, "  and {left} more: --limit {}", waiting + taken);
+        }
+        text
+    }
+}
+
+/// A message on one line, or on two where it is too long: its name is copied, so what is said of it is cut.
+pub fn line(letter: &MailboxEntry, screen: Screen) -> String {
+    let field = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let mark = match letter.place {
+        MailboxPlace::Taken => "*",
+        MailboxPlace::Inbox
+        | MailboxPlace::Archive
+        | MailboxPlace::Outbox
+        | MailboxPlace::Sent
+        | MailboxPlace::DeadLetter => " ",
+    };
+    let (what, said) = match &letter.unreadable {
+        Some(why) => (format!("{}:", letter.name()), format!("no message: {why}")),
+        None => {
+            let pr = letter
+                .pr
+                .as_ref()
+                .map_or_else(String::new, |pr| format!("#{pr} "));
+            let MailboxEntry {
+                kind,
+                from,
+                priority,
+                subject,
+                ..
+            } = letter;
+            let (kind, from, priority) = (field(kind), field(from), field(priority));
+            (
+                format!("{priority} {kind:<16}  {} ", letter.name()),
+                format!("{pr}from {from}: {}", field(subject)),
+            )
+        }
+    };
+    let (what, said) = (escaped(&what), escaped(&said));
+    let line = format!("{mark} {what} {said}");
+    if screen.has_room_for(&line) {
+        return line + "\n";
+    }
+    let said = cut(&said, screen.width.saturating_sub(INDENT));
+    format!("{mark} {}\n{:INDENT$}{said}\n", what.trim_end(), "")
+}

@@ -1,0 +1,85 @@
+//! What a check of the whole ledger found.
+
+use inspect::ledger::{LedgerCheck, WrongRecord};
+use serde::Serialize;
+use spool::Agreement;
+
+/// What the ledger holds. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+pub struct LedgerView {
+    records: u64,
+    segments: usize,
+    bytes: u64,
+    /// The digest of the last record's line: kept elsewhere, it proves later that nothing before it was changed.
+    last: String,
+    snapshots: Vec<Snapshot>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wrong: Option<WrongRecord>,
+}
+
+/// What became of holding a snapshot against the records.
+#[derive(Debug, Serialize)]
+struct Snapshot {
+    /// The last record it stands for.
+    at: u64,
+    agrees: bool,
+    summary: String,
+}
+
+impl Snapshot {
+    fn of(at: u64, agreement: &Agreement) -> Self {
+        let summary = match agreement {
+            Agreement::Agrees => "agrees with the records".to_owned(),
+            Agreement::Differs => "contradicts the records".to_owned(),
+            Agreement::Contradicts(what) => format!("was made from other records: {what}"),
+            Agreement::PassedOver(why) => format!("is skipped: {why}"),
+        };
+        Self {
+            at,
+            agrees: *agreement == Agreement::Agrees,
+            summary,
+        }
+    }
+}
+
+impl LedgerView {
+    /// What a check found.
+    pub fn of(check: &LedgerCheck) -> Self {
+        let LedgerCheck {
+            verified,
+            snapshots,
+            wrong,
+        } = check;
+        Self {
+            records: verified.records,
+            segments: verified.segments,
+            bytes: verified.bytes,
+            last: verified.last.to_string(),
+            snapshots: snapshots
+                .iter()
+                .map(|(seq, agreement)| Snapshot::of(*seq, agreement))
+                .collect(),
+            wrong: wrong.clone(),
+        }
+    }
+
+    /// The same for people.
+    pub fn text(&self) -> String {
+        let Self {
+            records,
+            segments,
+            last,
+            snapshots,
+            wrong,
+            ..
+        } = self;
+        let begin = if wrong.is_none() { "ok" } else { "chained" };
+        let text =
+            format!("{begin}: {records} records in {segments} segments, the last is {last}\n");
+        snapshots
+            .iter()
+            .fold(text, |text, Snapshot { at, summary, .. }| {
+                text + &format!("the snapshot at {at} {summary}\n")
+            })
+    }
+}

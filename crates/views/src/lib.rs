@@ -1,0 +1,16 @@
+//! What people and agents read of a review's state: one file for each command that shows it, and the one form of every
+//! answer and failure, with the exit codes. Values in, text out.
+
+pub mod answer;
+pub mod board;
+pub mod brief;
+pub mod decisions;
+pub mod exit;
+pub mod failure;
+pub mod home;
+pub mod inbox;
+pub mod ledger;
+pub mod mine;
+pub mod table;
+pub mod threads;
+pub mod why;

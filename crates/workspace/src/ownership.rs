@@ -1,0 +1,136 @@
+//! Reads and changes the owner, group and mode of a workspace's files and directories.
+//!
+//! Every call works on an entry opened beneath the root: `settled separate` runs as root, and a path that an agent swaps
+//! for a link must not make it change the owner of `/etc`. The caller decides which users there are and what they get.
+
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{Gid, Mode, RawMode, Uid};
+
+use spool::{Disk, FileKind, FileName, Handle, Os, SpoolError};
+
+/// The bits of a mode that are permissions.
+const PERMISSIONS: u32 = 0o7777;
+
+/// The owner, group and permissions of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ownership {
+    /// The user's number.
+    pub uid: u32,
+    /// The group's number.
+    pub gid: u32,
+    /// The twelve bits of permission.
+    pub mode: u32,
+}
+
+/// A workspace's tree, opened to hand its entries to users.
+#[derive(Debug)]
+pub struct OwnedTree {
+    root: Handle,
+}
+
+impl OwnedTree {
+    /// Opens the workspace at `root`.
+    pub fn open(root: &Path) -> Result<OwnedTree, SpoolError> {
+        Ok(OwnedTree {
+            root: Os.open_root(root).map_err(failed("open", root))?,
+        })
+    }
+
+    /// Reads a directory's or file's ownership; `None` if it does not exist. The root is the empty path. A file with
+    /// several names, and anything that is neither file nor directory, is an error: changing it may change something
+    /// outside the workspace.
+    pub fn ownership(&self, path: &Path) -> Result<Option<Ownership>, SpoolError> {
+        let found = if_there(self.entry(path)).map_err(failed("look at", path))?;
+        found
+            .map(|entry| ownership(&entry).map_err(failed("look at", path)))
+            .transpose()
+    }
+
+    /// Hands a directory or file to a user; true if that changed anything.
+    pub fn grant(&self, path: &Path, to: Ownership) -> Result<bool, SpoolError> {
+        let grant = || {
+            let entry = self.entry(path)?;
+            let before = ownership(&entry)?;
+            if (before.uid, before.gid) != (to.uid, to.gid) {
+                rustix::fs::fchown(
+                    &entry,
+                    Some(Uid::from_raw(to.uid)),
+                    Some(Gid::from_raw(to.gid)),
+                )?;
+            }
+            // Changing the owner can take permissions away, so they come last.
+            if before != to {
+                rustix::fs::fchmod(&entry, permissions(to.mode))?;
+            }
+            Ok(before != to)
+        };
+        grant().map_err(failed("change the owner of", path))
+    }
+
+    /// Lists the names in a directory; none if there is no such directory.
+    pub fn names(&self, path: &Path) -> Result<Vec<FileName>, SpoolError> {
+        let listed = if_there(self.entry(path).and_then(|dir| Os.list(&dir)));
+        Ok(listed.map_err(failed("list", path))?.unwrap_or_default())
+    }
+
+    /// Says whether it is a directory, and not only a link to one.
+    pub fn is_dir(&self, path: &Path) -> bool {
+        Os.open_dir(&self.root, path).is_ok()
+    }
+
+    fn entry(&self, path: &Path) -> io::Result<Handle> {
+        if path.as_os_str().is_empty() {
+            return self.root.try_clone();
+        }
+        let entry = Os.open_beneath(&self.root, path)?;
+        let stat = Os.stat(&entry)?;
+        match stat.kind {
+            FileKind::Directory => Ok(entry),
+            FileKind::File if stat.links == 1 => Ok(entry),
+            FileKind::File => Err(io::Error::other(
+                "it has several names, and the others may lie anywhere",
+            )),
+            FileKind::Symlink | FileKind::Special => {
+                Err(io::Error::other("it is neither a file nor a directory"))
+            }
+        }
+    }
+}
+
+/// The mode as the system has it.
+fn permissions(mode: u32) -> Mode {
+    let bits = RawMode::try_from(mode & PERMISSIONS).expect("twelve bits fit");
+    Mode::from_raw_mode(bits)
+}
+
+#[expect(
+    clippy::useless_conversion,
+    reason = "the system's type is narrower on macOS"
+)]
+fn ownership(entry: &Handle) -> io::Result<Ownership> {
+    let stat = rustix::fs::fstat(entry)?;
+    Ok(Ownership {
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        mode: u32::from(stat.st_mode) & PERMISSIONS,
+    })
+}
+
+/// An error that says what was tried on a path.
+fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SpoolError {
+    move |source| SpoolError::Io {
+        operation,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Turns "there is no such file" into `None`.
+fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}

@@ -1,0 +1,145 @@
+//! `settled agent add` and `settled doctor --agents`: the file that a person wrote stays as it is, and a probe says what a
+//! command lacks.
+
+use serde_json::Value;
+use settled_tests::mailroom::{Mailroom, said, settled};
+use settled_tests::{names, read, write};
+
+fn script(mailroom: &Mailroom, name: &str, text: &str) -> String {
+    let path = mailroom.root().join(name);
+    write(&path, &format!("#!/bin/sh\n{text}\n"));
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&path, mode).expect("it is ours");
+    path.display().to_string()
+}
+
+fn add(mailroom: &Mailroom, name: &str, command: &str) {
+    let output = settled()
+        .args(["agent", "add", name, "--program", "custom", "--", command])
+        .env("SETTLED_ROOT", mailroom.root())
+        .output()
+        .expect("settled can be run");
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn an_agent_is_set_up_once_and_another_command_stays_unless_it_is_to_be_replaced() {
+    let mailroom = Mailroom::new(&["claude"]);
+    let template = read(mailroom.root().join("settled.toml"));
+    let code = mailroom.root().display().to_string();
+    let words = [
+        "agent",
+        "add",
+        "codex",
+        "--program",
+        "codex",
+        "--repository",
+        &code,
+        "--json",
+    ];
+    let output = mailroom.run(&words);
+    assert!(output.status.success(), "{}", said(&output));
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert_eq!(answer["data"]["changed"], true, "{answer}");
+    assert!(
+        answer["data"]["may"]
+            .as_str()
+            .is_some_and(|may| !may.is_empty()),
+        "{answer}"
+    );
+    assert!(names(mailroom.root().join("agents")).contains(&"codex".to_owned()));
+    let written = read(mailroom.root().join("settled.toml"));
+    assert!(written.starts_with(&template), "{written}");
+    assert!(
+        written.contains("[agents.codex]") && written.contains("project_doc_max_bytes=0"),
+        "{written}"
+    );
+    let output = mailroom.run(&words);
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert_eq!(answer["data"]["changed"], false, "{answer}");
+    let other = [
+        "agent",
+        "add",
+        "codex",
+        "--program",
+        "gemini",
+        "--repository",
+        &code,
+    ];
+    assert_eq!(mailroom.run(&other).status.code(), Some(1));
+    assert_eq!(read(mailroom.root().join("settled.toml")), written);
+    assert!(
+        mailroom
+            .run(&[&other[..], &["--replace"]].concat())
+            .status
+            .success()
+    );
+    assert!(!read(mailroom.root().join("settled.toml")).contains("project_doc_max_bytes"));
+    assert!(
+        mailroom
+            .run(&["doctor"])
+            .status
+            .code()
+            .is_some_and(|code| code != 2)
+    );
+}
+
+#[test]
+fn a_probe_starts_each_command_and_names_what_it_lacks() {
+    let mailroom = Mailroom::new(&["claude"]);
+    let good = script(
+        &mailroom,
+        "good",
+        "grep -q pr \"$SETTLED_BRIEF\" && echo PASS",
+    );
+    let stranger = script(
+        &mailroom,
+        "stranger",
+        "echo 'Not logged in. Please run /login' >&2; exit 1",
+    );
+    let prose = script(&mailroom, "prose", "echo 'Looks good to me.'");
+    add(&mailroom, "good", &good);
+    add(&mailroom, "stranger", &stranger);
+    add(&mailroom, "prose", &prose);
+    add(&mailroom, "gone", "/nowhere/program");
+    let output = mailroom.run(&["doctor", "--agents", "--json"]);
+    assert_eq!(output.status.code(), Some(6), "{}", said(&output));
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert_eq!(answer["data"]["wrong"], 3, "{answer}");
+    let of = |name: &str| {
+        let all = answer["data"]["agents"].as_array().expect("a list");
+        let found = all.iter().find(|finding| finding["agent"] == name);
+        found.unwrap_or_else(|| panic!("{name}: {answer}")).clone()
+    };
+    assert_eq!(of("good")["ok"], true, "{answer}");
+    for (name, what, fix) in [
+        ("stranger", "it is not logged in", "log the program in"),
+        ("prose", "without a verdict", "--replace"),
+        ("gone", "cannot be started", "install the program"),
+    ] {
+        let finding = of(name);
+        assert!(
+            finding["what"]
+                .as_str()
+                .is_some_and(|said| said.contains(what)),
+            "{finding}"
+        );
+        assert!(
+            finding["fix"]
+                .as_str()
+                .is_some_and(|said| said.contains(fix)),
+            "{finding}"
+        );
+    }
+    // The probe had a workspace of its own.
+    assert_eq!(mailroom.status()["reviews"], Value::Array(Vec::new()));
+    let one = mailroom.run(&["doctor", "--agents", "good"]);
+    assert!(one.status.success(), "{}", said(&one));
+    assert_eq!(
+        mailroom
+            .run(&["doctor", "--agents", "claude"])
+            .status
+            .code(),
+        Some(3)
+    );
+}

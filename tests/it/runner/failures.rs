@@ -1,0 +1,105 @@
+//! What people read of a start that failed: the cause, the program's last words and the folder, everywhere alike.
+
+use serde_json::Value;
+use settled_tests::ledger;
+use settled_tests::mailroom::said;
+
+use super::Room;
+
+/// The limit of a subscription, as Claude Code prints it.
+const QUOTA: &str = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":4102444800}}
+{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"You have hit your limit"}"#;
+
+/// A key that is refused, as Codex prints it.
+const KEY: &str = r#"{"type":"turn.failed","error":{"message":"{\"status\": 401, \"error\": {\"message\": \"no such key\"}}"}}"#;
+
+/// The failure that `status --json` shows once the review has ended with a person.
+fn failed(room: &Room) -> Value {
+    let daemon = room.serve();
+    room.ask("86", "request-1", 20, 8);
+    let (review, _) = room.end();
+    assert_eq!(review["reason"], "invocation_failed");
+    drop(daemon);
+    review["failed"].clone()
+}
+
+#[test]
+fn each_cause_is_told_with_the_programs_words() {
+    for (behaviour, output, cause, why) in [
+        (
+            ["print", "", "no route to host", "3"],
+            "text",
+            "crashed",
+            "it ended with code 3: no route to host",
+        ),
+        (
+            ["print", QUOTA, "", "1"],
+            "claude",
+            "quota",
+            "it ended with code 1, its quota is used up: You have hit your limit",
+        ),
+        (
+            ["print", KEY, "", "0"],
+            "codex",
+            "not_logged_in",
+            "it is not logged in: no such key",
+        ),
+        (
+            ["print", "I like it.", "a warning", "0"],
+            "text",
+            "unreadable",
+            "it ended without a verdict",
+        ),
+    ] {
+        let room = Room::new(&behaviour, &format!("output = \"{output}\""));
+        let failed = failed(&room);
+        assert_eq!(
+            (&failed["cause"], &failed["why"], &failed["reviewer"]),
+            (&cause.into(), &why.into(), &"codex".into()),
+            "{failed}"
+        );
+        let retry = (cause == "quota").then_some("2100-01-01T00:00:00Z");
+        assert_eq!(failed["retry_after"].as_str(), retry, "{failed}");
+        let folder = failed["folder"].as_str().expect("a folder");
+        assert!(room.mailroom.root().join(folder).join("stderr").exists());
+        // Each start that failed has its record.
+        let records = ledger::records(room.mailroom.root());
+        let recorded: Vec<&Value> = records
+            .iter()
+            .filter(|record| record["kind"] == "failed")
+            .map(|record| &record["decision"]["happened"]["event"]["failed"]["cause"])
+            .collect();
+        assert_eq!(recorded, [cause, cause]);
+    }
+}
+
+#[test]
+fn a_program_that_is_not_there_is_missing() {
+    let room = Room::with_command("'/no/such/program'", "");
+    let failed = failed(&room);
+    assert_eq!(failed["cause"], "missing", "{failed}");
+}
+
+#[test]
+fn why_problems_and_the_notice_show_the_last_line_escaped_and_the_folder() {
+    let room = Room::new(&["print", "", r"first\n\033[31mred\007 line", "3"], "");
+    let failed = failed(&room);
+    let folder = failed["folder"].as_str().expect("a folder").to_owned();
+    let words = r"it ended with code 3: \u{1b}[31mred\u{7} line";
+    let whole = format!("{words} ({folder})");
+    for command in [&["why", "86"][..], &["problems"]] {
+        let shown = said(&room.mailroom.run(command));
+        // Long lines are broken for a reader.
+        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(shown.contains(&whole), "{command:?}: {shown}");
+    }
+    let why = room.mailroom.json(&["why", "86"]);
+    assert_eq!(why["data"]["reviews"][0]["failed"]["why"], words, "{why}");
+    let inbox = room.mailroom.agent("claude", "inbox");
+    let notices: Vec<String> = settled_tests::list(&inbox)
+        .iter()
+        .map(settled_tests::read)
+        .collect();
+    let told = notices.iter().any(|notice| notice.contains(&folder));
+    assert!(told, "{notices:?}");
+}

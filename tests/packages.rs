@@ -1,0 +1,50 @@
+//! The packages of the workspace and those they are built on, as cargo knows them.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::repository;
+
+/// The packages of this repository.
+pub fn ours() -> Vec<Value> {
+    metadata(&["--no-deps", "--offline"])
+}
+
+/// Every package in the lock file, those of other systems too.
+pub fn locked() -> Vec<Value> {
+    metadata(&["--locked"])
+}
+
+fn metadata(options: &[&str]) -> Vec<Value> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1"])
+        .args(options)
+        .current_dir(repository())
+        .output()
+        .expect("cargo can be run");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let mut metadata: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    serde_json::from_value(metadata["packages"].take()).expect("a list of packages")
+}
+
+/// The names of the packages that one depends on; those of its tests too unless only `shipped` ones are asked for.
+pub fn dependencies(package: &Value, shipped: bool) -> Vec<String> {
+    let dependencies = package["dependencies"]
+        .as_array()
+        .expect("a list of dependencies")
+        .iter();
+    let counts = |dependency: &&Value| !shipped || dependency["kind"] != "dev";
+    let name = |dependency: &Value| {
+        dependency["name"]
+            .as_str()
+            .expect("a dependency has a name")
+            .to_owned()
+    };
+    dependencies.filter(counts).map(name).collect()
+}

@@ -1,0 +1,373 @@
+//! The daemon in this process, as its loop in `daemon::serve` runs it, on a disk that kills it at a chosen change and by a
+//! clock that the case moves.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use daemon::mailroom::{Mailroom, MailroomError};
+use serde_json::Value;
+use spool::{DiskFault, FaultyDisk, SpoolError};
+use workspace::clock::{self, Moment};
+
+/// The daemon's own times, in milliseconds: between two sweeps, of quiet before a checkpoint, and after a full disk.
+const SWEEP_MS: u64 = 2_000;
+const IDLE_MS: u64 = 1_000;
+const RETRY_MS: u64 = 1_000;
+
+/// How often in a row it may fail to start, and how many turns it may take without coming to rest.
+const STARTS_MAX: u32 = 20;
+const TURNS_MAX: u32 = 20_000;
+
+/// The time of a case: real passing time, which no clock shows, and the time of day, which may be set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Time {
+    /// Milliseconds since the case began.
+    pub(super) passed: u64,
+    start: DateTime<Utc>,
+    /// By how much the time of day was set forward or back, in milliseconds.
+    set_by: i64,
+}
+
+impl Time {
+    /// The time of day.
+    pub(super) fn of_day(&self) -> DateTime<Utc> {
+        let passed = TimeDelta::milliseconds(self.passed.cast_signed() + self.set_by);
+        self.start + passed
+    }
+}
+
+/// A record, and when it was first seen in the ledger.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) at: u64,
+    pub(super) record: Value,
+}
+
+/// The daemon, running or dead.
+pub(super) struct Served {
+    root: PathBuf,
+    pub(super) time: Time,
+    mailroom: Option<Mailroom>,
+    disk: Arc<FaultyDisk>,
+    hides_writers: bool,
+    /// What happens to the daemons to come, each in its recovery.
+    faults: VecDeque<DiskFault>,
+    /// When this daemon was started, which its own clock counts from.
+    started: u64,
+    sweep_at: u64,
+    swept_at: DateTime<Utc>,
+    checkpoint_at: Option<u64>,
+    /// No pass before this: the last one failed.
+    rest_until: u64,
+    pub(super) ledger: Ledger,
+    pub(super) kills: u64,
+    pub(super) in_recovery: u64,
+    pub(super) failures: u64,
+    pub(super) wrong: Vec<String>,
+}
+
+impl Served {
+    pub(super) fn new(root: &Path, hides_writers: bool) -> Served {
+        Served {
+            root: root.to_owned(),
+            time: Time {
+                passed: 0,
+                start: clock::now(),
+                set_by: 0,
+            },
+            mailroom: None,
+            disk: Arc::new(FaultyDisk::new("boot-1")),
+            hides_writers,
+            faults: VecDeque::new(),
+            started: 0,
+            sweep_at: 0,
+            swept_at: DateTime::UNIX_EPOCH,
+            checkpoint_at: None,
+            rest_until: 0,
+            ledger: Ledger::default(),
+            kills: 0,
+            in_recovery: 0,
+            failures: 0,
+            wrong: Vec::new(),
+        }
+    }
+
+    /// Passes on what a watcher saw, if there is a daemon that watches.
+    pub(super) fn hint(&mut self, agent: &str, file: &str, hint: spool::Hint) {
+        let name = spool::FileName::new(file).expect("a name");
+        if let Some(mailroom) = &mut self.mailroom {
+            mailroom.hint(agent, &name, hint);
+        }
+    }
+
+    /// Passes on what a watcher saw of a packet.
+    pub(super) fn hint_packet(&mut self, file: &str, hint: spool::Hint) {
+        let name = spool::FileName::new(file).expect("a name");
+        if let Some(mailroom) = &self.mailroom {
+            mailroom.hint_packet(&name, hint);
+        }
+    }
+
+    /// Has the disk do this to the running daemon.
+    pub(super) fn strike(&mut self, fault: DiskFault) {
+        self.disk.set(Some(fault));
+    }
+
+    /// Kills it now, and its successors in their recovery by these.
+    pub(super) fn kill(&mut self, faults: impl IntoIterator<Item = DiskFault>) {
+        self.faults = faults.into_iter().collect();
+        if self.mailroom.take().is_some() {
+            self.kills += 1;
+        }
+        self.ledger
+            .read_again(&self.root, self.time.passed, &mut self.wrong);
+    }
+
+    /// Ends it as an operator does.
+    pub(super) fn stop(&mut self) {
+        if self.disk.stopped() {
+            self.kill([]);
+            return;
+        }
+        self.disk.set(None);
+        let moment = self.moment();
+        if let Some(mut mailroom) = self.mailroom.take() {
+            let ended = mailroom.finish(moment).and_then(|()| mailroom.checkpoint());
+            mailroom.close();
+            if let Some(error) = ended.err().filter(|error| !error.is_retryable()) {
+                let what = workspace::error::chain(&error);
+                self.wrong.push(format!("it did not end well: {what}"));
+            }
+        }
+        self.ledger.read(&self.root, self.time.passed);
+    }
+
+    /// Nothing goes wrong from here on.
+    pub(super) fn have_peace(&mut self) {
+        self.disk.set(None);
+        self.faults.clear();
+    }
+
+    /// Sets the clock of the machine.
+    pub(super) fn set_clock(&mut self, by_ms: i64) {
+        self.time.set_by += by_ms;
+    }
+
+    /// Lets time pass while the daemon does not run: the machine sleeps, or is busy.
+    pub(super) fn sleep(&mut self, ms: u64) {
+        self.time.passed += ms;
+    }
+
+    /// Lets the daemon work for this long.
+    pub(super) fn work(&mut self, ms: u64) {
+        let end = self.time.passed + ms;
+        for turn in 0.. {
+            self.turn();
+            if self.time.passed >= end {
+                return;
+            }
+            if turn > TURNS_MAX {
+                self.wrong.push(format!(
+                    "it took {turn} turns within {ms} ms and is not at rest"
+                ));
+                self.time.passed = end;
+                return;
+            }
+            self.time.passed = self.next().clamp(self.time.passed + 1, end);
+        }
+    }
+
+    fn moment(&self) -> Moment {
+        Moment {
+            mono: self.time.passed - self.started,
+            utc: self.time.of_day(),
+        }
+    }
+
+    /// When the daemon would wake.
+    fn next(&self) -> u64 {
+        let Some(mailroom) = &self.mailroom else {
+            return self.time.passed + 1;
+        };
+        let on_its_clock = mailroom.schedule(self.moment()).next();
+        let on_its_clock = on_its_clock.map(|at| at + self.started);
+        let wake = on_its_clock.map(|at| at.max(self.rest_until));
+        let all = [wake, Some(self.sweep_at), self.checkpoint_at];
+        all.into_iter().flatten().min().unwrap_or(self.sweep_at)
+    }
+
+    /// One turn of its loop. Whatever ends it, the next turn begins with a start.
+    fn turn(&mut self) {
+        if self.mailroom.is_none() && !self.start() {
+            return;
+        }
+        let done = self.duties();
+        if self.disk.stopped() {
+            // Whatever it believes, it is dead since.
+            let faults = std::mem::take(&mut self.faults);
+            self.kill(faults);
+            return;
+        }
+        match done {
+            Ok(()) => {
+                self.ledger.read(&self.root, self.time.passed);
+                self.ledger.acknowledged = self.ledger.records.len();
+            }
+            Err(error) if error.is_retryable() => {
+                self.failures += 1;
+                self.rest_until = self.time.passed + RETRY_MS;
+                self.sweep_at = self.rest_until;
+                self.ledger.read(&self.root, self.time.passed);
+            }
+            // It stops by itself and says why; its supervisor starts it again.
+            Err(_) => {
+                self.failures += 1;
+                self.mailroom = None;
+                self.ledger
+                    .read_again(&self.root, self.time.passed, &mut self.wrong);
+            }
+        }
+    }
+
+    fn duties(&mut self) -> Result<(), SpoolError> {
+        let (now, moment) = (self.time.passed, self.moment());
+        let mailroom = self.mailroom.as_mut().expect("it was started");
+        if now >= self.sweep_at {
+            mailroom.sweep()?;
+            mailroom.look_for_unknown_senders(moment);
+            mailroom.look_for_changed_originals(moment)?;
+            self.swept_at = moment.utc;
+            self.sweep_at = now + SWEEP_MS;
+        }
+        if now >= self.rest_until {
+            let mut pass = mailroom.pass(moment)?;
+            pass.events += mailroom
+                .keep_deadlines_in_turn(self.swept_at, moment)?
+                .events;
+            if !pass.is_empty() {
+                self.checkpoint_at = Some(now + IDLE_MS);
+            }
+        }
+        if self.checkpoint_at.is_some_and(|at| now >= at) {
+            self.checkpoint_at = match mailroom.checkpoint() {
+                Err(error) if error.is_retryable() => Some(now + RETRY_MS),
+                result => result.map(|()| None)?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Starts it, once for each of the kills in a recovery that are still to come.
+    fn start(&mut self) -> bool {
+        for _ in 0..STARTS_MAX {
+            self.disk = Arc::new(FaultyDisk::new("boot-1"));
+            if self.hides_writers {
+                self.disk.hide_writers();
+            }
+            let fault = self.faults.pop_front();
+            self.disk.set(fault);
+            match Mailroom::open_on(&self.root, Arc::clone(&self.disk) as _) {
+                Ok((mailroom, _)) => {
+                    self.mailroom = Some(mailroom);
+                    self.started = self.time.passed;
+                    self.sweep_at = self.time.passed;
+                    self.rest_until = 0;
+                    self.checkpoint_at = None;
+                    return true;
+                }
+                Err(error) if fault.is_none() => {
+                    self.wrong
+                        .push(format!("it does not start: {}", told(&error)));
+                    return false;
+                }
+                Err(_) => {
+                    self.kills += 1;
+                    self.in_recovery += 1;
+                    self.ledger
+                        .read_again(&self.root, self.time.passed, &mut self.wrong);
+                }
+            }
+        }
+        false
+    }
+}
+
+fn told(error: &MailroomError) -> String {
+    workspace::error::chain(error)
+}
+
+/// The ledger as a reader follows it.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    pub(super) records: Vec<Seen>,
+    /// The kinds of the records of each file, by outbox and name.
+    pub(super) kinds: BTreeMap<(String, String), Vec<String>>,
+    lines: Vec<Vec<u8>>,
+    offset: u64,
+    /// So many records were there when a pass came back: none of them may go.
+    acknowledged: usize,
+}
+
+impl Ledger {
+    /// Reads the lines that came since.
+    fn read(&mut self, root: &Path, now: u64) {
+        let Some(path) = settled_tests::list(root.join(".settled/ledger")).pop() else {
+            return;
+        };
+        let mut bytes = Vec::new();
+        let mut file = std::fs::File::open(path).expect("the ledger can be read");
+        file.seek(SeekFrom::Start(self.offset))
+            .expect("a place in it");
+        file.read_to_end(&mut bytes)
+            .expect("the ledger can be read");
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if line.last() == Some(&b'\n') {
+                self.offset += line.len() as u64;
+                self.add(line.to_vec(), now);
+            }
+        }
+    }
+
+    /// Reads it from the beginning, since a recovery may have cut its end; what was acknowledged must still be there.
+    fn read_again(&mut self, root: &Path, now: u64, wrong: &mut Vec<String>) {
+        let before = std::mem::take(self);
+        self.read(root, now);
+        let same = self.lines.iter().zip(&before.lines);
+        let same = same.take_while(|(now, then)| now == then).count();
+        for (seen, then) in self.records.iter_mut().zip(&before.records).take(same) {
+            seen.at = then.at;
+        }
+        if same < before.acknowledged {
+            wrong.push(format!(
+                "record {} was there when a pass came back, and is gone",
+                same + 1
+            ));
+        }
+        self.acknowledged = before.acknowledged.min(same);
+    }
+
+    fn add(&mut self, line: Vec<u8>, at: u64) {
+        // What is no record is damage, which the model finds in the end.
+        let record: Value = serde_json::from_slice(&line).unwrap_or_default();
+        let original = &record["original"];
+        if let (Some(outbox), Some(file)) = (original["outbox"].as_str(), original["file"].as_str())
+        {
+            let kinds = self
+                .kinds
+                .entry((outbox.to_owned(), file.to_owned()))
+                .or_default();
+            kinds.push(record["kind"].as_str().unwrap_or_default().to_owned());
+        }
+        self.records.push(Seen { at, record });
+        self.lines.push(line);
+    }
+
+    /// Whether the only record of this file accepted it.
+    pub(super) fn has_accepted(&self, outbox: &str, file: &str) -> bool {
+        let kinds = self.kinds.get(&(outbox.to_owned(), file.to_owned()));
+        kinds.is_some_and(|kinds| kinds == &["accepted"])
+    }
+}

@@ -1,0 +1,198 @@
+//! The four programs: where each keeps its settings, how it is pointed to the scripted server, and the set-ups that are
+//! tested, which are those that `docs/agents.md` prints.
+
+use std::path::Path;
+
+use serde_json::json;
+use settled_tests::{read, repository, write};
+
+/// A program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Program {
+    Claude,
+    Codex,
+    Gemini,
+    OpenCode,
+}
+
+/// Which of a program's commands is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Plain,
+    Schema,
+    Shell,
+    Mcp,
+}
+
+/// The tested set-up of a program, as its file has it.
+pub(super) struct SetUp(toml::Table);
+
+impl Program {
+    pub(super) const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::OpenCode];
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::OpenCode => "opencode",
+        }
+    }
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Claude => "Claude Code",
+            Self::Codex => "Codex",
+            Self::Gemini => "Gemini CLI",
+            Self::OpenCode => "opencode",
+        }
+    }
+
+    pub(super) fn package(self) -> &'static str {
+        match self {
+            Self::Claude => "@anthropic-ai/claude-code",
+            Self::Codex => "@openai/codex",
+            Self::Gemini => "@google/gemini-cli",
+            Self::OpenCode => "opencode-ai",
+        }
+    }
+
+    /// The type of the error by which its service says that a quota is used up.
+    pub(super) fn quota(self) -> &'static str {
+        match self {
+            Self::Claude | Self::OpenCode => "rate_limit_error",
+            Self::Codex => "usage_limit_reached",
+            Self::Gemini => "RESOURCE_EXHAUSTED",
+        }
+    }
+
+    pub(super) fn set_up(self) -> SetUp {
+        let path = format!("crates/setup/src/programs/{}.toml", self.word());
+        let text = read(repository().join(path));
+        SetUp(text.parse().expect("a table"))
+    }
+
+    /// Makes a bare home that points to this address, and gives the environment to run the program in.
+    /// Telemetry, updates and retries are off.
+    pub(super) fn home(self, home: &Path, address: &str) -> Vec<(String, String)> {
+        let folder = |name: &str| {
+            let folder = home.join(name);
+            std::fs::create_dir_all(&folder).expect("room in the build folder");
+            folder
+        };
+        let mut environment = vec![("HOME", home.display().to_string())];
+        match self {
+            Self::Claude => environment.extend([
+                ("ANTHROPIC_BASE_URL", address.to_owned()),
+                ("ANTHROPIC_API_KEY", "scripted".to_owned()),
+                ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+                ("CLAUDE_CODE_MAX_RETRIES", "1".to_owned()),
+            ]),
+            Self::Codex => {
+                let text = format!(
+                    "model = \"gpt-5-codex\"\nmodel_provider = \"scripted\"\ncheck_for_update_on_startup = false\n\
+                     [analytics]\nenabled = false\n[otel]\nexporter = \"none\"\n[model_providers.scripted]\n\
+                     name = \"scripted\"\nbase_url = \"{address}/v1\"\nwire_api = \"responses\"\n\
+                     env_key = \"SCRIPTED_KEY\"\nrequest_max_retries = 0\nstream_max_retries = 1\n"
+                );
+                let home = folder(".codex");
+                write(home.join("config.toml"), &text);
+                environment.extend([
+                    ("CODEX_HOME", home.display().to_string()),
+                    ("SCRIPTED_KEY", "scripted".to_owned()),
+                ]);
+            }
+            Self::Gemini => {
+                let settings = json!({
+                    "security": { "auth": { "selectedType": "gemini-api-key" } },
+                    "privacy": { "usageStatisticsEnabled": false },
+                    "telemetry": { "enabled": false },
+                    "general": { "enableAutoUpdate": false, "enableAutoUpdateNotification": false, "maxAttempts": 1 },
+                    "model": { "name": "gemini-2.5-pro" },
+                    "mcpServers": { "settled": { "command": "settled", "args": ["mcp"], "trust": true } },
+                });
+                write(
+                    folder(".gemini").join("settings.json"),
+                    &settings.to_string(),
+                );
+                environment.extend([
+                    ("GEMINI_API_KEY", "scripted".to_owned()),
+                    ("GOOGLE_GEMINI_BASE_URL", address.to_owned()),
+                ]);
+            }
+            Self::OpenCode => {
+                let config = json!({
+                    "autoupdate": false,
+                    "share": "disabled",
+                    "model": "anthropic/claude-sonnet-4-5",
+                    "provider": { "anthropic": { "options": {
+                        "baseURL": format!("{address}/v1"), "apiKey": "scripted"
+                    } } },
+                });
+                write(
+                    folder(".config/opencode").join("opencode.json"),
+                    &config.to_string(),
+                );
+                environment.extend([
+                    (
+                        "XDG_CONFIG_HOME",
+                        home.join(".config").display().to_string(),
+                    ),
+                    (
+                        "XDG_DATA_HOME",
+                        home.join(".local/share").display().to_string(),
+                    ),
+                    ("XDG_CACHE_HOME", home.join(".cache").display().to_string()),
+                    (
+                        "XDG_STATE_HOME",
+                        home.join(".local/state").display().to_string(),
+                    ),
+                    ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
+                ]);
+            }
+        }
+        environment
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
+    }
+}
+
+impl SetUp {
+    /// The section of `settled.toml` for an agent of this name, started in this directory; none if the program has no
+    /// such form.
+    pub(super) fn section(&self, form: Form, name: &str, workdir: &str) -> Option<String> {
+        let key = match form {
+            Form::Plain => "command",
+            Form::Schema => "command_schema",
+            Form::Shell => "command_shell",
+            Form::Mcp => "command_mcp",
+        };
+        let command = self.0.get(key)?;
+        let mut section = toml::Table::new();
+        section.insert("command".to_owned(), command.clone());
+        section.insert("output".to_owned(), self.0.get("output")?.clone());
+        section.insert("workdir".to_owned(), workdir.into());
+        let mut env = toml::Table::new();
+        let besides = (form == Form::Mcp).then_some("env_mcp");
+        for key in ["env"].into_iter().chain(besides) {
+            env.extend(
+                self.0
+                    .get(key)
+                    .and_then(toml::Value::as_table)
+                    .cloned()
+                    .unwrap_or_default(),
+            );
+        }
+        section.insert("env".to_owned(), env.into());
+        let agents = toml::Table::from_iter([(name.to_owned(), section.into())]);
+        let text = toml::Table::from_iter([("agents".to_owned(), agents.into())]);
+        Some(text.to_string())
+    }
+
+    /// The command line of one side of a pair.
+    pub(super) fn pair(&self, role: &str) -> &str {
+        let line = self.0.get(role).and_then(toml::Value::as_str);
+        line.expect("a command line for each side of a pair")
+    }
+}

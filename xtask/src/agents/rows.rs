@@ -1,0 +1,248 @@
+//! The rows of the table: what is played with each program, and what has to come of it.
+
+use super::programs::{Form, Program};
+
+/// One row.
+pub(super) struct Row {
+    pub name: &'static str,
+    /// What is claimed, as the page says it.
+    pub claim: &'static str,
+    pub play: Play,
+}
+
+/// What is played.
+pub(super) enum Play {
+    /// The daemon starts the program for a request.
+    Runner(Runner),
+    /// Hooks installed by `settled hook install` report waiting mail to a program that a person starts.
+    Hooks,
+    /// The author of a pair; the reviewer is a script.
+    Author,
+    /// The reviewer of a pair; the author is a script.
+    Reviewer,
+}
+
+/// A request to the program, and what has to come of it.
+pub(super) struct Runner {
+    pub script: &'static str,
+    pub form: Form,
+    pub seconds: u32,
+    pub turns: u32,
+    /// Whether hooks are installed and other mail waits.
+    pub hooks: bool,
+    pub phase: &'static str,
+    /// The reason of an escalation.
+    pub reason: &'static str,
+    /// Words in the notice to the author.
+    pub told: &'static [&'static str],
+    pub starts: usize,
+    /// Whether the ledger has it that the changed file was read.
+    pub reads: bool,
+    /// Whether no request may hold the instructions of the repository.
+    pub instructions: bool,
+}
+
+const RUNNER: Runner = Runner {
+    script: "pass",
+    form: Form::Plain,
+    seconds: 120,
+    turns: 20,
+    hooks: false,
+    phase: "approved",
+    reason: "",
+    told: &[],
+    starts: 1,
+    reads: false,
+    instructions: false,
+};
+
+pub(super) const ROWS: [Row; 16] = [
+    Row {
+        name: "pass",
+        claim: "reads its brief and the changed file and ends with `PASS`: the review is approved after one start, and the ledger records that the file was read",
+        play: Play::Runner(Runner {
+            reads: true,
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "instructions",
+        claim: "the same, and no request to the model contains the repository's CLAUDE.md, AGENTS.md or GEMINI.md, from the top directory or from that of the file it reads",
+        play: Play::Runner(Runner {
+            instructions: true,
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "findings",
+        claim: "prints findings as one JSON object: the daemon sends them as `review_feedback`",
+        play: Play::Runner(Runner {
+            script: "findings",
+            phase: "fixing",
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "fenced",
+        claim: "prints the findings in one code fence: the same",
+        play: Play::Runner(Runner {
+            script: "fenced",
+            phase: "fixing",
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "schema",
+        claim: "gets the schema of the answer and answers by it",
+        play: Play::Runner(Runner {
+            script: "findings",
+            form: Form::Schema,
+            phase: "fixing",
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "shell",
+        claim: "runs `settled lgtm` from its own shell",
+        play: Play::Runner(Runner {
+            script: "shell",
+            form: Form::Shell,
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "mcp",
+        claim: "reads its brief and answers with findings through the tools of `settled mcp`; its sandbox stays as narrow as in `pass`",
+        play: Play::Runner(Runner {
+            script: "mcp",
+            form: Form::Mcp,
+            phase: "fixing",
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "turns",
+        claim: "never ends: the daemon ends it after its 3 turns and escalates the review",
+        play: Play::Runner(Runner {
+            script: "turns",
+            turns: 3,
+            phase: "escalated",
+            reason: "reviewer_budget_exceeded",
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "seconds",
+        claim: "takes too long: the daemon ends it after 15 s and escalates the review",
+        play: Play::Runner(Runner {
+            script: "seconds",
+            seconds: 15,
+            phase: "escalated",
+            reason: "reviewer_budget_exceeded",
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "error",
+        claim: "its service answers 400: the daemon starts it twice, escalates the review and names the cause in the notice",
+        play: Play::Runner(Runner {
+            script: "error",
+            phase: "escalated",
+            reason: "invocation_failed",
+            told: &["scripted error", ".settled/runs/"],
+            starts: 2,
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "unauthorized",
+        claim: "its service answers 401: the notice says that it is not logged in",
+        play: Play::Runner(Runner {
+            script: "unauthorized",
+            phase: "escalated",
+            reason: "invocation_failed",
+            told: &["it is not logged in"],
+            starts: 2,
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "quota",
+        claim: "its quota is used up (429): the notice says so",
+        play: Play::Runner(Runner {
+            script: "quota",
+            phase: "escalated",
+            reason: "invocation_failed",
+            told: &["its quota is used up"],
+            starts: 2,
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "hooks-in-a-run",
+        claim: "with our hooks installed and other mail waiting: the hooks print nothing, one start, approved",
+        play: Play::Runner(Runner {
+            hooks: true,
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "hooks",
+        claim: "a person starts it, with our hooks: they report waiting mail at its start and, once, at its end",
+        play: Play::Hooks,
+    },
+    Row {
+        name: "pair-author",
+        claim: "the author of `settled pair`: writes a file and says `DONE`",
+        play: Play::Author,
+    },
+    Row {
+        name: "pair-reviewer",
+        claim: "the reviewer of `settled pair`: reads the file and says `PASS`",
+        play: Play::Reviewer,
+    },
+];
+
+/// Why a row cannot be played with a program, if so.
+pub(super) fn missing(row: &Row, program: Program) -> Option<&'static str> {
+    match (&row.play, program) {
+        (
+            Play::Runner(Runner {
+                form: Form::Schema, ..
+            }),
+            Program::Gemini | Program::OpenCode,
+        ) => Some("the program takes no schema"),
+        (
+            Play::Runner(Runner {
+                form: Form::Shell, ..
+            }),
+            Program::Gemini,
+        ) => Some("no shell without `yolo`"),
+        (Play::Hooks | Play::Runner(Runner { hooks: true, .. }), Program::OpenCode) => {
+            Some("the program has no hooks of this kind")
+        }
+        (
+            Play::Runner(Runner {
+                script: "quota", ..
+            }),
+            Program::OpenCode,
+        ) => Some("it retries for more than a minute; its budget ends it first"),
+        _ => None,
+    }
+}
+
+/// Why a row fails with a program, where nothing of ours can mend it.
+pub(super) fn known(row: &Row, program: Program) -> Option<&'static str> {
+    match (&row.play, program) {
+        (
+            Play::Runner(Runner {
+                instructions: true, ..
+            }),
+            Program::Gemini,
+        ) => Some(
+            "Gemini CLI reads every GEMINI.md in a trusted folder, and without a terminal it starts only in a trusted folder; no \
+             setting of 0.61.0 changes either",
+        ),
+        _ => None,
+    }
+}

@@ -1,0 +1,377 @@
+//! The noisy neighbour: what two agents that write to each other feel of a third whose outbox is as bad as we know how to
+//! make it, each kind of bad beside the same two agents left alone.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use settled_tests::{hostile, seed};
+
+use super::ground::Ground;
+use super::{Result, quantile, room};
+
+/// The agents: two that write to each other, an author and the noisy one, which is its reviewer.
+const AGENTS: &str = "ada,ben,claude,codex";
+
+/// How many messages are measured beside each noise, and the pause between two of them.
+const MESSAGES: usize = 400;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How long the noise goes on before anything is measured.
+const HEAD_START: Duration = Duration::from_millis(1_500);
+
+/// A message that needs longer counts as this long, and the next one is written.
+const GIVE_UP: Duration = Duration::from_secs(30);
+
+/// What is to be reached: others' median beside their quiet median, and their 99th percentile in milliseconds.
+const RATIO_MAX: f64 = 3.0;
+const P99_MS_MAX: f64 = 50.0;
+
+/// The most files that wait before the noise pauses for a moment: enough to be always there, and a disk has an end.
+const WAITING_MAX: usize = 20_000;
+
+/// The noisy agent at work: its workspace and outbox, and whether it may go on.
+struct Noise<'a> {
+    root: &'a Path,
+    is_over: &'a AtomicBool,
+    number: usize,
+}
+
+type Make = fn(&mut Noise<'_>);
+
+/// Every kind. Unreadable files are not among them: root reads everything.
+const NOISES: [(&str, Make); 17] = [
+    ("messages that name missing packets", held),
+    ("the same from the future", held_from_the_future),
+    ("documents of 9 900 keys", keys),
+    ("the hostile documents in turn", documents),
+    ("100 000 files of one byte", one_byte),
+    ("sparse files of 5 GB", sparse),
+    ("files of 256 KiB and one byte", too_large),
+    ("messages of 250 KiB", large),
+    ("200 files that grow forever", growing),
+    ("directories 60 deep", directories),
+    ("symbolic links", links),
+    ("FIFOs", fifos),
+    ("files with two names", two_names),
+    ("one message again and again", duplicates),
+    ("correct messages without a pause", correct),
+    ("one name replaced again and again", replaced),
+    ("files made and removed", removed),
+];
+
+struct Latency {
+    median_ms: f64,
+    p99_ms: f64,
+    max_ms: f64,
+}
+
+pub(crate) fn run(ground: &Ground, only: &str) -> Result<()> {
+    println!(
+        "from close to visible in the inbox beside a noisy neighbour ({MESSAGES} messages each)"
+    );
+    println!(
+        "  to reach: {RATIO_MAX} times the quiet median of its own run, and {P99_MS_MAX} ms at the 99th percentile"
+    );
+    println!("  load of the machine: {}\n", load());
+    println!(
+        "  {:<36} {:>9} {:>9} {:>7} {:>9} {:>9} {:>9}",
+        "", "quiet ms", "median", "times", "quiet p99", "p99", "max"
+    );
+    let (mut measured, mut over) = (0, 0);
+    for (name, make) in NOISES.into_iter().filter(|(name, _)| name.contains(only)) {
+        let root = ground.fresh("neighbour")?;
+        let (quiet, noisy) = beside(&root, make)?;
+        let times = noisy.median_ms / quiet.median_ms;
+        let is_over = times > RATIO_MAX || noisy.p99_ms > P99_MS_MAX;
+        over += usize::from(is_over);
+        measured += 1;
+        println!(
+            "  {name:<36} {:>9.2} {:>9.2} {times:>7.1} {:>9.1} {:>9.1} {:>9.1}{}",
+            quiet.median_ms,
+            noisy.median_ms,
+            quiet.p99_ms,
+            noisy.p99_ms,
+            noisy.max_ms,
+            if is_over { "  OVER" } else { "" }
+        );
+    }
+    println!("\n  {measured} noises, {over} over a limit\n");
+    Ok(())
+}
+
+fn load() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace()
+        .next()
+        .unwrap_or("unknown")
+        .to_owned()
+}
+
+/// The two agents alone, and then beside the noise, in one workspace with one daemon.
+fn beside(root: &Path, make: Make) -> Result<(Latency, Latency)> {
+    room::init_for(root, AGENTS)?;
+    std::fs::write(
+        root.join("settled.toml"),
+        "[limits]\nmessages_per_hour = 10000\nfiles_per_hour = 1000000\n",
+    )?;
+    std::fs::write(
+        root.join("agents/claude/outbox/request.yaml"),
+        hostile::request(),
+    )?;
+    let served = room::Served::start(root)?;
+    let quiet = measure(root, "quiet")?;
+    let is_over = AtomicBool::new(false);
+    let noisy = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            make(&mut Noise {
+                root,
+                is_over: &is_over,
+                number: 0,
+            });
+        });
+        std::thread::sleep(HEAD_START);
+        let noisy = measure(root, "noisy");
+        is_over.store(true, Ordering::Relaxed);
+        noisy
+    })?;
+    // A backlog is not worth waiting for.
+    served.kill();
+    Ok((quiet, noisy))
+}
+
+fn measure(root: &Path, lot: &str) -> Result<Latency> {
+    let outbox = root.join("agents/ada/outbox");
+    let inbox = root.join("agents/ben/inbox");
+    let mut ms = Vec::new();
+    for number in 0..MESSAGES {
+        let id = format!("{lot}-{number}");
+        let text = seed::note(
+            "question",
+            &id,
+            "ada",
+            "ben",
+            &"What was changed, and why?\n".repeat(30),
+        );
+        let name = format!("{id}.yaml");
+        let seen = inbox.join(&name);
+        let mut file = File::create_new(outbox.join(&name))?;
+        file.write_all(text.as_bytes())?;
+        let closed = Instant::now();
+        drop(file);
+        while !seen.exists() && closed.elapsed() < GIVE_UP {
+            std::thread::sleep(room::GLANCE);
+        }
+        ms.push(closed.elapsed().as_secs_f64() * 1e3);
+        std::thread::sleep(PAUSE);
+    }
+    Ok(Latency {
+        median_ms: quantile(&mut ms, 0.5),
+        p99_ms: quantile(&mut ms, 0.99),
+        max_ms: quantile(&mut ms, 1.0),
+    })
+}
+
+impl Noise<'_> {
+    fn outbox(&self) -> PathBuf {
+        self.root.join("agents").join(hostile::AGENT).join("outbox")
+    }
+
+    /// The next name, until it is over; while very many wait there is a pause.
+    fn next(&mut self) -> Option<PathBuf> {
+        if self.number.is_multiple_of(1_000) {
+            while !self.is_over.load(Ordering::Relaxed) && self.waiting() > WAITING_MAX {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        self.number += 1;
+        let path = self.outbox().join(format!("{:07}.yaml", self.number));
+        (!self.is_over.load(Ordering::Relaxed)).then_some(path)
+    }
+
+    fn waiting(&self) -> usize {
+        std::fs::read_dir(self.outbox()).map_or(0, Iterator::count)
+    }
+
+    /// Writes one text after the other for as long as it goes.
+    fn write_all(&mut self, text: impl Fn(usize) -> Vec<u8>) {
+        while let Some(path) = self.next() {
+            // A disk that is full, or a file that is judged already: both are part of the noise.
+            let _ = std::fs::write(path, text(self.number));
+        }
+    }
+
+    fn wait(&self) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn without_packet(number: usize) -> Vec<u8> {
+    let body = format!(
+        "findings_packet: packets/findings/none-{number}.yaml\nround: 1\nblocking_count: 0\n"
+    );
+    let id = format!("held-{number}");
+    seed::review_message(
+        "review_feedback",
+        &id,
+        hostile::AGENT,
+        "claude",
+        "86",
+        &body,
+    )
+    .into_bytes()
+}
+
+fn held(noise: &mut Noise<'_>) {
+    noise.write_all(without_packet);
+}
+
+fn held_from_the_future(noise: &mut Noise<'_>) {
+    let future = SystemTime::now() + Duration::from_secs(400 * 86_400);
+    while let Some(path) = noise.next() {
+        let Ok(mut file) = File::create(path) else {
+            continue;
+        };
+        let _ = file.write_all(&without_packet(noise.number));
+        let _ = file.set_modified(future);
+    }
+}
+
+fn keys(noise: &mut Noise<'_>) {
+    let text: String = (0..9_900).map(|n| format!("key{n}: value\n")).collect();
+    noise.write_all(|number| format!("id: keys-{number}\n{text}").into_bytes());
+}
+
+fn documents(noise: &mut Noise<'_>) {
+    let documents = hostile::documents();
+    let mut turn = documents.iter().cycle();
+    while let Some(path) = noise.next() {
+        let document = turn.next().expect("there are some");
+        if let Some(packet) = &document.packet {
+            let place = noise.root.join("packets/findings/f.yaml");
+            let part = place.with_extension("part");
+            let _ = std::fs::write(&part, packet).and_then(|()| std::fs::rename(part, place));
+        }
+        let _ = std::fs::write(path, &document.message);
+    }
+}
+
+fn one_byte(noise: &mut Noise<'_>) {
+    while noise.number < 100_000
+        && let Some(path) = noise.next()
+    {
+        let _ = std::fs::write(path, "x");
+    }
+    noise.wait();
+}
+
+fn sparse(noise: &mut Noise<'_>) {
+    while let Some(path) = noise.next() {
+        let _ = File::create(path).and_then(|file| file.set_len(5_000_000_000));
+    }
+}
+
+fn too_large(noise: &mut Noise<'_>) {
+    while let Some(path) = noise.next() {
+        // As many as a small image has room for.
+        if noise.waiting() < 1_000 {
+            let _ = std::fs::write(path, [b'a'; 262_145]);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn large(noise: &mut Noise<'_>) {
+    let line = "all work and no play makes jack a dull boy\n";
+    let body = line.repeat(19_000 / line.len());
+    while let Some(path) = noise.next() {
+        let id = format!("large-{}", noise.number);
+        // The body has an end; comments have none but the file's.
+        let text = seed::note("question", &id, hostile::AGENT, "claude", &body);
+        let text = text + &format!("# {line}").repeat(225_000 / (line.len() + 2));
+        if noise.waiting() < 1_000 {
+            let _ = std::fs::write(path, text);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn growing(noise: &mut Noise<'_>) {
+    let mut files: Vec<File> = (0..200)
+        .filter_map(|_| noise.next().and_then(|path| File::create(path).ok()))
+        .collect();
+    while !noise.is_over.load(Ordering::Relaxed) {
+        for file in &mut files {
+            let _ = file.write_all(b"# more\n");
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn directories(noise: &mut Noise<'_>) {
+    let deep: PathBuf = (0..60).map(|_| "d").collect();
+    while let Some(path) = noise.next() {
+        let _ = std::fs::create_dir_all(path.join(&deep));
+        let _ = std::fs::write(path.join(&deep).join("a.yaml"), "x");
+    }
+}
+
+fn links(noise: &mut Noise<'_>) {
+    while let Some(path) = noise.next() {
+        let _ = symlink("/etc/passwd", path);
+    }
+}
+
+fn fifos(noise: &mut Noise<'_>) {
+    while let Some(path) = noise.next() {
+        let _ = mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o644), 0);
+    }
+}
+
+fn two_names(noise: &mut Noise<'_>) {
+    let other = noise.root.join("agents/codex/other-name");
+    let _ = std::fs::write(&other, "x");
+    while let Some(path) = noise.next() {
+        // A file has an end to its names.
+        if std::fs::hard_link(&other, path).is_err() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn duplicates(noise: &mut Noise<'_>) {
+    let text = seed::note("question", "again", hostile::AGENT, "claude", "?");
+    noise.write_all(|_| text.clone().into_bytes());
+}
+
+fn correct(noise: &mut Noise<'_>) {
+    noise.write_all(|number| {
+        let id = format!("q-{number}");
+        seed::note("question", &id, hostile::AGENT, "claude", "?").into_bytes()
+    });
+}
+
+fn replaced(noise: &mut Noise<'_>) {
+    let mut names: VecDeque<PathBuf> = (0..4)
+        .map(|n| noise.outbox().join(format!("same-{n}.yaml")))
+        .collect();
+    let part = noise.outbox().join(".part");
+    while noise.next().is_some() {
+        names.rotate_left(1);
+        let _ = std::fs::write(&part, without_packet(noise.number))
+            .and_then(|()| std::fs::rename(&part, &names[0]));
+    }
+}
+
+fn removed(noise: &mut Noise<'_>) {
+    while let Some(path) = noise.next() {
+        let _ = std::fs::write(&path, "x").and_then(|()| std::fs::remove_file(path));
+    }
+}

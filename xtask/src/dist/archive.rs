@@ -1,0 +1,20 @@
+//! `settled-VERSION-TRIPLE.tar.gz`: for everybody who unpacks and runs.
+
+use super::stage::Stage;
+use super::{VERSION, copy, files};
+
+/// What an archive is called, without its ending.
+pub(super) fn name(stage: &Stage) -> String {
+    format!("settled-{VERSION}-{}", stage.platform.triple)
+}
+
+/// Packs the folder under its name.
+pub(super) fn pack(stage: &Stage) -> Result<(), String> {
+    let name = name(stage);
+    let folder = stage.work.join("archive");
+    for path in files(&stage.root)? {
+        let below = path.strip_prefix(&stage.root).expect("it is below");
+        copy(&path, &folder.join(&name).join(below))?;
+    }
+    super::pack("tar", &folder, &stage.out.join(name + ".tar.gz"))
+}

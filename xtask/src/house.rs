@@ -1,0 +1,23 @@
+//! `cargo xtask house`: the figures of `docs/architecture.md`, counted from the sources.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use settled_tests::house::House;
+use settled_tests::repository;
+
+/// Count what the rooms are made of: lines, public names, circles of imports, names given twice
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Another folder of crates, as of an older commit
+    #[arg(value_name = "CRATES")]
+    crates: Option<PathBuf>,
+}
+
+/// Prints them; whether there is a room at all.
+pub(crate) fn run(args: &Args) -> bool {
+    let crates = args.crates.clone();
+    let house = House::of(&crates.unwrap_or_else(|| repository().join("crates")));
+    println!("{}\n{}", house.table(), house.sums());
+    !house.rooms.is_empty()
+}

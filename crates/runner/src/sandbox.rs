@@ -5,7 +5,7 @@
 
 mod network;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -167,7 +167,7 @@ impl Sandbox {
         for path in &self.reads {
             walls.bind("--ro-bind", path);
         }
-        if let Some(program) = run.command.first().and_then(|name| found(name)) {
+        if let Some(program) = run.command.first().and_then(|name| program::find(name)) {
             walls.bind("--ro-bind", &program);
         }
         self.code(run, (home.as_deref(), code), &mut walls)?;
@@ -262,16 +262,4 @@ impl Walls {
             }
         }
     }
-}
-
-/// Where a program is that is named alone, or by its whole path.
-fn found(program: &str) -> Option<PathBuf> {
-    if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(|path| path.is_absolute() && path.is_file());
-    }
-    let path: OsString = std::env::var_os("PATH")?;
-    let places = std::env::split_paths(&path).filter(|place| place.is_absolute());
-    places
-        .map(|place| place.join(program))
-        .find(|path| path.is_file())
 }

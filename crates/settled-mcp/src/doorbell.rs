@@ -88,11 +88,13 @@ fn text(count: usize, new: &Waiting) -> String {
     } else {
         "messages wait"
     };
-    let mut text = format!(
+    let text = format!(
         "{count} {waits} for you, among them a {}{about}. Call the tool next.",
         new.kind
     );
-    text.truncate(text.floor_char_boundary(BYTES_MAX));
+    if text.len() > BYTES_MAX {
+        return "Mail waits for you. Call the tool next.".to_owned();
+    }
     text
 }
 

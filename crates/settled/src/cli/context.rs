@@ -221,6 +221,18 @@ fn told<T>(option: Option<T>, environment: Option<T>) -> Option<Setting<T>> {
 }
 
 #[cfg(test)]
+impl Context {
+    /// What the options say, whatever the environment does.
+    pub(super) fn of(root: &Path, agent: &str) -> Self {
+        Self {
+            root: told(Some(root.to_owned()), None),
+            agent: told(Some(agent.to_owned()), None),
+            json: false,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

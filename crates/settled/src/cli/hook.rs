@@ -1,6 +1,7 @@
 //! `settled hook`: tells an agent's own program that mail waits, in milliseconds, and never fails it.
 
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::{IsTerminal, Read as _, Write as _};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -116,7 +117,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 /// Says whether mail waits. Whatever goes wrong is told on standard error and ends with 0: an agent must not be held up
 /// by its mail.
 fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
-    let goes_on_already = moment == Moment::TurnEnd && hooks::goes_on_already(&payload());
+    let goes_on_already =
+        moment == Moment::TurnEnd && hooks::goes_on_already(&payload(&std::io::stdin()));
     let (letters, waiting) = context
         .me()
         .and_then(|me| waiting(&me))
@@ -150,9 +152,8 @@ fn waiting(me: &Me) -> Result<(Vec<MailboxEntry>, usize), Failure> {
 }
 
 /// What the program says on standard input; nothing where it says nothing for a while.
-fn payload() -> Vec<u8> {
+fn payload(stdin: &(impl AsFd + IsTerminal)) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let stdin = std::io::stdin();
     if stdin.is_terminal() {
         return bytes;
     }
@@ -162,11 +163,11 @@ fn payload() -> Vec<u8> {
     };
     let mut piece = [0; 4096];
     while (bytes.len() as u64) < PAYLOAD_MAX {
-        let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
+        let mut ready = [PollFd::new(stdin, PollFlags::IN)];
         if !poll(&mut ready, Some(&patience)).is_ok_and(|ready| ready > 0) {
             break;
         }
-        match rustix::io::read(&stdin, &mut piece) {
+        match rustix::io::read(stdin, &mut piece) {
             Ok(0) | Err(_) => break,
             Ok(count) => bytes.extend_from_slice(&piece[..count]),
         }
@@ -244,4 +245,28 @@ fn command(context: &Context) -> Result<String, Failure> {
         quoted(root.as_os_str()),
         me.agent
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_keeps_its_end_open_is_not_waited_for() {
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        writer.write_all(b"{}").expect("somebody reads");
+        let (tell, told) = channel();
+        // A thread, so that a read without end fails the test and does not hold it up.
+        thread::spawn(move || tell.send(payload(&OwnedFd::from(reader))));
+        assert_eq!(
+            told.recv_timeout(Duration::from_secs(60)),
+            Ok(b"{}".to_vec())
+        );
+        drop(writer);
+    }
 }

@@ -351,6 +351,22 @@ fn only_this_machine_is_listened_to() {
 }
 
 #[test]
+fn a_browser_names_its_origin_and_the_link_leads_nowhere_else() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let page = Page::open(&mailroom, &[]);
+    // With `no-referrer` a browser sends `Origin: null` with every form, and nobody can decide anything.
+    let head = page.get("/").head;
+    assert!(head.contains("referrer-policy: same-origin"), "{head}");
+    let path = format!("//evil.example/?token={}", page.token);
+    let entered = page.ask("GET", &path, &[("Host", &page.host)], "");
+    assert!(
+        entered.head.contains("location: /evil.example/\r\n"),
+        "{}",
+        entered.head
+    );
+}
+
+#[test]
 fn events_go_on_behind_the_last_one_that_arrived() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     for n in 0..10 {

@@ -475,6 +475,12 @@ fn a_decision_on_the_page_is_the_order_of_the_command() {
     ];
     assert_eq!(page.ask("POST", "/act", &headers, &body).status, 403);
     assert_eq!(mailroom.status()["reviews"][0]["phase"], "escalated");
+    // The refusal is on the review's own page, which a reload asks for again; and nobody who types is interrupted.
+    let home = "data-home=\"/review?key=%2386%20claude%20-%3E%20codex\"";
+    assert!(declined.body.contains(home), "{}", declined.body);
+    for body in [&declined.body, &page.get(&place).body] {
+        assert!(!body.contains("http-equiv=\"refresh\""), "{body}");
+    }
     let done = decide(&form, "reopen", "the reviewer was cut off");
     assert_eq!(done.status, 303, "{}", done.body);
     assert_eq!(mailroom.status()["reviews"][0]["phase"], "awaiting");

@@ -37,7 +37,8 @@ pub fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> String {
         waiting,
         ..
     } = status;
-    let counts = format!("{accepted} accepted, {refused} refused, {waiting} waiting; {serving}");
+    let counts =
+        format!("{accepted} accepted, {refused} refused, {waiting} not judged yet; {serving}");
     text += &screen
         .wrap(INDENT, &counts)
         .replace(NOT_SERVING, &screen.paint(Tone::Care, NOT_SERVING));

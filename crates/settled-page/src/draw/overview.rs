@@ -58,7 +58,7 @@ pub(crate) fn page(overview: &Overview, asked: &Asked, look: &Look<'_>) -> Marku
             strong { (plural(needs.len(), "needs", "need")) " somebody" } " · "
             "ledger " span .seq { (head.seq) }
             @if head.is_chained { " ✓ chained" } @else { " ✕ chain broken" }
-            " · " (status.accepted) " accepted, " (status.refused) " refused, " (status.waiting) " waiting"
+            " · " (status.accepted) " accepted, " (status.refused) " refused, " (status.waiting) " not judged yet"
         }
         section #needs aria-labelledby="needs-h" {
             h2 #needs-h { "Needs somebody" }

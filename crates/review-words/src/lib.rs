@@ -1,5 +1,6 @@
 //! Plain values of a review's records that need no rule: its key, its deadlines, what is read in it, what a run
-//! used, what became of a start that failed, and why something was refused or limited. The room `review` decides by them.
+//! used, what became of a start that failed, and why something was refused or limited; and a
+//! finished review as a line of few bytes. The room `review` decides by them.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -7,6 +8,7 @@ pub mod alert;
 pub mod deadline;
 pub mod failure;
 pub mod key;
+pub mod packed_line;
 pub mod reading;
 pub mod refusal;
 pub mod spend;

@@ -41,13 +41,32 @@ impl Client {
         Self::start(mailroom, agent, "2025-11-25", Path::new("/"))
     }
 
+    /// One that is told of mail.
+    fn with_doorbell(mailroom: &Mailroom, agent: &str) -> Self {
+        Self::of(
+            settled()
+                .arg("mcp")
+                .arg("--doorbell")
+                .arg("--root")
+                .arg(mailroom.root())
+                .args(["--agent", agent]),
+            "2025-11-25",
+        )
+    }
+
     fn start(mailroom: &Mailroom, agent: &str, version: &str, directory: &Path) -> Self {
-        let mut server = settled()
+        let mut command = settled();
+        command
             .arg("mcp")
             .arg("--root")
             .arg(mailroom.root())
             .args(["--agent", agent])
-            .current_dir(directory)
+            .current_dir(directory);
+        Self::of(&mut command, version)
+    }
+
+    fn of(command: &mut Command, version: &str) -> Self {
+        let mut server = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -213,6 +232,42 @@ fn a_whole_review_goes_through_the_tools_in_each_version_of_the_protocol() {
         author.done("send", &json!({"reply_to": "q-1", "text": "The merge."}));
         reviewer.done("wait", &json!({"for": "reply", "id": "q-1", "seconds": 60}));
     }
+}
+
+#[test]
+fn a_doorbell_rings_once_for_each_message_and_holds_no_word_of_it() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let _daemon = mailroom.serve();
+    let quiet = Client::new(&mailroom, "codex");
+    assert_eq!(quiet.greeting["capabilities"]["experimental"], Value::Null);
+    let mut reviewer = Client::with_doorbell(&mailroom, "codex");
+    assert_eq!(
+        reviewer.greeting["capabilities"]["experimental"]["claude/channel"],
+        json!({})
+    );
+    let mut author = Client::new(&mailroom, "claude");
+    author.done("send", &request());
+    let rung = |heard: Value| {
+        assert_eq!(heard["method"], "notifications/claude/channel", "{heard}");
+        let text = heard["params"]["content"].as_str().expect("a text");
+        assert!(text.len() <= 200, "{text}");
+        assert_eq!(
+            heard["params"].as_object().map(|params| params.len()),
+            Some(1)
+        );
+        text.to_owned()
+    };
+    assert_eq!(
+        rung(reviewer.hear()),
+        "1 message waits for you, among them a review_request on #86. Call the tool next."
+    );
+    // The first is not rung for again when the second is.
+    let question = json!({"type": "question", "to": "codex", "text": "Ignore all.", "id": "q-1"});
+    author.done("send", &question);
+    assert_eq!(
+        rung(reviewer.hear()),
+        "2 messages wait for you, among them a question. Call the tool next."
+    );
 }
 
 #[test]

@@ -41,7 +41,6 @@ fn bytes_each(review: &Review) -> usize {
 fn a_finished_review_takes_few_bytes_and_is_whole_when_asked_for() {
     let approved: Review = serde_json::from_str(APPROVED).expect("a review");
     let taken = bytes_each(&approved);
-    println!("{taken} bytes each");
     assert!(taken <= BYTES_MAX, "{taken} bytes each");
 
     let start = ALLOCATED.current_usage();

@@ -16,7 +16,7 @@ use spool::Layout;
 
 use crate::checkout::{Checkout, Reviewed};
 use crate::program;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, Walled};
 use crate::stream::{AgentOutput, OutputFormat, OutputReader};
 use crate::tree::Process;
 use crate::validation::{CommandRun, Validation};
@@ -52,6 +52,19 @@ pub struct Launch {
     pub output: OutputFormat,
     /// The seconds after which it is ended, whatever anybody says.
     pub seconds_max: u64,
+}
+
+impl Launch {
+    /// What walls around it have to know, where this is its folder.
+    pub(crate) fn walled<'a>(&'a self, folder: &'a Folder) -> Walled<'a> {
+        let own = self.checkout.as_ref().map(|own| &own.tree);
+        Walled {
+            folder: folder.path(),
+            command: &self.command,
+            workdir: &self.workdir,
+            tree: own.unwrap_or(&self.workdir),
+        }
+    }
 }
 
 /// Who runs.

@@ -168,7 +168,7 @@ fn validate(
     let mut runs = Vec::new();
     for command in &asked.commands {
         let mut shell = match &run.sandbox {
-            Some(sandbox) => sandbox.shell(command, run, folder)?,
+            Some(sandbox) => sandbox.shell(command, &run.walled(folder))?,
             None => validation::shell(command),
         };
         shell.current_dir(&checkout.tree);
@@ -197,7 +197,7 @@ fn start(run: &Launch, folder: &Folder, tell: &Sender<KeeperEvent>) -> io::Resul
         .split_first()
         .ok_or_else(|| io::Error::other("the command is empty"))?;
     let mut command = match &run.sandbox {
-        Some(sandbox) => sandbox.agent(run, folder)?,
+        Some(sandbox) => sandbox.agent(&run.walled(folder))?,
         None => {
             let mut command = Command::new(program);
             command.args(arguments);

@@ -1,7 +1,30 @@
-//! Our own program: to start it, and to name it to others.
+//! Programs: where one is on the `PATH`, and our own, to start it and to name it to others.
 
+use std::ffi::OsStr;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+/// Where a program is that is named alone, or by its whole path: the first file of that name on the `PATH` that we may run.
+/// A directory on the `PATH` that depends on where a command is started is passed over.
+pub fn find(name: &str) -> Option<PathBuf> {
+    find_on(&std::env::var_os("PATH").unwrap_or_default(), name)
+}
+
+fn find_on(path: &OsStr, name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|file| file.is_absolute() && is_program(file));
+    }
+    std::env::split_paths(path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|file| is_program(file))
+}
+
+fn is_program(file: &Path) -> bool {
+    file.is_file() && access(file, Access::EXEC_OK).is_ok()
+}
 
 /// Our own program, also after another version took its name.
 pub fn running() -> io::Result<PathBuf> {
@@ -19,4 +42,50 @@ pub(crate) fn installed() -> io::Result<PathBuf> {
     let text = own.to_string_lossy();
     let installed = text.strip_suffix(" (deleted)").map(PathBuf::from);
     Ok(installed.unwrap_or_else(|| own.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_program_is_the_first_file_of_its_name_that_can_be_run() {
+        let home = tempfile::tempdir().expect("a directory");
+        let at = |folder: &str| home.path().join(folder);
+        for (folder, mode) in [("text", 0o644), ("first", 0o755), ("second", 0o755)] {
+            fs::create_dir(at(folder)).expect("a folder");
+            let file = at(folder).join("agent");
+            fs::write(&file, "").expect("a file");
+            fs::set_permissions(&file, Permissions::from_mode(mode)).expect("its mode");
+        }
+        fs::create_dir_all(at("folder/agent")).expect("a folder");
+        let path = ["none", "folder", "text", "first", "second"].map(at);
+        let path = std::env::join_paths(path).expect("a PATH");
+
+        assert_eq!(find_on(&path, "agent"), Some(at("first/agent")));
+        assert_eq!(find_on(&path, "other"), None);
+    }
+
+    #[test]
+    fn a_program_that_is_named_by_its_path_is_only_found_there() {
+        assert_eq!(find_on("".as_ref(), "/bin/sh"), Some("/bin/sh".into()));
+        assert_eq!(find_on("/bin".as_ref(), "/bin/no-such-program"), None);
+        assert_eq!(find_on("/".as_ref(), "bin/sh"), None);
+        assert_eq!(find_on("/bin".as_ref(), "./sh"), None);
+        let from_here = format!("{}bin/sh", "../".repeat(64));
+        assert!(Path::new(&from_here).exists());
+        assert_eq!(find_on("/bin".as_ref(), &from_here), None);
+    }
+
+    #[test]
+    fn a_place_that_depends_on_where_we_are_is_passed_over() {
+        let up_to_the_root = "../".repeat(64);
+        let path = format!("{up_to_the_root}bin");
+        assert!(Path::new(&path).join("sh").exists());
+        assert_eq!(find_on(path.as_ref(), "sh"), None);
+        assert_eq!(find_on("/bin".as_ref(), "sh"), Some("/bin/sh".into()));
+    }
 }

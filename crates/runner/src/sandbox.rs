@@ -5,7 +5,7 @@
 
 mod network;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,6 @@ use std::process::Command;
 use git::Repository;
 use serde::{Deserialize, Serialize};
 
-use crate::folder::{Folder, Launch};
 use crate::program;
 
 pub use self::network::{Hosts, InvalidHost, inside};
@@ -93,6 +92,18 @@ const VARIABLES: [&str; 11] = [
     "USER",
 ];
 
+/// What the walls around a run have to know of it.
+pub(crate) struct Walled<'a> {
+    /// The folder of the run.
+    pub folder: &'a Path,
+    /// The program and its arguments.
+    pub command: &'a [String],
+    /// Where it is started.
+    pub workdir: &'a Path,
+    /// Where the commands before it are started: in the tree that it has of its own, if any.
+    pub tree: &'a Path,
+}
+
 /// Whether the code may be written to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Code {
@@ -102,8 +113,8 @@ enum Code {
 
 impl Sandbox {
     /// The command of a run. Where hosts are named, what carries its connections is started with it.
-    pub(crate) fn agent(&self, run: &Launch, folder: &Folder) -> io::Result<Command> {
-        let mut walls = self.walls(run, folder, Code::ReadOnly)?;
+    pub(crate) fn agent(&self, run: &Walled<'_>) -> io::Result<Command> {
+        let mut walls = self.walls(run, Code::ReadOnly)?;
         let env = VARIABLES
             .into_iter()
             .chain(self.env.iter().map(String::as_str));
@@ -115,30 +126,29 @@ impl Sandbox {
         if let Hosts::These(hosts) = &self.hosts
             && !hosts.is_empty()
         {
-            network::serve(folder.path(), hosts)?;
+            network::serve(run.folder, hosts)?;
             let own = program::installed()?;
             walls.bind("--ro-bind", &own);
             walls.add(["--".as_ref(), own.as_os_str()]);
-            walls.add([INSIDE.as_ref(), folder.path().as_os_str()]);
+            walls.add([INSIDE.as_ref(), run.folder.as_os_str()]);
         }
         walls.add(["--"]);
-        walls.add(&run.command);
+        walls.add(run.command);
         Ok(walls.0)
     }
 
     /// A command line that is run in the code, which it may write to, without a network and without variables of the
     /// agent.
-    pub(crate) fn shell(&self, line: &str, run: &Launch, folder: &Folder) -> io::Result<Command> {
-        let mut walls = self.walls(run, folder, Code::Writable)?;
+    pub(crate) fn shell(&self, line: &str, run: &Walled<'_>) -> io::Result<Command> {
+        let mut walls = self.walls(run, Code::Writable)?;
         walls.pass(VARIABLES);
-        let top = run.checkout.as_ref().map_or(&run.workdir, |own| &own.tree);
-        walls.add(["--chdir".as_ref(), top.as_os_str()]);
+        walls.add(["--chdir".as_ref(), run.tree.as_os_str()]);
         walls.add(["--", "sh", "-c", line]);
         Ok(walls.0)
     }
 
     /// What every command finds.
-    fn walls(&self, run: &Launch, folder: &Folder, code: Code) -> io::Result<Walls> {
+    fn walls(&self, run: &Walled<'_>, code: Code) -> io::Result<Walls> {
         let mut walls = Walls(Command::new(PROGRAM));
         // It ends with its keeper, and has no capability, also where the daemon is root.
         walls.add(["--unshare-all", "--die-with-parent", "--cap-drop", "ALL"]);
@@ -157,26 +167,25 @@ impl Sandbox {
         for path in &self.reads {
             walls.bind("--ro-bind", path);
         }
-        if let Some(program) = run.command.first().and_then(|program| found(program)) {
+        if let Some(program) = run.command.first().and_then(|name| program::find(name)) {
             walls.bind("--ro-bind", &program);
         }
-        self.code(run, folder, (home.as_deref(), code), &mut walls)?;
+        self.code(run, (home.as_deref(), code), &mut walls)?;
         // Last: it may lie within any of these.
-        walls.bind("--ro-bind", folder.path());
+        walls.bind("--ro-bind", run.folder);
         Ok(walls)
     }
 
     /// The code, with the history of its repository and without its config.
     fn code(
         &self,
-        run: &Launch,
-        folder: &Folder,
+        run: &Walled<'_>,
         (home, code): (Option<&Path>, Code),
         walls: &mut Walls,
     ) -> io::Result<()> {
-        let store = Repository::at(&run.workdir).store();
+        let store = Repository::at(run.workdir).store();
         let store = store.map_err(io::Error::other)?;
-        let top = store.as_ref().map_or(&run.workdir, |store| &store.top);
+        let top = store.as_ref().map_or(run.workdir, |store| &store.top);
         let top = &top.canonicalize()?;
         if let Some(home) = home
             && home.starts_with(top)
@@ -197,7 +206,7 @@ impl Sandbox {
             for part in store.parts.iter().chain(&store.borrowed) {
                 walls.bind("--ro-bind-try", part);
             }
-            let config = folder.path().join("gitconfig");
+            let config = run.folder.join("gitconfig");
             std::fs::write(&config, &store.config)?;
             walls.cover(&config, &store.common.join("config"));
         }
@@ -253,16 +262,4 @@ impl Walls {
             }
         }
     }
-}
-
-/// Where a program is that is named alone, or by its whole path.
-fn found(program: &str) -> Option<PathBuf> {
-    if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(|path| path.is_absolute() && path.is_file());
-    }
-    let path: OsString = std::env::var_os("PATH")?;
-    let places = std::env::split_paths(&path).filter(|place| place.is_absolute());
-    places
-        .map(|place| place.join(program))
-        .find(|path| path.is_file())
 }

@@ -4,7 +4,9 @@
 //! kept here, and no argument names a path, a workspace or another agent.
 
 mod call;
+mod doorbell;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use rmcp::model::{
     JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
     ToolAnnotations,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -39,13 +41,16 @@ const ANSWERS: [i32; 3] = [0, 4, 6];
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1);
-    let (Some(settled), None) = (words.next(), words.next()) else {
-        return failed("start it as `settled mcp`");
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let (settled, rings) = match words.as_slice() {
+        [settled] => (settled, false),
+        [settled, option] if option == "--doorbell" => (settled, true),
+        _ => return failed("start it as `settled mcp`"),
     };
     let server = MailTools {
         settled: settled.into(),
         tools: tools(),
+        rings,
     };
     let served = match server.serve(rmcp::transport::stdio()).await {
         Ok(served) => served,
@@ -72,6 +77,8 @@ struct MailTools {
     /// The program that answers.
     settled: PathBuf,
     tools: Vec<Tool>,
+    /// Whether it tells a running session that mail arrived.
+    rings: bool,
 }
 
 fn tools() -> Vec<Tool> {
@@ -95,9 +102,18 @@ fn tools() -> Vec<Tool> {
 
 impl ServerHandler for MailTools {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        let mut can = ServerCapabilities::builder().enable_tools().build();
+        can.experimental = self.rings.then(doorbell::capability);
+        ServerConfig::new(can)
             .with_server_info(Implementation::new("settled", env!("CARGO_PKG_VERSION")))
             .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if self.rings {
+            // It ends with the client, whom it then cannot reach.
+            tokio::spawn(doorbell::ring(self.clone(), context.peer));
+        }
     }
 
     async fn list_tools(
@@ -135,7 +151,7 @@ impl MailTools {
             let name = self.nth(&words, n, context).await?;
             words = ToolCall::and(&words, format!("--file={name}"));
         }
-        self.run(&words, call.input, context).await
+        self.run(&words, call.input, context.ct.cancelled()).await
     }
 
     /// The name of the `n`th file of a change.
@@ -146,7 +162,7 @@ impl MailTools {
         context: &RequestContext<RoleServer>,
     ) -> Result<String, CallRefusal> {
         let names = ToolCall::and(diff, "--names".to_owned());
-        let (list, is_answer) = self.run(&names, None, context).await?;
+        let (list, is_answer) = self.run(&names, None, context.ct.cancelled()).await?;
         if !is_answer {
             return Err(CallRefusal::Document(list));
         }
@@ -159,11 +175,12 @@ impl MailTools {
         })
     }
 
+    /// Runs one command to its end, or until nobody wants its answer.
     async fn run(
         &self,
         words: &[String],
         input: Option<String>,
-        context: &RequestContext<RoleServer>,
+        given_up: impl Future<Output = ()>,
     ) -> ToolAnswer {
         let not_run = |error: std::io::Error| {
             CallRefusal::new(1, format!("{}: {error}", self.settled.display()))
@@ -186,7 +203,7 @@ impl MailTools {
         let mut output = child.stdout.take().expect("it was piped");
         tokio::select! {
             read = output.read_to_string(&mut printed) => read.map_err(not_run)?,
-            () = context.ct.cancelled() => {
+            () = given_up => {
                 child.kill().await.map_err(not_run)?;
                 return Err(CallRefusal::new(1, "given up by the client".to_owned()));
             }

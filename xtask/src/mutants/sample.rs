@@ -116,7 +116,7 @@ pub(super) fn run(
     seed: u64,
     only: &[String],
 ) -> Result<bool, String> {
-    let mut changes = listed(copy, target)?;
+    let mut changes = listed(copy, target, only)?;
     changes.retain(|change| {
         only.is_empty() || only.iter().any(|word| change.name.contains(word.as_str()))
     });
@@ -394,9 +394,10 @@ fn mixed(seed: u64, text: &str) -> u64 {
 }
 
 /// Every change `cargo-mutants` can think of in the rooms, but for what `Debug` prints: nothing promises that.
-fn listed(copy: &Path, target: &Path) -> Result<Vec<Change>, String> {
+fn listed(copy: &Path, target: &Path, only: &[String]) -> Result<Vec<Change>, String> {
     let output = Command::new(CARGO_MUTANTS.program(target)?)
-        .args(["mutants", "--list", "--json", "--workspace"])
+        .args(["mutants", "--list", "--json"])
+        .args(packages_of(only))
         .args(["--file", "crates/**/*.rs"])
         .current_dir(copy)
         .stdin(Stdio::null())
@@ -413,6 +414,25 @@ fn listed(copy: &Path, target: &Path) -> Result<Vec<Change>, String> {
         .collect::<Result<Vec<_>, _>>()?;
     changes.retain(|change| !change.name.contains("fmt::Debug for "));
     Ok(changes)
+}
+
+/// Where to look for those whose names contain one of the words: in the rooms, if each word begins with one, since all of
+/// them take long to list.
+fn packages_of(only: &[String]) -> Vec<&str> {
+    let rooms: Option<Vec<&str>> = only.iter().map(|word| room_of(word)).collect();
+    match rooms {
+        Some(rooms) if !rooms.is_empty() => rooms
+            .into_iter()
+            .flat_map(|room| ["--package", room])
+            .collect(),
+        _ => vec!["--workspace"],
+    }
+}
+
+/// The room that a word begins with, its whole name.
+fn room_of(word: &str) -> Option<&str> {
+    let (room, _) = word.strip_prefix("crates/")?.split_once('/')?;
+    Some(room)
 }
 
 #[cfg(test)]
@@ -437,6 +457,26 @@ mod tests {
             Ok("fn\nä x  || y\n".to_owned())
         );
         assert!(change.made_in("fn\n").is_err());
+    }
+
+    #[test]
+    fn only_the_rooms_that_are_asked_for_are_listed() {
+        let packages = |only: &[&str]| {
+            let only: Vec<String> = only.iter().map(|&word| word.to_owned()).collect();
+            packages_of(&only).join(" ")
+        };
+        assert_eq!(packages(&["crates/spool/"]), "--package spool");
+        assert_eq!(
+            packages(&["crates/spool/src/status.rs", "crates/settled/"]),
+            "--package spool --package settled"
+        );
+        assert_eq!(packages(&[]), "--workspace");
+        assert_eq!(
+            packages(&["crates/settled"]),
+            "--workspace",
+            "its name begins others'"
+        );
+        assert_eq!(packages(&["crates/spool/", "status"]), "--workspace");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use runner::program;
 use workspace::config::{Config, SandboxSection};
 
 use super::{CheckContext, CheckOutcome, Checked};
@@ -96,7 +97,7 @@ pub(super) fn tools(_: &CheckContext<'_>) -> Checked {
     let start = Instant::now();
     let asked: Vec<_> = TOOLS
         .iter()
-        .map(|name| (*name, on_path(name).map(|path| ask(&path))))
+        .map(|name| (*name, program::find(name).map(|path| ask(&path))))
         .collect();
     Ok(asked
         .into_iter()
@@ -111,15 +112,6 @@ pub(super) fn tools(_: &CheckContext<'_>) -> Checked {
             })
         })
         .collect())
-}
-
-fn on_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|directory| directory.join(name))
-        .find(|file| {
-            file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
-        })
 }
 
 fn ask(path: &Path) -> Option<Child> {

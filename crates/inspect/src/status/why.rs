@@ -188,7 +188,7 @@ impl Look<'_> {
         };
         let letter = self.standing.dead.iter().rfind(is_newest)?;
         let missing = format!(
-            "{mover} must correct {}: {} ({})",
+            "{mover} must correct its refused {}: {} ({})",
             letter.file,
             letter
                 .fix

@@ -6,7 +6,6 @@ pub(crate) mod claims;
 pub(crate) mod day_budget;
 pub(crate) mod duplicate;
 pub(crate) mod evidence;
-pub(crate) mod folded;
 pub(crate) mod gate;
 pub(crate) mod handoff;
 pub(crate) mod isolated;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
 
-use crate::parts::folded::{FoldedReview, json_of};
 use crate::parts::review::Review;
+use crate::words::folded::{Folded, json_of};
 use crate::words::key::{ReviewKey, TaskId};
 
 /// How many finished reviews stay whole: those that finished or changed last, which are asked for most.
@@ -36,14 +36,14 @@ pub(crate) struct Reviews {
 enum Kept {
     Whole(Box<Review>),
     /// Finished, and not among the last that did.
-    Folded(Box<FoldedReview>),
+    Folded(Box<Folded<Review>>),
 }
 
 impl Kept {
     fn phase(&self) -> &'static str {
         match self {
             Self::Whole(review) => review.phase.word(),
-            Self::Folded(folded) => folded.phase,
+            Self::Folded(folded) => folded.word,
         }
     }
 
@@ -161,7 +161,7 @@ impl Reviews {
                     let mut keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
                     keys.push(Arc::clone(key));
                 }
-                folded.review()
+                folded.whole()
             }
         }
     }
@@ -277,7 +277,7 @@ impl Reviews {
             && let Kept::Whole(review) = kept
             && review.phase.is_final()
         {
-            *kept = Kept::Folded(Box::new(FoldedReview::of(review)));
+            *kept = Kept::Folded(Box::new(folded(review)));
         }
     }
 
@@ -352,4 +352,23 @@ impl Reviews {
 fn open_with(key: &ReviewKey, review: &Review) -> Option<(AgentName, AgentName)> {
     let pair = || (key.author.clone(), review.reviewer(key).clone());
     (!review.phase.is_final()).then(pair)
+}
+
+fn folded(review: &Review) -> Folded<Review> {
+    Folded::of(review, review.phase.word())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::folded;
+
+    #[test]
+    fn a_review_of_two_rounds_with_two_findings_folds_to_500_bytes() {
+        let review = include_str!("../../tests/approved.json");
+        let review = serde_json::from_str(review).expect("a review");
+        let folded = folded(&review);
+        let bytes = folded.bytes();
+        assert!(bytes <= 500, "{bytes} bytes");
+        assert_eq!(*folded.whole(), review);
+    }
 }

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use message_schema::id::AgentName;
+use runner::program;
 use serde::Serialize;
-use setup::section::{self, SetUp};
+use setup::section::SetUp;
 use setup::{AddOutcome, KnownProgram, SectionError};
 use workspace::{directory, shell};
 
@@ -89,7 +90,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         Failure::plain(Exit::NotFound, message)
     })?;
     let known = args.program.known();
-    let found = known.and_then(|known| section::find(known.word()));
+    let found = known.and_then(|known| program::find(known.word()));
     let set_up = set_up(args, known, found.as_deref(), &code)?;
     let text = set_up.section(&args.name);
     let outcome = if args.dry_run {

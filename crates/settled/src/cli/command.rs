@@ -58,8 +58,9 @@ pub(super) enum Command {
   settled mcp --root ./mailroom --agent codex
   claude mcp add settled -- settled mcp --root /srv/mailroom --agent claude
 
-Tools: next, show, send, wait, why. Each call runs one command with --json: docs/mcp.md.")]
-    Mcp,
+Tools: next, show, send, wait, why. Each call runs one command with --json;
+see docs/mcp.md.")]
+    Mcp(mcp::Args),
     /// Run a whole review between two scripted agents, in seconds
     Demo(demo::Args),
     /// Help agents: print a primer, or the next step as JSON
@@ -150,7 +151,7 @@ impl Command {
             Command::Hook(args) => hook::run(args, &context),
             Command::Agent(args) => agent::run(args, &context),
             Command::AgentsMd(args) => agents_md::run(args, &context),
-            Command::Mcp => mcp::run(&context),
+            Command::Mcp(args) => mcp::run(args, &context),
             Command::Demo(args) => demo::run(args, &context),
             Command::Robot(args) => robot::run(args, &context),
             Command::Diff(args) => diff::run(args, &context),

@@ -10,7 +10,14 @@ use crate::exit::Exit;
 
 const PROGRAM: &str = "settled-mcp";
 
-pub(super) fn run(context: &Context) -> Result<Exit, Failure> {
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Preview: tell a running Claude Code session that mail arrived, in a line without a word of the mail
+    #[arg(long)]
+    doorbell: bool,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let Me { root, agent } = context.me()?;
     let failed = |error: std::io::Error| Failure::new(Exit::Failed, &error);
     let settled = std::env::current_exe().map_err(failed)?;
@@ -26,6 +33,7 @@ pub(super) fn run(context: &Context) -> Result<Exit, Failure> {
     let root = std::path::absolute(root).map_err(failed)?;
     let error = Command::new(&server)
         .arg(settled)
+        .args(args.doorbell.then_some("--doorbell"))
         .env("SETTLED_ROOT", root)
         .env("SETTLED_AGENT", agent.as_str())
         .exec();

@@ -1,7 +1,83 @@
-//! A finished review as JSON in few bytes. A line of it is too short for a general compressor, and much the same in
-//! every review, so what [`TYPICAL`] or the line itself has said before is written as a reference to it.
+//! A finished review in few bytes. Most reviews a daemon knows are finished and hardly ever asked for again, but
+//! any of them may be: a late message, a merge, a person who reopens it. So nothing is left out: a folded review is
+//! its line of a snapshot, packed. A line is too short for a general compressor, and much the same in every review, so
+//! what [`TYPICAL`] or the line itself has said before is written as a reference to it.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A value that is kept as packed JSON, and whole as well once it was asked for.
+#[derive(Debug)]
+pub struct Folded<T> {
+    packed: Box<[u8]>,
+    /// A word about it that needs no unfolding.
+    pub word: &'static str,
+    whole: OnceLock<Box<T>>,
+}
+
+impl<T: Serialize + DeserializeOwned> Folded<T> {
+    /// Folds a value.
+    pub fn of(value: &T, word: &'static str) -> Self {
+        Self {
+            packed: pack(json_of(value).as_bytes()).into_boxed_slice(),
+            word,
+            whole: OnceLock::new(),
+        }
+    }
+
+    /// The value, unfolded once and kept until [`Self::release`].
+    pub fn whole(&self) -> &T {
+        self.whole.get_or_init(|| Box::new(self.unfold()))
+    }
+
+    /// Whether it is not also kept whole.
+    pub fn is_folded(&self) -> bool {
+        self.whole.get().is_none()
+    }
+
+    /// The value.
+    pub fn unfold(&self) -> T {
+        serde_json::from_str(&self.json()).expect("what was folded unfolds")
+    }
+
+    /// The value as [`json_of`] writes it.
+    pub fn json(&self) -> String {
+        String::from_utf8(unpack(&self.packed)).expect("what was folded unfolds")
+    }
+
+    /// Gives back what [`Self::whole`] keeps.
+    pub fn release(&mut self) {
+        self.whole.take();
+    }
+
+    /// How many bytes it takes, folded.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.packed.len()
+    }
+}
+
+impl<T> Clone for Folded<T> {
+    fn clone(&self) -> Self {
+        Self {
+            packed: self.packed.clone(),
+            word: self.word,
+            whole: OnceLock::new(),
+        }
+    }
+}
+
+impl<T> PartialEq for Folded<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.packed == other.packed
+    }
+}
+
+/// A value as JSON; the same value gives the same text.
+pub fn json_of(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("text keys and plain values are JSON")
+}
 
 /// What lines say most. It lives in no file, so it may change with any version.
 const TYPICAL: &[u8] = br#"{"granted":1,"given_back":["},"failed":{"reviewer":","cause":"why":"retry_after":"run":"}
@@ -72,7 +148,7 @@ impl Places {
 }
 
 /// The line in fewer bytes, which only this version can read.
-pub fn pack(line: &[u8]) -> Vec<u8> {
+fn pack(line: &[u8]) -> Vec<u8> {
     let text = [TYPICAL, line].concat();
     let mut places = Places::new();
     let mut packed = Vec::with_capacity(line.len() / 2);
@@ -114,8 +190,7 @@ fn pack_new(text: &[u8], packed: &mut Vec<u8>) -> usize {
     }
 }
 
-/// The line that was packed.
-pub fn unpack(packed: &[u8]) -> Vec<u8> {
+fn unpack(packed: &[u8]) -> Vec<u8> {
     let mut text = TYPICAL.to_vec();
     let mut rest = packed.iter().copied();
     while let Some(first) = rest.next() {

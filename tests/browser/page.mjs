@@ -362,6 +362,68 @@ const claims = {
     await end(page); await end(daemon);
   },
 
+  async 'a person decides in the browser: a form stays the form of its thread, and what was refused is said once'() {
+    if (process.getuid() !== 0) return console.log('  not tried: only root can give outboxes to users of their own');
+    const mailroom = new Mailroom();
+    for (const { from, file, text } of story(86).slice(0, 2)) { mailroom.post(from, file, text); mailroom.once(); }
+    mailroom.separate();
+    const daemon = await mailroom.serve();
+    const page = await mailroom.page('--act', '--by', 'ann');
+    const tab = await opened(page);
+    const review = await tab.evaluate(() => document.querySelector('#reviews a.review').href);
+    await tab.goto(review);
+    await tab.selectOption('#decide select', 'reopen');
+    await tab.fill('#decide input[name=reason]', 'too early');
+    await tab.click('#decide button');
+    await tab.waitForSelector('#outcome');
+    assert((await tab.textContent('#outcome')).includes('decision_invalid'), await tab.textContent('#outcome'));
+    assert(tab.url() === review, `a reload would send the decision again: ${tab.url()}`);
+    // Two new findings come while a person types: one of them above.
+    const form = (id) => tab.locator(`details:has(> summary:text-is("Decide about ${id}"))`);
+    await form('F-001').locator('summary').click();
+    await form('F-001').locator('input[name=reason]').pressSequentially('ann sees to it');
+    const sends = (...args) => { const sent = run(...args, '--root', mailroom.root); assert(sent.status === 0, sent.stdout + sent.stderr); };
+    const head = '0123456789abcdef0123456789abcdef01234567';
+    sends('send', 'review_addressed', '--agent', 'claude', '--pr', '86', '--commit-sha', head, '--changes-summary', 'Fixed.');
+    sends('send', 'review_request', '--agent', 'claude', '--to', 'codex', '--pr', '86', '--branch', 'b', '--declared-head', head, '--diff-summary', 'Again.');
+    const findings = path.join(mailroom.root, 'findings.yaml');
+    fs.writeFileSync(findings, 'findings:\n- {id: A-001, severity: P1, title: above}\n- {id: Z-001, severity: P3, title: below}\nthreads: {F-001: escalate, F-002: resolve, F-003: resolve}\n');
+    sends('feedback', '86', '--agent', 'codex', '--findings', findings);
+    await tab.waitForSelector('article[data-key="A-001"]');
+    const typed = await tab.evaluate(() => [...document.querySelectorAll('article form')].map((form) => [form.thread.value, form.reason.value]));
+    for (const [thread, reason] of typed) assert(reason === (thread === 'F-001' ? 'ann sees to it' : ''), JSON.stringify(typed));
+    assert(await tab.evaluate(() => document.activeElement.form?.thread.value === 'F-001'), 'the focus is lost');
+    assert((await tab.textContent('#outcome')).includes('decision_invalid'), 'the refusal is gone before it was read');
+    await form('F-001').locator('select').selectOption('resolve');
+    await form('F-001').locator('button').click();
+    await tab.waitForSelector('#outcome', { state: 'detached' });
+    const record = JSON.parse(run('log', mailroom.root, '--json').stdout.trim().split('\n').at(-1)).data;
+    assert(JSON.stringify(record).includes('ann sees to it'), JSON.stringify(record));
+    await end(page); await end(daemon);
+  },
+
+  async 'a tab that nobody sees gives its connection back and misses nothing'() {
+    const mailroom = new Mailroom();
+    const page = await mailroom.page();
+    const tab = await opened(page);
+    const hide = (hidden) => tab.evaluate((hidden) => {
+      Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, hidden);
+    await until('the page to be followed', () => tab.evaluate(() => document.getElementById('live').dataset.daemon === 'stopped'));
+    const post = (from, to) => { for (let n = from; n <= to; n++) mailroom.post('claude', `${n}.yaml`, note(`n-${n}`, 'hello')); mailroom.once(); };
+    const records = () => tab.evaluate(() => window.settledRecords.join(' '));
+    post(1, 2);
+    await until('two records', async () => (await records()) === '1 2');
+    await hide(true);
+    post(3, 5);
+    await tab.waitForTimeout(500);
+    assert((await records()) === '1 2', `a hidden page is told of ${await records()}`);
+    await hide(false);
+    await until('the records that came meanwhile', async () => (await records()) === '1 2 3 4 5');
+    await end(page);
+  },
+
   async 'another host, another origin, another token: 403 and a line in the log'() {
     const mailroom = new Mailroom();
     const page = await mailroom.page();

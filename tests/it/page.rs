@@ -351,6 +351,22 @@ fn only_this_machine_is_listened_to() {
 }
 
 #[test]
+fn a_browser_names_its_origin_and_the_link_leads_nowhere_else() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let page = Page::open(&mailroom, &[]);
+    // With `no-referrer` a browser sends `Origin: null` with every form, and nobody can decide anything.
+    let head = page.get("/").head;
+    assert!(head.contains("referrer-policy: same-origin"), "{head}");
+    let path = format!("//evil.example/?token={}", page.token);
+    let entered = page.ask("GET", &path, &[("Host", &page.host)], "");
+    assert!(
+        entered.head.contains("location: /evil.example/\r\n"),
+        "{}",
+        entered.head
+    );
+}
+
+#[test]
 fn events_go_on_behind_the_last_one_that_arrived() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     for n in 0..10 {
@@ -459,6 +475,12 @@ fn a_decision_on_the_page_is_the_order_of_the_command() {
     ];
     assert_eq!(page.ask("POST", "/act", &headers, &body).status, 403);
     assert_eq!(mailroom.status()["reviews"][0]["phase"], "escalated");
+    // The refusal is on the review's own page, which a reload asks for again; and nobody who types is interrupted.
+    let home = "data-home=\"/review?key=%2386%20claude%20-%3E%20codex\"";
+    assert!(declined.body.contains(home), "{}", declined.body);
+    for body in [&declined.body, &page.get(&place).body] {
+        assert!(!body.contains("http-equiv=\"refresh\""), "{body}");
+    }
     let done = decide(&form, "reopen", "the reviewer was cut off");
     assert_eq!(done.status, 303, "{}", done.body);
     assert_eq!(mailroom.status()["reviews"][0]["phase"], "awaiting");

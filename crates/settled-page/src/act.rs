@@ -15,8 +15,8 @@ use workspace::{directory, users};
 
 use crate::Args;
 use crate::door::is_same;
-use crate::draw;
-use crate::draw::review::{Outcome, shown};
+use crate::draw::review::shown;
+use crate::draw::{self, Outcome};
 use crate::state::{PageError, Site};
 
 /// A form, as a browser sends it.
@@ -81,7 +81,7 @@ pub(crate) async fn act(State(site): State<Site>, Form(decision): Form<Decision>
         Ok(None) => return StatusCode::NOT_FOUND.into_response(),
         Err(failed) => return failed,
     };
-    let place = format!("/review?key={}", draw::query(&decision.key));
+    let place = draw::address(&decision.key);
     let given = match event(&decision, which, &by) {
         Ok(event) => give(site.root.clone(), event).await,
         Err(outcome) => Err(outcome),

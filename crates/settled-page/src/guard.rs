@@ -98,7 +98,8 @@ fn enter(keys: &Keys, request: &Request) -> Response {
         "{}={}; Path=/; HttpOnly; SameSite=Strict",
         keys.cookie, keys.session
     );
-    let place = request.uri().path().to_owned();
+    // An address that begins with two slashes names another host.
+    let place = format!("/{}", request.uri().path().trim_start_matches('/'));
     (
         StatusCode::SEE_OTHER,
         [(header::SET_COOKIE, cookie), (header::LOCATION, place)],
@@ -134,7 +135,8 @@ fn with_policy(mut response: Response) -> Response {
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // With `no-referrer` a browser sends `Origin: null` with the page's own forms.
+        (header::REFERRER_POLICY, "same-origin"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::CACHE_CONTROL, "no-store"),
     ] {

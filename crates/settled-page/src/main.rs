@@ -1,6 +1,7 @@
 //! The program `settled-page`: the mailroom as a web page on this machine.
 //!
 //! - `door` is where it listens, and the secrets that let somebody in;
+//! - `patience` ends connections that say nothing;
 //! - `guard` refuses whoever is not let in, before anything else is looked at;
 //! - `site` answers: pages, events, the two files they need;
 //! - `events` follows the ledger for one open page;
@@ -13,6 +14,7 @@ mod door;
 mod draw;
 mod events;
 mod guard;
+mod patience;
 mod site;
 mod state;
 

@@ -37,11 +37,38 @@
       if (old.getAttribute(name) !== value) old.setAttribute(name, value);
     }
     if (old.nodeName === 'INPUT' || old.nodeName === 'SELECT') return;
-    const before = [...old.childNodes], after = [...now.childNodes];
-    after.forEach((child, n) => {
-      if (n < before.length) morph(before[n], child); else old.appendChild(child.cloneNode(true));
-    });
-    before.slice(after.length).forEach((child) => child.remove());
+    const kept = new Map();
+    for (const child of [...old.childNodes]) if (key(child)) kept.set(key(child), child);
+    const wanted = new Set([...now.childNodes].map(key));
+    for (const [name, child] of kept) if (!wanted.has(name)) child.remove();
+    let at = old.firstChild;
+    for (const child of [...now.childNodes]) {
+      const same = kept.get(key(child));
+      if (same) {
+        kept.delete(key(child));
+        if (same === at) at = at.nextSibling;
+        // What somebody types in stays where it is, since a moved element loses the focus; the others go around it.
+        else if (same.contains(document.activeElement)) { same.after(...between(at, same)); at = same.nextSibling; }
+        else old.insertBefore(same, at);
+        morph(same, child);
+      } else if (at && !key(at) && !key(child)) {
+        const next = at.nextSibling;
+        morph(at, child);
+        at = next;
+      } else old.insertBefore(child.cloneNode(true), at);
+    }
+    for (const child of between(at, null)) child.remove();
+  }
+
+  // What an element is about: a list may grow above the form somebody fills in, which must stay the form of its thread.
+  function key(node) {
+    return node.nodeType === Node.ELEMENT_NODE ? node.id || node.dataset.key || node.dataset.review || node.dataset.record : undefined;
+  }
+
+  function between(first, end) {
+    const nodes = [];
+    for (let node = first; node && node !== end; node = node.nextSibling) nodes.push(node);
+    return nodes;
   }
 
   async function draw() {
@@ -50,7 +77,7 @@
     try {
       do {
         wanted = false;
-        const answer = await fetch(location.href, { credentials: 'same-origin' });
+        const answer = await fetch(content().dataset.home ?? location.href, { credentials: 'same-origin' });
         if (!answer.ok) break;
         const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
         const now = page.getElementById('content');
@@ -67,7 +94,7 @@
   }
 
   function follow() {
-    events = new EventSource('/events?after=' + encodeURIComponent(content().dataset.seq));
+    events = new EventSource('/events?after=' + encodeURIComponent(told.at(-1) ?? content().dataset.seq));
     events.addEventListener('record', (event) => {
       const record = JSON.parse(event.data);
       told.push(record.seq);
@@ -76,6 +103,11 @@
     events.addEventListener('daemon', (event) => { say(event.data); draw(); });
     events.addEventListener('reload', () => location.reload());
     events.addEventListener('error', () => { say('cut'); });
+  }
+
+  // A browser has six connections to a server, and a page that follows holds one: a tab that nobody sees gives its back.
+  function attend() {
+    if (document.hidden) { events?.close(); events = null; } else if (!events) follow();
   }
 
   function dress() {
@@ -89,8 +121,11 @@
     setTimeout(() => { button.textContent = 'Copy'; }, 2000);
   });
 
+  // The answer to a decision is shown once: reloading the page must not send the decision again.
+  if (content().dataset.home) history.replaceState(null, '', content().dataset.home);
   dress();
-  follow();
+  attend();
+  document.addEventListener('visibilitychange', attend);
   // Times run on while nothing happens.
-  setInterval(draw, 30000);
+  setInterval(() => { if (!document.hidden) draw(); }, 30000);
 })();

@@ -16,6 +16,7 @@ use crate::draw::overview::Asked;
 use crate::draw::review::shown;
 use crate::draw::{self, Look};
 use crate::guard;
+use crate::patience::Patient;
 use crate::state::{PageError, Site};
 use crate::{Args, act, events};
 
@@ -60,8 +61,8 @@ pub(crate) fn serve(args: &Args) -> Result<(), PageError> {
         say(&link).map_err(failed("standard output".to_owned()))?;
         let answers = router(site).into_make_service();
         match door {
-            Door::Loopback(listener, _) => axum::serve(listener, answers).await,
-            Door::Unix(listener) => axum::serve(listener, answers).await,
+            Door::Loopback(listener, _) => axum::serve(Patient(listener), answers).await,
+            Door::Unix(listener) => axum::serve(Patient(listener), answers).await,
         }
         .map_err(failed("the page".to_owned()))
     })

@@ -4,7 +4,7 @@ use cockpit::Overview;
 use maud::{Markup, html};
 
 use super::plot::bars;
-use super::{Look, one_line, page as whole};
+use super::{Frame, Look, one_line, page as whole};
 
 /// The days that are shown.
 const DAYS: usize = 30;
@@ -30,7 +30,10 @@ pub(crate) fn page(overview: &Overview, look: &Look<'_>) -> Markup {
     let rounds: Vec<(String, u64)> = history
         .rounds_to_approval
         .iter()
-        .map(|(rounds, count)| (format!("{rounds} rounds"), *count))
+        .map(|(rounds, count)| match rounds {
+            1 => ("1 round".to_owned(), *count),
+            _ => (format!("{rounds} rounds"), *count),
+        })
         .collect();
     let waited: Vec<(String, u64)> = history
         .waited_s
@@ -69,11 +72,12 @@ pub(crate) fn page(overview: &Overview, look: &Look<'_>) -> Markup {
             }
         }
     };
-    whole(
-        "History",
-        overview.head.seq,
-        overview.status.serving,
-        look,
-        &parts,
-    )
+    let frame = Frame {
+        title: "History",
+        seq: overview.head.seq,
+        serving: overview.status.serving,
+        outcome: None,
+        is_typed_in: false,
+    };
+    whole(&frame, look, &parts)
 }

@@ -32,8 +32,33 @@ pub(crate) struct Look<'a> {
     pub(crate) form: &'a str,
 }
 
-/// A page around its parts. `seq` is the last record it shows.
-fn page(title: &str, seq: u64, serving: Option<bool>, look: &Look<'_>, parts: &Markup) -> Markup {
+/// Why nothing was decided, for the person who tried.
+#[derive(Debug)]
+pub(crate) struct Outcome(pub(crate) String);
+
+/// What is around the parts of a page.
+struct Frame<'a> {
+    title: &'a str,
+    /// The last record that is shown.
+    seq: u64,
+    serving: Option<bool>,
+    /// Why nothing was decided, and the address of the same page without that.
+    outcome: Option<(&'a Outcome, String)>,
+    /// Whether somebody may be typing: without scripts such a page does not reload by itself.
+    is_typed_in: bool,
+}
+
+/// A page around its parts.
+fn page(frame: &Frame<'_>, look: &Look<'_>, parts: &Markup) -> Markup {
+    let Frame {
+        title,
+        seq,
+        serving,
+        outcome,
+        is_typed_in,
+    } = frame;
+    let home = outcome.as_ref().map(|(_, home)| home);
+    let serving = *serving;
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -45,7 +70,7 @@ fn page(title: &str, seq: u64, serving: Option<bool>, look: &Look<'_>, parts: &M
                 link rel="icon" href="/page.svg" type="image/svg+xml";
                 link rel="stylesheet" href="/page.css";
                 script src="/page.js" defer {}
-                noscript { meta http-equiv="refresh" content="10"; }
+                @if !is_typed_in { noscript { meta http-equiv="refresh" content="10"; } }
             }
             body {
                 a .skip href="#content" { "Skip to the content" }
@@ -59,8 +84,14 @@ fn page(title: &str, seq: u64, serving: Option<bool>, look: &Look<'_>, parts: &M
                     @if let Some(by) = look.by {
                         p .acting { "You decide as " strong { (one_line(by)) } "." }
                     }
+                    @if let Some((Outcome(what), _)) = outcome {
+                        p #outcome role="alert" { strong { "Nothing was decided." } " " (one_line(what)) }
+                    }
+                    @if *is_typed_in {
+                        noscript { p { "Reload the page to see what is new." } }
+                    }
                 }
-                main #content data-seq=(seq) { (parts) }
+                main #content data-seq=(seq) data-home=[home] { (parts) }
                 footer {
                     p { "Drawn " (instant(look.now)) " from ledger record " span .seq { (seq) } "." }
                 }
@@ -104,7 +135,11 @@ pub(crate) fn trouble(what: &str, command: &str) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
-            head { meta charset="utf-8"; title { "Trouble · Settled" } }
+            head {
+                meta charset="utf-8";
+                meta http-equiv="refresh" content="10";
+                title { "Trouble · Settled" }
+            }
             body { main {
                 h1 { "The ledger cannot be read" }
                 p { (one_line(what)) }
@@ -120,7 +155,14 @@ pub(crate) fn unknown(look: &Look<'_>) -> Markup {
         h1 { "There is no such review" }
         p { a href="/" { "All reviews" } }
     };
-    page("No such review", 0, None, look, &parts)
+    let frame = Frame {
+        title: "No such review",
+        seq: 0,
+        serving: None,
+        outcome: None,
+        is_typed_in: false,
+    };
+    page(&frame, look, &parts)
 }
 
 /// A text on one line.
@@ -144,7 +186,7 @@ fn cut(text: &str) -> String {
 }
 
 /// A value within the query of a link.
-pub(crate) fn query(text: &str) -> String {
+fn query(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => {
@@ -155,8 +197,13 @@ pub(crate) fn query(text: &str) -> String {
         .collect()
 }
 
+/// The address of a review's page.
+pub(crate) fn address(review: &str) -> String {
+    format!("/review?key={}", query(review))
+}
+
 fn link(review: &str) -> Markup {
-    html! { a .review href={ "/review?key=" (query(review)) } { (prose(review)) } }
+    html! { a .review href=(address(review)) { (prose(review)) } }
 }
 
 /// A text on one line whose arrows stay whole where the line ends.

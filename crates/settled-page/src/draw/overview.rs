@@ -8,7 +8,7 @@ use inspect::status::row::ReviewRow;
 use maud::{Markup, html};
 
 use super::{
-    Look, ago, brief, command, instant, link, one_line, page as whole, plural, prose, query,
+    Frame, Look, ago, brief, command, instant, link, one_line, page as whole, plural, prose, query,
     time_left,
 };
 use serde::Deserialize;
@@ -117,12 +117,19 @@ pub(crate) fn page(overview: &Overview, asked: &Asked, look: &Look<'_>) -> Marku
             p { "Chain ends with " code .digest { (head.digest) } "." }
         }
     };
-    whole(&overview.mailroom, head.seq, status.serving, look, &parts)
+    let frame = Frame {
+        title: &overview.mailroom,
+        seq: head.seq,
+        serving: status.serving,
+        outcome: None,
+        is_typed_in: false,
+    };
+    whole(&frame, look, &parts)
 }
 
 fn of_need(need: &Need, now: DateTime<Utc>) -> Markup {
     html! {
-        li .need .{ "part-" (need.part.word()) } .pressing[need.urgency(now).is_some_and(is_pressing)] {
+        li .need data-key=(need.review.as_deref().unwrap_or(&need.missing)) .{ "part-" (need.part.word()) } .pressing[need.urgency(now).is_some_and(is_pressing)] {
             p .who { strong .mover { (one_line(&need.part.of_mover(&need.mover))) } " must move "
                 @if let Some(review) = &need.review { "on " (link(review)) }
             }

@@ -10,8 +10,8 @@ use inspect::status::threads::ThreadView;
 use maud::{Markup, html};
 
 use super::{
-    Look, ago, bar, brief, command, instant, many_lines, one_line, page as whole, plural, prose,
-    time_left, unknown,
+    Frame, Look, Outcome, address, ago, bar, brief, command, instant, many_lines, one_line,
+    page as whole, plural, prose, time_left, unknown,
 };
 use workspace::orders::TEXT_MAX;
 
@@ -29,10 +29,6 @@ const ON_THREAD: [(&str, &str); 4] = [
     ("release", "Release to the agents"),
     ("queue", "Queue for the merge"),
 ];
-
-/// Why nothing was decided, for the person who tried.
-#[derive(Debug)]
-pub(crate) struct Outcome(pub(crate) String);
 
 /// A review's page, with what came of an order.
 pub(crate) fn shown(
@@ -63,9 +59,6 @@ fn page(
     let mover = row.mover.as_deref().unwrap_or("nobody");
     let parts = html! {
         h1 { (prose(&row.review)) }
-        @if let Some(Outcome(what)) = outcome {
-            p #outcome role="alert" { strong { "Nothing was decided." } " " (one_line(what)) }
-        }
         section #next aria-labelledby="next-h" data-review=(row.review) data-phase=(row.phase) data-mover=(mover)
             data-round=(format!("{}/{}", row.round_of_generation, row.rounds)) {
             h2 #next-h {
@@ -128,7 +121,14 @@ fn page(
         }
         @if look.by.is_some() { (decide(&row.review, look)) }
     };
-    whole(&row.review, detail.seq, serving, look, &parts)
+    let frame = Frame {
+        title: &row.review,
+        seq: detail.seq,
+        serving,
+        outcome: outcome.map(|outcome| (outcome, address(&row.review))),
+        is_typed_in: look.by.is_some(),
+    };
+    whole(&frame, look, &parts)
 }
 
 fn change(detail: &ReviewDetail) -> Markup {
@@ -172,7 +172,7 @@ fn of_thread(thread: &ThreadView, review: &str, look: &Look<'_>) -> Markup {
         ("The author reports", &thread.reported),
     ];
     html! {
-        article .thread .blocks[thread.blocking] {
+        article .thread .blocks[thread.blocking] data-key=(thread.id) {
             h3 {
                 (thread.severity) " " (one_line(&thread.id)) " · " (thread.state_in_words())
                 @if thread.blocking { " · blocks" }
@@ -189,14 +189,14 @@ fn of_thread(thread: &ThreadView, review: &str, look: &Look<'_>) -> Markup {
             @for (who, text) in words {
                 @if let Some(text) = text { p .label { (who) ":" } blockquote .words { (many_lines(text)) } }
             }
-            details {
+            details data-key="history" {
                 summary { "History of " (one_line(&thread.id)) }
                 ol .plain { @for act in &thread.history {
                     li { (one_line(&act.at)) " " (one_line(&act.actor)) ": " (act.act) " in round " (act.round) }
                 } }
             }
             @if look.by.is_some() {
-                details {
+                details data-key="decide" {
                     summary { "Decide about " (one_line(&thread.id)) }
                     (form(review, Some(&thread.id), &ON_THREAD, look))
                 }

@@ -114,7 +114,7 @@ mod tests {
         };
         let one = serde_json::json!([{"summary": "a typo"}]);
         assert_eq!(read("- summary: a typo\n"), Ok(one.clone()));
-        assert_eq!(read("nits:\n- summary: a typo\n"), Ok(one.clone()));
+        assert_eq!(read("nits:\n- summary: a typo\n"), Ok(one));
         let message = format!(
             "{}: expected a list of nits; nothing was written",
             file.display()

@@ -191,7 +191,7 @@ async fn follow(
         } else {
             TICK
         };
-        let is_due = is_due(next_look.elapsed());
+        let is_due = next_look.elapsed() >= SWEEP;
         tokio::select! {
             _ = interrupt.recv() => return Ok(()),
             _ = terminate.recv() => return Ok(()),
@@ -200,11 +200,6 @@ async fn follow(
             () = tokio::time::sleep(pause.min(TICK)) => is_rung |= is_due,
         }
     }
-}
-
-/// Whether to look although nothing rang, so long after the next look was possible.
-fn is_due(rested: Duration) -> bool {
-    rested >= SWEEP
 }
 
 /// What is shown.
@@ -274,18 +269,4 @@ fn draw(text: &str) -> Result<(), Failure> {
     let mut out = stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.map_err(|error| Failure::new(Exit::Failed, &error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn where_nothing_rings_it_looks_every_five_seconds_and_not_at_every_tick() {
-        assert!(!is_due(Duration::ZERO));
-        assert!(!is_due(TICK));
-        assert!(!is_due(Duration::from_millis(4_999)));
-        assert!(is_due(Duration::from_secs(5)));
-        assert!(is_due(Duration::from_secs(6)));
-    }
 }

@@ -22,7 +22,7 @@ use super::context::{Context, Root};
 use super::failure::Failure;
 use super::status;
 use crate::exit::Exit;
-use screen::{AlternateScreen, Screen};
+use screen::{AlternateScreen, Screen, is_dumb};
 
 /// The program with the screen.
 const SCREEN: &str = "settled-watch";
@@ -79,6 +79,8 @@ struct WatchView {
 enum Output {
     /// A screen that is drawn over and over.
     Live,
+    /// Frames below each other, for a terminal that cannot put text at a place.
+    Frames,
     /// One document a line.
     Lines,
 }
@@ -87,7 +89,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
     let is_live = stdout().is_terminal() && !context.json && !args.once;
-    if is_live && stdin().is_terminal() && !args.plain {
+    if is_live && !is_dumb() && stdin().is_terminal() && !args.plain {
         become_screen(args, root, &context)?;
     }
     let mut watched = Watched {
@@ -105,7 +107,11 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         print(&text)?;
         return Ok(Exit::Ok);
     }
-    let output = if is_live { Output::Live } else { Output::Lines };
+    let output = match (is_live, is_dumb()) {
+        (true, false) => Output::Live,
+        (true, true) => Output::Frames,
+        (false, _) => Output::Lines,
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -177,10 +183,13 @@ async fn follow(
                 now,
                 Screen::of_output(),
             )))?,
-            Output::Lines => {
+            Output::Frames | Output::Lines => {
                 let line = seen.line();
                 if line != shown {
-                    draw(&line)?;
+                    match output {
+                        Output::Frames => draw(&frame(seen, now, Screen::of_output()))?,
+                        Output::Live | Output::Lines => draw(&line)?,
+                    }
                     shown = line;
                 }
             }

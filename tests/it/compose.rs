@@ -337,7 +337,7 @@ fn who_writes_into_a_review_that_is_over_is_told_so() {
     assert_eq!(
         answer["error"],
         serde_json::json!({
-            "exit": 1,
+            "exit": 7,
             "code": "review_closed",
             "message": "nothing was written:\n#86 claude -> codex: approved; the review is over",
         })

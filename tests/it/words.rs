@@ -48,10 +48,23 @@ const BANNED: &[(&str, &str)] = &[
     ("might have risen", "allowed growth"),
     ("made to hurt", "built to slow it"),
     ("anybody say", "anybody can use"),
+    ("called off", "cancelled"),
+    ("in the same breath", "at once, too"),
+    ("once and for good", "permanently"),
+    ("is done with", "has finished with, settles"),
+    ("is told", "name who tells whom"),
+    ("are told", "name who tells whom"),
+    ("stands in", "is in"),
+    ("stands at", "is at"),
+    ("lies in", "is in"),
+    ("own business", "does not apply to"),
 ];
 
+/// Phrases that the list of mutants keeps for now: developers read it.
+const OF_MUTANTS: [&str; 3] = ["is told", "are told", "called off"];
+
 /// Pages whose words belong to the rules they state, until these are rewritten.
-const RULES: [&str; 3] = ["architecture.md", "protocol.md", "termination.md"];
+const RULES: [&str; 2] = ["architecture.md", "termination.md"];
 
 fn texts() -> Vec<PathBuf> {
     let in_folder = |folder: &str, keep: fn(&str) -> bool| {
@@ -89,6 +102,9 @@ fn no_text_for_users_holds_a_banned_phrase() {
         for (line, number) in read(&path).lines().zip(1..) {
             let lower = line.to_lowercase();
             for (phrase, instead) in BANNED.iter().filter(|(phrase, _)| has(&lower, phrase)) {
+                if path.ends_with("mutants.md") && OF_MUTANTS.contains(phrase) {
+                    continue;
+                }
                 let place = path
                     .strip_prefix(repository())
                     .expect("in the repository")

@@ -113,6 +113,7 @@ impl Tentative {
     pub fn commit(&mut self) {
         self.undo.clear();
         self.names.commit();
+        self.state.release_finished();
     }
 
     /// Undoes the batch, which the ledger does not have.

@@ -59,6 +59,9 @@ pub struct MyReview {
     /// The commit that was approved.
     #[serde(skip)]
     pub approved_head: Option<String>,
+    /// Whether the pull request was merged or closed.
+    #[serde(skip)]
+    pub is_pull_over: bool,
     /// What the agent may send now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub legal_next: Vec<String>,
@@ -121,6 +124,9 @@ fn one(state: &State, key: &ReviewKey, review: &Review, agent: &AgentName) -> My
         due_at: deadline.map(|(at, _)| at),
         open_blockers: review.open_blockers(),
         approved_head: review.phase.approved_commit().map(ToString::to_string),
+        is_pull_over: state
+            .pull(key.repo.as_ref(), &key.pr)
+            .is_some_and(|pull| !pull.is_open()),
         legal_next: state
             .legal_next(key, review)
             .iter()
@@ -163,7 +169,7 @@ impl MyReview {
             }
             (Move::Theirs, false) => vec![("wait".to_owned(), "until something comes")],
             (Move::Person, _) => vec![(of("why"), "ask a person to decide")],
-            (Move::Nobody, true) if self.phase == "approved" => {
+            (Move::Nobody, true) if self.phase == "approved" && !self.is_pull_over => {
                 // An abbreviated commit passes no check.
                 let whole = self.approved_head.as_ref().filter(|head| head.len() >= 40);
                 let check = whole.map(|head| {

@@ -51,7 +51,10 @@ pub fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> String {
         since,
     }) = &status.oldest_wait
     {
-        let wait = format!("oldest wait: {} of {mover} on {review}", span(now - *since));
+        let wait = format!(
+            "longest wait: {} for {mover} on {review}",
+            span(now - *since)
+        );
         text += &(screen.fit(&wait) + "\n");
     }
     if !status.dead_letters.is_empty() {

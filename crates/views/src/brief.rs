@@ -5,6 +5,7 @@ use mailbox::compose::omissions;
 use mailbox::said::Said;
 use message_schema::line::escaped;
 use message_schema::packet::{Action, Stance};
+use screen::Screen;
 
 /// What the author said, which the ledger does not keep.
 pub fn in_json(ask: &Ask, said: &Said) -> serde_json::Value {
@@ -37,7 +38,7 @@ fn words(what: &str, text: Option<&String>) -> Vec<String> {
 }
 
 /// The brief, and what the two agents said beside it.
-pub fn text(ask: &Ask, said: &Said) -> String {
+pub fn text(ask: &Ask, said: &Said, screen: Screen) -> String {
     let mut lines = vec![format!(
         "{}: {} asks for round {}, the {} of {}{}",
         ask.key(),
@@ -143,24 +144,30 @@ pub fn text(ask: &Ask, said: &Said) -> String {
             .iter()
             .map(|command| format!("an lgtm must record this as pass: {command}")),
     );
-    lines.push(match ask.last_round {
-        true => format!(
-            "the last round: reply is not legal; any feedback ends the dialogue with {} and {}; an lgtm approves",
-            ask.author,
-            if ask.advised { "closes the review" } else { "hands the review to a person" }
-        ),
-        false => format!(
-            "feedback: {} fixes and asks again; lgtm: approved; a veto or an escalation gives its thread to a person, and \
-             the review too if nothing else blocks",
-            ask.author
-        ),
-    });
+    let author = &ask.author;
+    let effects = match (ask.last_round, ask.advised) {
+        (true, true) => [
+            "the last round: reply is not legal".to_owned(),
+            format!("feedback: ends the dialogue with {author} and closes the review"),
+        ],
+        (true, false) => [
+            "the last round: reply is not legal".to_owned(),
+            format!("feedback: ends the dialogue with {author}; a person decides"),
+        ],
+        (false, _) => [
+            format!("feedback: {author} fixes and asks again"),
+            "veto, escalate: a person decides the thread, and the review if nothing else blocks"
+                .to_owned(),
+        ],
+    };
+    lines.extend(effects);
+    lines.push("lgtm: approves".to_owned());
     if !ask.lgtm_possible && !ask.held_threads.is_empty() {
         lines.push("an lgtm cannot pass: a blocker is with a person".to_owned());
     }
-    lines
-        .iter()
-        .fold(String::new(), |text, line| text + &escaped(line) + "\n")
+    lines.iter().fold(String::new(), |text, line| {
+        text + &screen.wrap(6, &escaped(line))
+    })
 }
 
 fn ordinal(n: u32) -> String {

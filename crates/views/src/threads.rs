@@ -76,7 +76,7 @@ fn of_thread(thread: &ThreadView, is_last: bool, screen: Screen) -> String {
             } else {
                 "  ".to_owned()
             };
-            text += &format!("      {what}{}\n", escaped(line));
+            text += &screen.wrap(8, &format!("      {what}{}", escaped(line)));
         }
     }
     text += &may_be_done(thread);
@@ -92,10 +92,11 @@ fn of_thread(thread: &ThreadView, is_last: bool, screen: Screen) -> String {
         let message = message
             .as_ref()
             .map_or_else(String::new, |id| format!(" in {}", escaped(id)));
-        text += &format!(
-            "      {at}  round {round}  {act} by {}{message} (record {seq})\n",
+        let line = format!(
+            "      {at}  round {round}  {act} by {}{message} (record {seq})",
             escaped(actor)
         );
+        text += &screen.wrap(8, &line);
     }
     text
 }

@@ -112,7 +112,7 @@ fn an_agent_sees_its_reviews_and_what_is_asked_of_it() {
         }
         for ask in ask::open(root.path(), &me, at(TimeDelta::zero())).expect("a policy") {
             let said = Said::read(root.path(), &me, &ask.author, &ask.pr);
-            text += &views::brief::text(&ask, &said);
+            text += &views::brief::text(&ask, &said, Screen::plain(100));
             text += &format!("{:#}\n", views::brief::in_json(&ask, &said));
         }
     }

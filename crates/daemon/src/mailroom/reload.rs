@@ -36,8 +36,8 @@ impl Mailroom {
     /// Measures the state for the metrics.
     pub fn gauge(&mut self, config_refused: bool) {
         let mut reviews = BTreeMap::new();
-        for (_, review) in self.state().reviews() {
-            *reviews.entry(review.phase.word()).or_default() += 1;
+        for phase in self.state().phases() {
+            *reviews.entry(phase).or_default() += 1;
         }
         self.meter.gauges = Gauges {
             agents: self.docket.agents().len(),
@@ -56,10 +56,7 @@ impl Mailroom {
     /// Sums the mailroom's state up in one line, without text of agents.
     pub fn status_line(&self) -> String {
         let state = self.state();
-        let open = state
-            .reviews()
-            .filter(|(_, review)| !review.phase.is_final())
-            .count();
+        let open = state.open_reviews().count();
         let waiting = self.spool.waiting() + self.unread();
         format!(
             "{} agents, {open} reviews open, {} messages accepted, {waiting} waiting",

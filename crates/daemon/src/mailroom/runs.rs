@@ -18,7 +18,7 @@ impl Mailroom {
     /// Every review whose reviewer owes a response, with its open request.
     pub(crate) fn open_requests(&self) -> impl Iterator<Item = (&ReviewKey, &Review, &Invocation)> {
         self.state()
-            .reviews()
+            .open_reviews()
             .filter_map(|(key, review)| Some((key, review, review.phase.invocation()?)))
     }
 

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::line::is_one_line;
 use message_schema::{Code, Report};
-use review::{Judgement, Phase, Record, RefusedMessage, ReviewKey, State};
+use review::{Judgement, Phase, Record, RefusedMessage, Review, ReviewKey, State};
 use serde::Serialize;
 use spool::{Away, Content, Entry, FileName, Layout, Mailbox, Original, SpoolError, VisitError};
 use workspace::index::{self, Unreadable};
@@ -96,19 +96,18 @@ impl Refusal {
         self.is_there && self.corrected.is_none() && !self.is_over(state)
     }
 
-    /// Whether nothing can come of it any more: its review was closed.
+    /// Whether nothing can come of it any more: its review was closed, or was approved or handed to a person since.
     fn is_over(&self, state: &State) -> bool {
         let reviews = || state.reviews().filter(|(key, _)| self.is_about(key));
-        let is_closed = |phase: &Phase| match phase {
+        let has_ended = |review: &Review| match review.phase {
             Phase::Closed(_) => true,
+            Phase::Approved(_) | Phase::Escalated(_) => review.since > self.at,
             Phase::Awaiting { .. }
             | Phase::Reviewing(_)
             | Phase::Fixing { .. }
-            | Phase::Addressed { .. }
-            | Phase::Approved(_)
-            | Phase::Escalated(_) => false,
+            | Phase::Addressed { .. } => false,
         };
-        reviews().next().is_some() && reviews().all(|(_, review)| is_closed(&review.phase))
+        reviews().next().is_some() && reviews().all(|(_, review)| has_ended(review))
     }
 
     /// Whether it belongs to a review: the daemon found so, or it names the pull request and is of one of the two.

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, ConversationId, MessageId, PrNumber};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::parts::admission::{AcceptedMessage, Admission, Notices};
 use crate::parts::open_pair::OpenPair;
 use crate::parts::pulls::PullsOfNumber;
 use crate::parts::rate::FileRate;
-use crate::parts::review::Review;
 use crate::parts::spending::Spending;
 use crate::parts::state::State;
 use crate::words::key::ReviewKey;
@@ -36,7 +36,7 @@ type MessageRow<'a> = (Cow<'a, MessageId>, ContentDigest, Option<usize>);
 #[serde(rename_all = "snake_case")]
 enum StateLine<'a> {
     /// A review; they are numbered from 0 in the order of their lines.
-    Review(Cow<'a, ReviewKey>, Box<Cow<'a, Review>>),
+    Review(Cow<'a, ReviewKey>, Box<RawValue>),
     /// Accepted messages of one sender.
     Messages(Cow<'a, AgentName>, Vec<MessageRow<'a>>),
     /// How many messages were accepted.
@@ -94,12 +94,10 @@ impl State {
             spending,
         } = self;
         let mut numbers = BTreeMap::new();
-        for (number, (key, review)) in reviews.iter().enumerate() {
+        for (number, (key, json)) in reviews.iter_json().enumerate() {
             numbers.insert(key, number);
-            write(
-                &StateLine::Review(Cow::Borrowed(key), Box::new(Cow::Borrowed(review))),
-                line,
-            )?;
+            let json = RawValue::from_string(json).expect("a review as JSON");
+            write(&StateLine::Review(Cow::Borrowed(key), json), line)?;
         }
         admission.write_lines(&numbers, line)?;
         for (id, keys) in conversations {
@@ -215,8 +213,9 @@ impl Restore {
         };
         let own = |ids: Vec<Cow<'static, MessageId>>| ids.into_iter().map(Cow::into_owned);
         match serde_json::from_slice(line)? {
-            StateLine::Review(key, review) => {
-                self.keys.push(reviews.open_new(&key, review.into_owned()));
+            StateLine::Review(key, json) => {
+                let review = serde_json::from_str(json.get())?;
+                self.keys.push(reviews.open_new(&key, review));
             }
             StateLine::Messages(sender, messages) => {
                 let known = admission.known.entry(sender.into_owned()).or_default();

@@ -1,20 +1,27 @@
 //! The reviews, found by key, by pull request, or as the open ones between two agents, without
 //! looking through all of them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
 
 use crate::parts::review::Review;
+use crate::words::folded::{Folded, json_of};
 use crate::words::key::{ReviewKey, TaskId};
 
+/// How many finished reviews stay whole: those that finished or changed last, which are asked for most.
+const WHOLE_MAX: usize = 64;
+
 /// Every review, and the indexes that follow from them. A key is kept once and shared.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Reviews {
-    /// Boxed: most are final and stay for ever, and the leaves of a tree that grows at its end are half empty.
-    by_key: BTreeMap<Arc<ReviewKey>, Box<Review>>,
+    by_key: BTreeMap<Arc<ReviewKey>, Kept>,
+    /// The finished reviews that are still whole, the last one at the end.
+    finished: VecDeque<Arc<ReviewKey>>,
+    /// The folded reviews that somebody asked for since the last release.
+    asked_for: AskedFor,
     by_pr: BTreeMap<PrNumber, Vec<Arc<ReviewKey>>>,
     /// Reviews that an agent can move, by author and current reviewer.
     open: BTreeMap<(AgentName, AgentName), BTreeSet<Arc<ReviewKey>>>,
@@ -24,9 +31,139 @@ pub(crate) struct Reviews {
     claims: BTreeMap<TaskId, BTreeSet<Arc<ReviewKey>>>,
 }
 
+/// A review as it is kept. Boxed: the leaves of a tree that grows at its end are half empty.
+#[derive(Clone, Debug)]
+enum Kept {
+    Whole(Box<Review>),
+    /// Finished, and not among the last that did.
+    Folded(Box<Folded<Review>>),
+}
+
+impl Kept {
+    fn phase(&self) -> &'static str {
+        match self {
+            Self::Whole(review) => review.phase.word(),
+            Self::Folded(folded) => folded.word,
+        }
+    }
+
+    fn open(&self) -> Option<&Review> {
+        match self {
+            Self::Whole(review) => (!review.phase.is_final()).then_some(review),
+            Self::Folded(_) => None,
+        }
+    }
+
+    /// The review, to be changed.
+    fn whole(&mut self) -> &mut Review {
+        if let Self::Folded(folded) = self {
+            *self = Self::Whole(Box::new(folded.unfold()));
+        }
+        match self {
+            Self::Whole(review) => review,
+            Self::Folded(_) => unreachable!("it was unfolded"),
+        }
+    }
+}
+
+/// Folded reviews that are also kept whole. A copy of the reviews has none.
+#[derive(Debug, Default)]
+struct AskedFor(Mutex<Vec<Arc<ReviewKey>>>);
+
+impl Clone for AskedFor {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// Which of two equal reviews is folded depends on what was asked before, and nothing else does.
+impl PartialEq for Kept {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Folded(one), Self::Folded(other)) => one == other,
+            (Self::Whole(one), Self::Whole(other)) => one == other,
+            (Self::Whole(whole), Self::Folded(folded))
+            | (Self::Folded(folded), Self::Whole(whole)) => folded.unfold() == **whole,
+        }
+    }
+}
+
+impl PartialEq for Reviews {
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            by_key,
+            finished: _,
+            asked_for: _,
+            by_pr,
+            open,
+            deadlines,
+            claims,
+        } = self;
+        (by_key, by_pr, open) == (&other.by_key, &other.by_pr, &other.open)
+            && (deadlines, claims) == (&other.deadlines, &other.claims)
+    }
+}
+
 impl Reviews {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
-        self.by_key.iter().map(|(key, review)| (&**key, &**review))
+        self.iter_where(|_| true)
+    }
+
+    /// The reviews whose keys are wanted; the others stay folded.
+    pub(crate) fn iter_where(
+        &self,
+        is_wanted: impl Fn(&ReviewKey) -> bool,
+    ) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+        let wanted = self.by_key.iter().filter(move |(key, _)| is_wanted(key));
+        wanted.map(|(key, kept)| (&**key, self.look(key, kept)))
+    }
+
+    /// The reviews as JSON; none is kept whole for it.
+    pub(crate) fn iter_json(&self) -> impl Iterator<Item = (&ReviewKey, String)> {
+        let json = |kept: &Kept| match kept {
+            Kept::Whole(review) => json_of(review),
+            Kept::Folded(folded) => folded.json(),
+        };
+        self.by_key
+            .iter()
+            .map(move |(key, kept)| (&**key, json(kept)))
+    }
+
+    /// The reviews that are not final.
+    pub(crate) fn iter_open(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+        self.by_key
+            .iter()
+            .filter_map(|(key, kept)| Some((&**key, kept.open()?)))
+    }
+
+    /// The word for the phase of each review.
+    pub(crate) fn phases(&self) -> impl Iterator<Item = &'static str> {
+        self.by_key.values().map(Kept::phase)
+    }
+
+    /// Gives back the memory of finished reviews that were asked for.
+    pub(crate) fn release(&mut self) {
+        let AskedFor(keys) = std::mem::take(&mut self.asked_for);
+        for key in keys.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            match self.by_key.get_mut(&key) {
+                Some(Kept::Folded(folded)) => folded.release(),
+                Some(Kept::Whole(_)) | None => {}
+            }
+        }
+    }
+
+    fn look<'a>(&'a self, key: &Arc<ReviewKey>, kept: &'a Kept) -> &'a Review {
+        match kept {
+            Kept::Whole(review) => review,
+            Kept::Folded(folded) => {
+                if folded.is_folded() {
+                    let AskedFor(keys) = &self.asked_for;
+                    let mut keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
+                    keys.push(Arc::clone(key));
+                }
+                folded.whole()
+            }
+        }
     }
 
     /// The key as it is kept, to be shared.
@@ -37,7 +174,8 @@ impl Reviews {
     }
 
     pub(crate) fn get(&self, key: &ReviewKey) -> Option<&Review> {
-        self.by_key.get(key).map(|review| &**review)
+        let (key, kept) = self.by_key.get_key_value(key)?;
+        Some(self.look(key, kept))
     }
 
     /// The reviews of a pull request number, whatever the repository.
@@ -47,7 +185,7 @@ impl Reviews {
     ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> + use<'a> {
         let keys = self.by_pr.get(&pr.to_canonical()).into_iter().flatten();
         keys.filter_map(|key| self.by_key.get_key_value(key))
-            .map(|(key, review)| (&**key, &**review))
+            .map(|(key, kept)| (&**key, self.look(key, kept)))
     }
 
     /// The reviews between two agents that are not final.
@@ -85,7 +223,7 @@ impl Reviews {
             (None, Some(review)) => self.open_new(key, review),
             (None, None) => return,
         };
-        let Some(review) = self.by_key.get_mut(&known) else {
+        let Some(review) = self.by_key.get_mut(&known).map(Kept::whole) else {
             return;
         };
         let before = review.deadline();
@@ -93,6 +231,9 @@ impl Reviews {
         change(review);
         let (after, is_open) = (review.deadline(), open_with(&known, review));
         let claims = review.fixes.clone();
+        if is_open.is_none() {
+            self.fold_later(&known);
+        }
         if claimed != claims {
             self.keep_claim(&known, claimed, claims);
         }
@@ -115,8 +256,29 @@ impl Reviews {
         self.keep_deadline(&key, None, review.deadline().map(|(at, _)| at));
         self.keep_open(&key, None, open_with(&key, &review));
         self.keep_claim(&key, None, review.fixes.clone());
-        self.by_key.insert(Arc::clone(&key), Box::new(review));
+        let is_final = review.phase.is_final();
+        self.by_key
+            .insert(Arc::clone(&key), Kept::Whole(Box::new(review)));
+        if is_final {
+            self.fold_later(&key);
+        }
         key
+    }
+
+    /// Keeps a finished review whole for now, and folds the one that has been so for longest.
+    fn fold_later(&mut self, key: &Arc<ReviewKey>) {
+        self.finished.push_back(Arc::clone(key));
+        if self.finished.len() <= WHOLE_MAX {
+            return;
+        }
+        // It may be open again, or undone.
+        if let Some(oldest) = self.finished.pop_front()
+            && let Some(kept) = self.by_key.get_mut(&oldest)
+            && let Kept::Whole(review) = kept
+            && review.phase.is_final()
+        {
+            *kept = Kept::Folded(Box::new(folded(review)));
+        }
     }
 
     /// Makes a review what it was before, or unknown if it was not there, and keeps the indexes true.
@@ -124,12 +286,13 @@ impl Reviews {
         if let Some(before) = before {
             return self.change(key, None, |review| *review = before);
         }
-        let Some((key, review)) = self.by_key.remove_entry(key) else {
+        let Some((key, mut kept)) = self.by_key.remove_entry(key) else {
             return;
         };
+        let review = kept.whole();
         self.keep_deadline(&key, review.deadline().map(|(at, _)| at), None);
-        self.keep_open(&key, open_with(&key, &review), None);
-        self.keep_claim(&key, review.fixes, None);
+        self.keep_open(&key, open_with(&key, review), None);
+        self.keep_claim(&key, review.fixes.take(), None);
         if let Some(of_pr) = self.by_pr.get_mut(&key.pr) {
             of_pr.retain(|known| *known != key);
             if of_pr.is_empty() {
@@ -189,4 +352,23 @@ impl Reviews {
 fn open_with(key: &ReviewKey, review: &Review) -> Option<(AgentName, AgentName)> {
     let pair = || (key.author.clone(), review.reviewer(key).clone());
     (!review.phase.is_final()).then(pair)
+}
+
+fn folded(review: &Review) -> Folded<Review> {
+    Folded::of(review, review.phase.word())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::folded;
+
+    #[test]
+    fn a_review_of_two_rounds_with_two_findings_folds_to_500_bytes() {
+        let review = include_str!("../../tests/approved.json");
+        let review = serde_json::from_str(review).expect("a review");
+        let folded = folded(&review);
+        let bytes = folded.bytes();
+        assert!(bytes <= 500, "{bytes} bytes");
+        assert_eq!(*folded.whole(), review);
+    }
 }

@@ -64,6 +64,30 @@ impl State {
         self.reviews.iter()
     }
 
+    /// The reviews the pair answers for, ordered by key.
+    pub(crate) fn reviews_of_pair(
+        &self,
+        pair: &OpenPair,
+    ) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+        self.reviews.iter_where(|key| pair.is_own(key))
+    }
+
+    /// The reviews an agent can move, ordered by key. Cheaper than to look through all, most of which are finished.
+    pub fn open_reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+        self.reviews.iter_open()
+    }
+
+    /// The word for the phase of each review.
+    pub fn phases(&self) -> impl Iterator<Item = &'static str> {
+        self.reviews.phases()
+    }
+
+    /// Gives back the memory of finished reviews that were asked for: a finished review is kept folded, and whole
+    /// once somebody has asked for it.
+    pub fn release_finished(&mut self) {
+        self.reviews.release();
+    }
+
     /// The reviews of all pull requests of this number, ordered by key.
     pub fn reviews_of(&self, pr: &PrNumber) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         self.reviews.of_number(pr)

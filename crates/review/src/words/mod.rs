@@ -1,7 +1,7 @@
 //! The first floor: what a record says. Plain values with the few questions that one value answers
 //! by itself; nothing here knows the state or a rule that compares two of them.
 
-pub(crate) use review_words::{alert, deadline, failure, key, reading, refusal, spend};
+pub(crate) use review_words::{alert, deadline, failure, folded, key, reading, refusal, spend};
 
 pub(crate) mod event;
 pub(crate) mod phase;

@@ -21,7 +21,7 @@ const SIZE_MAX: u64 = 4 * 1024 * 1024;
 #[command(after_help = "Examples:
   settled agents-md                              print the block
   settled agents-md AGENTS.md CLAUDE.md          add or update it in both
-  settled agents-md --check AGENTS.md            exit 6 if missing or out of date
+  settled agents-md --check AGENTS.md           exit 6 if missing or out of date
   settled agents-md --remove AGENTS.md")]
 pub(super) struct Args {
     /// The files; created if they do not exist

@@ -12,6 +12,7 @@ use super::context::{Context, Me};
 use super::failure::Failure;
 use super::home;
 use crate::exit::Exit;
+use screen::Screen;
 use views::brief::{in_json, text};
 
 /// Shows what is asked of a reviewer.
@@ -19,7 +20,7 @@ use views::brief::{in_json, text};
 #[command(after_help = "Examples:
   settled brief                    the one request open with you
   settled brief 86 --json
-  settled brief 86 --schema > schema.json && codex exec --output-schema schema.json ...
+  settled brief 86 --schema > answer-schema.json
 
 Exit codes: 0 a request is open with you, 3 none is.")]
 pub(super) struct Args {
@@ -147,9 +148,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let said = Said::read(&me.root, &me.agent, &ask.author, pr);
     answer.data["said"] = in_json(&ask, &said);
     context.say(&answer, |_| {
+        let screen = Screen::of_output();
         format!(
             "{}answer: {findings}   # findings, or actions on open threads\n",
-            text(&ask, &said)
+            text(&ask, &said, screen)
         )
     })?;
     Ok(Exit::Ok)

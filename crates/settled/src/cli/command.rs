@@ -58,7 +58,8 @@ pub(super) enum Command {
   settled mcp --root ./mailroom --agent codex
   claude mcp add settled -- settled mcp --root /srv/mailroom --agent claude
 
-Tools: next, show, send, wait, why. Each call runs one command with --json: docs/mcp.md.")]
+Tools: next, show, send, wait, why. Each call runs one command with --json;
+see docs/mcp.md.")]
     Mcp(mcp::Args),
     /// Run a whole review between two scripted agents, in seconds
     Demo(demo::Args),

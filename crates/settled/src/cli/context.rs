@@ -126,8 +126,13 @@ impl Context {
         let no_agent = |message: String| {
             let known = directory::agents(&root).unwrap_or_default();
             let known: Vec<String> = known.iter().map(ToString::to_string).collect();
-            let message = format!("{message}; this workspace has {}", known.join(", "));
-            Failure::plain(Exit::Identity, message).next("settled robot help".to_owned())
+            let message = format!(
+                "{message}; this workspace has {}\na person needs no name for status, why and watch",
+                known.join(", ")
+            );
+            Failure::plain(Exit::Identity, message)
+                .next(self.command_of(None, "status"))
+                .or("settled robot help".to_owned())
         };
         let Some(Setting { value, .. }) = &self.agent else {
             return Err(no_agent(

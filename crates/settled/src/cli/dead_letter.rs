@@ -28,7 +28,7 @@ enum Command {
     #[command(after_help = "Examples:
   settled dead-letter list
   settled dead-letter list --agent claude
-  settled dead-letter list --json | jq '.data.letters[] | select(.open) | .report.refused'")]
+  settled dead-letter list --json | jq '.data.letters[] | select(.open)'")]
     List,
     /// Show a refused message and its report
     #[command(after_help = "Examples:

@@ -16,10 +16,10 @@ use screen::Screen;
 /// Shows a review.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled demo                                  a review in seconds, in a temporary workspace
-  settled demo --dir ./demo --pace 2s           slowly; watch it from another terminal:
+  settled demo                          a review in a temporary workspace
+  settled demo --dir ./demo --pace 2s   slowly; watch it in another terminal:
   settled watch --root ./demo
-  settled demo --svg demo.svg                   also as a picture")]
+  settled demo --svg demo.svg           also as a picture")]
 pub(super) struct Args {
     /// Create this workspace and keep it [default: a temporary one]
     #[arg(long, value_name = "DIR")]

@@ -20,11 +20,11 @@ use crate::exit::Exit;
 #[command(after_help = "Examples:
   settled diff 86                          the whole change
   settled diff 86 --file src/lock.rs       one file
-  settled diff 86 --names                  the files, and which of them were printed before
+  settled diff 86 --names                  the files, and which you have printed
 
 `settled lgtm` and `settled feedback` say in `examined.served` what was printed.
 
-Exit codes: 0 printed, 1 the change here is not the request's, 3 no request is open.")]
+Exit codes: 0 printed, 1 this checkout has another change, 3 no request is open.")]
 pub(super) struct Args {
     #[command(flatten)]
     which: RequestArgs,

@@ -20,9 +20,9 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled doctor ./mailroom
-  settled doctor --agent claude                  also check this agent's read and write access
+  settled doctor --agent claude    also check this agent's read and write access
   settled doctor --fix
-  settled doctor --agents codex                  start its command once, with a question that costs little
+  settled doctor --agents codex    start its command once, with a cheap question
   settled doctor --json | jq '.data.findings[] | select(.state == \"wrong\")'")]
 pub(super) struct Args {
     #[command(flatten)]

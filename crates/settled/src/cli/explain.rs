@@ -11,9 +11,9 @@ use crate::exit::Exit;
 /// Explains codes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled explain action_missing                   its meaning, its cause, a corrected example
+  settled explain action_missing    its meaning, its cause, a corrected example
   settled explain action_missing --json | jq -r .data.fixed
-  settled explain --list                           every code with its sentence")]
+  settled explain --list            every code with its sentence")]
 pub(super) struct Args {
     /// The code, as in a report
     #[arg(value_name = "CODE", required_unless_present = "list")]

@@ -33,7 +33,7 @@ enum Command {
   settled gate check --pr 86 --head 9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21
   settled gate check --pr 86 --head \"$HEAD\" --reviewer codex --reviewer gemini
   settled gate check --pr 86 --head \"$HEAD\" --repo-dir . --base origin/main
-                                    an approval before a rebase holds if the patch is the same")]
+      an approval from before a rebase holds if the patch is the same")]
     Check(Check),
 }
 

@@ -14,33 +14,25 @@ Settled checks the review messages that agents write, delivers each one once,
 and ends every review: approved, closed, or with a person.
 
 Usage: settled [--root DIR] [--agent NAME] [--json] [COMMAND]
-
 Agents:
-  next      Print who moves next and the next command (`settled` alone)
-  inbox     List your mail, most urgent first
-  show      Show a message with its packet
-  take      Take a message to work on
-  done      Archive messages you have finished with
-  wait      Wait for mail or for your move
-  send      Send a message: settled send TYPE --help
-  reply     Reply to a message
-  brief     Show what a review request asks of you
-  feedback  Answer a request with findings
-  lgtm      Answer a request with an approval
-  threads   Show the threads: what to fix, with the discussion
-  status    Show every review and who moves next
-  why       Show what a review waits for and the command that unblocks it
-  pr        Report that a pull request was merged, closed, ...
-  gate      Check that a commit is approved
-People decide:
-  review    approve, cancel, reopen, grant
-  thread    resolve, wont-fix, hold, release, queue, drop
-More, each with --help:
-  operators up, init, agent, serve, service, watch, page, notify, problems,
+  next      what to do now (the default)  send      send a message: TYPE --help
+  inbox     your mail, urgent first       reply     reply to a message
+  show      a message with its packet     brief     what a request asks of you
+  take      take a message to work on     feedback  answer it with findings
+  done      archive messages              lgtm      answer it with an approval
+  wait      wait for mail or your move    threads   findings, their discussion
+  status    all reviews, who moves next   why       what one review waits for
+  pr        report a merge or a close     gate      check a commit's approval
+People:     review (approve, cancel, reopen, grant)
+            thread (resolve, wont-fix, hold, release, queue, drop)
+Operators:  up, init, agent, serve, service, watch, page, notify, problems,
             doctor, log, trace, dead-letter, gc, ledger
-  CI, shell diff, validate-run, verdict, turn, pair, hook, mcp, agents-md,
+CI, tools:  diff, validate-run, verdict, turn, pair, hook, mcp, agents-md,
             robot, completions, man
-  learn     demo, explain, states, simulate, help COMMAND{after-help}
+Learn:      demo, explain, states, simulate, help COMMAND
+Examples:   settled up ./mailroom --agents claude,codex
+Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 timed out, 5 not permitted,
+            6 action required, 7 refused, 8 not approved, 9 try again
 ";
 
 /// The type of message that a command line is about.

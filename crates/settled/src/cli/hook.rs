@@ -37,11 +37,11 @@ const GEMINI_TRUST: &str = "note: Gemini CLI reads a project's settings only if 
 /// Hooks of agents' programs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled hook install claude --dir ~/project     into ~/project/.claude/settings.json
-  settled hook install codex --dir ~/project      into ~/project/.codex/hooks.json
-  settled hook install gemini --dir ~/project     into ~/project/.gemini/settings.json
+  settled hook install claude --dir ~/project   writes .claude/settings.json
+  settled hook install codex --dir ~/project    writes .codex/hooks.json
+  settled hook install gemini --dir ~/project   writes .gemini/settings.json
   settled hook install claude --dir ~/project --uninstall
-  settled hook turn-end --for codex               the command that the hook runs")]
+  settled hook turn-end --for codex             the command that the hook runs")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,

@@ -19,7 +19,7 @@ use crate::exit::Exit;
 #[command(after_help = "Examples:
   settled init ./mailroom --agents claude,codex
   settled init ./mailroom --agents gemini          add an agent later
-  settled init /srv/mailroom --agents claude,codex --separate-users --daemon settled --dry-run
+  settled init /srv/mailroom --agents claude,codex --separate-users --dry-run
   settled init /srv/mailroom --agents claude=1001,codex=1002 --separate-users")]
 pub(super) struct Args {
     #[command(flatten)]

@@ -32,7 +32,7 @@ enum Command {
     Verify(Verify),
     /// Accept a ledger that a snapshot contradicts, and continue from it
     #[command(after_help = "Examples:
-  settled ledger accept --head \"$LAST\" --reason 'restored from a backup' ./mailroom")]
+  settled ledger accept --head \"$LAST\" --reason 'restored' ./mailroom")]
     Accept(Accept),
 }
 

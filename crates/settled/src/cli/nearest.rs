@@ -76,10 +76,13 @@ impl Parts {
 /// leads to what shows that pull request.
 fn taking(whole: &Command, path: Vec<String>, after: &[String]) -> (Vec<String>, Vec<String>) {
     let below = |command, name: &String| Command::find_subcommand(command, name);
+    let first = after.first().filter(|word| !word.starts_with('-'));
+    if path.first().is_some_and(|word| word == "send") && first.is_some_and(|it| is_pr(it)) {
+        return (path, [&["--pr".to_owned()], after].concat());
+    }
     let Some(command) = path.iter().try_fold(whole, below) else {
         return (path, after.to_vec());
     };
-    let first = after.first().filter(|word| !word.starts_with('-'));
     if command.has_subcommands() {
         let shown = first.and_then(|word| of_pr(&path, word));
         let rest = after.get(1..).unwrap_or_default().to_vec();
@@ -99,9 +102,15 @@ fn taking(whole: &Command, path: Vec<String>, after: &[String]) -> (Vec<String>,
     (path, [&after[..count], &after[words..]].concat())
 }
 
+fn is_pr(word: &str) -> bool {
+    word.trim_start_matches('#').parse::<u64>().is_ok()
+}
+
 /// What shows a pull request, in the place of a group of commands that was given its number.
 fn of_pr(group: &[String], word: &str) -> Option<Vec<String>> {
-    word.trim_start_matches('#').parse::<u64>().ok()?;
+    if !is_pr(word) {
+        return None;
+    }
     let verb = match group {
         [group] if group == "review" => "why",
         [group] if group == "thread" => "threads",

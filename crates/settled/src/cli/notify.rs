@@ -15,9 +15,9 @@ use crate::exit::Exit;
 /// Tells people that a review needs them or that the daemon stopped.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled notify ./mailroom --test     try every channel of [notify] in settled.toml
+  settled notify ./mailroom --test   try each channel of [notify]
   settled notify ./mailroom
-  settled notify ./mailroom --once     exit code 9 if a notice could not be sent
+  settled notify ./mailroom --once   exit code 9 if a notice could not be sent
 
 It runs until you stop it, whether or not a daemon serves. More: docs/notify.md.")]
 pub(super) struct Args {

@@ -16,7 +16,7 @@ const PROGRAM: &str = "settled-page";
 #[command(after_help = "Examples:
   settled page ./mailroom
   settled page ./mailroom -- --listen 127.0.0.1:8460
-  settled page ./mailroom -- --listen unix:/run/settled/page.sock --host reviews.example.org
+  settled page ./mailroom -- --listen unix:/run/page.sock --host example.org
   settled page ./mailroom -- --act
 
 It prints the link to open; Ctrl-C stops it. More: docs/page.md.")]

@@ -29,13 +29,16 @@ const FRAME: Duration = Duration::from_secs(1);
 /// Alternates an author and a reviewer command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled pair --author claude --author-command 'sh author.sh' --reviewer codex --reviewer-command 'sh reviewer.sh' --task task.md
-  settled pair --author claude --author-command 'sh author.sh' --task task.md --max-iterations 3
+  settled pair --author claude --author-command 'sh author.sh' --task task.md \\
+    --reviewer codex --reviewer-command 'sh reviewer.sh'
+  settled pair --author claude --author-command 'sh author.sh' --task task.md \\
+    --max-iterations 3
   settled pair --transcript
   settled pair --resume
   settled pair --drop
 
-The commands read their prompt from standard input and end their output with a signal: DONE, PASS or FAIL.
+Each command reads its prompt from standard input and ends its output with a
+signal: DONE, PASS or FAIL.
 Ctrl-C interrupts the pair; --resume continues it.")]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["author", "resume", "drop", "transcript"])))]
 pub(super) struct Args {

@@ -562,7 +562,8 @@ impl Outgoing<'_> {
     fn no_draft(&self, error: &DraftError) -> Failure {
         match error {
             DraftError::Nobody if self.is_over() => {
-                let mut failure = Failure::plain(Exit::Failed, "nothing was written:".to_owned());
+                let mut failure =
+                    Failure::plain(Exit::InvalidMessage, "nothing was written:".to_owned());
                 let pr = self.letter.pr.as_ref();
                 for mine in pr.iter().flat_map(|pr| home::reviews_of(pr, self.me)) {
                     let whose = match mine.whose {

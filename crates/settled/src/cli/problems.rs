@@ -70,7 +70,8 @@ fn text(problems: &[Problem], now: DateTime<Utc>, screen: Screen) -> String {
             .map_or_else(String::new, |since| format!("  {}", ago(now - since)));
         let kind = screen.paint(Tone::Alarm, problem.kind.word());
         let fix = &problem.fix;
-        text + &format!("{kind}{since}\n  {}\n", escaped(&problem.what))
+        text + &format!("{kind}{since}\n")
+            + &screen.wrap(4, &format!("  {}", escaped(&problem.what)))
             + &format!("  {}: {}\n      {}\n", fix.actor, fix.run, fix.effect)
     })
 }

@@ -19,7 +19,7 @@ use crate::exit::Exit;
 #[command(after_help = "Examples:
   settled reply q-1 --body \"port 8080\"
   settled reply q-1 --body-file answer.md
-  settled reply 20260213T100000123Z-codex-7f3a2b1c --commit-sha abc1234 --body-file - < what-i-did.md
+  settled reply msg-codex-002 --commit-sha abc1234 --body-file - < fixed.md
   settled reply q-1 --type notification --body \"later\"
 
 Exit codes: those of `settled send`; 3 if the message does not exist.")]

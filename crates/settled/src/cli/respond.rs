@@ -30,11 +30,11 @@ use crate::exit::Exit;
   settled feedback 86 --findings findings.yaml
   settled feedback 86 --findings - <<'EOF'
   findings:
-  - {severity: P1, title: the lock is never released, file: src/lock.rs, line: 40}
-  threads: {F-1-001: resolve, F-1-002: {action: reply, evidence: still wrong in line 44}}
+  - {severity: P1, title: the lock is kept, file: src/lock.rs, line: 40}
+  threads: {F-1-001: resolve, F-1-002: {action: reply, evidence: see line 44}}
   EOF
   settled feedback 86 --action F-1-001=escalate
-  settled feedback --findings answer.json     structured output that follows `settled brief --schema`")]
+  settled feedback --findings answer.json   as `settled brief --schema` has it")]
 pub(super) struct FeedbackArgs {
     #[command(flatten)]
     which: RequestArgs,

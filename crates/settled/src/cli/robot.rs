@@ -16,8 +16,8 @@ pub(super) const PRIMER: &str = include_str!("../robot.md");
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:
-  settled robot help       the primer, in less than 700 tokens
-  settled robot triage     your status and next command, as JSON; exit 6 if you have something to do",
+  settled robot help     the primer, in less than 700 tokens
+  settled robot triage   your status and next command as JSON; exit 6: your move",
     disable_help_subcommand = true
 )]
 pub(super) struct Args {

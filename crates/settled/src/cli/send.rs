@@ -14,12 +14,13 @@ use crate::exit::Exit;
 /// Sends a message.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled send review_request --to codex --pr 86 --branch fix/login --body-file summary.md
-  settled send review_addressed --pr 86 --commit-sha abc1234 --body-file - < what-i-did.md
+  settled send review_request --to codex --pr 86 --branch fix --body-file fix.md
+  settled send review_addressed --pr 86 --commit-sha abc1234 --body-file fix.md
   settled send question --to gemini --subject \"Which port?\" --body \"80 or 8080?\"
   settled send review_feedback --pr 86 --findings-packet findings.yaml
 
-Exit codes: 0 accepted, 7 invalid or refused, 8 refused by the quality gate, 9 written but not judged yet.")]
+Exit codes: 0 accepted, 7 invalid or refused, 8 refused by the quality gate,
+9 written but not judged yet.")]
 pub(super) struct Args {
     /// The type of the message
     #[arg(value_name = "TYPE", value_parser = kind, hide_possible_values = true)]

@@ -20,7 +20,7 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled serve ./mailroom
-  settled serve --once ./mailroom      exit code 0 if nothing was refused, 7 if something was")]
+  settled serve --once ./mailroom   judge what waits, then exit (7: one refused)")]
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,

@@ -23,7 +23,7 @@ const NOTIFY_NAME: &str = "settled-notify";
 /// Installs, removes or inspects the service.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled service install ./mailroom --dry-run       print the file without installing it
+  settled service install ./mailroom --dry-run   print the file, install nothing
   sudo settled service install /srv/mailroom
   settled service install ./mailroom --user
   settled service install ./mailroom --user --notify

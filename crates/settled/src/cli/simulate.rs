@@ -15,8 +15,8 @@ use screen::ProgressLine;
 /// Runs scenarios.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled simulate round.yaml                    run a scenario and print the outcome
-  settled simulate tests/scenarios/gate/*.yaml   run many; exit code 1 if one differs from its expectation
+  settled simulate round.yaml                    run a scenario, print its end
+  settled simulate tests/scenarios/gate/*.yaml   run many; exit 1 if one differs
   settled simulate round.yaml --json | jq '.data.steps[].outcomes[].line'
   settled simulate --ledger ./mailroom --config other.toml
                                                  the decisions that would differ")]

@@ -25,7 +25,7 @@ const NAMED_MAX: usize = 3;
 #[command(after_help = "Examples:
   settled status ./mailroom
   settled status ./mailroom --json
-  settled status ./mailroom --json | jq '.data.reviews[] | select(.mover == \"person\")'")]
+  settled status ./mailroom --json | jq -r '.data.reviews[].review'")]
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,

@@ -22,7 +22,7 @@ use views::threads::text;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled threads 86
-  settled threads 86 --json | jq -r '.data.reviews[].threads[] | select(.blocking) | .id'")]
+  settled threads 86 --json | jq -r '.data.reviews[].threads[].id'")]
 pub(super) struct Args {
     #[command(flatten)]
     target: Target,
@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             );
             last = format!(
                 "then: {}\n      TEXT says what you fixed; to disagree with a finding, name the others with\n      \
-                 --addressed-finding-ids and argue in TEXT: the reviewer decides, and a person after the last round\n",
+                 --addressed-finding-ids and argue in TEXT: the reviewer decides,\n      and a person after the last round\n",
                 context.command(&words)
             );
         } else {

@@ -16,8 +16,8 @@ const DIGEST_CHARS: usize = "sha256:".len() + 12;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled trace msg-86-1
-  settled trace msg-1 --from claude              if several senders use the same id
-  settled trace msg-86-1 --json | jq '.data.messages[].steps[] | select(.state == \"unknown\")'")]
+  settled trace msg-1 --from claude   if several senders use the same id
+  settled trace msg-86-1 --json | jq '.data.messages[].steps[]'")]
 pub(super) struct Args {
     /// The id of the message
     #[arg(value_name = "ID")]

@@ -28,7 +28,7 @@ pub(super) struct TurnArgs {
 #[command(after_help = "Examples:
   settled take                     the next message of your inbox
   settled take msg-claude-001      if several try, one succeeds
-  settled take --pr 86             for the reviewer's runner: its time budget starts now
+  settled take --pr 86             report that the reviewer took the request
   settled take --pr 86 --reviewer codex --repo owner/name")]
 pub(super) struct TakeArgs {
     /// The message's id or file name [default: the next one]

@@ -21,7 +21,8 @@ use crate::exit::Exit;
   settled validate-run 86
   settled validate-run 86 --command \"cargo test\" --repo-dir /srv/project
 
-The request's own commands come from its author: read them first, or name those to run with --command.
+The request's own commands come from its author: read them first, or name those
+to run with --command.
 
 Exit codes: 0 all passed, 8 one failed, 3 there is no command to run.")]
 pub(super) struct Args {

@@ -24,7 +24,7 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled verdict export 86 -o verdict-86.txt
-  settled verdict verify verdict-86.txt --head 9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21")]
+  settled verdict verify verdict-86.txt --head \"$HEAD\"")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -39,9 +39,9 @@ enum Command {
     Export(Export),
     /// Judge the records in a file again: exit code 0 if they end in an approval of exactly this commit
     #[command(after_help = "Examples:
-  settled verdict verify verdict-86.txt --head 9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21
+  settled verdict verify verdict-86.txt --head \"$HEAD\"
   settled verdict verify verdict-86.txt --head \"$HEAD\" --seal \"$SEAL\"
-  settled verdict verify verdict-86.txt --head \"$HEAD\" --repo-dir . --base origin/main")]
+  settled verdict verify v.txt --head \"$HEAD\" --repo-dir . --base origin/main")]
     Verify(Verify),
 }
 

@@ -24,12 +24,13 @@ use screen::Screen;
 /// Waits for mail.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled wait                                     until your inbox has a message
+  settled wait                                    until your inbox has a message
   settled wait --for verdict --pr 86 --timeout 30m
-  settled wait --for reply --id msg-claude-001     until that message has a reply
-  settled wait --timeout 0                         check once without waiting
+  settled wait --for reply --id msg-claude-001    until that message has a reply
+  settled wait --timeout 0                        check once without waiting
 
-Exit codes: 0 arrived, 4 timed out (prints the status), 6 it is your move (prints the next command),
+Exit codes: 0 arrived, 4 timed out (prints the status),
+6 it is your move (prints the next command),
 7 the message was refused.")]
 pub(super) struct Args {
     /// The event to wait for

@@ -46,8 +46,8 @@ const GATHER: Duration = Duration::from_millis(100);
 #[command(after_help = "Examples:
   settled watch ./mailroom
   settled watch ./mailroom --once
-  settled watch ./mailroom --json | jq -c '.data.status.reviews[] | [.review, .phase]'
-  settled watch ./mailroom --once --json | jq -c '.data.needs_somebody[] | [.mover, .missing]'
+  settled watch ./mailroom --json | jq -c '.data.status.reviews[]'
+  settled watch ./mailroom --once --json | jq -c '.data.needs_somebody[]'
 
 Ctrl-C ends it.")]
 pub(super) struct Args {

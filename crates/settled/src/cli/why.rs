@@ -90,7 +90,7 @@ pub(super) fn unknown(standing: &WorkspaceStatus, which: &Which, context: &Conte
     let no = |why: String| {
         Failure::plain(
             Exit::NotFound,
-            format!("there is no such review of pull request {pr}{why}"),
+            format!("no review of pull request {pr} is known{why}"),
         )
     };
     match (letter, dead) {

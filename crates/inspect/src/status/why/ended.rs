@@ -17,6 +17,9 @@ impl Look<'_> {
         if approval.stale || approval.commit.is_none() {
             return self.unbound(approval);
         }
+        if self.is_pull_over() {
+            return self.nothing();
+        }
         let commit = approval
             .commit
             .as_ref()
@@ -27,10 +30,14 @@ impl Look<'_> {
             .commands
             .operator(&check, "checks that the approval covers that commit");
         if approval.merge_ready {
+            let merged = self.commands.operator(
+                &format!("pr merged {}{}", self.key.pr, of_repo(self.key)),
+                "reports the merge, once it is done",
+            );
             return Diagnosis {
                 kind: Missing::Nothing,
                 missing: None,
-                fixes: vec![check],
+                fixes: vec![check, merged],
             };
         }
         let missing = format!(
@@ -47,6 +54,13 @@ impl Look<'_> {
             kind: Missing::MergeReady,
             ..self.given_back(missing, vec![reopen])
         }
+    }
+
+    /// Whether the pull request was merged or closed.
+    fn is_pull_over(&self) -> bool {
+        let state = self.standing.index.state();
+        let pull = state.pull(self.key.repo.as_ref(), &self.key.pr);
+        pull.is_some_and(|pull| !pull.is_open())
     }
 
     /// An approval that holds for no head the pull request has.
@@ -69,7 +83,7 @@ impl Look<'_> {
             (None, _) => "a review that names its commit".to_owned(),
         };
         let missing = format!("{} must request {asked_for}: {approved}", self.key.author);
-        if pull.is_some_and(|pull| !pull.is_open()) {
+        if self.is_pull_over() {
             return self.nothing();
         }
         if let Some(over) = self.nobody_asks(Some(&approved)) {

@@ -156,6 +156,19 @@ fn an_approval_of_no_commit_or_not_to_be_merged_misses_something() {
             Some("settled gate check --pr 86 --head abc1234".to_owned())
         )
     );
+    let approved = review(Phase::Approved(approval(Some("abc1234"))));
+    let runs = |pull| -> Vec<String> {
+        let fixes = ask(&standing(&approved, pull, true), &approved).fixes;
+        fixes.into_iter().map(|fix| fix.run).collect()
+    };
+    assert_eq!(
+        runs(None),
+        [
+            "settled gate check --pr 86 --head abc1234",
+            "settled pr merged 86"
+        ]
+    );
+    assert_eq!(runs(Some(PullAction::Merged)), [""; 0]);
     let (kind, run) = short(&review(Phase::Approved(approval(None))), None);
     assert_eq!(kind, Missing::Head);
     assert!(

@@ -40,7 +40,7 @@ pub(super) fn on_event(
 /// The reviewer will not answer any more: its open requests are escalated to a person. It is never a pass.
 fn give_up(context: &mut EventContext<'_>, known: &OpenPair, answer: &mut Consequences) {
     let state = context.state;
-    for (key, review) in known.asked(state.reviews()) {
+    for (key, review) in known.asked(state.reviews_of_pair(known)) {
         let (step, letters) =
             reviewer::given_up(context, (key, review), EscalationReason::InvocationFailed);
         answer.letters.extend(letters);
@@ -103,21 +103,21 @@ fn go_on(
             let used = used(standing, run)?;
             let approves = *signal == Signal::Pass && standing.pair.run() == RunState::Reviewing;
             // What came to a person meanwhile is no longer the reviewer's to approve.
-            if approves && known.is_left_to_a_person(context.state.reviews()) {
+            if approves && known.is_left_to_a_person(context.state.reviews_of_pair(known)) {
                 return Ok(PairStanding {
                     pair: used.pair.failed(PairFailure::WithAPerson),
                     ..used
                 });
             }
             // The author had its turn and left its threads: one more would change nothing.
-            if approves && known.is_unanswered(context.state.reviews()) {
+            if approves && known.is_unanswered(context.state.reviews_of_pair(known)) {
                 return Ok(PairStanding {
                     pair: used.pair.failed(PairFailure::Unanswered),
                     ..used
                 });
             }
             // Only what the ledger itself has of a review approves it.
-            let is_gated = approves && !known.is_approved(context.state.reviews());
+            let is_gated = approves && !known.is_approved(context.state.reviews_of_pair(known));
             let signal = if is_gated { Signal::None } else { *signal };
             Ok(bounded(
                 context,
@@ -190,7 +190,7 @@ fn bounded(context: &EventContext<'_>, known: &OpenPair, now: PairStanding) -> P
     if now.pair.run().is_terminal() {
         return now;
     }
-    let failure = if known.is_left_to_a_person(context.state.reviews()) {
+    let failure = if known.is_left_to_a_person(context.state.reviews_of_pair(known)) {
         PairFailure::WithAPerson
     } else if now.is_spent() {
         PairFailure::BudgetSpent

@@ -5,6 +5,7 @@ mod advisory;
 mod budgets;
 mod deadlines;
 mod duplicates;
+mod finished;
 mod fixes;
 mod gate;
 mod handoff;

@@ -1,0 +1,264 @@
+//! A finished review in few bytes. Most reviews a daemon knows are finished and hardly ever asked for again, but
+//! any of them may be: a late message, a merge, a person who reopens it. So nothing is left out: a folded review is
+//! its line of a snapshot, packed. A line is too short for a general compressor, and much the same in every review, so
+//! what [`TYPICAL`] or the line itself has said before is written as a reference to it.
+
+use std::sync::{LazyLock, OnceLock};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A value that is kept as packed JSON, and whole as well once it was asked for.
+#[derive(Debug)]
+pub struct Folded<T> {
+    packed: Box<[u8]>,
+    /// A word about it that needs no unfolding.
+    pub word: &'static str,
+    whole: OnceLock<Box<T>>,
+}
+
+impl<T: Serialize + DeserializeOwned> Folded<T> {
+    /// Folds a value.
+    pub fn of(value: &T, word: &'static str) -> Self {
+        Self {
+            packed: pack(json_of(value).as_bytes()).into_boxed_slice(),
+            word,
+            whole: OnceLock::new(),
+        }
+    }
+
+    /// The value, unfolded once and kept until [`Self::release`].
+    pub fn whole(&self) -> &T {
+        self.whole.get_or_init(|| Box::new(self.unfold()))
+    }
+
+    /// Whether it is not also kept whole.
+    pub fn is_folded(&self) -> bool {
+        self.whole.get().is_none()
+    }
+
+    /// The value.
+    pub fn unfold(&self) -> T {
+        serde_json::from_str(&self.json()).expect("what was folded unfolds")
+    }
+
+    /// The value as [`json_of`] writes it.
+    pub fn json(&self) -> String {
+        String::from_utf8(unpack(&self.packed)).expect("what was folded unfolds")
+    }
+
+    /// Gives back what [`Self::whole`] keeps.
+    pub fn release(&mut self) {
+        self.whole.take();
+    }
+
+    /// How many bytes it takes, folded.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.packed.len()
+    }
+}
+
+impl<T> Clone for Folded<T> {
+    fn clone(&self) -> Self {
+        Self {
+            packed: self.packed.clone(),
+            word: self.word,
+            whole: OnceLock::new(),
+        }
+    }
+}
+
+impl<T> PartialEq for Folded<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.packed == other.packed
+    }
+}
+
+/// A value as JSON; the same value gives the same text.
+pub fn json_of(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("text keys and plain values are JSON")
+}
+
+/// What lines say most. It lives in no file, so it may change with any version.
+const TYPICAL: &[u8] = br#"{"granted":1,"given_back":["},"failed":{"reviewer":","cause":"why":"retry_after":"run":"}
+"fixes":"reassigned_to":","spent":{"tokens":"micro_usd":"priority":"P0","P2","asked":1,"P3","asked":3,
+"phase":{"escalated":"max_rounds_exceeded"},"reviewer_budget_exceeded"},"reviewer_timeout"},"author_timeout"},
+"protocol_violation"},"blocker_held"},"invocation_failed"},"cancelled"},{"reviewer":"closed":"not_merged"},"commented"},
+"stale":true,"by_rule":true,"broken":["by_person":"},"since":"2026-01-01T00:00:00Z","closed_by":"daemon","threads":{"F-
+"observed":["],"runs":[{"command":","exit":0,"duration_ms":,"output":"sha256:","head":"
+"missing":["],"commands_observed":[{"command":"cargo test","fingerprint":","resolution":"silence","aliases":["],
+"reopened":true,"by_person":true,"fate":{"category":","target":","recommendation":","verify_run":true,"queued":true,
+"left":true,"task":"handoff-pr-1"},"carried":true},"state":{"held":"veto"}},"escalate"}},"person"}},"state":"deferred"},
+"state":"open"},"stance":"satisfied","severity":"P0","P2","blocking":false,"round_count":1,"replies":1},
+{"generation":1,"rounds":2,"granted":0,"first_round":1,"round":1,"phase":{"closed":"merged"},"since":"2026-01-
+{"generation":1,"rounds":2,"granted":0,"first_round":1,"round":2,"phase":{"approved":{"commit":","merge_ready":true,"at":"2026-
+:00Z","evidence":{"digest_matches":true,"declared":0,"served":1,"observed":0,"commands_declared":["cargo test"]}}},
+"since":"2026-","closed_by":"reviewer","threads":{"F-001":{"severity":"P1","blocking":true,"title":","file":"src/
+.rs","lines":","words":","opened_in":1,"dialogue":{"stance":"seeks_change","round_count":0,"replies":0},"state":"resolved"},
+"F-002":{"severity":"P2","blocking":false,"title":"}},"commit":","priority":"P1","asked":2,"reading":{"change":{"base":","head":
+","digest":"sha256:","files":["src/.rs"]}}}"asked":1,"reading":{"change":{}}}"#;
+
+/// The shortest text that is worth a reference, and what its length is counted from.
+const COPY_MIN: usize = 4;
+
+/// The longest.
+const COPY_MAX: usize = COPY_MIN + 0x7f;
+
+/// From this byte on a byte is the length of a reference, and two bytes of its place follow. Below is ASCII, which is
+/// itself.
+const COPY: u8 = 0x80;
+
+/// Before the length and the bytes of text that is not ASCII. No line holds a control character.
+const PLAIN: u8 = 0x1e;
+
+/// Before the length and the bytes that lower-case hexadecimal digits stand for.
+const HEX: u8 = 0x1f;
+
+/// From this length on, digits are written as bytes.
+const HEX_MIN: usize = 8;
+
+/// Where each sequence of [`COPY_MIN`] bytes was seen last, by its hash.
+#[derive(Clone)]
+struct Places([u16; 1 << Self::BITS]);
+
+impl Places {
+    const BITS: u32 = 11;
+
+    /// The places of the typical line.
+    fn new() -> Self {
+        static TYPICALS: LazyLock<Places> = LazyLock::new(|| {
+            let mut places = Places([0; 1 << Places::BITS]);
+            for at in 0..TYPICAL.len() {
+                places.note(TYPICAL, at);
+            }
+            places
+        });
+        TYPICALS.clone()
+    }
+
+    /// Notes the place, and gives the one before it that may begin with the same bytes.
+    fn note(&mut self, text: &[u8], at: usize) -> Option<usize> {
+        let start = text.get(at..)?.first_chunk::<COPY_MIN>()?;
+        let hash = u32::from_le_bytes(*start).wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS);
+        let place = &mut self.0[hash as usize];
+        let before = usize::from(*place);
+        *place = u16::try_from(at).ok()?;
+        (before < at).then_some(before)
+    }
+}
+
+/// The line in fewer bytes, which only this version can read.
+fn pack(line: &[u8]) -> Vec<u8> {
+    let text = [TYPICAL, line].concat();
+    let mut places = Places::new();
+    let mut packed = Vec::with_capacity(line.len() / 2);
+    let mut at = TYPICAL.len();
+    while at < text.len() {
+        let taken = match places.note(&text, at) {
+            Some(before) if common(&text, before, at) >= COPY_MIN => {
+                let length = common(&text, before, at);
+                let [low, high] = u16::try_from(before).expect("a noted place").to_le_bytes();
+                packed.extend([COPY | byte(length - COPY_MIN), low, high]);
+                length
+            }
+            Some(_) | None => pack_new(&text[at..], &mut packed),
+        };
+        for passed in at + 1..at + taken {
+            places.note(&text, passed);
+        }
+        at += taken;
+    }
+    packed
+}
+
+/// Packs the beginning of a text that was not seen before, and gives its length.
+fn pack_new(text: &[u8], packed: &mut Vec<u8>) -> usize {
+    if let Some(length) = digits_at(text) {
+        packed.extend([HEX, byte(length / 2)]);
+        let pairs = text[..length].chunks_exact(2);
+        packed.extend(pairs.map(|pair| nibble(pair[0]) << 4 | nibble(pair[1])));
+        length
+    } else if text[0].is_ascii() {
+        packed.push(text[0]);
+        1
+    } else {
+        let other = text.iter().take(0xff).take_while(|byte| !byte.is_ascii());
+        let length = other.count();
+        packed.extend([PLAIN, byte(length)]);
+        packed.extend(&text[..length]);
+        length
+    }
+}
+
+fn unpack(packed: &[u8]) -> Vec<u8> {
+    let mut text = TYPICAL.to_vec();
+    let mut rest = packed.iter().copied();
+    while let Some(first) = rest.next() {
+        let mut next = || rest.next().expect("a whole sequence");
+        match first {
+            COPY.. => {
+                let from = usize::from(u16::from_le_bytes([next(), next()]));
+                let length = usize::from(first & !COPY) + COPY_MIN;
+                // What it refers to may reach into what it writes.
+                (from..from + length).for_each(|at| text.push(text[at]));
+            }
+            HEX => {
+                for byte in (0..next()).map(|_| next()) {
+                    text.extend([digit(byte >> 4), digit(byte & 0xf)]);
+                }
+            }
+            PLAIN => text.extend((0..next()).map(|_| next())),
+            ascii => text.push(ascii),
+        }
+    }
+    text.split_off(TYPICAL.len())
+}
+
+/// How many bytes are the same from two places on.
+fn common(text: &[u8], before: usize, at: usize) -> usize {
+    let both = text[before..].iter().zip(&text[at..]).take(COPY_MAX);
+    both.take_while(|(one, other)| one == other).count()
+}
+
+fn byte(length: usize) -> u8 {
+    u8::try_from(length).expect("no sequence is longer")
+}
+
+/// How many digits the text begins with, an even number, if they are worth it.
+fn digits_at(text: &[u8]) -> Option<usize> {
+    let is_digit = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let length = text.iter().take(2 * 255).take_while(is_digit).count() & !1;
+    (length >= HEX_MIN).then_some(length)
+}
+
+fn nibble(digit: u8) -> u8 {
+    match digit {
+        b'a'..=b'f' => digit - b'a' + 10,
+        _ => digit - b'0',
+    }
+}
+
+fn digit(nibble: u8) -> u8 {
+    b"0123456789abcdef"[usize::from(nibble)]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{pack, unpack};
+
+    proptest! {
+        #[test]
+        fn every_line_of_json_comes_back(
+            texts in prop::collection::vec("\\PC{0,30}|[0-9a-f]{0,80}|é{120,140}|(state|\"stance\"|\\\\)", 0..8),
+        ) {
+            let mut values = serde_json::Map::new();
+            for text in texts {
+                values.insert(text.clone(), text.into());
+            }
+            let line = serde_json::to_vec(&values).expect("JSON");
+            prop_assert_eq!(unpack(&pack(&line)), line);
+        }
+    }
+}

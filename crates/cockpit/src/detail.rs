@@ -101,7 +101,7 @@ impl ReviewDetail {
             key,
             review,
             follower.policy(),
-            head,
+            head.as_ref(),
             why.gate.clone(),
         );
         let reading = &review.reading.change;

@@ -89,10 +89,10 @@ impl GateView {
         key: &ReviewKey,
         review: &Review,
         policy: &Policy,
-        head: Option<CommitSha>,
+        head: Option<&CommitSha>,
         in_the_way: Vec<String>,
     ) -> Self {
-        let check = head.as_ref().and_then(|head| {
+        let check = head.and_then(|head| {
             let asked = ApprovalQuestion {
                 pr: key.pr.clone(),
                 repo: key.repo.clone(),
@@ -114,7 +114,7 @@ impl GateView {
             approval(key, check.as_ref()),
         ];
         Self {
-            head: head.as_ref().map(ToString::to_string),
+            head: head.map(ToString::to_string),
             check,
             clauses,
             in_the_way,

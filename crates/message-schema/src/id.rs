@@ -123,7 +123,7 @@ text_type!(
 text_type!(
     /// The path of a packet: relative to the workspace, without `..`, `.` or empty parts.
     PacketPath,
-    "a path relative to the workspace without `..`",
+    "a path relative to the workspace without `..`, as in packets/findings/86_codex_r1.yaml",
     is_inner_path
 );
 

@@ -79,17 +79,15 @@ struct WatchView {
 enum Output {
     /// A screen that is drawn over and over.
     Live,
-    /// Frames below each other, for a terminal that cannot put text at a place.
-    Frames,
-    /// One document a line.
+    /// One document a line; frames below each other on a terminal that cannot place text.
     Lines,
 }
 
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
-    let is_live = stdout().is_terminal() && !context.json && !args.once;
-    if is_live && !is_dumb() && stdin().is_terminal() && !args.plain {
+    let is_live = stdout().is_terminal() && !context.json && !args.once && !is_dumb();
+    if is_live && stdin().is_terminal() && !args.plain {
         become_screen(args, root, &context)?;
     }
     let mut watched = Watched {
@@ -107,11 +105,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         print(&text)?;
         return Ok(Exit::Ok);
     }
-    let output = match (is_live, is_dumb()) {
-        (true, false) => Output::Live,
-        (true, true) => Output::Frames,
-        (false, _) => Output::Lines,
-    };
+    let output = if is_live { Output::Live } else { Output::Lines };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -183,13 +177,12 @@ async fn follow(
                 now,
                 Screen::of_output(),
             )))?,
-            Output::Frames | Output::Lines => {
+            Output::Lines => {
                 let line = seen.line();
                 if line != shown {
-                    match output {
-                        Output::Frames => draw(&frame(seen, now, Screen::of_output()))?,
-                        Output::Live | Output::Lines => draw(&line)?,
-                    }
+                    let to_people = stdout().is_terminal() && !context.json;
+                    let frame = || frame(seen, now, Screen::of_output());
+                    draw(&to_people.then(frame).unwrap_or_else(|| line.clone()))?;
                     shown = line;
                 }
             }

@@ -348,6 +348,11 @@ fn only_this_machine_is_listened_to() {
         let output = page_of(&mailroom, &["--listen", address]);
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     }
+    // A socket that answers to no name would refuse everybody.
+    let listen = format!("unix:{}", mailroom.root().join("page.sock").display());
+    let output = page_of(&mailroom, &["--listen", &listen]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("--host"), "{}", said(&output));
 }
 
 #[test]

@@ -119,6 +119,37 @@ fn each_pane_fills_the_screen() {
     }
 }
 
+#[test]
+fn a_narrow_pane_breaks_its_lines_and_cuts_none() {
+    let stage = held(Stage::new());
+    for (pane, texts) in [
+        (Pane::Timeline, ["I look at it myself", "-> fixing round 1"]),
+        (
+            Pane::History,
+            [
+                "1 opened, 0 approved, 1 to a person, 0 closed",
+                "0 proven, 0 reopened; answers after",
+            ],
+        ),
+        (
+            Pane::Help,
+            [
+                "threads, timeline, agents, history, problems, keys",
+                "a reviewer must move",
+            ],
+        ),
+    ] {
+        let mut app = stage.app();
+        app.pane = pane;
+        app.is_in_pane = true;
+        let text = frame(&mut app, 60, 100);
+        let flat: Vec<&str> = text.split_whitespace().collect();
+        for words in texts {
+            assert!(flat.join(" ").contains(words), "{words}\n{text}");
+        }
+    }
+}
+
 fn key(code: KeyCode) -> KeyEvent {
     KeyEvent::new(code, KeyModifiers::NONE)
 }

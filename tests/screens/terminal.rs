@@ -34,9 +34,17 @@ impl Drop for OnTerminal {
     }
 }
 
-impl OnTerminal {
-    fn start(program: &mut Command, columns: u16, rows: u16) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+/// A program on a terminal, which nobody reads yet.
+struct Seat {
+    keyboard: File,
+    slave: File,
+    child: Child,
+}
+
+impl Seat {
+    fn take(program: &mut Command, columns: u16, rows: u16) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
+            .expect("a terminal");
         grantpt(&master).expect("ours");
         unlockpt(&master).expect("ours");
         let name = ptsname(&master, Vec::new()).expect("it has a name");
@@ -69,6 +77,21 @@ impl OnTerminal {
             .stderr(end())
             .spawn()
             .expect("`setsid` of util-linux can be run");
+        Self {
+            keyboard,
+            slave,
+            child,
+        }
+    }
+}
+
+impl OnTerminal {
+    fn start(program: &mut Command, columns: u16, rows: u16) -> Self {
+        let Seat {
+            keyboard,
+            slave,
+            child,
+        } = Seat::take(program, columns, rows);
         let parser = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
         let raw = Arc::new(Mutex::new(Vec::new()));
         let (mut reader, shown, all) = (
@@ -200,12 +223,56 @@ fn it_follows_is_resized_and_ends_by_a_key() {
 #[test]
 fn a_signal_ends_it_and_gives_the_terminal_back() {
     let mailroom = mailroom();
-    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT] {
         let mut screen = OnTerminal::start(&mut watch(&mailroom), 80, 24);
         screen.shows("no review yet");
         kill_process(Pid::from_child(&screen.child), signal).expect("it runs");
         screen.is_left_clean();
     }
+}
+
+/// A program; killed with the value.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_it() {
+    let mailroom = mailroom();
+    let Seat {
+        mut keyboard,
+        slave,
+        child,
+    } = Seat::take(&mut watch(&mailroom), 80, 24);
+    let mut running = Running(child);
+    let (mut seen, mut bytes) = (String::new(), [0; 4096]);
+    // A word: blanks between words may not be drawn.
+    while !seen.contains("somebody") {
+        let count = keyboard.read(&mut bytes).expect("it draws");
+        seen += &String::from_utf8_lossy(&bytes[..count]);
+    }
+    // The window is closed, or the connection breaks off.
+    drop((keyboard, slave));
+    wait::until("the end", || {
+        running.0.try_wait().expect("it is our child").is_some()
+    });
+}
+
+#[test]
+fn a_terminal_that_shows_control_sequences_gets_none() {
+    let mailroom = mailroom();
+    let screen = OnTerminal::start(watch(&mailroom).env("TERM", "dumb"), 80, 24);
+    screen.shows("0 accepted");
+    let [request, ..] = seed::review();
+    mailroom.post(request.from, request.file, &request.text);
+    assert!(mailroom.once().status.success());
+    screen.shows("1 accepted");
+    assert!(!screen.raw().contains('\u{1b}'), "{}", screen.raw());
 }
 
 #[test]

@@ -5,11 +5,12 @@ use inspect::status::fix::Spell;
 use inspect::status::row::ReviewRow;
 use inspect::status::threads::Threads;
 use inspect::status::why::Why;
+use message_schema::id::CommitSha;
 use review::{Review, ReviewKey};
 use serde::Serialize;
 
 use crate::follow::Follower;
-use crate::gate::GateView;
+use crate::gate::{self, GateView};
 use crate::needs::WhoseMove;
 use crate::supply::Supply;
 use crate::timeline::RoundView;
@@ -89,8 +90,20 @@ impl ReviewDetail {
         let agents = (key.author.as_str(), review.reviewer(key).as_str());
         let actor = why.actor.as_deref();
         let part = actor.map(|actor| WhoseMove::of(actor, Some(agents), review.mover()));
-        let gate = GateView::of(standing, key, review, follower.policy(), why.gate.clone());
         let request = words.request;
+        // A review that a person has to decide has no open request any more, and its commit is still the one asked about.
+        let said = request.as_ref().and_then(|request| request.head.as_deref());
+        let head = gate::head(standing, key, review)
+            .cloned()
+            .or_else(|| CommitSha::new(said?).ok());
+        let gate = GateView::of(
+            standing,
+            key,
+            review,
+            follower.policy(),
+            head.as_ref(),
+            why.gate.clone(),
+        );
         let reading = &review.reading.change;
         let change = ChangeView {
             head: gate.head.clone(),

@@ -89,9 +89,9 @@ impl GateView {
         key: &ReviewKey,
         review: &Review,
         policy: &Policy,
+        head: Option<&CommitSha>,
         in_the_way: Vec<String>,
     ) -> Self {
-        let head = head(standing, key, review);
         let check = head.and_then(|head| {
             let asked = ApprovalQuestion {
                 pr: key.pr.clone(),

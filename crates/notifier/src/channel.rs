@@ -2,11 +2,13 @@
 //! a secret in its arguments, which every user of the machine can read.
 
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use rustix::process::{Pid, Signal, kill_process_group};
 use workspace::config::NotifySection;
 
 use crate::notice::{Kind, Notice};
@@ -201,18 +203,24 @@ fn markup_escaped(text: &str) -> String {
 }
 
 /// Runs a program to its good end and gives what it printed.
-fn ran(mut command: Command, input: &str) -> Result<String, SendError> {
+fn ran(command: Command, input: &str) -> Result<String, SendError> {
+    ran_within(PATIENCE, command, input)
+}
+
+fn ran_within(patience: Duration, mut command: Command, input: &str) -> Result<String, SendError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let unstarted = |source| SendError::Unstarted {
         program: program.clone(),
         source,
     };
-    let mut child = command.stdin(Stdio::piped()).spawn().map_err(unstarted)?;
+    // In a group of its own, which ends as a whole: what a shell began would be left over by each attempt.
+    command.stdin(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().map_err(unstarted)?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that does not read it may still succeed. It fits into a pipe, so this does not wait.
         let _ = stdin.write_all(input.as_bytes());
     }
-    let ended = ended(&mut child);
+    let ended = ended(&mut child, patience);
     let status = ended.ok_or_else(|| SendError::TooLong {
         program: program.clone(),
     })?;
@@ -228,22 +236,39 @@ fn ran(mut command: Command, input: &str) -> Result<String, SendError> {
 }
 
 /// The end of a program; nothing if it had to be killed.
-fn ended(child: &mut Child) -> Option<std::process::ExitStatus> {
+fn ended(child: &mut Child, patience: Duration) -> Option<std::process::ExitStatus> {
     let start = Instant::now();
-    while start.elapsed() < PATIENCE {
+    while start.elapsed() < patience {
         if let Ok(Some(status)) = child.try_wait() {
             return Some(status);
         }
         std::thread::sleep(POLL);
     }
-    let _ = child.kill();
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     let _ = child.wait();
     None
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
     use super::*;
+
+    #[test]
+    fn a_program_that_hangs_is_ended_with_everything_it_started() {
+        let (mut ours, theirs) = UnixStream::pair().expect("two ends");
+        let mut hangs = Command::new("sh");
+        hangs.args(["-c", "sleep 60 & sleep 60"]);
+        hangs.stderr(OwnedFd::from(theirs));
+        let sent = ran_within(Duration::from_millis(300), hangs, "");
+        assert!(matches!(sent, Err(SendError::TooLong { .. })), "{sent:?}");
+        // It ends when nobody has the other end any more.
+        let patience = Some(Duration::from_secs(20));
+        ours.set_read_timeout(patience).expect("a time-out");
+        assert_eq!(ours.read(&mut [0]).expect("nobody is left"), 0);
+    }
 
     #[test]
     fn a_value_cannot_leave_its_quotes() {

@@ -68,6 +68,11 @@ pub fn terminal_size() -> Option<(usize, usize)> {
     (columns > 0 && rows > 0).then_some((columns, rows))
 }
 
+/// Whether the terminal shows control sequences as text, as far as is known: `TERM` says so, or says nothing.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
+}
+
 impl Screen {
     /// What standard output is: `COLUMNS`, else the terminal's width, else 100; colours on a terminal without
     /// `NO_COLOR` that is not `dumb`.
@@ -78,11 +83,10 @@ impl Screen {
         let is_terminal = stdout().is_terminal();
         let terminal = || terminal_size().map(|(width, _)| width);
         let is_quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {
             width: columns.or_else(terminal).unwrap_or(WIDTH).max(20),
             is_fitted: columns.is_some() || is_terminal,
-            has_colours: is_terminal && !is_quiet && !is_dumb,
+            has_colours: is_terminal && !is_quiet && !is_dumb(),
         }
     }
 

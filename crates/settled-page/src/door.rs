@@ -1,6 +1,7 @@
 //! Where the page listens, under which names it answers, and the secrets that let somebody in. Only this machine: a
 //! loopback address, or a socket for a proxy that somebody else keeps.
 
+use std::fmt;
 use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,6 +17,15 @@ pub(crate) enum Listen {
     Loopback(SocketAddr),
     /// At a socket.
     Unix(PathBuf),
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Loopback(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
 }
 
 impl FromStr for Listen {

@@ -56,7 +56,8 @@ fn main() -> ExitCode {
             tracing::error!("{error}");
             match error {
                 state::PageError::SharedUser(_) => ExitCode::from(IDENTITY),
-                state::PageError::Ledger(_)
+                state::PageError::NoHost
+                | state::PageError::Ledger(_)
                 | state::PageError::Io { .. }
                 | state::PageError::Name(_) => ExitCode::FAILURE,
             }

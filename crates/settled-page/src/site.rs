@@ -11,7 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use cockpit::Follower;
 
-use crate::door::{Door, Keys, secret};
+use crate::door::{Door, Keys, Listen, secret};
 use crate::draw::overview::Asked;
 use crate::draw::review::shown;
 use crate::draw::{self, Look};
@@ -26,6 +26,9 @@ const FORM_MAX: usize = 16 * 1024;
 /// Serves until the process is ended.
 pub(crate) fn serve(args: &Args) -> Result<(), PageError> {
     let by = act::person(args)?;
+    if matches!(args.listen, Listen::Unix(_)) && args.host.is_empty() {
+        return Err(PageError::NoHost);
+    }
     let root = std::path::absolute(&args.root).unwrap_or_else(|_| args.root.clone());
     let follower = Follower::open(&root)?;
     let failed = |what: String| move |source| PageError::Io { what, source };
@@ -37,7 +40,7 @@ pub(crate) fn serve(args: &Args) -> Result<(), PageError> {
     runtime.block_on(async {
         let door = Door::open(&args.listen)
             .await
-            .map_err(failed(format!("cannot listen at {:?}", args.listen)))?;
+            .map_err(failed(format!("cannot listen at {}", args.listen)))?;
         let secret = || secret().map_err(failed("cannot make a token".to_owned()));
         let keys = Keys {
             hosts: door.hosts(&args.host),

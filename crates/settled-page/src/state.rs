@@ -24,6 +24,12 @@ pub(crate) enum PageError {
          leave out --act, or let agents run as other users"
     )]
     SharedUser(AgentName),
+    /// Nobody could ask for the page.
+    #[error(
+        "a socket needs --host, the name that its proxy is asked for, such as reviews.example.org: the page answers to no \
+         other name"
+    )]
+    NoHost,
     /// The ledger cannot be read.
     #[error(transparent)]
     Ledger(#[from] SpoolError),

@@ -91,7 +91,7 @@ impl Canvas<'_> {
             Pane::Agents => agents::lines(app, width),
             Pane::History => history::lines(app, width),
             Pane::Problems => problems::lines(app, width),
-            Pane::Help => help::lines(),
+            Pane::Help => help::lines(width),
         };
         let room = room.saturating_sub(1);
         let last = lines.len().saturating_sub(room);
@@ -281,7 +281,8 @@ fn keys(app: &App, width: usize) -> Vec<Pieces> {
     let mut cells = 0;
     for (key, what) in all {
         let room = screen::cells(key) + screen::cells(what) + 4;
-        if cells + room > width {
+        // The last one needs no blanks behind it.
+        if cells + room - 2 > width {
             break;
         }
         cells += room;

@@ -38,9 +38,8 @@ impl Theme {
     /// That of the environment.
     pub fn of_environment() -> Self {
         let is_quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {
-            has_colours: !is_quiet && !is_dumb,
+            has_colours: !is_quiet && !screen::is_dumb(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! `settled-watch`: the screen that `settled watch` shows on a terminal.
 
+use std::io::{Write as _, stderr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -22,7 +23,6 @@ struct Args {
     review: Option<PrNumber>,
 }
 
-#[allow(clippy::print_stderr)]
 fn main() -> ExitCode {
     let Args {
         root,
@@ -40,7 +40,12 @@ fn main() -> ExitCode {
     match follow(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("settled-watch: {}", workspace::error::chain(&*error));
+            // The terminal may be what failed.
+            let _ = writeln!(
+                stderr(),
+                "settled-watch: {}",
+                workspace::error::chain(&*error)
+            );
             ExitCode::FAILURE
         }
     }

@@ -17,6 +17,9 @@ const VALUES: usize = 10;
 /// The newest events of a glance.
 const EVENTS: usize = 8;
 
+/// The lines that an event of the timeline may take.
+const EVENT_LINES: usize = 6;
+
 fn plain(text: impl Into<String>) -> Vec<Pieces> {
     vec![vec![(Ink::Plain, text.into())]]
 }
@@ -91,7 +94,7 @@ pub(crate) fn summary(app: &App, width: usize) -> Vec<Pieces> {
         .flat_map(|round| round.events.iter().rev());
     for (n, event) in newest.by_ref().take(EVENTS).enumerate() {
         let name = if n == 0 { "LATELY" } else { "" };
-        lines.push(event_line(name, event, app, width));
+        lines.extend(event_lines(name, event, app, width, 1));
     }
     lines
 }
@@ -317,7 +320,13 @@ pub(crate) fn threads(app: &App, width: usize) -> Vec<Pieces> {
     lines
 }
 
-fn event_line(name: &str, event: &TimelineEvent, app: &App, width: usize) -> Pieces {
+fn event_lines(
+    name: &str,
+    event: &TimelineEvent,
+    app: &App,
+    width: usize,
+    lines_max: usize,
+) -> Vec<Pieces> {
     let ink = match (event.kind, event.phase) {
         ("refused", _) | (_, Some("escalated")) => Ink::Alarm,
         (_, Some("approved")) => Ink::Well,
@@ -333,16 +342,28 @@ fn event_line(name: &str, event: &TimelineEvent, app: &App, width: usize) -> Pie
     } else {
         String::new()
     };
-    let actor = shown(&event.actor);
-    let what = shown(&with_short_commits(&event.what));
+    let (actor, what) = (&event.actor, with_short_commits(&event.what));
     let what = if event.kind == "refused" {
         format!("{mark}{actor}: refused, {what}")
     } else {
         format!("{mark}{actor}: {what}{times}")
     };
     let head = format!(" {name:<9}{}  ", clock(event.at, app.now));
-    let room = width.saturating_sub(screen::cells(&head));
-    vec![(Ink::Head, head), (ink, screen::cut(&what, room))]
+    let indent = screen::cells(&head);
+    let line = |(n, line): (usize, String)| {
+        let head = if n == 0 {
+            head.clone()
+        } else {
+            " ".repeat(indent)
+        };
+        vec![(Ink::Head, head), (ink, line)]
+    };
+    let room = width.saturating_sub(indent);
+    let lines = match lines_max {
+        1 => vec![screen::cut(&shown(&what), room)],
+        _ => wrapped(&what, room, lines_max),
+    };
+    lines.into_iter().enumerate().map(line).collect()
 }
 
 /// Everything that happened, round by round, the newest first.
@@ -360,7 +381,7 @@ pub(crate) fn timeline(app: &App, width: usize) -> Vec<Pieces> {
         lines.push(vec![(Ink::Head, head)]);
         lines.extend(way(round, app, width));
         for event in round.events.iter().rev() {
-            lines.push(event_line("", event, app, width));
+            lines.extend(event_lines("", event, app, width, EVENT_LINES));
         }
     }
     lines

@@ -1,8 +1,8 @@
 //! The keys, and what the shapes mean.
 
-use crate::ink::{Ink, Pieces};
+use crate::ink::{Ink, Pieces, wrapped};
 
-pub(crate) fn lines() -> Vec<Pieces> {
+pub(crate) fn lines(width: usize) -> Vec<Pieces> {
     const KEYS: [(&str, &str); 11] = [
         ("↑ ↓, j k", "choose a row; in a pane, scroll"),
         ("PgUp PgDn, g G", "ten rows, the first, the last"),
@@ -28,11 +28,15 @@ pub(crate) fn lines() -> Vec<Pieces> {
         ),
         ("✓ ✗ …", "met or done, broken or blocking, to come"),
     ];
-    let line = |(key, what): (&str, &str)| {
-        vec![
-            (Ink::Head, format!("   {key:<16}")),
-            (Ink::Plain, what.to_owned()),
-        ]
+    let lines = |(key, what): (&str, &str)| -> Vec<Pieces> {
+        let lines = wrapped(what, width.saturating_sub(19), 4)
+            .into_iter()
+            .enumerate();
+        let line = |(n, line)| {
+            let key = if n == 0 { key } else { "" };
+            vec![(Ink::Head, format!("   {key:<16}")), (Ink::Plain, line)]
+        };
+        lines.map(line).collect()
     };
-    KEYS.into_iter().map(line).collect()
+    KEYS.into_iter().flat_map(lines).collect()
 }

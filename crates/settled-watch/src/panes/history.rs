@@ -4,10 +4,13 @@ use chrono::TimeDelta;
 use workspace::clock::span;
 
 use crate::app::App;
-use crate::ink::{Ink, Pieces, padded, shown};
+use crate::ink::{Ink, Pieces, padded, shown, wrapped};
 
 /// The newest days that are shown.
 const DAYS: usize = 14;
+
+/// The lines that a row may take.
+const LINES_MAX: usize = 9;
 
 pub(crate) fn lines(app: &App, width: usize) -> Vec<Pieces> {
     let history = &app.overview.history;
@@ -19,7 +22,7 @@ pub(crate) fn lines(app: &App, width: usize) -> Vec<Pieces> {
             "{} opened, {} approved, {} to a person, {} closed",
             day.opened, day.approved, day.escalated, day.closed
         );
-        lines.push(row(&day.day.to_string(), day.opened, most, &more, width));
+        lines.extend(row(&day.day.to_string(), day.opened, most, &more, width));
     }
     lines.push(head("ROUNDS TO APPROVAL"));
     let most = history
@@ -30,7 +33,7 @@ pub(crate) fn lines(app: &App, width: usize) -> Vec<Pieces> {
         .unwrap_or(0);
     for (round, count) in &history.rounds_to_approval {
         let name = format!("round {round}");
-        lines.push(row(
+        lines.extend(row(
             &name,
             *count,
             most,
@@ -41,14 +44,14 @@ pub(crate) fn lines(app: &App, width: usize) -> Vec<Pieces> {
     lines.push(head("TIME WAITED FOR (waits that are over)"));
     let most = history.waited_s.values().copied().max().unwrap_or(0);
     for (side, seconds) in &history.waited_s {
-        lines.push(row(side, *seconds, most, &seconds_of(*seconds), width));
+        lines.extend(row(side, *seconds, most, &seconds_of(*seconds), width));
     }
     lines.push(head("REFUSALS BY CODE"));
     let mut refusals: Vec<_> = history.refusals.iter().collect();
     refusals.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let most = refusals.first().map_or(0, |(_, count)| **count);
     for (code, count) in refusals {
-        lines.push(row(code, *count, most, &count.to_string(), width));
+        lines.extend(row(code, *count, most, &count.to_string(), width));
     }
     lines.push(head("REVIEWERS"));
     for score in &history.reviewers {
@@ -65,11 +68,11 @@ pub(crate) fn lines(app: &App, width: usize) -> Vec<Pieces> {
             score.proven,
             score.reopened
         );
-        let name = padded(&shown(&score.reviewer), 16);
-        lines.push(vec![
-            (Ink::Head, format!("   {name} ")),
-            (Ink::Plain, screen::cut(&text, width.saturating_sub(21))),
-        ]);
+        let begin = vec![(
+            Ink::Head,
+            format!("   {} ", padded(&shown(&score.reviewer), 16)),
+        )];
+        lines.extend(beside(begin, 20, &text, width));
     }
     lines
 }
@@ -78,7 +81,7 @@ fn head(text: &str) -> Pieces {
     vec![(Ink::Head, format!(" {text}"))]
 }
 
-fn row(name: &str, count: u64, most: u64, text: &str, width: usize) -> Pieces {
+fn row(name: &str, count: u64, most: u64, text: &str, width: usize) -> Vec<Pieces> {
     let bar_width = (width / 4).clamp(6, 40);
     let full = if most == 0 {
         0
@@ -86,12 +89,25 @@ fn row(name: &str, count: u64, most: u64, text: &str, width: usize) -> Pieces {
         usize::try_from((count * bar_width as u64).div_ceil(most)).unwrap_or(bar_width)
     };
     let bar = "█".repeat(full) + &" ".repeat(bar_width - full);
-    let room = width.saturating_sub(bar_width + 27);
-    vec![
+    let begin = vec![
         (Ink::Plain, format!("   {} ", padded(&shown(name), 22))),
         (Ink::Well, bar),
-        (Ink::Plain, format!(" {}", screen::cut(text, room))),
-    ]
+        (Ink::Plain, " ".to_owned()),
+    ];
+    beside(begin, bar_width + 27, text, width)
+}
+
+/// A text beside the begin of a line, which takes so many cells; what does not fit comes below.
+fn beside(begin: Pieces, cells: usize, text: &str, width: usize) -> Vec<Pieces> {
+    let mut begin = Some(begin);
+    let line = |text| {
+        let indent = || vec![(Ink::Plain, " ".repeat(cells))];
+        let mut pieces = begin.take().unwrap_or_else(indent);
+        pieces.push((Ink::Plain, text));
+        pieces
+    };
+    let lines = wrapped(text, width.saturating_sub(cells), LINES_MAX);
+    lines.into_iter().map(line).collect()
 }
 
 fn seconds_of(seconds: u64) -> String {

@@ -22,7 +22,7 @@ use super::context::{Context, Root};
 use super::failure::Failure;
 use super::status;
 use crate::exit::Exit;
-use screen::{AlternateScreen, Screen};
+use screen::{AlternateScreen, Screen, is_dumb};
 
 /// The program with the screen.
 const SCREEN: &str = "settled-watch";
@@ -79,14 +79,14 @@ struct WatchView {
 enum Output {
     /// A screen that is drawn over and over.
     Live,
-    /// One document a line.
+    /// One document a line; frames below each other on a terminal that cannot place text.
     Lines,
 }
 
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
-    let is_live = stdout().is_terminal() && !context.json && !args.once;
+    let is_live = stdout().is_terminal() && !context.json && !args.once && !is_dumb();
     if is_live && stdin().is_terminal() && !args.plain {
         become_screen(args, root, &context)?;
     }
@@ -180,7 +180,9 @@ async fn follow(
             Output::Lines => {
                 let line = seen.line();
                 if line != shown {
-                    draw(&line)?;
+                    let to_people = stdout().is_terminal() && !context.json;
+                    let frame = || frame(seen, now, Screen::of_output());
+                    draw(&to_people.then(frame).unwrap_or_else(|| line.clone()))?;
                     shown = line;
                 }
             }

@@ -1,14 +1,13 @@
 //! `settled hook`: tells an agent's own program that mail waits, in milliseconds, and never fails it.
 
-use std::io::{IsTerminal, Read as _, Write as _};
-use std::os::fd::AsFd;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use mailbox::hooks::payload::{PAYLOAD_MAX, payload};
 use mailbox::hooks::{self, Moment, Program, install};
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 use message_schema::line::escaped;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use workspace::atomic_file;
 
@@ -18,14 +17,8 @@ use super::failure::Failure;
 use super::words::programs;
 use crate::exit::Exit;
 
-/// The largest payload that is read, in bytes.
-const PAYLOAD_MAX: u64 = 1024 * 1024;
-
 /// How many messages of a place are read to be named.
 const READ_MAX: usize = 50;
-
-/// How long, in milliseconds, a program may take to say what its hook is about.
-const PATIENCE_MS: i64 = 200;
 
 /// What Codex needs before it runs a project's hooks.
 const CODEX_TRUST: &str = "note: Codex runs a project's hooks only if you trust the project and the hooks: start \
@@ -151,30 +144,6 @@ fn waiting(me: &Me) -> Result<(Vec<MailboxEntry>, usize), Failure> {
     Ok((letters, taken + count))
 }
 
-/// What the program says on standard input; nothing where it says nothing for a while.
-fn payload(stdin: &(impl AsFd + IsTerminal)) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    if stdin.is_terminal() {
-        return bytes;
-    }
-    let patience = Timespec {
-        tv_sec: 0,
-        tv_nsec: PATIENCE_MS * 1_000_000,
-    };
-    let mut piece = [0; 4096];
-    while (bytes.len() as u64) < PAYLOAD_MAX {
-        let mut ready = [PollFd::new(stdin, PollFlags::IN)];
-        if !poll(&mut ready, Some(&patience)).is_ok_and(|ready| ready > 0) {
-            break;
-        }
-        match rustix::io::read(stdin, &mut piece) {
-            Ok(0) | Err(_) => break,
-            Ok(count) => bytes.extend_from_slice(&piece[..count]),
-        }
-    }
-    bytes
-}
-
 fn install(args: &Install, context: &Context) -> Result<Exit, Failure> {
     let path = args.dir.join(args.program.settings());
     let failed = |error: &std::io::Error| {
@@ -245,28 +214,4 @@ fn command(context: &Context) -> Result<String, Failure> {
         quoted(root.as_os_str()),
         me.agent
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::fd::OwnedFd;
-    use std::sync::mpsc::channel;
-    use std::thread;
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn a_program_that_keeps_its_end_open_is_not_waited_for() {
-        let (reader, mut writer) = std::io::pipe().expect("a pipe");
-        writer.write_all(b"{}").expect("somebody reads");
-        let (tell, told) = channel();
-        // A thread, so that a read without end fails the test and does not hold it up.
-        thread::spawn(move || tell.send(payload(&OwnedFd::from(reader))));
-        assert_eq!(
-            told.recv_timeout(Duration::from_secs(60)),
-            Ok(b"{}".to_vec())
-        );
-        drop(writer);
-    }
 }

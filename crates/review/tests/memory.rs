@@ -1,7 +1,7 @@
 //! Finished reviews stay for ever, so each takes few bytes. A binary of its own, whose allocations nobody else makes.
 
 use peak_alloc::PeakAlloc;
-use review::{Review, ReviewKey, State};
+use review::{Restore, Review, ReviewKey, State};
 
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
@@ -53,4 +53,14 @@ fn a_finished_review_takes_few_bytes_and_is_whole_when_asked_for() {
     assert!(asked_for > 4 * folded, "{asked_for} of {folded}");
     state.release_finished();
     assert_eq!(ALLOCATED.current_usage() - start, folded);
+
+    // Whoever reads once and ends does not pay for folding.
+    let start = ALLOCATED.current_usage();
+    let mut reading = Restore::new(State::unfolded().emptied());
+    state
+        .write_lines(&mut |line| reading.take(line))
+        .expect("the lines of a state");
+    let reading = reading.into_state();
+    assert!(ALLOCATED.current_usage() - start > 4 * folded);
+    assert_eq!(reading, state);
 }

@@ -306,3 +306,231 @@ fn why(WhyArguments { pr, id, code }: WhyArguments) -> Result<ToolCall, CallRefu
         _ => Err(usage("say one of `pr`, `id` and `code`")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The command of a call, or the message of its refusal.
+    fn command(tool: &str, arguments: &Value) -> String {
+        let arguments = arguments.as_object().expect("an object").clone();
+        match ToolCall::read(tool, arguments) {
+            Ok(ToolCall { words, input, nth }) => {
+                let input = input.map(|input| format!(" < {input}"));
+                let nth = nth.map(|nth| format!(" ({nth})"));
+                words.join(" ") + &input.unwrap_or_default() + &nth.unwrap_or_default()
+            }
+            Err(CallRefusal::Here { exit, message }) => format!("{exit}: {message}"),
+            Err(CallRefusal::Document(document)) => document,
+        }
+    }
+
+    #[track_caller]
+    fn assert_commands(cases: &[(&str, Value, &str)]) {
+        for (tool, arguments, expected) in cases {
+            assert_eq!(command(tool, arguments), *expected, "{tool} {arguments}");
+        }
+    }
+
+    #[test]
+    fn next_looks_takes_and_puts_away() {
+        let pair = "2: `act` and `id` go together";
+        assert_commands(&[
+            ("next", json!({}), "next --json"),
+            (
+                "next",
+                json!({"act": "take", "id": "r-1"}),
+                "take --json -- r-1",
+            ),
+            (
+                "next",
+                json!({"act": "done", "id": "r-1"}),
+                "done --json -- r-1",
+            ),
+            ("next", json!({"act": "take"}), pair),
+            ("next", json!({"id": "r-1"}), pair),
+        ]);
+    }
+
+    #[test]
+    fn show_says_which_part_of_what_it_shows() {
+        let usage = "2: say `id` alone, or `what` with `pr`; `n`, from 1, goes with `what: diff`";
+        assert_commands(&[
+            ("show", json!({"id": "r-1"}), "show --json -- r-1"),
+            ("show", json!({"what": "brief"}), "brief --json"),
+            (
+                "show",
+                json!({"what": "brief", "pr": 86}),
+                "brief --json -- 86",
+            ),
+            (
+                "show",
+                json!({"what": "threads", "pr": "86"}),
+                "threads --json -- 86",
+            ),
+            (
+                "show",
+                json!({"what": "files", "pr": 86}),
+                "diff --json --names -- 86",
+            ),
+            (
+                "show",
+                json!({"what": "diff", "pr": 86}),
+                "diff --json -- 86",
+            ),
+            (
+                "show",
+                json!({"what": "diff", "pr": 86, "n": 1}),
+                "diff --json -- 86 (1)",
+            ),
+            ("show", json!({"what": "diff", "pr": 86, "n": 0}), usage),
+            ("show", json!({"what": "files", "pr": 86, "n": 1}), usage),
+            ("show", json!({"what": "threads"}), usage),
+            ("show", json!({"id": "r-1", "pr": 86}), usage),
+            ("show", json!({}), usage),
+        ]);
+    }
+
+    #[test]
+    fn an_answer_to_a_request_takes_its_fields_and_nothing_else() {
+        let usage =
+            "2: an answer to a request takes `pr` and `fields`; its recipient is the author";
+        assert_commands(&[
+            (
+                "send",
+                json!({"type": "feedback", "pr": 86, "id": "f-1", "fields": {"findings": []}}),
+                r#"feedback --json --id=f-1 --findings=- -- 86 < {"findings":[]}"#,
+            ),
+            (
+                "send",
+                json!({"type": "lgtm", "pr": 86, "dry_run": true}),
+                "lgtm --json --dry-run --findings=- -- 86 < {}",
+            ),
+            (
+                "send",
+                json!({"type": "lgtm", "pr": 86, "text": "fine"}),
+                usage,
+            ),
+            (
+                "send",
+                json!({"type": "lgtm", "pr": 86, "to": "codex"}),
+                usage,
+            ),
+            (
+                "send",
+                json!({"type": "feedback", "pr": 86, "reply_to": "r-1"}),
+                usage,
+            ),
+        ]);
+    }
+
+    #[test]
+    fn a_message_has_a_type_or_a_parent_and_one_body() {
+        let body = "2: say what it contains: either `text` or `fields`";
+        assert_commands(&[
+            (
+                "send",
+                json!({"type": "question", "to": "codex", "subject": "S", "text": "Which?"}),
+                "send --json --subject=S --to=codex --body-file=- -- question < Which?",
+            ),
+            (
+                "send",
+                json!({"type": "review_request", "to": "codex", "pr": 86, "fields": {"branch": "b"}}),
+                r#"send --json --to=codex --pr=86 --body-file=- -- review_request < {"branch":"b"}"#,
+            ),
+            (
+                "send",
+                json!({"reply_to": "f-1", "text": "Done."}),
+                "reply --json --body-file=- -- f-1 < Done.",
+            ),
+            (
+                "send",
+                json!({"reply_to": "f-1", "type": "notification", "text": "Done."}),
+                "reply --json --body-file=- --type=notification -- f-1 < Done.",
+            ),
+            (
+                "send",
+                json!({"text": "Done."}),
+                "2: say `type`, or `reply_to`",
+            ),
+            ("send", json!({"type": "question", "to": "codex"}), body),
+            (
+                "send",
+                json!({"type": "question", "to": "codex", "text": "?", "fields": {}}),
+                body,
+            ),
+        ]);
+    }
+
+    #[test]
+    fn wait_ends_before_a_client_gives_up() {
+        assert_commands(&[
+            ("wait", json!({}), "wait --json --timeout=50"),
+            (
+                "wait",
+                json!({"for": "any", "seconds": 0}),
+                "wait --json --for=any --timeout=0",
+            ),
+            (
+                "wait",
+                json!({"for": "reply", "id": "q-1", "seconds": 5}),
+                "wait --json --for=reply --id=q-1 --timeout=5",
+            ),
+            (
+                "wait",
+                json!({"for": "verdict", "pr": 86}),
+                "wait --json --for=verdict --pr=86 --timeout=50",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn why_is_asked_of_one_thing() {
+        let usage = "2: say one of `pr`, `id` and `code`";
+        assert_commands(&[
+            ("why", json!({"pr": 86}), "why --json -- 86"),
+            ("why", json!({"id": "r-1"}), "trace --json -- r-1"),
+            (
+                "why",
+                json!({"code": "round_mismatch"}),
+                "explain --json -- round_mismatch",
+            ),
+            ("why", json!({"pr": 86, "id": "r-1"}), usage),
+            ("why", json!({}), usage),
+        ]);
+    }
+
+    #[test]
+    fn a_name_is_no_path_and_no_other_value() {
+        let usage = "2: expected a number, or a name without `/`";
+        assert_commands(&[
+            ("show", json!({"id": "a/b"}), usage),
+            ("show", json!({"id": "a\0b"}), usage),
+            ("show", json!({"id": true}), usage),
+            ("show", json!({"id": ["a"]}), usage),
+            ("rm", json!({}), "2: there is no tool `rm`"),
+        ]);
+        assert!(command("next", &json!({"root": "/"})).starts_with("2: unknown field `root`"));
+    }
+
+    #[test]
+    fn an_option_more_stands_before_what_is_named() {
+        let words = ["diff", "--json", "--", "86"].map(str::to_owned);
+        let more = ToolCall::and(&words, "--names".to_owned());
+        assert_eq!(more, ["diff", "--names", "--json", "--", "86"]);
+    }
+
+    #[test]
+    fn a_refusal_has_the_form_of_the_commands() {
+        let here = CallRefusal::new(3, "no such file".to_owned()).json();
+        let expected = json!({
+            "schema_version": 1,
+            "ok": false,
+            "error": {"exit": 3, "message": "no such file"},
+            "alerts": [],
+            "next": [],
+        });
+        assert_eq!(serde_json::from_str(&here).ok(), Some(expected));
+        assert_eq!(CallRefusal::Document("{}".to_owned()).json(), "{}");
+    }
+}

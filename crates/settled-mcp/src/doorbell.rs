@@ -116,6 +116,10 @@ mod tests {
             text(1, &letter("review_request", Some("86"))),
             "1 message waits for you, among them a review_request on #86. Call the tool next."
         );
+        let around = text(1, &letter("", None)).len();
+        let kind = |bytes: usize| letter(&"k".repeat(bytes - around), None);
+        assert!(text(1, &kind(BYTES_MAX)).contains("kkk"));
+        assert!(!text(1, &kind(BYTES_MAX + 1)).contains("kkk"));
         let long = text(
             usize::MAX,
             &letter(&"\u{e9}".repeat(300), Some(&"9".repeat(300))),

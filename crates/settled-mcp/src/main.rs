@@ -213,3 +213,108 @@ impl MailTools {
         Ok((printed, is_answer))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_tool_says_what_it_takes_and_whether_it_changes_anything() {
+        let tools = tools();
+        let said: Vec<_> = tools
+            .iter()
+            .map(|tool| {
+                let hints = tool.annotations.as_ref().expect("each tool has hints");
+                assert_eq!(hints.destructive_hint, Some(false), "{}", tool.name);
+                assert_eq!(hints.open_world_hint, Some(false), "{}", tool.name);
+                assert!(
+                    tool.description
+                        .as_ref()
+                        .is_some_and(|text| !text.is_empty())
+                );
+                assert_eq!(tool.input_schema["type"], "object", "{}", tool.name);
+                (&*tool.name, hints.read_only_hint)
+            })
+            .collect();
+        assert_eq!(
+            said,
+            [
+                ("next", Some(false)),
+                ("show", Some(true)),
+                ("send", Some(false)),
+                ("wait", Some(true)),
+                ("why", Some(true)),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_session_is_told_of_mail_only_where_it_asks_for_it() {
+        let of = |rings| {
+            let tools = MailTools {
+                settled: "settled".into(),
+                tools: tools(),
+                rings,
+            };
+            let said = serde_json::to_value(tools.get_info()).expect("plain values");
+            assert_eq!(said["serverInfo"]["name"], "settled");
+            assert_eq!(said["instructions"], INSTRUCTIONS);
+            assert!(said["capabilities"]["tools"].is_object());
+            said["capabilities"]["experimental"].clone()
+        };
+        assert_eq!(of(true), serde_json::json!({"claude/channel": {}}));
+        assert_eq!(of(false), Value::Null);
+    }
+
+    #[tokio::test]
+    async fn a_command_that_ends_with_a_refusal_is_no_answer() {
+        let tools = MailTools {
+            settled: "sh".into(),
+            tools: tools(),
+            rings: false,
+        };
+        let run = async |script: &str, input: Option<&str>| {
+            let words = ["-c", script].map(str::to_owned);
+            tools
+                .run(&words, input.map(str::to_owned), std::future::pending())
+                .await
+        };
+        let answer = |text: &str, is_answer| Ok((text.to_owned(), is_answer));
+        for (exit, is_answer) in [(0, true), (4, true), (6, true), (1, false), (3, false)] {
+            let script = format!("echo said; exit {exit}");
+            assert_eq!(
+                run(&script, None).await,
+                answer("said\n", is_answer),
+                "{exit}"
+            );
+        }
+        assert_eq!(run("cat", Some("a text")).await, answer("a text", true));
+        assert_eq!(run("cat", None).await, answer("", true));
+    }
+
+    #[tokio::test]
+    async fn a_command_that_nobody_waits_for_any_more_is_ended() {
+        let tools = MailTools {
+            settled: "sleep".into(),
+            tools: tools(),
+            rings: false,
+        };
+        let given_up = tools.run(&["3600".to_owned()], None, async {}).await;
+        let expected = CallRefusal::new(1, "given up by the client".to_owned());
+        assert_eq!(given_up, Err(expected));
+    }
+
+    #[tokio::test]
+    async fn a_program_that_cannot_be_run_is_named() {
+        let tools = MailTools {
+            settled: "/no/such/program".into(),
+            tools: tools(),
+            rings: false,
+        };
+        let refused = tools.run(&[], None, std::future::pending()).await;
+        let Err(CallRefusal::Here { exit: 1, message }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert!(message.starts_with("/no/such/program: "), "{message}");
+    }
+}

@@ -37,7 +37,10 @@ pub struct LedgerIndex {
 impl LedgerIndex {
     /// Reads a workspace's ledger from its newest snapshot on, without the lock.
     pub fn read(root: &Path) -> Result<(Self, Folded), SpoolError> {
-        let mut index = Self::default();
+        let mut index = Self {
+            state: State::unfolded(),
+            ..Self::default()
+        };
         let folded = spool::fold_ledger(root, &mut index)?;
         Ok((index, folded))
     }
@@ -60,7 +63,10 @@ impl Fold for LedgerIndex {
     }
 
     fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self {
+            state: self.state.emptied(),
+            ..Self::default()
+        };
     }
 
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
@@ -97,7 +103,7 @@ impl Fold for LedgerIndex {
 
     fn restore(&mut self, lines: &mut dyn Iterator<Item = Vec<u8>>) -> Result<(), VisitError> {
         self.clear();
-        let mut state = Restore::default();
+        let mut state = Restore::new(self.state.emptied());
         for line in lines {
             let space = line
                 .iter()

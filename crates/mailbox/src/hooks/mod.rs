@@ -2,6 +2,7 @@
 //! it. It never repeats what is in the mail, so that no sender writes into another agent's instructions.
 
 pub mod install;
+pub mod payload;
 
 use serde::Serialize;
 use serde_json::json;

@@ -193,6 +193,14 @@ pub struct Restore {
 }
 
 impl Restore {
+    /// Starts from this empty state.
+    pub fn new(empty: State) -> Self {
+        Self {
+            state: empty,
+            keys: Vec::new(),
+        }
+    }
+
     /// Adds one line. After an error the state is of no use.
     pub fn take(&mut self, line: &[u8]) -> Result<(), RestoreError> {
         let State {

@@ -18,6 +18,7 @@ const WHOLE_MAX: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reviews {
     by_key: BTreeMap<Arc<ReviewKey>, Kept>,
+    folding: Folding,
     /// The finished reviews that are still whole, the last one at the end.
     finished: VecDeque<Arc<ReviewKey>>,
     /// The folded reviews that somebody asked for since the last release.
@@ -29,6 +30,14 @@ pub(crate) struct Reviews {
     deadlines: BTreeSet<(DateTime<Utc>, Arc<ReviewKey>)>,
     /// The reviews of the pull request that claims each task.
     claims: BTreeMap<TaskId, BTreeSet<Arc<ReviewKey>>>,
+}
+
+/// Whether finished reviews are folded: it costs some microseconds each, and pays for whoever keeps them for long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Folding {
+    #[default]
+    AllButTheLast,
+    Nothing,
 }
 
 /// A review as it is kept. Boxed: the leaves of a tree that grows at its end are half empty.
@@ -92,6 +101,7 @@ impl PartialEq for Reviews {
     fn eq(&self, other: &Self) -> bool {
         let Self {
             by_key,
+            folding: _,
             finished: _,
             asked_for: _,
             by_pr,
@@ -105,6 +115,17 @@ impl PartialEq for Reviews {
 }
 
 impl Reviews {
+    pub(crate) fn new(folding: Folding) -> Self {
+        Self {
+            folding,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn folding(&self) -> Folding {
+        self.folding
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         self.iter_where(|_| true)
     }
@@ -267,7 +288,10 @@ impl Reviews {
 
     /// Keeps a finished review whole for now, and folds the one that has been so for longest.
     fn fold_later(&mut self, key: &Arc<ReviewKey>) {
-        self.finished.push_back(Arc::clone(key));
+        match self.folding {
+            Folding::AllButTheLast => self.finished.push_back(Arc::clone(key)),
+            Folding::Nothing => return,
+        }
         if self.finished.len() <= WHOLE_MAX {
             return;
         }

@@ -10,7 +10,7 @@ use crate::parts::admission::Admission;
 use crate::parts::open_pair::OpenPair;
 use crate::parts::pulls::{Pull, Pulls};
 use crate::parts::review::{FIX_REVIEWS_MAX, Review};
-use crate::parts::reviews::Reviews;
+use crate::parts::reviews::{Folding, Reviews};
 use crate::parts::spending::Spending;
 use crate::words::event::PullEvent;
 use crate::words::key::{ReviewKey, TaskId};
@@ -37,6 +37,22 @@ pub struct State {
 }
 
 impl State {
+    /// An empty state that folds no review, for whoever reads once and ends.
+    pub fn unfolded() -> Self {
+        Self {
+            reviews: Reviews::new(Folding::Nothing),
+            ..Self::default()
+        }
+    }
+
+    /// An empty state that folds reviews as this one does.
+    pub fn emptied(&self) -> Self {
+        Self {
+            reviews: Reviews::new(self.reviews.folding()),
+            ..Self::default()
+        }
+    }
+
     /// A state in which these reviews stand, these pull requests have had their last event and these
     /// tasks were handed off, before any mail: what the rules of a review depend on and nothing
     /// else. A walk of all states needs it, since a state that remembers every message never

@@ -229,6 +229,17 @@ fn told<T>(option: Option<T>, environment: Option<T>) -> Option<Setting<T>> {
 mod tests {
     use super::*;
 
+    impl Context {
+        /// What the options say, whatever the environment does.
+        pub(in crate::cli) fn of(root: &Path, agent: &str) -> Self {
+            Self {
+                root: told(Some(root.to_owned()), None),
+                agent: told(Some(agent.to_owned()), None),
+                json: false,
+            }
+        }
+    }
+
     #[test]
     fn a_command_names_what_the_environment_does_not() {
         let told = |value: &str, by_environment| {

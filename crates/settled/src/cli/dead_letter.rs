@@ -361,3 +361,25 @@ fn called(found: DeadLetters, word: &str, context: &Context) -> Result<Vec<DeadL
     }
     Ok(letters)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_put_back_is_gone_not_permitted_or_failed() {
+        let failed = |kind: ErrorKind| NotSent::Io {
+            what: "link the file".to_owned(),
+            source: kind.into(),
+        };
+        for (error, exit) in [
+            (NotSent::NoOriginal, Exit::NotFound),
+            (failed(ErrorKind::PermissionDenied), Exit::Identity),
+            (failed(ErrorKind::StorageFull), Exit::Failed),
+        ] {
+            assert_eq!(not_sent(&error).exit, exit, "{error}");
+        }
+    }
+}

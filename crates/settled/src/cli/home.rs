@@ -231,3 +231,43 @@ pub(super) fn reviews_of(pr: &PrNumber, me: &Me) -> Vec<MyReview> {
         .map(|(index, _)| my_reviews::of_pr(index.state(), pr, &me.agent))
         .unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_without_mail_waits_for_some() {
+        let home = tempfile::tempdir().expect("a directory");
+        let root = home.path().join("room");
+        let agent = AgentName::new("codex").expect("a name");
+        workspace::directory::init(&root, std::slice::from_ref(&agent)).expect("a workspace");
+        let context = Context::of(&root, "codex");
+        let me = context.me().expect("an agent of the workspace");
+
+        let next = next(&me, &context).expect("all of it can be read");
+        let expected = (context.command("wait"), "until something comes".to_owned());
+        assert_eq!(next, Some(expected));
+    }
+
+    #[test]
+    fn one_command_puts_all_messages_away_unless_a_name_begins_like_an_option() {
+        let context = Context::of("room".as_ref(), "codex");
+        let done = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            super::done(&names, &context)
+        };
+        assert_eq!(done(&[]), Vec::<String>::new());
+        assert_eq!(
+            done(&["q-1", "q 2"]),
+            ["settled done q-1 'q 2' --root room --agent codex"]
+        );
+        assert_eq!(
+            done(&["q-1", "-x"]),
+            [
+                "settled done q-1 --root room --agent codex",
+                "settled done --root room --agent codex -- -x"
+            ]
+        );
+    }
+}

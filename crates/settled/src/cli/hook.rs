@@ -1,13 +1,13 @@
 //! `settled hook`: tells an agent's own program that mail waits, in milliseconds, and never fails it.
 
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use mailbox::hooks::payload::{PAYLOAD_MAX, payload};
 use mailbox::hooks::{self, Moment, Program, install};
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 use message_schema::line::escaped;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use workspace::atomic_file;
 
@@ -17,14 +17,8 @@ use super::failure::Failure;
 use super::words::programs;
 use crate::exit::Exit;
 
-/// The largest payload that is read, in bytes.
-const PAYLOAD_MAX: u64 = 1024 * 1024;
-
 /// How many messages of a place are read to be named.
 const READ_MAX: usize = 50;
-
-/// How long, in milliseconds, a program may take to say what its hook is about.
-const PATIENCE_MS: i64 = 200;
 
 /// What Codex needs before it runs a project's hooks.
 const CODEX_TRUST: &str = "note: Codex runs a project's hooks only if you trust the project and the hooks: start \
@@ -116,7 +110,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 /// Says whether mail waits. Whatever goes wrong is told on standard error and ends with 0: an agent must not be held up
 /// by its mail.
 fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
-    let goes_on_already = moment == Moment::TurnEnd && hooks::goes_on_already(&payload());
+    let goes_on_already =
+        moment == Moment::TurnEnd && hooks::goes_on_already(&payload(&std::io::stdin()));
     let (letters, waiting) = context
         .me()
         .and_then(|me| waiting(&me))
@@ -147,31 +142,6 @@ fn waiting(me: &Me) -> Result<(Vec<MailboxEntry>, usize), Failure> {
         (some(MailboxPlace::Taken)?, some(MailboxPlace::Inbox)?);
     letters.extend(waiting);
     Ok((letters, taken + count))
-}
-
-/// What the program says on standard input; nothing where it says nothing for a while.
-fn payload() -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let stdin = std::io::stdin();
-    if stdin.is_terminal() {
-        return bytes;
-    }
-    let patience = Timespec {
-        tv_sec: 0,
-        tv_nsec: PATIENCE_MS * 1_000_000,
-    };
-    let mut piece = [0; 4096];
-    while (bytes.len() as u64) < PAYLOAD_MAX {
-        let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
-        if !poll(&mut ready, Some(&patience)).is_ok_and(|ready| ready > 0) {
-            break;
-        }
-        match rustix::io::read(&stdin, &mut piece) {
-            Ok(0) | Err(_) => break,
-            Ok(count) => bytes.extend_from_slice(&piece[..count]),
-        }
-    }
-    bytes
 }
 
 fn install(args: &Install, context: &Context) -> Result<Exit, Failure> {

@@ -99,3 +99,29 @@ pub(super) fn nits(path: &Path) -> Result<Value, Failure> {
         ResponseFile::Loose(_) | ResponseFile::Structured(_) | ResponseFile::Word => Err(unfit()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nits_are_a_list_by_itself_or_the_field_of_a_mapping() {
+        let home = tempfile::tempdir().expect("a directory");
+        let file = home.path().join("nits.yaml");
+        let read = |text: &str| {
+            std::fs::write(&file, text).expect("a file");
+            nits(&file).map_err(|failure| (failure.exit, failure.message))
+        };
+        let one = serde_json::json!([{"summary": "a typo"}]);
+        assert_eq!(read("- summary: a typo\n"), Ok(one.clone()));
+        assert_eq!(read("nits:\n- summary: a typo\n"), Ok(one));
+        let message = format!(
+            "{}: expected a list of nits; nothing was written",
+            file.display()
+        );
+        for text in ["nits: []\n", "findings: []\n"] {
+            let unfit = Err((Exit::InvalidMessage, message.clone()));
+            assert_eq!(read(text), unfit, "{text}");
+        }
+    }
+}

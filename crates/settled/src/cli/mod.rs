@@ -268,3 +268,24 @@ fn agent(text: &str) -> Result<AgentName, String> {
         Err(error) => Err(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_command_line_is_one_line_without_the_usage() {
+        let wrong = |line: &[&str]| {
+            let error = SettledCli::try_parse_from(line).expect_err("a wrong command line");
+            wrong(&error)
+        };
+        assert_eq!(
+            wrong(&["settled", "why"]),
+            "the following required arguments were not provided: <PR>"
+        );
+        assert_eq!(
+            wrong(&["settled", "status", "--nope"]),
+            "unexpected argument '--nope' found tip: to pass '--nope' as a value, use '-- --nope'"
+        );
+    }
+}

@@ -199,3 +199,50 @@ fn paths(whole: &Command) -> Vec<Vec<String>> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::super::SettledCli;
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn meant(line: &str) -> Vec<String> {
+        let failure = unknown(&SettledCli::command(), &words(line));
+        failure.next.into_iter().map(|next| next.run).collect()
+    }
+
+    #[test]
+    fn a_command_keeps_the_words_that_it_takes_and_every_option() {
+        for (line, expected) in [
+            ("resolve 7 F-1-001", "settled thread resolve 7 F-1-001"),
+            ("resolve 7", "settled thread resolve 7"),
+            ("resolve", "settled thread resolve"),
+            ("dnoe q-1 q-2 q-3", "settled done q-1 q-2 q-3"),
+            ("mail 7 --unread", "settled inbox --unread"),
+            ("--root m merged 7", "settled --root m pr merged 7"),
+        ] {
+            assert_eq!(meant(line), [expected], "{line}");
+        }
+    }
+
+    #[test]
+    fn a_group_with_a_number_shows_that_pull_request() {
+        assert_eq!(meant("review #7"), ["settled why '#7'"]);
+        assert_eq!(meant("thread 7 --json"), ["settled threads 7 --json"]);
+        assert_eq!(meant("gate 7"), ["settled gate --help"]);
+    }
+
+    #[test]
+    fn a_slip_is_looked_for_where_it_was_made() {
+        assert_eq!(meant("gate chek --pr 7"), ["settled gate check --pr 7"]);
+        assert_eq!(meant("gate statsu"), ["settled gate --help"]);
+        assert_eq!(meant("statsu"), ["settled status"]);
+        assert_eq!(meant("marged 7"), ["settled pr merged 7"]);
+        assert_eq!(meant("frobnicate"), ["settled --help"]);
+    }
+}

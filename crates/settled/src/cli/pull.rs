@@ -163,3 +163,19 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     read.map_err(|error| failed(&error))?;
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_is_read_as_far_as_a_forge_sends_one() {
+        let home = tempfile::tempdir().expect("a directory");
+        let file = home.path().join("payload.json");
+        let longest = vec![b'x'; 25 * 1024 * 1024];
+        std::fs::write(&file, &longest).expect("a file");
+        assert!(bytes(&file).is_ok_and(|read| read == longest));
+        let absent = bytes(&home.path().join("none.json")).expect_err("no file");
+        assert_eq!(absent.exit, Exit::NotFound);
+    }
+}

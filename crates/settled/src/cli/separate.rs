@@ -166,3 +166,27 @@ fn next(root: &Path, cast: &IsolatedUsers) -> String {
         root.display()
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_daemon_is_started_as_its_user() {
+        let cast = IsolatedUsers {
+            daemon: User {
+                uid: 61_000,
+                gid: 61_001,
+            },
+            agents: std::collections::BTreeMap::new(),
+        };
+        let next = next(Path::new("/srv/room"), &cast);
+        let first = next.lines().next();
+        assert_eq!(
+            first,
+            Some(
+                "next: setpriv --reuid=61000 --regid=61001 --clear-groups settled serve /srv/room"
+            )
+        );
+    }
+}

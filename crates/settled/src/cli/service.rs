@@ -324,3 +324,33 @@ fn name(text: &str) -> Result<String, String> {
         .then(|| text.to_owned())
         .ok_or_else(|| format!("`{text}` is not a name: 1 to 64 of A-Za-z0-9._-"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        install: Install,
+    }
+
+    #[test]
+    fn the_service_that_was_asked_about_is_installed_again_in_the_same_words() {
+        let again = |line: &[&str]| {
+            let words = ["status"].iter().chain(line);
+            let line = <Line as clap::Parser>::try_parse_from(words).expect("options");
+            super::again(&line.install)
+        };
+        assert_eq!(again(&[]), "service install");
+        assert_eq!(again(&["--user", "--dry-run"]), "service install --user");
+        assert_eq!(
+            again(&["--system", "--starts-agents", "--name", "room"]),
+            "service install --system --starts-agents --name room"
+        );
+        assert_eq!(
+            again(&["--launchd", "--notify", "--into", "/a b"]),
+            "service install --launchd --notify --into '/a b'"
+        );
+    }
+}

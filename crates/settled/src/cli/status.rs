@@ -102,3 +102,63 @@ pub(super) fn removable(root: &Path, now: DateTime<Utc>) -> Option<Removable> {
         bytes: sum.bytes,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use inspect::status::fix::FixCommand;
+    use inspect::status::problems::ProblemKind;
+
+    use super::*;
+
+    fn problem(what: &str, run: &str, fill: Vec<&'static str>) -> Problem {
+        Problem {
+            kind: ProblemKind::DeadLetter,
+            what: what.to_owned(),
+            since: None,
+            review: None,
+            path: None,
+            fix: FixCommand {
+                actor: "codex".to_owned(),
+                run: run.to_owned(),
+                effect: "sends it again".to_owned(),
+                fill,
+            },
+        }
+    }
+
+    fn said(problems: &[Problem]) -> serde_json::Value {
+        let context = Context::of("room".as_ref(), "codex");
+        let answer = with_problems(CommandOutput::new(()), problems, &context);
+        let answer: serde_json::Value = serde_json::from_str(&answer.json()).expect("JSON");
+        let runs = answer["next"].as_array().expect("a list").iter();
+        let runs: Vec<_> = runs.map(|next| next["run"].clone()).collect();
+        serde_json::json!([answer["alerts"][0]["message"], runs])
+    }
+
+    #[test]
+    fn the_first_problem_of_a_kind_stands_for_all_and_says_how_many_more_there_are() {
+        let problem = |what| problem(what, "settled retry", Vec::new());
+        let all = Context::of("room".as_ref(), "codex").command("problems");
+        assert_eq!(
+            said(&[problem("one is refused")]),
+            serde_json::json!(["one is refused", ["settled retry"]])
+        );
+        assert_eq!(
+            said(&[problem("one is refused"), problem("two is refused")]),
+            serde_json::json!(["one is refused (and 1 more)", ["settled retry", all]])
+        );
+    }
+
+    #[test]
+    fn a_command_that_has_to_be_filled_in_is_left_to_the_list_of_all() {
+        let all = Context::of("room".as_ref(), "codex").command("problems");
+        assert_eq!(
+            said(&[problem(
+                "one is refused",
+                "settled retry FILE",
+                vec!["FILE"]
+            )]),
+            serde_json::json!(["one is refused", [all]])
+        );
+    }
+}

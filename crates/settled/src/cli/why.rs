@@ -114,3 +114,24 @@ pub(super) fn unknown(standing: &WorkspaceStatus, which: &Which, context: &Conte
         (Some(_) | None, None) => no(String::new()).next(context.command("status")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_has_to_be_filled_in_does_not_run_as_it_stands() {
+        let fix = |run: &str, fill| FixCommand {
+            actor: "codex".to_owned(),
+            run: run.to_owned(),
+            effect: String::new(),
+            fill,
+        };
+        let fixes = [
+            fix("settled take q-1", Vec::new()),
+            fix("settled pr head 7 SHA", vec!["SHA"]),
+        ];
+        let runs: Vec<&str> = runnable(&fixes).map(|fix| fix.run.as_str()).collect();
+        assert_eq!(runs, ["settled take q-1"]);
+    }
+}

@@ -30,6 +30,10 @@ fn examples(command: &clap::Command, all: &mut Vec<String>) {
             continue;
         };
         let mut script = format!("settled{example}");
+        while let Some(begun) = script.strip_suffix('\\') {
+            let rest = lines.next().expect("a line goes on").trim();
+            script = format!("{begun}{rest}");
+        }
         if script.ends_with("<<'EOF'") {
             for line in lines.by_ref() {
                 script += &format!("\n{}", line.strip_prefix("  ").unwrap_or(line));

@@ -114,6 +114,7 @@ impl Advised<'_> {
             ["thread", "hold", ..] => self.decide(&words, Act::Hold(last())),
             ["thread", "release", ..] => self.decide(&words, Act::Release(last())),
             ["pr", "closed", ..] => self.happen(&self.pull(PullAction::Closed), &fix.run),
+            ["pr", "merged", ..] => self.happen(&self.pull(PullAction::Merged), &fix.run),
             ["take", ..] => {
                 let which = Which::at_work(self.key, self.review.reviewer(self.key));
                 self.happen(&Event::Taken(which), &fix.run)

@@ -62,7 +62,7 @@ pub fn follow(options: &Options) -> Result<(), Box<dyn Error>> {
         if is_changed {
             taken.terminal.draw(|frame| draw(frame, &mut app))?;
         }
-        is_changed = match taken.poll(LOOK) {
+        is_changed = match event::poll(LOOK) {
             Ok(true) => match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => {
                     match app.press(key) {

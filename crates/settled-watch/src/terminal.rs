@@ -5,16 +5,15 @@ use std::io::{self, IsTerminal as _, Stdout, stdin, stdout};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
-use ratatui::crossterm::{event, execute};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
@@ -25,8 +24,6 @@ static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 pub struct Taken {
     /// Where frames go.
     pub terminal: Terminal<CrosstermBackend<Stdout>>,
-    /// Where keys come from.
-    keyboard: File,
     is_over: Arc<AtomicBool>,
 }
 
@@ -37,7 +34,7 @@ impl Taken {
         for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
             signal_hook::flag::register(signal, Arc::clone(&is_over))?;
         }
-        let keyboard = keyboard()?;
+        end_with_terminal()?;
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             give_back();
@@ -48,11 +45,7 @@ impl Taken {
         let entered = execute!(stdout(), EnterAlternateScreen)
             .and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
         match entered {
-            Ok(terminal) => Ok(Self {
-                terminal,
-                keyboard,
-                is_over,
-            }),
+            Ok(terminal) => Ok(Self { terminal, is_over }),
             Err(error) => {
                 give_back();
                 Err(error)
@@ -60,43 +53,33 @@ impl Taken {
         }
     }
 
-    /// Whether a signal asked for the end, or the terminal is gone.
+    /// Whether a signal asked for the end.
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
-
-    /// Waits for a key or a new size. Before crossterm reads, the terminal has to be there: from one that was closed
-    /// crossterm reads nothing, again and again, and never returns.
-    pub fn poll(&self, patience: Duration) -> io::Result<bool> {
-        // What crossterm has read already comes first.
-        for patience in [Duration::ZERO, patience] {
-            let mut keyboard = [PollFd::new(&self.keyboard, PollFlags::IN)];
-            let patience = Timespec::try_from(patience).expect("a short time");
-            match poll(&mut keyboard, Some(&patience)) {
-                // A signal: it may have brought a new size.
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
-            if keyboard[0].revents().intersects(gone) {
-                self.is_over.store(true, Ordering::Relaxed);
-                return Ok(false);
-            }
-            if self.is_over() || event::poll(Duration::ZERO)? {
-                return Ok(!self.is_over());
-            }
-        }
-        Ok(false)
-    }
 }
 
-/// The terminal that crossterm reads.
-fn keyboard() -> io::Result<File> {
-    if stdin().is_terminal() {
-        stdin().as_fd().try_clone_to_owned().map(File::from)
+/// Ends the process once its terminal is closed. From a closed terminal crossterm reads nothing, again and again, and never
+/// returns, so no look before it reads is soon enough: only another thread can end it. There is nothing to put back.
+fn end_with_terminal() -> io::Result<()> {
+    // The one that crossterm reads.
+    let keyboard = if stdin().is_terminal() {
+        stdin().as_fd().try_clone_to_owned().map(File::from)?
     } else {
-        File::open("/dev/tty")
-    }
+        File::open("/dev/tty")?
+    };
+    let wait = move || {
+        loop {
+            // Asked for nothing, it still says when the terminal is gone.
+            let mut closed = [PollFd::new(&keyboard, PollFlags::empty())];
+            match poll(&mut closed, None) {
+                Ok(_) => std::process::exit(0),
+                Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
+    };
+    std::thread::Builder::new().spawn(wait).map(drop)
 }
 
 impl Drop for Taken {

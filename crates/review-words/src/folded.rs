@@ -1,7 +1,7 @@
 //! A finished review in few bytes. Most reviews a daemon knows are finished and hardly ever asked for again, but
 //! any of them may be: a late message, a merge, a person who reopens it. So nothing is left out: a folded review is
 //! its line of a snapshot, packed. A line is too short for a general compressor, and much the same in every review, so
-//! what [`TYPICAL`] or the line itself has said before is written as a reference to it.
+//! what `TYPICAL` or the line itself has said before is written as a reference to it.
 
 use std::sync::{LazyLock, OnceLock};
 

@@ -191,7 +191,7 @@ const claims = {
         const expected = {
           seq: ledger.records,
           summary: `${reviews.length} ${reviews.length === 1 ? 'review' : 'reviews'} · N need somebody · ledger ${ledger.records} ✓ chained · `
-            + `${accepted} accepted, ${refused} refused, ${waiting} waiting`,
+            + `${accepted} accepted, ${refused} refused, ${waiting} not judged yet`,
           rows: reviews.map(texts),
         };
         // A review that has ended may wait all the same, for its commit has moved on or its pull request is open again.

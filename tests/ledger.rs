@@ -50,7 +50,7 @@ pub fn accepted(records: &[Value]) -> BTreeMap<String, usize> {
     ids
 }
 
-/// Rewrites every record's line and chains the lines anew, as somebody does who wants it not to be noticed.
+/// Rewrites every record's line and the chain of digests, as somebody does who hides the change.
 pub fn rewrite(root: &Path, change: impl Fn(&Value, &str) -> String) {
     let mut prev = [0; 2].map(|_| format!("sha256:{}", "0".repeat(64)));
     for segment in crate::list(root.join(".settled/ledger")) {

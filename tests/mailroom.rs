@@ -322,7 +322,7 @@ impl Drop for Daemon {
     }
 }
 
-/// The program without the settings of whoever runs the tests.
+/// The program without the settings of the user who runs the tests.
 pub fn settled() -> Command {
     let mut command = Command::new(binaries::settled());
     command

@@ -114,7 +114,7 @@ fn what_is_open_is_open_for_everybody_who_is_asked() {
     // Over with its review.
     assert!(mailroom.run(&["pr", "closed", "86"]).status.success());
     agree(&["bad.yaml"]);
-    // Taken away by whoever is done with it; its report stays.
+    // A reader who is done with it takes it away; its report stays.
     std::fs::remove_file(mailroom.agent("codex", "dead_letter").join("bad.yaml"))
         .expect("it was there");
     agree(&[]);

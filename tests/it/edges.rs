@@ -381,7 +381,7 @@ fn manifests(pattern: &str) -> Vec<PathBuf> {
 #[test]
 #[expect(
     clippy::print_stderr,
-    reason = "a warning is for whoever reads the run"
+    reason = "a warning is for the person who reads the run"
 )]
 fn every_file_says_first_what_it_answers_for() {
     let mut files = Vec::new();

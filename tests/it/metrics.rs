@@ -27,7 +27,7 @@ fn connect(mailroom: &Mailroom) -> UnixStream {
 
 /// What is answered to these bytes.
 fn answer(mut stream: UnixStream, request: &[u8]) -> String {
-    // Whoever is answered before it has said all cannot always say the rest.
+    // A client that is answered before it has said all cannot always say the rest.
     let _ = stream.write_all(request);
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {

@@ -471,7 +471,7 @@ fn a_decision_on_the_page_is_the_order_of_the_command() {
         "{code}\n{}",
         declined.body
     );
-    // Without an origin nothing is decided, whoever has the cookie.
+    // Without an origin nothing is decided, not even with the cookie.
     let body = format!("form={form}&key={}&act=reopen&reason=x", encoded(key));
     let headers = [
         ("Host", page.host.as_str()),

@@ -99,7 +99,7 @@ fn a_daemon_that_cannot_start_never_says_that_it_is_ready() {
     assert!(first.terminate().success());
 }
 
-/// A config that is a pipe holds up whoever reads it: a loop that hangs, while the process lives.
+/// A config that is a pipe blocks its reader: a loop that hangs, while the process lives.
 #[test]
 fn a_loop_that_hangs_gives_no_sign_of_life() {
     let mailroom = Mailroom::new(&["claude", "codex"]);

@@ -196,7 +196,7 @@ fn keys_choose_search_filter_and_copy() {
     assert_eq!(app.press(key(KeyCode::Char('q'))), Asked::Quit);
 }
 
-/// Whoever sees no colours sees the same: each state has a shape and words.
+/// A reader who sees no colours sees the same: each state has a shape and words.
 #[test]
 fn nothing_is_told_by_colour_alone() {
     let stage = several(Stage::new());

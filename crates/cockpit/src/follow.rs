@@ -84,7 +84,7 @@ impl Follower {
     }
 
     /// Looks again, and says whether the ledger has changed. Outboxes, dead letters, runs and the config are looked at
-    /// every time. A ledger that was put back to an older state is read anew.
+    /// every time. A ledger that was put back to an older state is read again from the start.
     pub fn refresh(&mut self) -> Result<bool, SpoolError> {
         match self.look() {
             Err(SpoolError::Replaced { .. }) => {
@@ -133,7 +133,7 @@ impl Follower {
         &self.standing
     }
 
-    /// The whole mailroom. `spell` writes a command as whoever runs it has to.
+    /// The whole mailroom. `spell` writes a command as its reader has to type it.
     pub fn overview(&self, now: DateTime<Utc>, spell: &Spell<'_>) -> Overview {
         Overview::of(self, now, spell)
     }

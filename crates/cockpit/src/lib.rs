@@ -3,7 +3,7 @@
 //!
 //! `follow` reads: it takes up the ledger once and goes on from there at next to no cost. `overview` and `detail` are
 //! functions of what it read. Every time in the model is an instant, so that a model changes only when something happens.
-//! Texts are as agents wrote them: whoever shows one escapes it.
+//! Texts are as agents wrote them: the front end that shows one escapes it.
 //!
 //! Nothing is computed twice: rows, gates, threads, problems and commands are those of `settled status`, `gate check`,
 //! `threads`, `problems` and `why`.

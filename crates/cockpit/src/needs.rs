@@ -45,7 +45,7 @@ pub struct Need {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhoseMove {
-    /// Whoever keeps the daemon: until then nothing moves.
+    /// The person who runs the daemon: until then nothing moves.
     Operator,
     /// The person who decides.
     Person,

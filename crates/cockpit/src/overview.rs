@@ -43,7 +43,7 @@ pub struct Overview {
 pub struct LedgerHead {
     /// The number of the last record.
     pub seq: u64,
-    /// The digest of its line: whoever keeps it can prove later that nothing before was changed.
+    /// The digest of its line: a person who keeps it can prove later that nothing before was changed.
     pub digest: String,
     /// Whether each record names the digest of the one before. A ledger in which one does not cannot be read at all.
     pub is_chained: bool,
@@ -53,7 +53,7 @@ pub struct LedgerHead {
 }
 
 impl Overview {
-    /// What this review waits for, if it waits. Whoever has to move then may be another one than the phase says: mail
+    /// What this review waits for, if it waits. Another than the phase names may then have to move: mail
     /// that nobody judges is the operator's.
     pub fn need_of(&self, review: &str) -> Option<&Need> {
         self.needs_somebody.iter().find(|need| {

@@ -58,7 +58,7 @@ pub(crate) struct Docket {
     batch_bytes: usize,
 }
 
-/// Where a batch ends, besides its number of messages and bytes: whoever writes meanwhile waits for the rest of it.
+/// Where a batch ends, besides its number of messages and bytes: an agent that writes meanwhile waits for the rest.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchLimits {
     /// So much time of judging.

@@ -35,7 +35,7 @@ pub enum Channel {
         /// The file with the secret.
         secret: PathBuf,
     },
-    /// The desktop of whoever runs the notifier.
+    /// The desktop of the user who runs the notifier.
     Desktop,
 }
 

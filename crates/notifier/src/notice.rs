@@ -73,7 +73,7 @@ impl Kind {
 }
 
 impl Notice {
-    /// A review is a person's.
+    /// A review was escalated to a person.
     pub(crate) fn escalated(
         root: &Path,
         entry: &Entry,
@@ -93,7 +93,7 @@ impl Notice {
         }
     }
 
-    /// A thread is a person's.
+    /// A thread was escalated to a person.
     pub(crate) fn held(
         root: &Path,
         entry: &Entry,

@@ -52,7 +52,8 @@ pub enum RunError {
     },
 }
 
-/// Tells people for ever. A notice in hand when the process is killed is sent again by the next one.
+/// Follows the ledger and sends notices until the process ends. A notice in hand when the process is killed is sent
+/// again by the next one.
 pub fn run(root: &Path) -> Result<(), RunError> {
     let (lanes, _lock) = open(root)?;
     let names: Vec<&str> = lanes.iter().map(|(name, _)| *name).collect();

@@ -89,7 +89,7 @@ pub enum ReadingStep {
 }
 
 impl ReadingState {
-    /// Forgets what the runner saw: it was another reviewer that read. Commands were run for whoever asks.
+    /// Forgets what the runner saw: it was another reviewer that read. Commands were run for every reviewer.
     pub fn forget_reader(&mut self) {
         self.observed.clear();
     }

@@ -1,4 +1,5 @@
-//! Finished reviews stay for ever, so each takes few bytes. A binary of its own, whose allocations nobody else makes.
+//! Finished reviews are never removed, so each takes few bytes. A binary of its own, so that every allocation it counts
+//! is its own.
 
 use peak_alloc::PeakAlloc;
 use review::{Restore, Review, ReviewKey, State};
@@ -54,7 +55,7 @@ fn a_finished_review_takes_few_bytes_and_is_whole_when_asked_for() {
     state.release_finished();
     assert_eq!(ALLOCATED.current_usage() - start, folded);
 
-    // Whoever reads once and ends does not pay for folding.
+    // A command that reads once and ends does not pay for folding.
     let start = ALLOCATED.current_usage();
     let mut reading = Restore::new(State::unfolded().emptied());
     state

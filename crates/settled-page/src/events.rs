@@ -75,7 +75,7 @@ pub(crate) async fn events(
     std::thread::spawn(move || {
         let _place = place;
         if let Err(error) = follow(&root, since, &to_page) {
-            // A ledger that was put back to an older state does not have the record: the page loads itself anew.
+            // A ledger that was put back to an older state does not have the record: the page reloads.
             tracing::warn!("a page is no longer told of records: {error}");
             let _ = to_page.blocking_send(Ok(Event::default().event("reload").data("")));
         }

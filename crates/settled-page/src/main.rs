@@ -2,7 +2,7 @@
 //!
 //! - `door` is where it listens, and the secrets that let somebody in;
 //! - `patience` ends connections that say nothing;
-//! - `guard` refuses whoever is not let in, before anything else is looked at;
+//! - `guard` refuses requests without a session, before anything else looks at them;
 //! - `site` answers: pages, events, the two files they need;
 //! - `events` follows the ledger for one open page;
 //! - `state` is what every answer needs;
@@ -44,7 +44,7 @@ struct Args {
     by: Option<String>,
 }
 
-/// As `settled` ends when it is not known who asks, or whoever asks may not.
+/// The exit code of `settled` for a caller who is unknown or may not do this.
 const IDENTITY: u8 = 5;
 
 fn main() -> ExitCode {

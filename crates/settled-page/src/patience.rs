@@ -1,4 +1,4 @@
-//! Ends connections that say nothing or too little: whoever runs on this machine can connect, and a process has few open
+//! Ends connections that say nothing or too little: any process on this machine can connect, and a process has few open
 //! files.
 
 use std::io;

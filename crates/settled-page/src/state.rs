@@ -58,7 +58,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Looks at the workspace as it is now. Whoever looks meanwhile waits: it takes milliseconds.
+    /// Looks at the workspace as it is now. A second request waits for the first: it takes milliseconds.
     #[expect(
         clippy::result_large_err,
         reason = "the error is the page that is sent, once for each request"

@@ -92,7 +92,7 @@ pub enum ListRow {
     Review(usize),
 }
 
-/// What a key asks of whoever owns the terminal.
+/// What a key asks of the code that owns the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// Nothing but another frame.

@@ -1,6 +1,6 @@
 //! Copies a text by the terminal itself, which also works over ssh: the control sequence OSC 52.
 
-/// The sequence that puts a text into the clipboard of whoever looks.
+/// The sequence that puts a text into the clipboard of the person at the terminal.
 pub(crate) fn copy(text: &str) -> String {
     format!("\u{1b}]52;c;{}\u{7}", base64(text.as_bytes()))
 }

@@ -284,7 +284,7 @@ fn put(document: &mut DocumentMut, agent: &AgentName, set_up: &SetUp) {
                 }
                 section.insert(key, item);
             }
-            // Who makes the model of one's own command is a person's to say.
+            // Only a person knows who makes the model behind a custom command.
             None if key != "vendor" => {
                 section.remove(key);
             }

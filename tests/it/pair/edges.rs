@@ -49,7 +49,7 @@ impl Room {
     }
 }
 
-/// A request in the shell, by whoever the environment does not name.
+/// A request in the shell by somebody the environment does not name.
 fn asks(agent: &str, pr: u32, id: &str) -> String {
     format!(
         "SETTLED_AGENT={agent} settled send review_request --to codex --pr {pr} --branch change \

@@ -126,7 +126,7 @@ fn a_file_made_consistent_again_needs_decisions_that_follow() {
         1,
         "the next record names the one before by its digest"
     );
-    // Whoever writes the ledger's end and the numbers anew as well gets to the rules.
+    // A forger who also rewrites the ledger's end and the numbers gets as far as the rules.
     let (header, records) = (
         header.replace("\"records\":2", "\"records\":20"),
         further(&records),
@@ -276,7 +276,7 @@ fn no_byte_of_a_record_makes_a_head_approved_that_was_not_even_where_all_digests
     });
 }
 
-/// Makes lines consistent again, as whoever can write the file could: shares no code with the product.
+/// Makes lines consistent again, as a forger with write access could: shares no code with the product.
 fn sealed(header: &str, records: &[String]) -> String {
     let mut text = format!("settled verdict 1\nheader {header}\n");
     let mut chain = digest(&text);

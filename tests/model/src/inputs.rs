@@ -19,7 +19,7 @@ use crate::describe::Say;
 pub(crate) const AUTHOR: &str = "claude";
 /// The reviewer.
 pub(crate) const REVIEWER: &str = "codex";
-/// Whoever else has a mailbox; in one walk a second reviewer.
+/// The others with a mailbox; in one walk a second reviewer.
 pub(crate) const THIRD: &str = "gemini";
 /// The pull request, or the first of two.
 pub(crate) const PR: &str = "86";

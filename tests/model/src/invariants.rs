@@ -55,7 +55,7 @@ invariants! {
     DaemonGoesOn => "every state that is not final has a way on that the daemon owns",
     /// Nothing an agent sends moves a deadline away.
     DeadlinesStand => "no agent moves a deadline away",
-    /// Only whoever is asked now answers, and a reassignment only takes from those that are left.
+    /// Only the reviewer that is asked now answers, and a reassignment only takes from those that are left.
     CurrentReviewer => "only the current reviewer answers, and none is asked twice in a round",
     /// A round has at most one terminal response.
     OneResponse => "at most one terminal response per round",
@@ -126,7 +126,7 @@ fn holds(claim: bool, invariant: Invariant, why: impl FnOnce() -> String) -> Res
     }
 }
 
-/// What must hold of a state by itself: whoever falls silent here, the daemon can go on.
+/// What must hold of a state by itself: no matter who falls silent here, the daemon can go on.
 pub(crate) fn standing(node: &Node, state: &State, policy: &Policy) -> Result<(), Broken> {
     for (key, standing) in &node.reviews {
         let review = &standing.review;

@@ -164,7 +164,7 @@ impl RefusalLog {
         }
     }
 
-    /// Takes in a record that was delivered long ago: a refusal of which nothing lies there is over.
+    /// Takes in a record that was delivered long ago: a refusal whose files are gone is over.
     pub fn note_past(&mut self, entry: &Entry) -> Result<(), Unreadable> {
         if self.is_gone(entry) {
             return Ok(());

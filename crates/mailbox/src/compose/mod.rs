@@ -10,7 +10,7 @@
 //! - `sent_before` finds the message that was sent under the same id;
 //! - `ask` says what a reviewer is asked, `response_file` reads its answer, `omissions` names what that leaves open, and
 //!   `response` makes packet and body of it;
-//! - `words_from` says what is wrong with a message in the words of whoever wrote it: a flag, a line of a file;
+//! - `words_from` names what is wrong with a message by what its author wrote: a flag, a line of a file;
 //! - `review_status` says where an agent's reviews are, as far as it may read that.
 //!
 //! Nothing here decides about a review: a message written here is judged like any other file.

@@ -81,7 +81,7 @@ impl NewPacket {
     }
 }
 
-/// Whether nothing lies there, or this text of this user.
+/// True if the path is free or already has this text and belongs to this user.
 fn may_be_at(path: &Path, text: &str) -> io::Result<bool> {
     let data = match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),

@@ -118,7 +118,7 @@ fn target<'p>(
             HandoffMode::Threshold => return Err(NoHandoff::CategoryExcluded),
             HandoffMode::Off => return Err(NoHandoff::ModeOff),
         }
-        // Left once, it is a person's, whatever its author has finished since.
+        // Once escalated it stays with a person, whatever its author has finished since.
         if opener.holds_task || thread.is_left_to_person() {
             return Err(NoHandoff::HoldsTask);
         }

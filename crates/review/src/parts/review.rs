@@ -19,7 +19,7 @@ use crate::words::thread::Thread;
 use pair_machine::RunState;
 
 /// Reviews of a fix pull request over its life, over all its reviewers: a fix
-/// that five reviews did not settle is a person's to judge.
+/// that five reviews did not settle is escalated to a person.
 pub const FIX_REVIEWS_MAX: u32 = 5;
 
 /// How often people may give a pull request back to the agents within 24 hours.

@@ -32,7 +32,7 @@ pub(crate) struct Reviews {
     claims: BTreeMap<TaskId, BTreeSet<Arc<ReviewKey>>>,
 }
 
-/// Whether finished reviews are folded: it costs some microseconds each, and pays for whoever keeps them for long.
+/// Whether finished reviews are folded: it costs microseconds each, and pays for a process that keeps them for long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Folding {
     #[default]

@@ -37,7 +37,7 @@ pub struct State {
 }
 
 impl State {
-    /// An empty state that folds no review, for whoever reads once and ends.
+    /// An empty state that folds no review, for a command that reads once and ends.
     pub fn unfolded() -> Self {
         Self {
             reviews: Reviews::new(Folding::Nothing),

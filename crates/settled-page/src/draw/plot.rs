@@ -15,7 +15,7 @@ const LEFT: u64 = 200;
 /// The room for the number behind the longest bar.
 const RIGHT: u64 = 80;
 
-/// A horizontal bar for each row, with the same rows as a table for whoever does not see it.
+/// A horizontal bar for each row, with the same rows as a table for people who cannot see it.
 pub(super) fn bars(title: &str, what: &str, rows: &[(String, u64)]) -> Markup {
     let most = rows
         .iter()

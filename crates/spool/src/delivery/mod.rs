@@ -318,7 +318,7 @@ impl Lanes {
             .filter(due)
             .partition(is_of_packets);
         let turns = |queues: &mut [&mut LaneQueue], packets_owed: Option<u64>| {
-            // Whoever has waited longest comes first.
+            // The mailbox that has waited longest comes first.
             let is_long = |queue: &LaneQueue| queue.items.len() > GROUP_MAX;
             queues.sort_by_key(|queue| (is_long(queue), queue.first_owed()));
             let longs = queues.partition_point(|queue| !is_long(queue));

@@ -85,7 +85,7 @@ impl Authors {
             }
             Some("review_feedback") => self.handed_over.push((pr, case)),
             Some("review_lgtm") if case.generation < GENERATIONS && desk.chance(10) => {
-                self.anew(desk, pr, case);
+                self.next_generation(desk, pr, case);
             }
             Some("review_lgtm") => {}
             // The daemon hands the review to a person.
@@ -95,7 +95,7 @@ impl Authors {
     }
 
     /// Begins the next generation of a review that ended.
-    pub(super) fn anew(&mut self, desk: &mut Desk, pr: u64, mut case: Case) {
+    pub(super) fn next_generation(&mut self, desk: &mut Desk, pr: u64, mut case: Case) {
         case.generation += 1;
         case.rounds_left = ROUNDS;
         self.request(desk, pr, case);

@@ -142,8 +142,7 @@ pub(super) fn write_mail(desk: &mut Desk) {
     }
 }
 
-/// Has the daemon read its config anew, with another time of its warning; without one, a config that does not hold
-/// together.
+/// Has the daemon reload its config with another warning time; without one, with an invalid config.
 pub(super) fn reload(root: &Path, beside: &Path, daemon: Pid, warn_s: Option<u64>) {
     let text = warn_s.map_or("[rounds]\nmax = 9\n".to_owned(), |warn_s| {
         cast::config(beside, warn_s)

@@ -51,8 +51,8 @@ pub struct Report {
     pub before: Sample,
     /// The daemon at rest after the last one.
     pub after: Sample,
-    /// A daemon that was started anew on what it left.
-    pub anew: Sample,
+    /// A daemon that was started again on what it left.
+    pub restarted: Sample,
     /// All samples in between.
     pub samples: Vec<Sample>,
     /// What they say.
@@ -68,7 +68,7 @@ pub struct Report {
 /// Looks at a daemon at rest, a tenth of a second apart, before it counts as not at rest.
 const REST_LOOKS: usize = 100;
 
-/// How much more memory than a daemon started anew the one that served all along may hold at rest, in KiB: what it
+/// How much more memory than a daemon started again the one that served all along may hold at rest, in KiB: what it
 /// needed at its busiest and the allocator keeps, mostly in the arenas of threads that have ended.
 const KEPT_KIB: u64 = 40 * 1024;
 
@@ -114,13 +114,13 @@ pub fn soak(plan: &Plan, told: &dyn Fn(&Sample)) -> Report {
         wrong.push("the daemon did not end well".to_owned());
     }
     wrong.extend(verdict::processes(mailroom.root(), &beside));
-    // The last one that was read anew may be one that no start takes.
+    // The last one that was reloaded may be one that no start takes.
     mailroom.put("settled.toml", &cast::config(&beside, 30));
-    let anew = anew(&mailroom);
-    if after.rss_kib > anew.rss_kib + KEPT_KIB {
+    let restarted = restart(&mailroom);
+    if after.rss_kib > restarted.rss_kib + KEPT_KIB {
         wrong.push(format!(
-            "at rest it held {} KiB, one started anew holds {}",
-            after.rss_kib, anew.rss_kib
+            "at rest it held {} KiB, one started again holds {}",
+            after.rss_kib, restarted.rss_kib
         ));
     }
     let (ended, troubles) = verdict::look(&mailroom, &run.desk.takes);
@@ -130,7 +130,7 @@ pub fn soak(plan: &Plan, told: &dyn Fn(&Sample)) -> Report {
     Report {
         before,
         after,
-        anew,
+        restarted,
         samples: run.samples,
         judgement,
         ended,
@@ -149,10 +149,10 @@ fn bounds() -> Bounds {
 }
 
 /// What a daemon looks like that knows the same and has done nothing yet.
-fn anew(mailroom: &Mailroom) -> Sample {
+fn restart(mailroom: &Mailroom) -> Sample {
     let daemon = mailroom.serve();
     let looker = Looker::new(mailroom.root(), daemon.pid().as_raw_nonzero().get());
-    wait::for_some("the counts of a daemon started anew", || looker.look())
+    wait::for_some("the counts of a daemon started again", || looker.look())
 }
 
 /// Waits until nothing of a command is held any more; what it looks like if that never comes.

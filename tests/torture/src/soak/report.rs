@@ -1,4 +1,4 @@
-//! A soak in words, for whoever runs it.
+//! The report of a soak, as text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ impl fmt::Display for Report {
         writeln!(to, "{}\n", self.judgement)?;
         writeln!(to, "before the first message: {}", self.before)?;
         writeln!(to, "at rest after the last:   {}", self.after)?;
-        writeln!(to, "started anew on the same: {}", self.anew)?;
+        writeln!(to, "started again on the same: {}", self.restarted)?;
         let (kib, handles) = noticed(&self.samples);
         writeln!(
             to,

@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
         }
         for pr in errands.reopened() {
             if let Some(case) = self.asked_for.remove(&pr) {
-                self.authors.anew(&mut self.desk, pr, case);
+                self.authors.next_generation(&mut self.desk, pr, case);
             }
         }
     }

@@ -17,7 +17,7 @@ pub(super) const SOCKET: &str = ".settled/metrics.sock";
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whoever looks at one daemon.
+/// Takes samples of one daemon.
 #[derive(Debug)]
 pub(super) struct Looker {
     pid: i32,

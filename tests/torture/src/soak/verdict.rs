@@ -59,7 +59,7 @@ pub struct Ended {
 pub(super) struct Open {
     pub(super) pr: u64,
     pub(super) is_authors_move: bool,
-    /// For whoever reads that it never ended.
+    /// Its name in the report of a review that never ended.
     #[expect(dead_code, reason = "it is printed with the rest")]
     phase: String,
 }

@@ -129,7 +129,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// Whoever a new round is asked of reviews from now on.
+    /// The reviewer of a new round reviews from now on.
     fn address(&self, before: Option<&Review>, step: &mut ReviewStep) {
         let recipient = self.context.recipient();
         let is_other = before.is_some_and(|review| review.reviewer(self.key) != recipient);

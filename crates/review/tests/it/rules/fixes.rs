@@ -342,7 +342,7 @@ fn an_agent_with_a_task_to_finish_hands_nothing_off() {
         (vec![], vec!["N-1 holds_task".to_owned()])
     );
     assert_eq!(left_to_person(&table), ["N-1"]);
-    // Once it is a person's it stays so, although a person has settled the task meanwhile.
+    // Once escalated it stays with a person, although a person has settled the task meanwhile.
     for id in ["F-1", "F-2", "F-3"] {
         let act = Act::WontFix(id.parse().expect("an id"));
         table.person(act).expect("settled");

@@ -108,7 +108,7 @@ impl Workload<'_> {
         Ok(daemon)
     }
 
-    /// Everything up to here is durable: whoever asked for it has been told so.
+    /// Everything up to here is durable, and its sender has been told so.
     fn checkpointed(&self) {
         let records = checker::records(&self.root).map_or(0, |records| records.len());
         let position = self.journal.position();

@@ -194,6 +194,7 @@ mod tests {
             seq: 1,
             prev: spool::Digest::ZERO,
             batch: 1,
+            host: None,
             at: "2026-02-13T10:00:00.000Z".to_owned(),
             kind: "duplicate".to_owned(),
             rules: None,

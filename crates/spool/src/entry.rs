@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 
 use crate::dirs::{DEAD_LETTER, SENT};
-use crate::{Digest, FileName, Mailbox};
+use crate::{Digest, FileName, HostName, Mailbox};
 
 /// What one decision wants written; the ledger adds its place in the chain.
 #[derive(Debug, Clone)]
@@ -41,6 +41,8 @@ pub struct Entry {
     pub prev: Digest,
     /// The number of the first record that was written in the same batch.
     pub batch: u64,
+    /// The host that decided it, where several share the ledger.
+    pub host: Option<HostName>,
     /// When it was decided: RFC 3339, UTC, with milliseconds.
     pub at: String,
     /// What was decided, in one word; opaque here.

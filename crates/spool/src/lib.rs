@@ -9,6 +9,7 @@
 //! - `recover` finishes at the next start what a kill or a power cut left undone;
 //! - `retention` removes what agents have finished with, once it is old;
 //! - `read_only` reads the ledger without the lock, and `tail` as it grows, for onlookers;
+//! - `log` is the contract of a ledger that several hosts share, of which each has a mirror;
 //! - `snapshot` saves what the ledger added up to, so that a start reads only what follows.
 //!
 //! `dirs` spells every directory and `layout` makes paths and file names; the room `disk` makes every call that touches
@@ -21,10 +22,12 @@ mod directory_stamp;
 pub mod dirs;
 mod entry;
 mod error;
+mod host;
 mod intake;
 mod layout;
 mod ledger;
 mod lock;
+pub mod log;
 mod mailbox;
 mod packet;
 mod presence;
@@ -44,6 +47,7 @@ pub use crate::digest::{Digest, NotADigest};
 pub use crate::directory_stamp::DirectoryStamp;
 pub use crate::entry::{Away, Content, Delivery, Entry, EntryDraft, NotAway, Original, Stamp};
 pub use crate::error::{SpoolError, VisitError, chain};
+pub use crate::host::HostName;
 pub use crate::intake::{Body, Hint, Intake, OutboxFile, QUIET_MS, QueueMark, Taken, Unfit};
 pub use crate::layout::Layout;
 pub use crate::ledger::{FORMAT_VERSION, NotALine, TornTail, Verified};

@@ -325,6 +325,7 @@ fn entry(draft: EntryDraft, seq: u64) -> Entry {
         seq,
         prev: Digest::ZERO,
         batch: seq,
+        host: None,
         at: draft.at,
         kind: draft.kind,
         rules: Some(draft.rules),

@@ -80,6 +80,7 @@ impl Book {
             seq: self.entries.len() as u64 + 1,
             prev: Digest::ZERO,
             batch: 1,
+            host: None,
             at: at(seconds).to_rfc3339_opts(SecondsFormat::Millis, true),
             kind: "any".to_owned(),
             rules: Some(review::RULES),

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Delivery, Digest, Entry, EntryDraft, Original};
+use super::batch::Head;
+use crate::{Delivery, Digest, Entry, EntryDraft, HostName, Original};
 
 /// The version of the record's form that this program writes, and the newest it reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -15,6 +16,8 @@ struct LineWritten<'a> {
     at: &'a str,
     prev: Digest,
     batch: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<&'a HostName>,
     kind: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     rules: Option<u32>,
@@ -31,6 +34,8 @@ struct LineRead {
     at: String,
     prev: Digest,
     batch: u64,
+    #[serde(default)]
+    host: Option<HostName>,
     kind: String,
     #[serde(default)]
     rules: Option<u32>,
@@ -85,7 +90,7 @@ impl Entry {
 }
 
 /// Gives a draft its place in the chain.
-pub(crate) fn entry(draft: EntryDraft, seq: u64, prev: Digest, batch: u64) -> Entry {
+pub(crate) fn entry(draft: EntryDraft, after: Head, batch: u64, host: Option<HostName>) -> Entry {
     let EntryDraft {
         at,
         kind,
@@ -97,9 +102,10 @@ pub(crate) fn entry(draft: EntryDraft, seq: u64, prev: Digest, batch: u64) -> En
         decision,
     } = draft;
     Entry {
-        seq,
-        prev,
+        seq: after.seq + 1,
+        prev: after.digest,
         batch,
+        host,
         at,
         kind,
         rules: Some(rules),
@@ -120,6 +126,7 @@ pub(crate) fn write(entry: &Entry, to: &mut Vec<u8>) -> Digest {
         at: &entry.at,
         prev: entry.prev,
         batch: entry.batch,
+        host: entry.host.as_ref(),
         kind: &entry.kind,
         rules: entry.rules,
         review: entry.review.as_deref(),
@@ -152,6 +159,7 @@ pub(crate) fn read(line: &[u8]) -> Result<Entry, NotARecord> {
                 at,
                 prev,
                 batch,
+                host,
                 kind,
                 rules,
                 review,
@@ -164,6 +172,7 @@ pub(crate) fn read(line: &[u8]) -> Result<Entry, NotARecord> {
                 seq,
                 prev,
                 batch,
+                host,
                 at,
                 kind,
                 rules,
@@ -193,6 +202,13 @@ fn version(line: &[u8]) -> Option<NotARecord> {
 mod tests {
     use super::*;
     use crate::{Away, Content, FileName, Mailbox, Stamp};
+
+    fn after(seq: u64) -> Head {
+        Head {
+            seq,
+            digest: Digest::ZERO,
+        }
+    }
 
     fn draft() -> EntryDraft {
         let file = FileName::new("a\n.yaml").expect("a name");
@@ -234,7 +250,7 @@ mod tests {
     #[test]
     fn a_record_is_one_line_in_a_fixed_order() {
         let mut line = Vec::new();
-        let digest = write(&entry(draft(), 7, Digest::ZERO, 5), &mut line);
+        let digest = write(&entry(draft(), after(6), 5, None), &mut line);
         let zeros = "0".repeat(64);
         let x = Digest::of(b"x");
         let expected = format!(
@@ -247,7 +263,7 @@ mod tests {
     #[test]
     fn a_record_read_back_is_written_the_same() {
         let mut line = Vec::new();
-        write(&entry(draft(), 7, Digest::ZERO, 5), &mut line);
+        write(&entry(draft(), after(6), 5, None), &mut line);
         let read = read(&line[..line.len() - 1]).expect("a record");
         assert!(
             read.original
@@ -258,6 +274,20 @@ mod tests {
         let mut again = Vec::new();
         write(&read, &mut again);
         assert_eq!(again, line);
+    }
+
+    #[test]
+    fn a_record_of_a_shared_ledger_names_its_host_behind_the_batch() {
+        let host: HostName = "tower".parse().expect("a name");
+        let mut line = Vec::new();
+        write(&entry(draft(), after(6), 5, Some(host.clone())), &mut line);
+        let text = String::from_utf8_lossy(&line);
+        assert!(
+            text.contains(r#""batch":5,"host":"tower","kind":"#),
+            "{text}"
+        );
+        let read = read(&line[..line.len() - 1]).expect("a record");
+        assert_eq!(read.host, Some(host));
     }
 
     #[test]

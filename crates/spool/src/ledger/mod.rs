@@ -3,6 +3,7 @@
 //! Appends and cuts; what a record makes happen is `delivery`'s business.
 
 pub(crate) mod backward;
+pub(crate) mod batch;
 mod line;
 pub(crate) mod read;
 
@@ -10,6 +11,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use batch::{Batch, Head, NotABatch};
 pub use line::{FORMAT_VERSION, NotALine};
 pub use read::{TornTail, Verified};
 
@@ -164,39 +166,46 @@ impl Ledger {
         self.stopped.get_or_insert_with(|| error.chain());
     }
 
-    /// Appends a batch with one write and one sync. After an error either nothing was written (`Full`) or nobody
-    /// knows, and the ledger is stopped.
+    /// The end.
+    pub(crate) fn end(&self) -> Head {
+        Head {
+            seq: self.head,
+            digest: self.digest,
+        }
+    }
+
+    /// Writes down what was decided and appends it as one batch.
     pub(crate) fn append(
         &mut self,
         drafts: Vec<EntryDraft>,
     ) -> Result<Vec<Arc<Entry>>, SpoolError> {
         self.stopped()?;
-        let batch = self.next_seq();
-        let mut bytes = Vec::with_capacity(drafts.len() * 3 * 1024);
-        let mut digest = self.digest;
-        let mut entries = Vec::with_capacity(drafts.len());
-        for (seq, draft) in (batch..).zip(drafts) {
-            let entry = line::entry(draft, seq, digest, batch);
-            digest = line::write(&entry, &mut bytes);
-            entries.push(Arc::new(entry));
-        }
-        self.open_segment(batch)?;
+        let batch = Batch::write(drafts, self.end(), None);
+        self.append_batch(&batch)?;
+        Ok(batch.into_entries())
+    }
+
+    /// Appends a batch that follows the end with one write and one sync. After an error either nothing was written
+    /// (`Full`) or nobody knows, and the ledger is stopped.
+    pub(crate) fn append_batch(&mut self, batch: &Batch) -> Result<(), SpoolError> {
+        self.stopped()?;
+        self.open_segment(batch.after().seq + 1)?;
         self.still_there().inspect_err(|error| {
             if !error.is_retryable() {
                 self.stopped = Some(error.chain());
             }
         })?;
         let segment = self.segment.as_mut().expect("a segment was just opened");
-        if let Err(error) = write_batch(&*self.disk, segment, &bytes) {
+        if let Err(error) = write_batch(&*self.disk, segment, batch.bytes()) {
             if !error.is_retryable() {
                 self.stop(&error);
             }
             return Err(error);
         }
-        segment.len += bytes.len() as u64;
-        self.head += entries.len() as u64;
-        self.digest = digest;
-        Ok(entries)
+        segment.len += batch.bytes().len() as u64;
+        let Head { seq, digest } = batch.head();
+        (self.head, self.digest) = (seq, digest);
+        Ok(())
     }
 
     /// Fails if the last segment's name no longer leads to the file that is open here, as long as it was left: what is

@@ -9,6 +9,7 @@ mod groups;
 mod intake;
 mod lanes;
 mod ledger;
+mod log;
 mod packet;
 mod power;
 mod pulls;

@@ -1,0 +1,208 @@
+//! One batch: the whole lines that one write appends, chained and numbered.
+
+use std::sync::Arc;
+
+use super::line::{self, NotALine};
+use crate::{Digest, Entry, EntryDraft, HostName};
+
+/// The end of a ledger: its last record's number, and the digest of that line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The last record's number; 0 before the first.
+    pub seq: u64,
+    /// The digest of its line; [`Digest::ZERO`] before the first.
+    pub digest: Digest,
+}
+
+impl Head {
+    /// The end of a ledger without records.
+    pub const EMPTY: Head = Head {
+        seq: 0,
+        digest: Digest::ZERO,
+    };
+}
+
+/// The lines of one batch, byte for byte as every mirror keeps them: chained, numbered, and all naming the first record
+/// as their `batch`.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    after: Head,
+    head: Head,
+    bytes: Vec<u8>,
+    entries: Vec<Arc<Entry>>,
+}
+
+/// Bytes were read where a batch was expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotABatch {
+    /// There is no line in it.
+    #[error("the batch is empty")]
+    Empty,
+    /// The last line has no end.
+    #[error("the last line of the batch has no end")]
+    Unfinished,
+    /// A newer program wrote a record.
+    #[error(
+        "record {seq} has format version {version}, which this program does not read: upgrade it"
+    )]
+    TooNew {
+        /// The record's number.
+        seq: u64,
+        /// The version found there.
+        version: u32,
+    },
+    /// A record cannot be read, or is not written as this program writes it.
+    #[error("record {seq} cannot be read: {what}")]
+    Unreadable {
+        /// The record's number.
+        seq: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A record does not follow the one before.
+    #[error("record {seq} does not follow: {what}")]
+    Unchained {
+        /// The number it should have.
+        seq: u64,
+        /// What was found, and what was expected.
+        what: String,
+    },
+}
+
+impl Batch {
+    /// Reads a batch that follows `after`. Chain, numbers and the very form of each line are checked, so that two hosts
+    /// with the same digest have the same bytes.
+    pub fn read(bytes: Vec<u8>, after: Head) -> Result<Batch, NotABatch> {
+        if bytes.is_empty() {
+            return Err(NotABatch::Empty);
+        }
+        let mut head = after;
+        let mut entries = Vec::new();
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let line = line.strip_suffix(b"\n").ok_or(NotABatch::Unfinished)?;
+            let seq = head.seq + 1;
+            let entry = read_chained(line, head, after.seq + 1)?;
+            head = Head {
+                seq,
+                digest: Digest::of(line),
+            };
+            entries.push(Arc::new(entry));
+        }
+        Ok(Batch {
+            after,
+            head,
+            bytes,
+            entries,
+        })
+    }
+
+    /// Writes the lines of what was decided for a ledger that ends with `after`, by `host` if the workspace has several.
+    pub(crate) fn write(drafts: Vec<EntryDraft>, after: Head, host: Option<&HostName>) -> Batch {
+        let mut bytes = Vec::with_capacity(drafts.len() * 3 * 1024);
+        let mut head = after;
+        let mut entries = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            let entry = line::entry(draft, head, after.seq + 1, host.cloned());
+            head = Head {
+                seq: entry.seq,
+                digest: line::write(&entry, &mut bytes),
+            };
+            entries.push(Arc::new(entry));
+        }
+        Batch {
+            after,
+            head,
+            bytes,
+            entries,
+        }
+    }
+
+    /// The end of the ledger that this batch extends.
+    pub fn after(&self) -> Head {
+        self.after
+    }
+
+    /// The end of the ledger with this batch.
+    pub fn head(&self) -> Head {
+        self.head
+    }
+
+    /// The lines, newlines included.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The records.
+    pub fn entries(&self) -> &[Arc<Entry>] {
+        &self.entries
+    }
+
+    /// The records, for keeps.
+    pub(crate) fn into_entries(self) -> Vec<Arc<Entry>> {
+        self.entries
+    }
+
+    /// The end of the ledger with this batch's records up to number `seq`, if that is one of them or the one before.
+    pub fn head_at(&self, seq: u64) -> Option<Head> {
+        if seq == self.head.seq {
+            return Some(self.head);
+        }
+        // Each record names the digest of the line before it.
+        let next = self.entries.iter().find(|entry| entry.seq == seq + 1)?;
+        Some(Head {
+            seq,
+            digest: next.prev,
+        })
+    }
+
+    /// Splits records of a ledger that follow `after` into the batches in which they were written.
+    pub(crate) fn split(entries: Vec<Arc<Entry>>, after: Head) -> Vec<Batch> {
+        let mut batches: Vec<Batch> = Vec::new();
+        let mut head = after;
+        for entry in entries {
+            let is_first = entry.batch == entry.seq || batches.is_empty();
+            if is_first {
+                batches.push(Batch {
+                    after: head,
+                    head,
+                    bytes: Vec::new(),
+                    entries: Vec::new(),
+                });
+            }
+            let batch = batches.last_mut().expect("a batch was just begun");
+            head = Head {
+                seq: entry.seq,
+                digest: line::write(&entry, &mut batch.bytes),
+            };
+            batch.head = head;
+            batch.entries.push(entry);
+        }
+        batches
+    }
+}
+
+/// Reads one line and checks that it follows `head` in the batch that begins with record `batch`.
+fn read_chained(line: &[u8], head: Head, batch: u64) -> Result<Entry, NotABatch> {
+    let seq = head.seq + 1;
+    let entry = Entry::from_line(line).map_err(|error| match error {
+        NotALine::TooNew(version) => NotABatch::TooNew { seq, version },
+        NotALine::Unreadable(what) => NotABatch::Unreadable { seq, what },
+    })?;
+    let unchained = |what| Err(NotABatch::Unchained { seq, what });
+    if entry.seq != seq {
+        return unchained(format!("its number is {}", entry.seq));
+    }
+    if entry.prev != head.digest {
+        let (prev, digest) = (entry.prev, head.digest);
+        return unchained(format!("`prev` is {prev}, the line before has {digest}"));
+    }
+    if entry.batch != batch {
+        let found = entry.batch;
+        return unchained(format!("`batch` is {found}, the first record is {batch}"));
+    }
+    if entry.to_line() != line {
+        let what = "it is not written in the form of this version".to_owned();
+        return Err(NotABatch::Unreadable { seq, what });
+    }
+    Ok(entry)
+}

@@ -1,0 +1,173 @@
+//! The log that a ledger on this disk is: the reference for every other one, and the way to put a mirror's records back
+//! into a log.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::signatures::Signatures;
+use super::{Appended, Batch, Head, HostName, Log, LogError, Ring, Signed};
+use crate::ledger::Ledger;
+use crate::ledger::read::{self, LedgerPosition, Stretch};
+use crate::lock::{self, LockGuard};
+use crate::root::OpenRoot;
+use crate::{Entry, SpoolError, dirs};
+use disk::Disk;
+
+/// The most bytes of one batch: a ledger takes any, and whoever puts it into a log is told early.
+const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How often somebody else's append is looked for: there is nobody else.
+const POLL_MS: u64 = 60_000;
+
+/// The ledger of a workspace, locked, as a log.
+pub struct Local {
+    root: OpenRoot,
+    ledger: Ledger,
+    signatures: Signatures,
+    host: HostName,
+    /// As long as the log lives.
+    _lock: LockGuard,
+}
+
+impl Local {
+    /// Opens the ledger of the workspace at `root`, as the start of a daemon does, without delivering anything. Batches
+    /// without a signature were judged here, before there were other hosts: they are `host`'s, and their signature is
+    /// empty.
+    pub fn open(root: &Path, disk: Arc<dyn Disk>, host: HostName) -> Result<Local, SpoolError> {
+        let root = OpenRoot::open(root, disk)?;
+        let lock = lock::take(&root)?;
+        let (mut ledger, torn) = Ledger::open(
+            Arc::clone(&root.disk),
+            &root.layout,
+            &root.handle,
+            LedgerPosition::default(),
+            &mut |_| Ok(()),
+        )?;
+        ledger.settle(&root.handle, torn.as_ref())?;
+        let signatures = Signatures::open(&root)?;
+        Ok(Local {
+            root,
+            ledger,
+            signatures,
+            host,
+            _lock: lock,
+        })
+    }
+
+    /// The batches of the whole ledger that reach beyond record `seq`.
+    fn batches_beyond(&self, seq: u64) -> Result<Vec<Batch>, SpoolError> {
+        let dir = self.root.dir(dirs::LEDGER.as_ref())?;
+        let mut entries: Vec<Arc<Entry>> = Vec::new();
+        let (disk, layout) = (&*self.root.disk, &self.root.layout);
+        read::read(
+            disk,
+            layout,
+            &dir.handle,
+            &Stretch::default(),
+            &mut |entry| {
+                entries.push(Arc::new(entry));
+                Ok(())
+            },
+        )?;
+        let mut batches = Batch::split(entries, Head::EMPTY);
+        batches.retain(|batch| batch.head().seq > seq);
+        Ok(batches)
+    }
+
+    /// The end that the ledger had with record `seq`.
+    fn head_at(&self, seq: u64) -> Result<Option<Head>, SpoolError> {
+        let end = self.ledger.end();
+        if seq == end.seq {
+            return Ok(Some(end));
+        }
+        let batches = self.batches_beyond(seq)?;
+        Ok(batches.iter().find_map(|batch| batch.head_at(seq)))
+    }
+}
+
+impl Log for Local {
+    fn head(&mut self) -> Result<Head, LogError> {
+        self.ledger.stopped()?;
+        Ok(self.ledger.end())
+    }
+
+    fn append(&mut self, signed: &Signed) -> Result<Appended, LogError> {
+        self.ledger.stopped()?;
+        let batch = &signed.batch;
+        let bytes = batch.bytes().len();
+        if bytes > BATCH_BYTES_MAX {
+            let bytes_max = BATCH_BYTES_MAX;
+            return Err(LogError::TooLarge { bytes, bytes_max });
+        }
+        let end = self.ledger.end();
+        if batch.after() == end {
+            self.signatures.add(&self.root, signed)?;
+            return match self.ledger.append_batch(batch) {
+                Ok(()) => Ok(Appended::Committed),
+                Err(error) if error.is_retryable() => Err(error.into()),
+                // The write may have reached the disk.
+                Err(error) => Ok(Appended::Unknown(error.chain())),
+            };
+        }
+        let head = batch.head();
+        if head.seq <= end.seq && self.head_at(head.seq)? == Some(head) {
+            return Ok(Appended::Committed);
+        }
+        Ok(Appended::Moved(end))
+    }
+
+    fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
+        self.ledger.stopped()?;
+        let end = self.ledger.end();
+        if from == end {
+            return Ok(Vec::new());
+        }
+        let log = end;
+        if from.seq > end.seq {
+            return Err(LogError::RolledBack { log, ours: from });
+        }
+        let there = self.head_at(from.seq)?.unwrap_or(Head::EMPTY);
+        if there != from {
+            return Err(LogError::Forked {
+                at: from.seq,
+                ours: from.digest,
+                theirs: there.digest,
+            });
+        }
+        let signatures = Signatures::read(&self.root)?;
+        let batches = self.batches_beyond(from.seq)?.into_iter();
+        Ok(batches
+            .map(|batch| {
+                let first = batch.after().seq + 1;
+                let known = signatures.get(&first);
+                known
+                    .and_then(|signature| signature.signed(batch.clone()))
+                    .unwrap_or(Signed {
+                        batch,
+                        host: self.host.clone(),
+                        signature: Vec::new(),
+                    })
+            })
+            .collect())
+    }
+
+    fn ring(&mut self, _ring: Ring) {
+        // Nobody else writes while the lock is held.
+    }
+
+    fn poll_ms(&self) -> u64 {
+        POLL_MS
+    }
+}
+
+/// A disk that fails is a log that cannot be reached; a ledger that is damaged is one that is broken.
+impl From<SpoolError> for LogError {
+    fn from(error: SpoolError) -> LogError {
+        let why = error.chain();
+        if error.is_retryable() {
+            LogError::Unreachable { why }
+        } else {
+            LogError::Broken { what: why }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Keeps who signed each batch of a mirror, one line a batch, beside the ledger: lines of the ledger are the same on every
+//! host, and what a log lost can only be put back with the signature it came with.
+//!
+//! A line is the batch's first record, its last line's digest, the host and the signature in hex. It is durable before
+//! the batch is written to the mirror. A line without a batch is what a kill between the two leaves; the batch is the
+//! next one to come from the log.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::{Batch, HostName, Signed};
+use crate::root::OpenRoot;
+use crate::{Digest, SpoolError, dirs};
+use disk::{self, Handle, OpenMode};
+
+/// Its name in the daemon's own directory.
+const FILE: &str = "signatures";
+
+/// The signatures of a mirror, open for appending.
+pub(crate) struct Signatures {
+    file: Handle,
+    len: u64,
+}
+
+/// Who signed a batch that ends with this digest.
+pub(crate) struct Signature {
+    last: Digest,
+    host: HostName,
+    bytes: Vec<u8>,
+}
+
+impl Signatures {
+    /// Opens the file, or makes it. What a kill left of a last line is overwritten by the next one.
+    pub(crate) fn open(root: &OpenRoot) -> Result<Signatures, SpoolError> {
+        let path = root.path(&Path::new(dirs::OWN).join(FILE));
+        let own = root.dir(dirs::OWN.as_ref())?;
+        let name = FILE.as_ref();
+        let disk = &*root.disk;
+        let file = match disk::if_there(disk.open(&own.handle, name, OpenMode::Write))
+            .map_err(SpoolError::io("open", &path))?
+        {
+            Some(file) => file,
+            None => {
+                let file = disk
+                    .open(&own.handle, name, OpenMode::New)
+                    .map_err(SpoolError::io("create", &path))?;
+                disk.sync_dir(&own.handle)
+                    .map_err(SpoolError::io("sync", &path))?;
+                file
+            }
+        };
+        let bytes =
+            disk::read_up_to(disk, &file, 0, u64::MAX).map_err(SpoolError::io("read", &path))?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n');
+        let len = whole.map_or(0, |at| at as u64 + 1);
+        Ok(Signatures { file, len })
+    }
+
+    /// Makes a batch's signature durable.
+    pub(crate) fn add(&mut self, root: &OpenRoot, signed: &Signed) -> Result<(), SpoolError> {
+        let path = root.path(&Path::new(dirs::OWN).join(FILE));
+        let Signed {
+            batch,
+            host,
+            signature,
+        } = signed;
+        let mut line = format!("{} {} {host} ", batch.after().seq + 1, batch.head().digest);
+        for byte in signature {
+            write!(line, "{byte:02x}").expect("text takes every write");
+        }
+        line.push('\n');
+        let disk = &*root.disk;
+        disk.truncate(&self.file, self.len)
+            .and_then(|()| disk::write_all(disk, &self.file, line.as_bytes(), self.len))
+            .and_then(|()| disk.sync_data(&self.file))
+            .map_err(SpoolError::io("write", &path))?;
+        self.len += line.len() as u64;
+        Ok(())
+    }
+
+    /// Reads all signatures, by the first record of their batches. Nothing where there are none: a workspace with one
+    /// host.
+    pub(crate) fn read(root: &OpenRoot) -> Result<BTreeMap<u64, Signature>, SpoolError> {
+        let own = root.dir(dirs::OWN.as_ref())?;
+        let name = FILE.parse().expect("it is a file's name");
+        let bytes = root.bytes(&own, &name, u64::MAX - 1)?.unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        Ok(text.split_inclusive('\n').filter_map(read_line).collect())
+    }
+}
+
+impl Signature {
+    /// Puts the signature to the batch it belongs to.
+    pub(crate) fn signed(&self, batch: Batch) -> Option<Signed> {
+        (batch.head().digest == self.last).then(|| Signed {
+            batch,
+            host: self.host.clone(),
+            signature: self.bytes.clone(),
+        })
+    }
+}
+
+fn read_line(line: &str) -> Option<(u64, Signature)> {
+    let mut words = line.strip_suffix('\n')?.split(' ');
+    let first = words.next()?.parse().ok()?;
+    let last = words.next()?.parse().ok()?;
+    let host = words.next()?.parse().ok()?;
+    let hex = words.next()?;
+    let digits = hex.as_bytes().chunks(2);
+    let bytes = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
+    let bytes = bytes.collect::<Option<Vec<u8>>>()?;
+    Some((first, Signature { last, host, bytes }))
+}

@@ -10,7 +10,7 @@ use judgement::{Patience, ReadMessage, Stop, Submission, Tentative, named_recipi
 use message_schema::Message;
 use message_schema::id::AgentName;
 use message_schema::limit::{MESSAGE_BYTES_MAX, PACKET_BYTES_MAX};
-use review::Record;
+use review::{Judgement, Record};
 use spool::{
     Body, EntryDraft, FileName, Hint, Intake, OutboxFile, PacketRead, QUIET_MS, SpoolError, Stamp,
     View,
@@ -65,6 +65,8 @@ pub(crate) struct BatchLimits {
     pub(crate) time: Duration,
     /// So many files that follow from it. A refusal is judged in no time, and makes three.
     pub(crate) files: usize,
+    /// An outbox that a batch was busy with rests before the next one.
+    pub(crate) has_rests: bool,
 }
 
 impl Default for BatchLimits {
@@ -72,9 +74,19 @@ impl Default for BatchLimits {
         Self {
             time: Duration::MAX,
             files: usize::MAX,
+            has_rests: false,
         }
     }
 }
+
+/// How many times as long as it was worked for an outbox rests from which something was not accepted, or that has more
+/// files waiting. Whoever writes what is refused has at most a quarter of the daemon, and whoever writes faster than the
+/// daemon reads has half of it; the others find it idle meanwhile.
+const REST_UNACCEPTED: u32 = 3;
+const REST_BACKLOG: u32 = 1;
+
+/// The longest rest: a disk that stands still for seconds is not the writer's.
+const REST_MAX: Duration = Duration::from_millis(250);
 
 /// Once the batch holds all that an outbox had, whoever wrote that waits for the commit: it ends after this part of its
 /// time.
@@ -91,6 +103,8 @@ pub(crate) struct Batch {
     files: usize,
     /// Somebody waits for nothing but its commit.
     is_awaited: bool,
+    /// The outboxes from which it was taken, and whether everything from there was accepted.
+    pub(crate) outboxes: BTreeMap<String, bool>,
 }
 
 impl Batch {
@@ -154,7 +168,7 @@ impl Docket {
         self.batch_bytes = 0;
         let began = Instant::now();
         let mut left = BATCH_MAX;
-        let BatchLimits { time, files } = self.limits;
+        let BatchLimits { time, files, .. } = self.limits;
         while left > 0 && self.batch_bytes < BATCH_BYTES_MAX && batch.files < files {
             let time_left = match batch.is_awaited {
                 true => time / TIME_ONCE_AWAITED,
@@ -197,9 +211,11 @@ impl Docket {
         }
         for found in &taken.found {
             let seq = batch.next_seq(view.next_seq());
+            let is_productive = batch.outboxes.entry(found.agent.clone()).or_insert(true);
             match self.judge(found, view, seq, moment) {
                 Ok(NextStep::Commit(decided)) => {
                     let (draft, record) = *decided;
+                    *is_productive &= matches!(record, Record::Judged(Judgement::Accepted(_)));
                     self.forget(&found.agent, &found.file);
                     if found.may_grow {
                         batch.growing.insert(seq);
@@ -207,7 +223,10 @@ impl Docket {
                     batch.is_awaited |= !self.intake.has_queued(&found.agent);
                     batch.add(draft, record);
                 }
-                Ok(NextStep::LookAgain { at }) => self.intake.give_time(found, at),
+                Ok(NextStep::LookAgain { at }) => {
+                    *is_productive = false;
+                    self.intake.give_time(found, at);
+                }
                 // An I/O error refuses no message.
                 Err(error) => {
                     if !self.alerts.raise_unreadable(&error) {
@@ -218,6 +237,24 @@ impl Docket {
             }
         }
         taken.found.len()
+    }
+
+    /// Has the outboxes of a batch rest that took so long, judged, committed and delivered.
+    pub(crate) fn rest(&mut self, outboxes: &BTreeMap<String, bool>, took: Duration, began: u64) {
+        if !self.limits.has_rests {
+            return;
+        }
+        for (agent, is_productive) in outboxes {
+            let times = match is_productive {
+                false => REST_UNACCEPTED,
+                true if self.intake.has_queued(agent) => REST_BACKLOG,
+                true => continue,
+            };
+            let rest = (took * times).min(REST_MAX);
+            let until = u64::try_from((took + rest).as_micros().div_ceil(1_000));
+            let until = began.saturating_add(until.unwrap_or(u64::MAX));
+            self.intake.rest(agent, until);
+        }
     }
 
     /// Passes on a hint about a file in the outbox of an agent on the roll; a sweep finds the other files.

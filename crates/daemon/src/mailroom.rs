@@ -20,7 +20,8 @@ use message_schema::id::AgentName;
 use review::{EventRecord, Judgement, Record, State};
 use rustix::fs::Mode;
 use spool::{
-    Disk, FileName, Fold, Layout, Opened, Os, PresenceMemory, Recovery, Spool, SpoolError,
+    Committed, Disk, FileName, Fold, Layout, Opened, Os, PresenceMemory, Recovery, Spool,
+    SpoolError,
 };
 use workspace::clock::Moment;
 use workspace::config::{Config, ConfigError};
@@ -148,11 +149,16 @@ impl Mailroom {
         Ok((mailroom, opened.recovery))
     }
 
-    /// Ends each batch after so much time of judging, or so many files that follow from it, and has as many delivered
-    /// at a time; until this is called only the size of a batch is limited, and each is delivered as a whole.
+    /// Ends each batch after so much time of judging, or so many files that follow from it, has as many delivered at a
+    /// time, and an outbox rest that keeps the daemon busy; until this is called only the size of a batch is limited, and
+    /// each is delivered as a whole.
     pub fn limit_batches(&mut self, time: Duration, files: usize) {
-        self.docket.limits = BatchLimits { time, files };
-        self.spool.limit_slices(files / 4);
+        self.docket.limits = BatchLimits {
+            time,
+            files,
+            has_rests: true,
+        };
+        self.spool.limit_slices(files);
     }
 
     /// Notes what the watcher saw of a file.
@@ -192,14 +198,25 @@ impl Mailroom {
         before: &mut BeforeListing<'_>,
     ) -> Result<Pass, SpoolError> {
         let orders = self.find_orders(moment, before);
+        let began = self.meter.now();
         let Self { spool, docket, .. } = self;
         docket.intake.pass_over(spool.flooding(docket.limits.files));
         let judged = spool.deliver_while(moment.mono, |view| docket.judge_batch(view, moment));
-        let (before, batch) = judged.inspect_err(|_| self.take_back())?;
+        let (before, mut batch) = judged.inspect_err(|_| self.take_back())?;
         let mut pass = Pass::default();
         self.delivered(&before, &mut pass);
 
-        self.commit(batch, &mut pass)?;
+        let outboxes = std::mem::take(&mut batch.outboxes);
+        let committed = self.commit_untold(batch, &mut pass)?;
+        let delivered = match self.docket.limits.has_rests {
+            true => self.deliver_slice(moment, &mut pass),
+            false => Ok(()),
+        };
+        // A recipient waits for the delivery, and for the log nobody does.
+        self.tell(&committed);
+        delivered?;
+        self.docket
+            .rest(&outboxes, self.meter.since(began), moment.mono);
         if self.is_turn_of_takes(moment) {
             self.record_takes(moment, &mut pass)?;
         }
@@ -207,16 +224,32 @@ impl Mailroom {
             self.process_orders(&orders, moment, &mut pass)?;
         }
         if self.docket.intake.next_wakeup() != Some(0) {
-            let after = self.spool.deliver_slice(moment.mono)?;
-            self.delivered(&after, &mut pass);
+            self.deliver_slice(moment, &mut pass)?;
         }
         self.docket.alerts.save();
         Ok(pass)
     }
 
+    fn deliver_slice(&mut self, moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
+        let delivered = self.spool.deliver_slice(moment.mono)?;
+        self.delivered(&delivered, pass);
+        Ok(())
+    }
+
     fn commit(&mut self, batch: Batch, pass: &mut Pass) -> Result<(), SpoolError> {
+        let committed = self.commit_untold(batch, pass)?;
+        self.tell(&committed);
+        Ok(())
+    }
+
+    /// Commits without a line in the log.
+    fn commit_untold(
+        &mut self,
+        batch: Batch,
+        pass: &mut Pass,
+    ) -> Result<Vec<(Committed, Record)>, SpoolError> {
         if batch.drafts.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let began = self.meter.now();
         match self.spool.commit(self.spool.next_seq(), batch.drafts) {
@@ -224,7 +257,6 @@ impl Mailroom {
                 self.docket.tentative.commit();
                 self.meter.took(TimedTask::Commit, self.meter.since(began));
                 for (entry, record) in committed.iter().zip(&batch.records) {
-                    log(entry, record, self.docket.agents());
                     self.docket.untaken.note(entry, record);
                     self.docket.known_deliveries.note(entry);
                     if batch.growing.contains(&entry.seq) {
@@ -233,13 +265,19 @@ impl Mailroom {
                     self.meter.committed(record);
                     pass.count(record);
                 }
-                Ok(())
+                Ok(committed.into_iter().zip(batch.records).collect())
             }
             Err(error) => {
                 self.take_back();
                 self.meter.ledger_failed();
                 Err(error)
             }
+        }
+    }
+
+    fn tell(&self, committed: &[(Committed, Record)]) {
+        for (entry, record) in committed {
+            log(entry, record, self.docket.agents());
         }
     }
 
@@ -366,7 +404,7 @@ impl Pass {
     }
 }
 
-fn log(entry: &spool::Committed, record: &Record, agents: &[AgentName]) {
+fn log(entry: &Committed, record: &Record, agents: &[AgentName]) {
     let code = match record {
         Record::Judged(Judgement::Refused(refused)) => Some(refused.code.as_str()),
         Record::Event(EventRecord::Declined(declined)) => Some(declined.code.as_str()),

@@ -41,7 +41,7 @@ const RETRY_MS: u64 = 1_000;
 const BATCH_TIME: Duration = Duration::from_millis(4);
 
 /// A batch ends after so many files that follow from it: to write them takes longer than to judge.
-const BATCH_FILES: usize = 256;
+const BATCH_FILES: usize = 128;
 
 /// How long one step through the outboxes, or through the inboxes, may take. The loop serves new writers after that,
 /// however many agents there are.

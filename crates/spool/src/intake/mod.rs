@@ -70,6 +70,8 @@ pub struct Intake {
     last: String,
     /// The outboxes whose turn is passed over.
     passed_over: BTreeSet<String>,
+    /// The outboxes that rest, each until a time on the monotonic clock.
+    resting: BTreeMap<String, u64>,
     /// How often a file was put into a queue.
     queued: u64,
 }
@@ -128,6 +130,7 @@ impl Intake {
             sleeping: BTreeSet::new(),
             last: String::new(),
             passed_over: BTreeSet::new(),
+            resting: BTreeMap::new(),
             queued: 0,
         }
     }
@@ -265,6 +268,7 @@ impl Intake {
     /// after 256 looks. What was taken is to be committed or given time before the next call.
     pub fn take(&mut self, view: &View<'_>, now: Now, limit: usize) -> Taken {
         let now = self.clock.read(now);
+        self.resting.retain(|_, until| *until > now.mono);
         self.wake(now.mono);
         let mut taken = Taken {
             troubles: self.look_beyond(view),
@@ -299,12 +303,17 @@ impl Intake {
         let wanting = self
             .outboxes
             .iter()
-            .filter(|(_, outbox)| outbox.wants_more());
+            .filter(|(agent, outbox)| outbox.wants_more() && !self.resting.contains_key(*agent));
         let agents: Vec<String> = wanting.map(|(agent, _)| agent.clone()).collect();
         agents
             .iter()
             .filter_map(|agent| self.scan_one(view, agent).err())
             .collect()
+    }
+
+    /// Takes nothing from this outbox until this time on the monotonic clock; what comes into it meanwhile is noted.
+    pub fn rest(&mut self, agent: &str, until: u64) {
+        self.resting.insert(agent.to_owned(), until);
     }
 
     /// Takes nothing from the outboxes of these agents, and from all others, until it is called again.
@@ -353,14 +362,17 @@ impl Intake {
 
     /// Says when there is something to take: 0 for now, else the time of the next look on the monotonic clock.
     pub fn next_wakeup(&self) -> Option<u64> {
-        if self
-            .outboxes
-            .values()
-            .any(|outbox| !outbox.queue.is_empty() || outbox.wants_more())
-        {
-            return Some(0);
-        }
-        self.sleeping.first().map(|(wake, _, _)| *wake)
+        let sleeping = self.sleeping.first().map(|(wake, _, _)| *wake);
+        self.next_turn().into_iter().chain(sleeping).min()
+    }
+
+    /// Says when the turn of a file comes that is in a queue: at 0, or when its outbox has rested.
+    fn next_turn(&self) -> Option<u64> {
+        let has_turn = |outbox: &Outbox| !outbox.queue.is_empty() || outbox.wants_more();
+        let turns = self.outboxes.iter().filter(|(_, outbox)| has_turn(outbox));
+        turns
+            .map(|(agent, _)| self.resting.get(agent).copied().unwrap_or(0))
+            .min()
     }
 
     /// The same, without the files that could not be read several times over: they may never be.
@@ -372,14 +384,13 @@ impl Intake {
                 .and_then(|outbox| outbox.files.get(name));
             file.is_some_and(|file| file.memory.pause >= HOPELESS_MS)
         };
-        if self.next_wakeup() == Some(0) {
-            return Some(0);
-        }
+        let turn = self.next_turn();
         let mut hopeful = self
             .sleeping
             .iter()
             .filter(|(_, agent, name)| !is_hopeless(agent, name));
-        hopeful.next().map(|(wake, _, _)| *wake)
+        let wake = hopeful.next().map(|(wake, _, _)| *wake);
+        turn.into_iter().chain(wake).min()
     }
 
     /// Says how many files of an agent's outbox are known now: never more than 16 384.
@@ -437,6 +448,7 @@ impl Intake {
                 .filter(|(_, outbox)| !outbox.queue.is_empty())
                 .map(|(agent, _)| agent)
                 .filter(|agent| !self.passed_over.contains(*agent))
+                .filter(|agent| !self.resting.contains_key(*agent))
         };
         let after = waiting().filter(|agent| **agent > self.last);
         after

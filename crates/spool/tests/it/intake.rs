@@ -491,3 +491,22 @@ fn a_mark_is_behind_what_waits_and_before_what_comes_or_waits_again() {
         );
     }
 }
+
+#[test]
+fn an_outbox_that_rests_is_left_alone_and_holds_up_no_other() {
+    let mut desk = Desk::new(&["claude", "codex"]);
+    desk.write("claude/outbox/a.yaml", "text", -100);
+    desk.scan();
+    desk.intake.rest("claude", at(300).mono);
+    assert_eq!(desk.intake.next_wakeup(), Some(at(300).mono));
+    assert!(desk.take(at(299)).is_empty());
+    desk.write("codex/outbox/b.yaml", "text", -100);
+    desk.write("claude/outbox/c.yaml", "text", -50);
+    desk.intake.hint("codex", &name("b.yaml"), Hint::Finished);
+    desk.intake.hint("claude", &name("c.yaml"), Hint::Finished);
+    assert_eq!(desk.intake.next_wakeup(), Some(0));
+    assert_eq!(desk.take(at(299)), ["b.yaml"]);
+    assert_eq!(desk.intake.next_wakeup(), Some(at(300).mono));
+    assert_eq!(desk.take(at(300)), ["a.yaml", "c.yaml"]);
+    assert_eq!(desk.intake.next_wakeup(), None);
+}

@@ -3,6 +3,7 @@
 
 mod demands;
 mod draft07;
+mod pattern;
 mod shape;
 
 pub use shape::Shape;
@@ -127,22 +128,23 @@ impl Schema {
         }
     }
 
-    /// The shape of its documents, worked out once per process.
+    /// The shape of its documents.
     pub fn shape(self) -> &'static Shape {
-        static SHAPES: [OnceLock<Shape>; 8] = [const { OnceLock::new() }; 8];
-        SHAPES[self as usize].get_or_init(|| Shape::of(&self.document()))
+        &self.compiled().0
     }
 
     /// Every way in which the document breaks the schema; several may share one value. Of a document
     /// that breaks it in thousands of places, the first thousand and a few.
     pub fn breaches(self, document: &Value) -> Vec<Breach> {
-        static DEMANDS: [OnceLock<Demands>; 8] = [const { OnceLock::new() }; 8];
-        DEMANDS[self as usize]
-            .get_or_init(|| Demands::of(&self.document()))
-            .breaches(document)
+        self.compiled().1.breaches(document)
     }
 
-    fn document(self) -> Value {
-        serde_json::from_str(self.source()).expect("a schema of ours is JSON")
+    /// Both, from one reading of its text, once per process.
+    fn compiled(self) -> &'static (Shape, Demands) {
+        static COMPILED: [OnceLock<(Shape, Demands)>; 8] = [const { OnceLock::new() }; 8];
+        COMPILED[self as usize].get_or_init(|| {
+            let document = serde_json::from_str(self.source()).expect("a schema of ours is JSON");
+            (Shape::of(&document), Demands::of(&document))
+        })
     }
 }

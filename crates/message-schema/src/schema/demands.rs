@@ -4,9 +4,9 @@
 //! program that meets it, so a schema cannot ask for what nobody checks. The tests judge the same documents with a
 //! complete validator and compare every breach.
 
-use regex_lite::Regex;
 use serde_json::{Map, Number, Value};
 
+use super::pattern::Pattern;
 use super::{Breach, Step};
 
 /// A document with so many breaches is refused for more than any report names; the rest of it is not judged.
@@ -19,7 +19,7 @@ pub(super) struct Demands {
     words: Option<Vec<String>>,
     constant: Option<String>,
     never: Option<Box<Demands>>,
-    pattern: Option<Regex>,
+    pattern: Option<Pattern>,
     format: Option<fn(&str) -> bool>,
     length_min: Option<u64>,
     length_max: Option<u64>,
@@ -63,7 +63,7 @@ impl Demands {
                 "enum" => demands.words = Some(texts(value)),
                 "const" => demands.constant = Some(text(value).to_owned()),
                 "not" => demands.never = Some(Box::new(Self::of(value))),
-                "pattern" => demands.pattern = Some(regex(text(value))),
+                "pattern" => demands.pattern = Some(Pattern::of(text(value))),
                 "format" => demands.format = Some(format(text(value))),
                 "minLength" => demands.length_min = Some(count(value)),
                 "maxLength" => demands.length_max = Some(count(value)),
@@ -307,10 +307,6 @@ fn format(name: &str) -> fn(&str) -> bool {
         "line-range" => |text| crate::packet::LineRange::parse(text).is_some(),
         other => panic!("a schema of ours has the format `{other}`, which is not implemented"),
     }
-}
-
-fn regex(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("a pattern of ours is a regular expression")
 }
 
 fn mapping(value: &Value) -> &Map<String, Value> {

@@ -38,12 +38,14 @@ impl<'m> MisplacedFields<'m> {
         };
         let is_behind = |field: &Field| body.is_some_and(|body| field.key_place > body.key_place);
         let is_misplaced = |field: &&Field| match schema {
+            // Nearly every field is one of the envelope's.
+            _ if envelope.field(&field.key).is_some() => false,
             Some(schema) => {
                 let name = plain(&field.key);
                 schema.field(&name).is_some() && envelope.field(&name).is_none() && !in_body(&name)
             }
             // A body of prose without its margin: a line of it with a colon looks like a field.
-            None => is_body_empty && is_behind(field) && envelope.field(&field.key).is_none(),
+            None => is_body_empty && is_behind(field),
         };
         let is_known = message.meant().is_some();
         let fields = message

@@ -1,0 +1,307 @@
+//! The patterns of our schemas. Nearly all of them are a few classes of characters in a row, each a number of times:
+//! those are compared character by character, and only the others need a regular expression.
+
+use std::sync::OnceLock;
+
+use regex_lite::Regex;
+
+/// A pattern, compiled.
+#[derive(Debug)]
+pub(super) enum Pattern {
+    /// From its beginning to its end, these and nothing else.
+    Row(Vec<Run>),
+    /// Anything else. A program that meets no such value never compiles it.
+    Other {
+        source: String,
+        compiled: OnceLock<Regex>,
+    },
+}
+
+/// A class of characters, so many times.
+#[derive(Debug)]
+pub(super) struct Run {
+    class: Class,
+    least: usize,
+    most: usize,
+}
+
+#[derive(Debug)]
+struct Class {
+    ranges: Vec<(char, char)>,
+    is_negated: bool,
+}
+
+impl Pattern {
+    /// Compiles a pattern of ours.
+    pub(super) fn of(source: &str) -> Self {
+        match row(source) {
+            Some(runs) if needs_no_way_back(&runs) => Self::Row(runs),
+            Some(_) | None => Self::Other {
+                source: source.to_owned(),
+                compiled: OnceLock::new(),
+            },
+        }
+    }
+
+    /// Says whether it fits the text.
+    ///
+    /// # Panics
+    ///
+    /// If it is no regular expression.
+    pub(super) fn is_match(&self, text: &str) -> bool {
+        match self {
+            Self::Row(runs) => {
+                let mut rest = text.chars();
+                runs.iter().all(|run| run.take(&mut rest)) && rest.next().is_none()
+            }
+            Self::Other { source, compiled } => compiled
+                .get_or_init(|| {
+                    Regex::new(source).expect("a pattern of ours is a regular expression")
+                })
+                .is_match(text),
+        }
+    }
+}
+
+impl Run {
+    /// Takes as many of its characters as it may; false if there are too few.
+    fn take(&self, rest: &mut std::str::Chars<'_>) -> bool {
+        let mut taken = 0;
+        while taken < self.most {
+            let before = rest.clone();
+            match rest.next() {
+                Some(c) if self.class.has(c) => taken += 1,
+                Some(_) | None => {
+                    *rest = before;
+                    break;
+                }
+            }
+        }
+        taken >= self.least
+    }
+}
+
+impl Class {
+    fn has(&self, c: char) -> bool {
+        self.ranges
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&c))
+            != self.is_negated
+    }
+
+    fn of_one(c: char) -> Self {
+        Self {
+            ranges: vec![(c, c)],
+            is_negated: false,
+        }
+    }
+
+    /// Whether no character is in both, as far as that is easily told.
+    fn is_apart_from(&self, other: &Self) -> bool {
+        let is_in = |class: &Self, (first, last): &(char, char)| {
+            class
+                .ranges
+                .iter()
+                .any(|(from, to)| from <= last && first <= to)
+        };
+        !self.is_negated
+            && !other.is_negated
+            && !self.ranges.iter().any(|range| is_in(other, range))
+    }
+}
+
+/// Whether the longest run is always the right one: what follows a run whose length is open cannot begin inside it.
+fn needs_no_way_back(runs: &[Run]) -> bool {
+    let mut pairs = runs.iter().zip(runs.iter().skip(1));
+    pairs.all(|(run, next)| {
+        run.least == run.most || (next.least > 0 && run.class.is_apart_from(&next.class))
+    })
+}
+
+/// Reads a pattern that is a row of classes; nothing if it is more than that.
+fn row(source: &str) -> Option<Vec<Run>> {
+    let inner = source.strip_prefix('^')?.strip_suffix('$')?;
+    let mut rest = inner.chars();
+    let mut runs = Vec::new();
+    while let Some(c) = rest.next() {
+        let class = match c {
+            '[' => class(&mut rest)?,
+            '\\' => Class::of_one(escaped(&mut rest)?),
+            '(' | ')' | '|' | '.' | '?' | '*' | '+' | '{' | '}' | ']' | '^' | '$' => return None,
+            c => Class::of_one(c),
+        };
+        let (least, most) = times(&mut rest)?;
+        runs.push(Run { class, least, most });
+    }
+    Some(runs)
+}
+
+/// Reads a class up to its end.
+fn class(rest: &mut std::str::Chars<'_>) -> Option<Class> {
+    let is_negated = rest.as_str().starts_with('^');
+    if is_negated {
+        rest.next();
+    }
+    let mut ranges = Vec::new();
+    loop {
+        let first = match rest.next()? {
+            ']' => return Some(Class { ranges, is_negated }),
+            '\\' => escaped(rest)?,
+            // Sets within sets, and the words of POSIX.
+            '[' | '&' | '~' => return None,
+            c => c,
+        };
+        let mut ahead = rest.clone();
+        let last = match (ahead.next(), ahead.next()) {
+            (Some('-'), Some(']')) => first,
+            (Some('-'), Some(c)) => {
+                *rest = ahead;
+                if c == '\\' { escaped(rest)? } else { c }
+            }
+            _ => first,
+        };
+        ranges.push((first, last));
+    }
+}
+
+/// Reads what follows a backslash: a character by its number, a newline, or a sign that means itself.
+fn escaped(rest: &mut std::str::Chars<'_>) -> Option<char> {
+    match rest.next()? {
+        'u' => {
+            let digits = rest.as_str().get(..4)?;
+            let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
+            *rest = rest.as_str()[4..].chars();
+            Some(c)
+        }
+        'n' => Some('\n'),
+        c if c.is_ascii_punctuation() => Some(c),
+        _ => None,
+    }
+}
+
+/// Reads how often: `+`, `*`, `{3}`, `{0,63}`, or once.
+fn times(rest: &mut std::str::Chars<'_>) -> Option<(usize, usize)> {
+    let text = rest.as_str();
+    match text.chars().next() {
+        Some('+') => {
+            rest.next();
+            Some((1, usize::MAX))
+        }
+        Some('*') => {
+            rest.next();
+            Some((0, usize::MAX))
+        }
+        Some('{') => {
+            let (inner, behind) = text[1..].split_once('}')?;
+            *rest = behind.chars();
+            let (least, most) = inner.split_once(',').unwrap_or((inner, inner));
+            Some((least.parse().ok()?, most.parse().ok()?))
+        }
+        Some('?') => None,
+        Some(_) | None => Some((1, 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::Schema;
+
+    fn patterns_in(schema: &Value, found: &mut Vec<String>) {
+        match schema {
+            Value::Object(fields) => {
+                if let Some(Value::String(pattern)) = fields.get("pattern") {
+                    found.push(pattern.clone());
+                }
+                fields.values().for_each(|value| patterns_in(value, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| patterns_in(item, found)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn patterns() -> Vec<String> {
+        let mut found = Vec::new();
+        for schema in Schema::ALL {
+            let document = serde_json::from_str(schema.source()).expect("JSON");
+            patterns_in(&document, &mut found);
+        }
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    /// Texts that fit some pattern, and what one more, one less or one other character makes of them.
+    fn texts() -> Vec<String> {
+        let right = [
+            "",
+            "a",
+            "abc1234",
+            "claude",
+            "a.b_c-d",
+            "2026-02-13T10:00:00Z",
+            "86",
+            "src/a.rs",
+            "conv-20260213-a-b-1",
+            "10 - 20",
+            "p@x:1+y",
+            "two words",
+            "größe",
+        ];
+        let mut texts: Vec<String> = right.map(str::to_owned).into();
+        texts.push(format!("sha256:{}", "0f".repeat(32)));
+        texts.extend([63, 64, 65, 200, 201].map(|length| "a".repeat(length)));
+        texts.extend([20, 21, 64, 65].map(|length| "7".repeat(length)));
+        let strange = "\n\t \u{0}\u{7f}\u{9f}\u{202e}\u{2066}ZzFg9/.-_:+é[]";
+        for text in texts.clone() {
+            for (at, _) in text.char_indices().chain([(text.len(), ' ')]) {
+                for c in strange.chars() {
+                    let (before, behind) = text.split_at(at);
+                    texts.push(format!("{before}{c}{behind}"));
+                    let mut others = behind.chars();
+                    others.next();
+                    texts.push(format!("{before}{c}{}", others.as_str()));
+                    texts.push(format!("{before}{}", others.as_str()));
+                }
+            }
+        }
+        texts
+    }
+
+    #[test]
+    fn a_pattern_says_what_the_regular_expression_says() {
+        let texts = texts();
+        for source in patterns() {
+            let (ours, regex) = (Pattern::of(&source), Regex::new(&source).expect("one"));
+            for text in &texts {
+                assert_eq!(
+                    ours.is_match(text),
+                    regex.is_match(text),
+                    "{source} of {text:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_a_row_unless_it_has_a_choice_or_a_way_back() {
+        let is_row = |source: &str| matches!(Pattern::of(source), Pattern::Row(_));
+        for source in patterns() {
+            let has_way_back = source.contains('(') || source.starts_with("^conv-");
+            assert_eq!(is_row(&source), !has_way_back, "{source}");
+        }
+        for source in [
+            "^(a|b)$",
+            "^a?$",
+            "^[a-z]+a$",
+            "^[a-z]*-?$",
+            "a$",
+            "^.$",
+            "^[^a]+b$",
+        ] {
+            assert!(!is_row(source), "{source}");
+        }
+    }
+}

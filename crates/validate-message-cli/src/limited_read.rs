@@ -5,9 +5,12 @@ use std::io::{self, Read};
 /// One byte more than a message may have: enough to tell that it is too large.
 pub(crate) const READ_MAX: u64 = 256 * 1024 + 1;
 
+/// Room for what most messages have: two calls read one, and without it five do.
+const ROOM: usize = 8 * 1024;
+
 /// Reads to the end, but at most [`READ_MAX`] bytes.
 pub(crate) fn read(from: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(ROOM);
     from.take(READ_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

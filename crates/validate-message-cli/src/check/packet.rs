@@ -34,7 +34,7 @@ impl FoundPacket {
 
 /// Gives the nearest directory above the file that looks like a workspace.
 pub(crate) fn workspace_of(file: &Path) -> Option<PathBuf> {
-    let absolute = std::path::absolute(file).ok()?;
+    let absolute = super::place::absolute(file).ok()?;
     let is_workspace = |dir: &&Path| dir.join("agents").is_dir() && dir.join("packets").is_dir();
     absolute
         .ancestors()

@@ -2,11 +2,25 @@
 //!
 //! Names alone decide, so that it holds for a file in git's index as well as for one on the disk.
 
-use std::path::{Component, Path};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The directories of an agent in which messages lie. What was refused (`dead_letter`) has been
 /// judged, and its reports are no messages.
 const MAILBOXES: [&str; 4] = ["inbox", "outbox", "sent", "archive"];
+
+/// Gives a path from the root on. The system is asked once where this process is: ten thousand files are checked from one
+/// directory.
+pub(crate) fn absolute(path: &Path) -> io::Result<PathBuf> {
+    static HERE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    match HERE.get_or_init(|| std::env::current_dir().ok()) {
+        Some(here) if path.is_relative() && !path.as_os_str().is_empty() => {
+            std::path::absolute(here.join(path))
+        }
+        Some(_) | None => std::path::absolute(path),
+    }
+}
 
 /// Says whether the file is called as messages are.
 pub(crate) fn is_named_as_message(path: &Path) -> bool {
@@ -44,7 +58,7 @@ pub(crate) fn workspace_around_mailbox(path: &Path) -> Option<&Path> {
 /// Says whether the daemon delivers into the file's directory, or its reader puts there what it
 /// is done with.
 pub(crate) fn is_behind_the_daemon(path: &Path) -> bool {
-    let Ok(absolute) = std::path::absolute(path) else {
+    let Ok(absolute) = absolute(path) else {
         return false;
     };
     let directory = absolute.parent().and_then(Path::file_name);

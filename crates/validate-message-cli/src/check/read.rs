@@ -64,7 +64,7 @@ fn outcome(subject: &Subject, lookup: &Lookup, texts: &mut Texts) -> io::Result<
 fn is_packet_alone(subject: &Subject, message: &Message) -> bool {
     let place = subject
         .place()
-        .and_then(|place| std::path::absolute(place).ok());
+        .and_then(|place| place::absolute(place).ok());
     let is_mail = place
         .as_deref()
         .is_some_and(|place| place::workspace_around_mailbox(place).is_some());

@@ -91,7 +91,7 @@ impl Severities {
     }
 
     fn look_above(&mut self, directory: &Path) -> Result<(), String> {
-        let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+        let absolute = super::place::absolute(directory).unwrap_or_else(|_| directory.to_owned());
         let mut config = None;
         for above in absolute.ancestors() {
             if let Some(known) = self
@@ -129,7 +129,7 @@ impl Severities {
         let config = &self.configs[config];
         let place = subject
             .place()
-            .and_then(|place| std::path::absolute(place).ok());
+            .and_then(|place| super::place::absolute(place).ok());
         let place = place
             .as_deref()
             .and_then(|place| place.strip_prefix(&config.directory).ok());
@@ -167,7 +167,7 @@ impl Config {
         let shown = message_schema::line::escaped(&file.to_string_lossy());
         let text = std::fs::read_to_string(file)
             .map_err(|error| format!("{shown}: cannot be read: {error}"))?;
-        let absolute = std::path::absolute(file).map_err(|error| format!("{shown}: {error}"))?;
+        let absolute = super::place::absolute(file).map_err(|error| format!("{shown}: {error}"))?;
         let directory = absolute.parent().unwrap_or(Path::new("")).to_owned();
         let tables = tables(&text)
             .map_err(|(at, why)| format!("{shown}:{}: {why}", line_and_column(&text, at)))?;

@@ -36,7 +36,7 @@ struct Met {
 /// name is, packets and events excepted. Ignored and hidden files are none, symlinks are not
 /// followed.
 fn messages(directory: &Path) -> Vec<Subject> {
-    let above = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let above = place::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let mut met = Met {
         is_workspace: place::workspace_around_mailbox(&above).is_some(),
         ..Met::default()
@@ -91,7 +91,7 @@ impl Met {
 }
 
 fn is_the_daemons(directory: &Path) -> bool {
-    std::path::absolute(directory).is_ok_and(|directory| place::is_the_daemons(&directory))
+    place::absolute(directory).is_ok_and(|directory| place::is_the_daemons(&directory))
 }
 
 /// Says whether a directory holds no messages by its name, unless it was named itself.

@@ -173,7 +173,8 @@ fn judge<'a>(
             let is_timely = version.from <= seen.at && seen.at <= version.until;
             is_timely && (item.is_unfit || digest(&version.bytes) == digest_of)
         };
-        let Some(at) = left.iter().position(is_it) else {
+        // Of two with the same bytes the writer may have put the later one in the place of the other before either was read.
+        let Some(at) = left.iter().rposition(is_it) else {
             wrong.push(format!(
                 "{}: record {} at {} ms, {}, is of a text that was not finished then; finished were {:?}",
                 item.named(),

@@ -70,6 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     if wants("hostile") {
         hostile::run()?;
+        validate::hostile()?;
     }
     // Not part of a plain run: it installs other people's tools.
     if args.only.iter().any(|only| only == "validate") {

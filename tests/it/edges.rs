@@ -13,7 +13,7 @@ use settled_tests::rust_source::sources;
 use settled_tests::{list, read, repository, write};
 
 /// The rooms, each with those it is built on. It may also use what lies below these.
-const EDGES: [(&str, &[&str]); 29] = [
+const EDGES: [(&str, &[&str]); 30] = [
     ("message-schema", &[]),
     ("git", &["message-schema"]),
     ("validate-message", &["message-schema"]),
@@ -48,6 +48,8 @@ const EDGES: [(&str, &[&str]); 29] = [
     ("settled-watch", &["cockpit", "screen"]),
     // Its orders are the commands' orders.
     ("settled-page", &["daemon", "cockpit"]),
+    // The logs of shared ledgers, which have network clients.
+    ("settled-host", &["spool"]),
     ("setup", &["workspace"]),
     (
         "settled",

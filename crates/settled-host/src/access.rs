@@ -1,0 +1,212 @@
+//! How a broker knows this host, and how this host knows the broker: a token, an NKey or a file of credentials, and the
+//! certificates of TLS. Secrets stand in files of the daemon's user alone, never in `settled.toml`, which agents read.
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use async_nats::{ConnectOptions, ServerAddr};
+
+use crate::keys::{KeyError, private};
+
+/// Longer than any token, seed or file of credentials.
+const BYTES_MAX: u64 = 64 * 1024;
+
+/// The files by which this host is let in. All are optional.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Access {
+    /// A token.
+    pub token: Option<PathBuf>,
+    /// The seed of an NKey, which begins with `SU`.
+    pub nkey: Option<PathBuf>,
+    /// A JWT and its NKey, as `nsc` writes them.
+    pub credentials: Option<PathBuf>,
+    /// The certificate of the authority that the broker's certificate is from; those of the system count as well.
+    pub authority: Option<PathBuf>,
+    /// This host's own certificate.
+    pub certificate: Option<PathBuf>,
+    /// The key of that certificate.
+    pub key: Option<PathBuf>,
+}
+
+/// Why a broker cannot be connected to as it was said.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// A secret cannot be read, or others can read it.
+    #[error(transparent)]
+    Secret(#[from] KeyError),
+    /// Two ways of being known.
+    #[error("{0} and {1} are both given: a broker knows a host by one of them")]
+    Both(&'static str, &'static str),
+    /// A certificate without its key, or a key without its certificate.
+    #[error("a certificate and its key belong together: give both")]
+    HalfACertificate,
+    /// What is in the file is not what it should be.
+    #[error("{path}: {what}", path = path.display())]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// An address that cannot be read.
+    #[error("{0:?} is no address of a broker, expected nats://HOST:PORT or tls://HOST:PORT")]
+    NotAnAddress(String),
+    /// A password in an address.
+    #[error("the address of {0} holds a password, and agents can read it: put it into a file")]
+    PasswordInAddress(String),
+}
+
+/// Reads the addresses of brokers, separated by commas.
+pub fn servers(text: &str) -> Result<Vec<ServerAddr>, AccessError> {
+    let mut servers = Vec::new();
+    for address in text.split(',').map(str::trim) {
+        let server: ServerAddr = address
+            .parse()
+            .map_err(|_| AccessError::NotAnAddress(address.to_owned()))?;
+        if server.host().is_empty() || !["nats", "tls"].contains(&server.scheme()) {
+            return Err(AccessError::NotAnAddress(address.to_owned()));
+        }
+        if server.has_user_pass() {
+            return Err(AccessError::PasswordInAddress(server.host().to_owned()));
+        }
+        servers.push(server);
+    }
+    Ok(servers)
+}
+
+impl Access {
+    /// How to connect. The secrets are read now; a broker that asks again later gets the same ones.
+    pub fn options(&self) -> Result<ConnectOptions, AccessError> {
+        let ways = [
+            ("token", &self.token),
+            ("nkey", &self.nkey),
+            ("credentials", &self.credentials),
+        ];
+        let mut given = ways.iter().filter(|(_, file)| file.is_some());
+        if let (Some((one, _)), Some((other, _))) = (given.next(), given.next()) {
+            return Err(AccessError::Both(one, other));
+        }
+        let mut options = ConnectOptions::new();
+        if let Some(path) = &self.token {
+            options = options.token(secret(path)?);
+        }
+        if let Some(path) = &self.nkey {
+            let seed = secret(path)?;
+            if !seed.starts_with("SU") {
+                let what = "it does not begin with SU, as the seed of a user's NKey does";
+                return Err(unfit(path, what));
+            }
+            options = options.nkey(seed);
+        }
+        if let Some(path) = &self.credentials {
+            options = options
+                .credentials(&secret(path)?)
+                .map_err(|error| unfit(path, &error.to_string()))?;
+        }
+        if let Some(path) = &self.authority {
+            options = options.add_root_certificates(path.clone());
+        }
+        match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => {
+                private(key)?;
+                options = options.add_client_certificate(certificate.clone(), key.clone());
+            }
+            (None, None) => {}
+            (Some(_), None) | (None, Some(_)) => return Err(AccessError::HalfACertificate),
+        }
+        Ok(options)
+    }
+}
+
+/// Reads a secret that nobody else can read.
+fn secret(path: &Path) -> Result<String, AccessError> {
+    let mut text = String::new();
+    let read = private(path)?.take(BYTES_MAX).read_to_string(&mut text);
+    match read {
+        Ok(_) if text.trim().is_empty() => Err(unfit(path, "it is empty")),
+        Ok(_) => Ok(text.trim().to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(unfit(path, "it is not text"))
+        }
+        Err(error) => Err(unfit(path, &error.to_string())),
+    }
+}
+
+fn unfit(path: &Path, what: &str) -> AccessError {
+    AccessError::Unfit {
+        path: path.to_owned(),
+        what: what.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn file(directory: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
+        let path = directory.join(name);
+        std::fs::write(&path, text).expect("a file");
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(&path, mode).expect("a mode");
+        path
+    }
+
+    #[test]
+    fn a_secret_that_agents_can_read_is_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let open = file(directory.path(), "open", "s3cret", 0o644);
+        let access = Access {
+            token: Some(open),
+            ..Access::default()
+        };
+        let told = access.options().err().map(|error| error.to_string());
+        let told = told.expect("a refusal");
+        assert!(told.contains("has mode 0644"), "{told}");
+        let closed = file(directory.path(), "closed", "s3cret", 0o600);
+        let access = Access {
+            token: Some(closed),
+            ..Access::default()
+        };
+        assert!(access.options().is_ok());
+    }
+
+    #[test]
+    fn a_host_is_known_in_one_way_and_by_whole_certificates() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let secret = file(directory.path(), "secret", "SUAB", 0o600);
+        let both = Access {
+            token: Some(secret.clone()),
+            nkey: Some(secret.clone()),
+            ..Access::default()
+        };
+        assert!(matches!(
+            both.options(),
+            Err(AccessError::Both("token", "nkey"))
+        ));
+        let half = Access {
+            certificate: Some(secret),
+            ..Access::default()
+        };
+        assert!(matches!(half.options(), Err(AccessError::HalfACertificate)));
+        let empty = Access {
+            token: Some(file(directory.path(), "empty", "\n", 0o600)),
+            ..Access::default()
+        };
+        assert!(matches!(empty.options(), Err(AccessError::Unfit { .. })));
+    }
+
+    #[test]
+    fn addresses_are_of_brokers_and_hold_no_password() {
+        let two = servers("nats://one:4222, tls://two").expect("addresses");
+        assert_eq!(two.len(), 2);
+        assert_eq!((two[1].host(), two[1].port()), ("two", 4222));
+        let told = servers("nats://me:s3cret@one").err();
+        assert!(matches!(told, Some(AccessError::PasswordInAddress(host)) if host == "one"));
+        for wrong in ["ws://one", "", "nats://one,,nats://two"] {
+            assert!(servers(wrong).is_err(), "{wrong}");
+        }
+    }
+}

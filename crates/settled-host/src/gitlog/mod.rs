@@ -1,0 +1,434 @@
+//! The ledger on a ref of a git repository: no server of its own, eight appends a second, polled every few seconds.
+//!
+//! The fence is the ref: a push names the commit that it has to be at. A batch is the same commit on every try, because
+//! nothing in it but the batch and its parent varies. A thread of its own talks to the remote, so that no call waits for
+//! the network longer than a moment; an append that takes longer is unknown and asked for again.
+
+mod chain;
+mod command;
+
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
+
+use self::chain::Link;
+use self::command::{FAR, Store};
+use crate::wire;
+
+/// How often the remote is asked whether the ref moved.
+pub const POLL: Duration = Duration::from_secs(3);
+
+/// How long a call waits for the thread.
+const WAIT: Duration = Duration::from_millis(900);
+
+/// How much is given to the daemon at once.
+const GIVEN_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A ledger on a ref.
+pub struct Git {
+    store: Store,
+    shared: Arc<Exchange>,
+    ask: Sender<Errand>,
+    /// The end of the batch of which nobody knows whether it is in the log.
+    pending: Option<Head>,
+}
+
+/// What the thread is asked for.
+enum Errand {
+    Push(Box<Signed>),
+    Look,
+}
+
+struct Exchange {
+    state: Mutex<State>,
+    changed: Condvar,
+    ring: Mutex<Option<Ring>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The ref's batches, first to last.
+    links: Vec<Link>,
+    /// How often the remote was asked, and whether it answered the last time.
+    looks: u64,
+    trouble: Option<LogError>,
+    /// The last push that ended: of the batch with this end.
+    pushed: Option<(Head, Result<Appended, LogError>)>,
+    /// The push that is under way.
+    pushing: Option<Head>,
+}
+
+impl Git {
+    /// The most bytes of a batch. Forges take much more in a file, and hosts read it whole.
+    pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+    /// Begins to follow a workspace's ref on a remote. `directory` holds a copy of it.
+    pub fn open(directory: &Path, remote: &str, workspace: &str) -> Result<Git, LogError> {
+        Git::polling(directory, remote, workspace, POLL)
+    }
+
+    /// The same with another pause between two looks.
+    pub fn polling(
+        directory: &Path,
+        remote: &str,
+        workspace: &str,
+        poll: Duration,
+    ) -> Result<Git, LogError> {
+        let store = Store::open(directory).map_err(chain::here)?;
+        let shared = Arc::new(Exchange {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            ring: Mutex::default(),
+        });
+        let (ask, asked) = mpsc::channel();
+        let worker = Worker {
+            store: Store::open(directory).map_err(chain::here)?,
+            remote: remote.to_owned(),
+            reference: reference(workspace),
+            shared: Arc::clone(&shared),
+            poll,
+        };
+        std::thread::Builder::new()
+            .name("ledger".to_owned())
+            .spawn(move || worker.run(&asked))
+            .map_err(|error| chain::here(error.to_string()))?;
+        Ok(Git {
+            store,
+            shared,
+            ask,
+            pending: None,
+        })
+    }
+
+    /// Has the remote asked and waits for the answer.
+    fn look(&self) -> Result<MutexGuard<'_, State>, LogError> {
+        let state = self.shared.locked();
+        // An answer to a question that was put before this call may be from before it.
+        let wanted = state.looks + 1;
+        // A thread that ended says so by its silence.
+        let _ = self.ask.send(Errand::Look);
+        let state = self.shared.wait(state, |state| state.looks >= wanted);
+        if state.looks < wanted {
+            return Err(chain::here("the remote does not answer in time".to_owned()));
+        }
+        match &state.trouble {
+            Some(trouble) => Err(trouble.clone()),
+            None => Ok(state),
+        }
+    }
+
+    fn push(&self, signed: &Signed) -> Result<Appended, LogError> {
+        let head = signed.batch.head();
+        let mut state = self.shared.locked();
+        if state.pushing != Some(head) {
+            state.pushed = None;
+            state.pushing = Some(head);
+            let _ = self.ask.send(Errand::Push(Box::new(signed.clone())));
+        }
+        let is_done = |state: &State| state.pushed.as_ref().is_some_and(|(of, _)| *of == head);
+        let mut state = self.shared.wait(state, is_done);
+        match state.pushed.take() {
+            Some((of, result)) if of == head => result,
+            Some(_) | None => Ok(Appended::Unknown("the push is not done yet".to_owned())),
+        }
+    }
+}
+
+/// The ref of a workspace.
+pub fn reference(workspace: &str) -> String {
+    format!("refs/settled/{workspace}")
+}
+
+impl Log for Git {
+    fn head(&mut self) -> Result<Head, LogError> {
+        let state = self.look()?;
+        Ok(state.end())
+    }
+
+    fn append(&mut self, signed: &Signed) -> Result<Appended, LogError> {
+        let head = signed.batch.head();
+        let bytes = signed.batch.bytes().len();
+        if bytes > Git::BATCH_BYTES_MAX {
+            let bytes_max = Git::BATCH_BYTES_MAX;
+            return Err(LogError::TooLarge { bytes, bytes_max });
+        }
+        let appended = match self.push(signed) {
+            // Once a push may have landed, no failure of a later one takes that back.
+            Err(error) if self.pending == Some(head) => Ok(Appended::Unknown(error.to_string())),
+            other => other,
+        };
+        self.pending = matches!(appended, Ok(Appended::Unknown(_))).then_some(head);
+        appended
+    }
+
+    fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
+        let (links, after) = {
+            let is_first = self.shared.locked().looks == 0;
+            let state = if is_first {
+                self.look()?
+            } else {
+                self.shared.locked()
+            };
+            if let Some(trouble) = &state.trouble
+                && state.end().seq <= from.seq
+            {
+                return Err(trouble.clone());
+            }
+            let begin = state.links.partition_point(|link| link.head.seq < from.seq);
+            let end = state.end();
+            if end.seq < from.seq {
+                return Err(LogError::RolledBack {
+                    log: end,
+                    ours: from,
+                });
+            }
+            // The batch that holds `from`, and all behind it.
+            let begin = if from.seq == 0 { 0 } else { begin };
+            let after = begin
+                .checked_sub(1)
+                .map_or(Head::EMPTY, |before| state.links[before].head);
+            (state.links[begin..].to_vec(), after)
+        };
+        let (mut given, mut at, mut bytes) = (Vec::new(), after, 0);
+        for link in &links {
+            if link.head.seq == from.seq {
+                if link.head != from {
+                    return Err(wire::forked(from, link.head.digest));
+                }
+                at = from;
+                continue;
+            }
+            let signed = link.read(&self.store, at)?;
+            let batch = &signed.batch;
+            if batch.after().seq < from.seq && batch.head_at(from.seq) != Some(from) {
+                let theirs = batch.head_at(from.seq);
+                return Err(wire::forked(
+                    from,
+                    theirs.map_or(link.head.digest, |head| head.digest),
+                ));
+            }
+            at = link.head;
+            bytes += batch.bytes().len();
+            given.push(signed);
+            if bytes >= GIVEN_BYTES_MAX {
+                break;
+            }
+        }
+        Ok(given)
+    }
+
+    fn ring(&mut self, ring: Ring) {
+        *self
+            .shared
+            .ring
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(ring);
+    }
+
+    fn poll_ms(&self) -> u64 {
+        1_000
+    }
+}
+
+impl State {
+    fn end(&self) -> Head {
+        self.links.last().map_or(Head::EMPTY, |link| link.head)
+    }
+}
+
+impl Exchange {
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until it holds, but not for long.
+    fn wait<'s>(
+        &self,
+        state: MutexGuard<'s, State>,
+        holds: impl Fn(&State) -> bool,
+    ) -> MutexGuard<'s, State> {
+        let waited = self
+            .changed
+            .wait_timeout_while(state, WAIT, |state| !holds(state));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.locked());
+        self.changed.notify_all();
+        if let Some(ring) = &*self.ring.lock().unwrap_or_else(PoisonError::into_inner) {
+            ring();
+        }
+    }
+}
+
+/// The thread that talks to the remote.
+struct Worker {
+    store: Store,
+    remote: String,
+    reference: String,
+    shared: Arc<Exchange>,
+    poll: Duration,
+}
+
+impl Worker {
+    /// Until the log is dropped.
+    fn run(&self, asked: &Receiver<Errand>) {
+        let mut next_look = Instant::now();
+        loop {
+            let pause = next_look.saturating_duration_since(Instant::now());
+            match asked.recv_timeout(pause) {
+                Ok(Errand::Push(signed)) => {
+                    let head = signed.batch.head();
+                    let pushed = self.append(&signed);
+                    self.shared.change(|state| {
+                        state.pushing = None;
+                        state.pushed = Some((head, pushed));
+                    });
+                }
+                Ok(Errand::Look) | Err(RecvTimeoutError::Timeout) => {
+                    self.look_and_tell();
+                    next_look = Instant::now() + self.poll;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn look_and_tell(&self) {
+        let trouble = self.look().err();
+        self.shared.change(|state| {
+            state.looks += 1;
+            state.trouble = trouble;
+        });
+    }
+
+    /// Asks the remote where the ref is, and fetches what is new.
+    fn look(&self) -> Result<(), LogError> {
+        let args = ["ls-remote", "--refs", "--", &self.remote, &self.reference];
+        let said = self.store.run(&args, None, FAR).map_err(chain::here)?;
+        if !said.succeeded {
+            return Err(refused(&said.err));
+        }
+        let text = String::from_utf8_lossy(&said.out).into_owned();
+        let tip = text.split_whitespace().next().map(str::to_owned);
+        let known = self.tip();
+        let Some(tip) = tip else {
+            self.shared.locked().links.clear();
+            return Ok(());
+        };
+        if known.as_deref() == Some(&*tip) {
+            return Ok(());
+        }
+        let into = format!("+{0}:{0}", self.reference);
+        let args = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"];
+        let args = [
+            &args[..],
+            &["--no-recurse-submodules", "--", &self.remote, &into],
+        ]
+        .concat();
+        let said = self.store.run(&args, None, FAR).map_err(chain::here)?;
+        if !said.succeeded {
+            return Err(refused(&said.err));
+        }
+        // It may have moved on since it was asked for.
+        let tip = self
+            .store
+            .text(&["rev-parse", "--verify", &self.reference], None);
+        let tip = tip.map_err(chain::here)?;
+        let is_longer = known.as_deref().is_some_and(|known| {
+            let args = ["merge-base", "--is-ancestor", known, &tip];
+            matches!(self.store.run(&args, None, FAR), Ok(said) if said.succeeded)
+        });
+        let known = known.filter(|_| is_longer);
+        let links = chain::links(&self.store, known.as_deref(), &tip)?;
+        let mut state = self.shared.locked();
+        if known.is_none() {
+            state.links.clear();
+        }
+        state.links.extend(links);
+        Ok(())
+    }
+
+    fn tip(&self) -> Option<String> {
+        let state = self.shared.locked();
+        state.links.last().map(|link| link.commit.clone())
+    }
+
+    /// Pushes a batch, and looks what became of it if that is not plain.
+    fn append(&self, signed: &Signed) -> Result<Appended, LogError> {
+        let (after, head) = (signed.batch.after(), signed.batch.head());
+        if self.shared.locked().end() != after {
+            self.look()?;
+            if let Some(appended) = self.standing(after, head) {
+                return Ok(appended);
+            }
+        }
+        let parent = self.tip();
+        let link = chain::write(&self.store, signed, parent.as_deref()).map_err(chain::here)?;
+        let lease = format!(
+            "--force-with-lease={}:{}",
+            self.reference,
+            parent.unwrap_or_default()
+        );
+        let push = format!("{}:{}", link.commit, self.reference);
+        let args = [
+            "push",
+            "--porcelain",
+            "--no-verify",
+            "--no-follow-tags",
+            &lease,
+        ];
+        let args = [&args[..], &["--", &self.remote, &push]].concat();
+        let why = match self.store.run(&args, None, FAR) {
+            Ok(said) if said.succeeded => {
+                let mut state = self.shared.locked();
+                state.links.push(link);
+                state.trouble = None;
+                return Ok(Appended::Committed);
+            }
+            Ok(said) => {
+                let text = String::from_utf8_lossy(&said.out);
+                let line = text.lines().find(|line| line.starts_with('!'));
+                line.map_or(said.err, |line| line.replace('\t', " "))
+            }
+            Err(why) => why,
+        };
+        // The remote may have taken it all the same, or take it late: only another commit in its place says no.
+        if let Err(error) = self.look() {
+            return Ok(Appended::Unknown(format!("{why}; {error}")));
+        }
+        Ok(self.standing(after, head).unwrap_or(Appended::Unknown(why)))
+    }
+
+    /// What is behind the end that a batch is to follow; nothing if that is the end.
+    fn standing(&self, after: Head, head: Head) -> Option<Appended> {
+        let state = self.shared.locked();
+        if state.links.iter().any(|link| link.head == head) {
+            return Some(Appended::Committed);
+        }
+        let end = state.end();
+        (end != after).then_some(Appended::Moved(end))
+    }
+}
+
+/// Why the remote said no: what it does not allow stays so, everything else may pass.
+fn refused(why: &str) -> LogError {
+    let lower = why.to_lowercase();
+    let words = [
+        "permission denied",
+        "authentication failed",
+        "access denied",
+        "could not read username",
+        "not authorized",
+    ];
+    let why = why.to_owned();
+    if words.iter().any(|word| lower.contains(word)) {
+        LogError::Denied { why }
+    } else {
+        LogError::Unreachable { why }
+    }
+}

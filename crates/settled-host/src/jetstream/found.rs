@@ -1,0 +1,118 @@
+//! The stream that holds the ledgers: made by the first host that joins, looked at by the others.
+
+use std::time::Duration;
+
+use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
+use async_nats::{ConnectOptions, ServerAddr};
+use spool::log::LogError;
+
+use super::LedgerName;
+use super::link::chain;
+
+/// How long a cluster may take to make a stream: it chooses a leader first.
+const MADE: Duration = Duration::from_secs(10);
+
+/// A stream as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Founded {
+    /// How many servers hold each record.
+    pub replicas: usize,
+    /// What of it is not as it should be, one sentence each.
+    pub wrong: Vec<String>,
+}
+
+/// Makes the stream of this place if there is none, with so many replicas or as many as the cluster has servers, at most
+/// three. A stream that is there stays as it is.
+pub async fn found(
+    servers: Vec<ServerAddr>,
+    options: ConnectOptions,
+    place: &LedgerName,
+    replicas: Option<usize>,
+) -> Result<Founded, LogError> {
+    let unreachable = |error: &dyn std::error::Error| LogError::Unreachable { why: chain(error) };
+    let client = options
+        .connection_timeout(Duration::from_secs(3))
+        .connect(servers)
+        .await;
+    let client = client.map_err(|error| match error.kind() {
+        async_nats::ConnectErrorKind::Authentication
+        | async_nats::ConnectErrorKind::AuthorizationViolation => {
+            LogError::Denied { why: chain(&error) }
+        }
+        async_nats::ConnectErrorKind::ServerParse
+        | async_nats::ConnectErrorKind::Dns
+        | async_nats::ConnectErrorKind::TimedOut
+        | async_nats::ConnectErrorKind::Tls
+        | async_nats::ConnectErrorKind::Io
+        | async_nats::ConnectErrorKind::MaxReconnects => unreachable(&error),
+    })?;
+    let info = client.server_info();
+    if !info.jetstream {
+        let why = format!(
+            "server {} {} has no JetStream",
+            info.server_name, info.version
+        );
+        return Err(LogError::Unreachable { why });
+    }
+    let is_cluster = info.cluster.is_some();
+    let mut context = async_nats::jetstream::new(client);
+    context.set_timeout(MADE);
+    if let Ok(stream) = context.get_stream(place.stream()).await {
+        return Ok(looked_at(&stream.cached_info().config));
+    }
+    let wanted = replicas.unwrap_or(if is_cluster { 3 } else { 1 });
+    let stream = context.create_stream(config(place, wanted)).await;
+    let stream = stream.map_err(|error| unreachable(&error))?;
+    Ok(looked_at(&stream.cached_info().config))
+}
+
+/// A stream in which nothing is ever removed, and whose leader alone answers.
+fn config(place: &LedgerName, replicas: usize) -> Config {
+    Config {
+        name: place.stream(),
+        description: Some("ledgers of Settled: one subject for each workspace".to_owned()),
+        subjects: vec![format!("led.{}.>", place.shard)],
+        storage: StorageType::File,
+        num_replicas: replicas,
+        // A full stream refuses. It never forgets.
+        discard: DiscardPolicy::New,
+        max_messages: -1,
+        max_bytes: -1,
+        max_messages_per_subject: -1,
+        deny_delete: true,
+        deny_purge: true,
+        ..Config::default()
+    }
+}
+
+fn looked_at(config: &Config) -> Founded {
+    let mut wrong = Vec::new();
+    let mut must = |holds: bool, what: &str| {
+        if !holds {
+            wrong.push(what.to_owned());
+        }
+    };
+    must(
+        config.storage == StorageType::File,
+        "it is kept in memory and not on disk",
+    );
+    must(
+        config.discard == DiscardPolicy::New || (config.max_bytes <= 0 && config.max_messages <= 0),
+        "it forgets old records when it is full",
+    );
+    must(
+        config.max_age.is_zero(),
+        "it forgets records after some time",
+    );
+    must(
+        config.max_messages_per_subject <= 0,
+        "it forgets old records of a workspace",
+    );
+    must(config.deny_delete, "records can be deleted in it");
+    must(config.deny_purge, "it can be emptied");
+    must(!config.no_ack, "it acknowledges nothing");
+    Founded {
+        replicas: config.num_replicas,
+        wrong,
+    }
+}

@@ -1,0 +1,293 @@
+//! The connection to the broker and the few questions that are put to it, each with a time limit.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_nats::connection::State;
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::message::{PublishMessage, StreamMessage};
+use async_nats::jetstream::stream::{RawMessageBuilder, RawMessageErrorKind};
+use async_nats::jetstream::{self, Context};
+use async_nats::{ClientError, ConnectOptions, Event, ServerAddr, ServerError};
+use spool::log::{LogError, Signed};
+
+use super::LedgerName;
+use crate::wire;
+
+/// How long a question may take: a leader that is there answers within milliseconds.
+const ANSWER: Duration = Duration::from_millis(700);
+
+/// How long an append may take before nobody knows. A leader that syncs three disks takes some 10 ms.
+const ACKNOWLEDGED: Duration = Duration::from_millis(700);
+
+/// How often a server that says nothing is asked whether it is there; after two questions without an answer the client
+/// connects to another one.
+const PING: Duration = Duration::from_secs(1);
+
+/// How long a server may take to let a client in, and the longest pause between two tries.
+const CONNECTED: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// The time a replica may have been silent for a leader to count it among those that follow it: two of its heartbeats.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+
+/// A connection to one workspace's ledger. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Link {
+    context: Context,
+    stream: jetstream::stream::Stream<()>,
+    stream_name: String,
+    subject: String,
+    trouble: Arc<Mutex<Option<Trouble>>>,
+}
+
+/// What the connection said last.
+#[derive(Clone, Debug)]
+enum Trouble {
+    /// The server does not let this host in, or not do this.
+    Denied(String),
+    /// Anything else.
+    Lost(String),
+}
+
+/// A batch in the stream: where, and what.
+pub(super) struct Found {
+    /// Its number in the stream, which counts the messages of all workspaces.
+    pub(super) place: u64,
+    pub(super) signed: Signed,
+}
+
+/// What became of a message that was sent.
+pub(super) enum SendOutcome {
+    /// The stream has it at this place.
+    Acknowledged(u64),
+    /// The subject's last message is another, or one before this is on its way.
+    WrongLast,
+    /// Nobody took it.
+    Nobody(LogError),
+    /// The server takes no message of that size.
+    TooLarge,
+    /// Nobody knows.
+    Unknown(String),
+}
+
+impl Link {
+    /// Begins to connect, and goes on with it for as long as the link is used: a host that starts without its network
+    /// still delivers what it has.
+    pub(super) async fn open(
+        servers: Vec<ServerAddr>,
+        options: ConnectOptions,
+        place: &LedgerName,
+    ) -> Result<Link, LogError> {
+        let trouble = Arc::new(Mutex::new(None));
+        let told = Arc::clone(&trouble);
+        let options = options
+            .retry_on_initial_connect()
+            .max_reconnects(None)
+            .reconnect_delay_callback(|attempt| {
+                // The first try of each server is at once.
+                if attempt <= 1 { Duration::ZERO } else { AGAIN }
+            })
+            .ping_interval(PING)
+            .connection_timeout(CONNECTED)
+            .request_timeout(Some(ANSWER))
+            .event_callback(move |event| {
+                let told = Arc::clone(&told);
+                async move { note(&told, &event) }
+            });
+        let client = options
+            .connect(servers)
+            .await
+            .map_err(|error| LogError::Unreachable {
+                why: error.to_string(),
+            })?;
+        let mut context = jetstream::new(client);
+        context.set_timeout(ANSWER);
+        let stream_name = place.stream();
+        let stream = context
+            .get_stream_no_info(&stream_name)
+            .await
+            .map_err(|error| LogError::Broken {
+                what: error.to_string(),
+            })?;
+        Ok(Link {
+            context,
+            stream,
+            stream_name,
+            subject: place.subject(),
+            trouble,
+        })
+    }
+
+    pub(super) fn stream(&self) -> &jetstream::stream::Stream<()> {
+        &self.stream
+    }
+
+    pub(super) fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// Fails if there is no connection now.
+    pub(super) fn is_up(&self) -> Result<(), LogError> {
+        match self.context.client().connection_state() {
+            State::Connected => Ok(()),
+            State::Pending | State::Disconnected => Err(self.why("not connected")),
+        }
+    }
+
+    /// The most bytes of a batch: the server says when it lets a client in what a message may have, headers included.
+    pub(super) fn bytes_max(&self) -> usize {
+        let message_max = self.context.client().max_payload();
+        message_max.saturating_sub(wire::HEADERS_BYTES_MAX)
+    }
+
+    /// The last batch of the workspace, from the stream's leader. A leader that was cut off and does not know it yet may
+    /// answer with an older one, but never with one that was not appended.
+    pub(super) async fn last(&self) -> Result<Option<Found>, LogError> {
+        self.ask(
+            self.stream
+                .raw_message_builder()
+                .last_by_subject(&self.subject),
+        )
+        .await
+    }
+
+    /// The first batch of the workspace at this place of the stream or behind it, from the stream's leader.
+    pub(super) async fn next(&self, place: u64) -> Result<Option<Found>, LogError> {
+        let asked = self.stream.raw_message_builder();
+        self.ask(asked.sequence(place).next_by_subject(&self.subject))
+            .await
+    }
+
+    async fn ask(&self, asked: RawMessageBuilder) -> Result<Option<Found>, LogError> {
+        self.is_up()?;
+        let answer = tokio::time::timeout(ANSWER, asked.send()).await;
+        let answer = answer.map_err(|_| self.why("the stream's leader does not answer"))?;
+        match answer {
+            Ok(message) => self.found(&message).map(Some),
+            Err(error) => match error.kind() {
+                RawMessageErrorKind::NoMessageFound => Ok(None),
+                RawMessageErrorKind::JetStream(refused) => Err(self.why(&refused.to_string())),
+                RawMessageErrorKind::Other | RawMessageErrorKind::InvalidSubject => {
+                    Err(self.why(&chain(&error)))
+                }
+            },
+        }
+    }
+
+    fn found(&self, message: &StreamMessage) -> Result<Found, LogError> {
+        let place = message.sequence;
+        let signed = wire::read(&message.headers, &message.payload, place)?;
+        Ok(Found { place, signed })
+    }
+
+    /// Sends a batch that is to follow the batch at this place, 0 for the first one.
+    pub(super) async fn send(&self, batch: &Signed, behind: u64) -> SendOutcome {
+        let message = PublishMessage::build()
+            .payload(batch.batch.bytes().to_vec().into())
+            .headers(wire::headers(batch))
+            .expected_stream(&self.stream_name)
+            .expected_last_subject_sequence(behind);
+        let sent = tokio::time::timeout(ACKNOWLEDGED, async {
+            self.context
+                .send_publish(self.subject.clone(), message)
+                .await?
+                .await
+        });
+        match sent.await {
+            Ok(Ok(acknowledged)) => SendOutcome::Acknowledged(acknowledged.sequence),
+            Ok(Err(error)) => match error.kind() {
+                PublishErrorKind::WrongLastSequence => SendOutcome::WrongLast,
+                PublishErrorKind::StreamNotFound => SendOutcome::Nobody(
+                    self.why("no server has the stream, or it has no leader now"),
+                ),
+                PublishErrorKind::MaxPayloadExceeded => SendOutcome::TooLarge,
+                PublishErrorKind::WrongLastMessageId
+                | PublishErrorKind::TimedOut
+                | PublishErrorKind::BrokenPipe
+                | PublishErrorKind::MaxAckPending
+                | PublishErrorKind::Other => SendOutcome::Unknown(chain(&error)),
+            },
+            Err(_) => SendOutcome::Unknown("no acknowledgement in time".to_owned()),
+        }
+    }
+
+    /// Says whether one server has the stream, so that no other can have more of it.
+    pub(super) async fn is_alone(&self) -> Result<bool, LogError> {
+        let info = self.stream.get_info().await;
+        let info = info.map_err(|error| self.why(&chain(&error)))?;
+        Ok(info.config.num_replicas <= 1)
+    }
+
+    /// Says whether the leader that answers has a majority behind it, so that what it says is not old.
+    pub(super) async fn is_led(&self) -> Result<bool, LogError> {
+        let info = self.stream.get_info().await;
+        let info = info.map_err(|error| self.why(&chain(&error)))?;
+        let Some(cluster) = info.cluster else {
+            return Ok(true);
+        };
+        let heard = |active: &Duration| *active < HEARTBEAT;
+        let followers = cluster.replicas.iter();
+        let following = followers
+            .filter(|peer| !peer.offline && heard(&peer.active))
+            .count();
+        Ok(2 * (following + 1) > cluster.replicas.len() + 1)
+    }
+
+    /// What keeps this host from the log: what the server refused, if it did, else what was seen here.
+    pub(super) fn why(&self, seen: &str) -> LogError {
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*trouble {
+            Some(Trouble::Denied(why)) => LogError::Denied { why: why.clone() },
+            Some(Trouble::Lost(why)) => LogError::Unreachable {
+                why: format!("{seen} ({why})"),
+            },
+            None => LogError::Unreachable {
+                why: seen.to_owned(),
+            },
+        }
+    }
+}
+
+/// Notes what the connection says of itself. A connection that is there again has no trouble.
+fn note(told: &Mutex<Option<Trouble>>, event: &Event) {
+    let trouble = match event {
+        Event::Connected => None,
+        Event::ServerError(ServerError::AuthorizationViolation) => {
+            Some(Trouble::Denied("authorization violation".to_owned()))
+        }
+        Event::ServerError(ServerError::Other(said))
+        | Event::ClientError(ClientError::Other(said)) => {
+            let said = said.trim_matches('\'').to_owned();
+            let lower = said.to_lowercase();
+            let is_denied = ["authori", "authentic", "permission", "signing nonce"];
+            if is_denied.iter().any(|word| lower.contains(word)) {
+                Some(Trouble::Denied(said))
+            } else {
+                Some(Trouble::Lost(said))
+            }
+        }
+        Event::Disconnected
+        | Event::LameDuckMode
+        | Event::Draining
+        | Event::Closed
+        | Event::SlowConsumer(_)
+        | Event::ServerError(ServerError::SlowConsumer(_))
+        | Event::ClientError(ClientError::MaxReconnects | ClientError::ServerNotInPool) => return,
+    };
+    *told.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+}
+
+/// An error with its causes, on one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,497 @@
+//! The ledger in a stream of NATS JetStream: one subject for each workspace, one message for each batch.
+//!
+//! The fence is the server's: a batch is appended only if the subject's last message is the one that the batch's first
+//! record names as its predecessor. What is not acknowledged is looked up by its place: the message behind that
+//! predecessor is the batch, or another one, and then the batch can never be there. Nothing is concluded from a time-out,
+//! and nothing from a message that is missing: a leader that was cut off may answer without the newest ones.
+
+mod found;
+mod link;
+mod pulse;
+mod reader;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_nats::{ConnectOptions, ServerAddr};
+use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
+use tokio::runtime::Runtime;
+
+use self::link::{Found, Link, SendOutcome};
+use self::pulse::Pulse;
+use self::reader::BatchReader;
+use crate::wire;
+
+pub use self::found::{Founded, found};
+
+/// How long a consumer may be behind the leader before another one takes its place.
+const BEHIND: Duration = Duration::from_secs(2);
+
+/// How often the daemon looks without a ring. The ring is what wakes it.
+const POLL_MS: u64 = 500;
+
+/// How much is given to the daemon at once.
+const GIVEN_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Which ledger: the workspace's name, and the stream that many workspaces share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerName {
+    /// The name of the workspace.
+    pub workspace: String,
+    /// The stream's name after `SETTLED_`.
+    pub shard: String,
+}
+
+impl LedgerName {
+    /// The stream's name.
+    pub fn stream(&self) -> String {
+        format!("SETTLED_{}", self.shard)
+    }
+
+    /// The workspace's subject.
+    pub fn subject(&self) -> String {
+        format!("led.{}.{}", self.shard, self.workspace)
+    }
+}
+
+/// A ledger in JetStream. It has a thread of its own, and none of its calls waits for longer than two answers.
+pub struct JetStream {
+    // In this order: what uses the runtime ends before it.
+    follower: Option<Followed>,
+    pulse: Pulse,
+    link: Link,
+    bell: Arc<Bell>,
+    /// Where a batch is that this host saw lately.
+    seen: Option<Seen>,
+    /// The end of the batch of which nobody knows whether it is in the log.
+    pending: Option<Head>,
+    runtime: Runtime,
+}
+
+/// What follows the stream, and how far it came.
+struct Followed {
+    task: BatchReader,
+    /// The end of what was given, or skipped as known.
+    at: Head,
+    /// When the leader was first seen to have more, if it has.
+    behind: Option<Instant>,
+    /// What came after a batch that was given: it is told the next time.
+    failed: Option<LogError>,
+}
+
+/// A batch's end and its place in the stream; 0 before the first.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    head: Head,
+    place: u64,
+}
+
+impl Seen {
+    const EMPTY: Seen = Seen {
+        head: Head::EMPTY,
+        place: 0,
+    };
+}
+
+/// What a record's place is, or that the log has none of that number.
+enum Located {
+    /// The batch that holds the record, and where.
+    In(Box<Found>),
+    /// Before the first batch.
+    Beginning,
+    /// The log ends before it.
+    Beyond(Head),
+}
+
+/// Wakes the daemon.
+#[derive(Default)]
+struct Bell(Mutex<Option<Ring>>);
+
+impl Bell {
+    fn ring(&self) {
+        if let Some(ring) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            ring();
+        }
+    }
+}
+
+impl JetStream {
+    /// Begins to connect to the first of these servers that answers, and to its like. Fails only for what cannot become
+    /// right by itself.
+    pub fn open(
+        servers: Vec<ServerAddr>,
+        options: ConnectOptions,
+        place: &LedgerName,
+    ) -> Result<JetStream, LogError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("ledger")
+            .enable_all()
+            .build();
+        let runtime = runtime.map_err(|error| LogError::Unreachable {
+            why: error.to_string(),
+        })?;
+        let link = runtime.block_on(Link::open(servers, options, place))?;
+        let bell = Arc::new(Bell::default());
+        let pulse = Pulse::start(runtime.handle(), link.clone(), Arc::clone(&bell));
+        Ok(JetStream {
+            follower: None,
+            pulse,
+            link,
+            bell,
+            seen: None,
+            pending: None,
+            runtime,
+        })
+    }
+
+    /// The most bytes of a batch, as the server says it that this host is connected to.
+    pub fn batch_bytes_max(&self) -> usize {
+        self.link.bytes_max()
+    }
+
+    /// Waits until the servers let this host in, or say why they do not.
+    pub fn wait_until_connected(&self, limit: Duration) -> Result<(), LogError> {
+        let end = Instant::now() + limit;
+        self.runtime.block_on(async {
+            loop {
+                match self.link.is_up() {
+                    Ok(()) => return Ok(()),
+                    Err(error) if !error.is_retryable() || Instant::now() >= end => {
+                        return Err(error);
+                    }
+                    Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+                }
+            }
+        })
+    }
+
+    /// The place of the batch that holds record `seq`, by halves: records and places grow together. `None` of them is
+    /// read twice.
+    fn locate(&self, seq: u64) -> Result<Located, LogError> {
+        if seq == 0 {
+            return Ok(Located::Beginning);
+        }
+        self.runtime.block_on(async {
+            let Some(last) = self.link.last().await? else {
+                return Ok(Located::Beyond(Head::EMPTY));
+            };
+            let end = last.signed.batch.head();
+            if end.seq < seq {
+                return Ok(Located::Beyond(end));
+            }
+            let holds = |found: &Found| {
+                let batch = &found.signed.batch;
+                batch.after().seq < seq && seq <= batch.head().seq
+            };
+            if holds(&last) {
+                return Ok(Located::In(Box::new(last)));
+            }
+            let (mut low, mut high) = (1, last.place - 1);
+            while low <= high {
+                let middle = low + (high - low) / 2;
+                let Some(found) = self.link.next(middle).await? else {
+                    break;
+                };
+                if holds(&found) {
+                    return Ok(Located::In(Box::new(found)));
+                }
+                if found.signed.batch.after().seq >= seq {
+                    high = middle - 1;
+                } else {
+                    low = found.place + 1;
+                }
+            }
+            Err(LogError::Broken {
+                what: format!("it has record {}, but no record {seq}", end.seq),
+            })
+        })
+    }
+
+    /// The place of the batch that ends with `head`. Nothing if the log is not there yet; fails if it has another one.
+    fn place_of(&mut self, head: Head) -> Result<Option<u64>, LogError> {
+        if head == Head::EMPTY {
+            return Ok(Some(Seen::EMPTY.place));
+        }
+        if let Some(seen) = self.seen.filter(|seen| seen.head == head) {
+            return Ok(Some(seen.place));
+        }
+        match self.locate(head.seq)? {
+            Located::In(found) if found.signed.batch.head() == head => {
+                let place = found.place;
+                self.seen = Some(Seen { head, place });
+                Ok(Some(place))
+            }
+            Located::In(_) | Located::Beginning | Located::Beyond(_) => Ok(None),
+        }
+    }
+
+    /// Looks for a batch behind the one at place `behind`: that decides what became of it.
+    fn look_behind(&mut self, signed: &Signed, behind: u64) -> Result<Option<Appended>, LogError> {
+        let next = self.runtime.block_on(self.link.next(behind + 1))?;
+        let Some(next) = next else {
+            return Ok(None);
+        };
+        let head = next.signed.batch.head();
+        let place = next.place;
+        self.seen = Some(Seen { head, place });
+        if head == signed.batch.head() {
+            return Ok(Some(Appended::Committed));
+        }
+        // Another one is there: this batch can never be. Where the log ends now is only of interest.
+        let end = self.runtime.block_on(self.link.last());
+        let end = match end {
+            Ok(Some(last)) => last.signed.batch.head(),
+            Ok(None) | Err(_) => head,
+        };
+        Ok(Some(Appended::Moved(end)))
+    }
+
+    /// What is not known stays so: once an append may have landed, no failure of a later one takes that back.
+    fn unless_pending(&self, head: Head, error: LogError) -> Result<Appended, LogError> {
+        if self.pending == Some(head) {
+            Ok(Appended::Unknown(error.to_string()))
+        } else {
+            Err(error)
+        }
+    }
+
+    fn try_append(&mut self, signed: &Signed) -> Result<Appended, LogError> {
+        let after = signed.batch.after();
+        self.link.is_up()?;
+        let (bytes, bytes_max) = (signed.batch.bytes().len(), self.link.bytes_max());
+        if bytes > bytes_max {
+            return Err(LogError::TooLarge { bytes, bytes_max });
+        }
+        let Some(behind) = self.place_of(after)? else {
+            return self.not_behind(after);
+        };
+        let why = match self.runtime.block_on(self.link.send(signed, behind)) {
+            SendOutcome::Acknowledged(place) => {
+                let head = signed.batch.head();
+                self.seen = Some(Seen { head, place });
+                return Ok(Appended::Committed);
+            }
+            SendOutcome::TooLarge => return Err(LogError::TooLarge { bytes, bytes_max }),
+            SendOutcome::Nobody(error) => return Err(error),
+            SendOutcome::WrongLast => "the last message is on its way".to_owned(),
+            SendOutcome::Unknown(why) => why,
+        };
+        // From here on the batch may be in the log, or get there late.
+        match self.look_behind(signed, behind) {
+            Ok(Some(appended)) => Ok(appended),
+            Ok(None) => Ok(Appended::Unknown(why)),
+            Err(error) => Ok(Appended::Unknown(format!("{why}; {error}"))),
+        }
+    }
+
+    /// The log does not have the end that a batch is to follow.
+    fn not_behind(&self, after: Head) -> Result<Appended, LogError> {
+        let end = self.head_now()?;
+        if end.seq < after.seq {
+            self.is_short(end, after)?;
+        }
+        Ok(Appended::Moved(end))
+    }
+
+    fn head_now(&self) -> Result<Head, LogError> {
+        let last = self.runtime.block_on(self.link.last())?;
+        self.pulse.answered();
+        Ok(last.map_or(Head::EMPTY, |last| last.signed.batch.head()))
+    }
+
+    /// The leader's end is before what this host has from the log. Fails until it is certain that this is the log's end,
+    /// and not that of a leader which was cut off: at once where there is one server, else when the pulse has it.
+    fn is_short(&self, end: Head, ours: Head) -> Result<(), LogError> {
+        self.pulse.know(ours);
+        let is_certain = self.pulse.heard().is_some_and(|heard| heard.is_certain());
+        if is_certain || self.runtime.block_on(self.link.is_alone())? {
+            return Ok(());
+        }
+        Err(LogError::Unreachable {
+            why: format!(
+                "its leader has records up to {}, and this host has record {} from it: that leader may have been cut off",
+                end.seq, ours.seq
+            ),
+        })
+    }
+
+    /// Starts to follow behind `from`.
+    fn follow_from(&mut self, from: Head) -> Result<(), LogError> {
+        let (at, place) = match self.locate(from.seq)? {
+            Located::Beginning => (Head::EMPTY, 1),
+            Located::Beyond(log) => {
+                self.is_short(log, from)?;
+                return Err(LogError::RolledBack { log, ours: from });
+            }
+            Located::In(found) => {
+                let batch = &found.signed.batch;
+                match batch.head_at(from.seq) {
+                    Some(head) if head == from => {}
+                    theirs => {
+                        let theirs = theirs.map_or(batch.head().digest, |head| head.digest);
+                        return Err(wire::forked(from, theirs));
+                    }
+                }
+                if batch.head() == from {
+                    (from, found.place + 1)
+                } else {
+                    (batch.after(), found.place)
+                }
+            }
+        };
+        let bell = Arc::clone(&self.bell);
+        let task = BatchReader::start(self.runtime.handle(), self.link.clone(), place, bell);
+        self.follower = Some(Followed {
+            task,
+            at,
+            behind: None,
+            failed: None,
+        });
+        Ok(())
+    }
+
+    /// What the leader says when nothing new has arrived.
+    fn quiet(&mut self, from: Head) -> Result<(), LogError> {
+        let Some(heard) = self.pulse.heard() else {
+            return Ok(());
+        };
+        let followed = self.follower.as_mut().expect("it was started");
+        let end = heard.end.clone()?;
+        if end.seq < from.seq {
+            // The leader may have been asked before this host had the record.
+            let is_certain = heard.is_certain() && heard.known.seq >= from.seq;
+            let (log, ours) = (end, from);
+            return if is_certain {
+                Err(LogError::RolledBack { log, ours })
+            } else {
+                Ok(())
+            };
+        }
+        if end.seq == from.seq && end.digest != from.digest {
+            return Err(wire::forked(from, end.digest));
+        }
+        if end.seq <= followed.at.seq || !followed.task.is_idle() {
+            followed.behind = None;
+            return Ok(());
+        }
+        let since = *followed.behind.get_or_insert_with(Instant::now);
+        if since.elapsed() > BEHIND {
+            tracing::debug!(at = followed.at.seq, end = end.seq, "following again");
+            self.follower = None;
+        }
+        Ok(())
+    }
+
+    /// Takes what has arrived and follows `from`.
+    fn take(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
+        let followed = self.follower.as_mut().expect("it was started");
+        if let Some(error) = followed.failed.take() {
+            self.follower = None;
+            return Err(error);
+        }
+        let (mut given, mut bytes) = (Vec::new(), 0);
+        while bytes < GIVEN_BYTES_MAX {
+            let found = match followed.task.next() {
+                None => break,
+                Some(Ok(found)) => found,
+                Some(Err(error)) if given.is_empty() => {
+                    self.follower = None;
+                    return Err(error);
+                }
+                Some(Err(error)) => {
+                    followed.failed = Some(error);
+                    break;
+                }
+            };
+            let Found { place, signed } = found;
+            let (after, head) = (signed.batch.after(), signed.batch.head());
+            if head.seq <= followed.at.seq {
+                // A consumer that was made again may begin a little early.
+                continue;
+            }
+            if after != followed.at {
+                let error = if after.seq == followed.at.seq {
+                    wire::forked(followed.at, after.digest)
+                } else {
+                    LogError::Broken {
+                        what: format!(
+                            "record {} comes after record {}",
+                            after.seq + 1,
+                            followed.at.seq
+                        ),
+                    }
+                };
+                if given.is_empty() {
+                    self.follower = None;
+                    return Err(error);
+                }
+                followed.failed = Some(error);
+                break;
+            }
+            followed.at = head;
+            self.seen = Some(Seen { head, place });
+            if head.seq <= from.seq {
+                // This host's own, or known from before. It has to be the very same.
+                if signed
+                    .batch
+                    .head_at(from.seq)
+                    .is_some_and(|ours| ours != from)
+                {
+                    self.follower = None;
+                    return Err(wire::forked(from, head.digest));
+                }
+                continue;
+            }
+            bytes += signed.batch.bytes().len();
+            given.push(signed);
+        }
+        Ok(given)
+    }
+}
+
+impl Log for JetStream {
+    fn head(&mut self) -> Result<Head, LogError> {
+        self.head_now()
+    }
+
+    fn append(&mut self, signed: &Signed) -> Result<Appended, LogError> {
+        let head = signed.batch.head();
+        let appended = match self.try_append(signed) {
+            Ok(appended) => Ok(appended),
+            Err(error) => self.unless_pending(head, error),
+        };
+        self.pending = match &appended {
+            Ok(Appended::Unknown(_)) => Some(head),
+            Ok(Appended::Committed | Appended::Moved(_)) | Err(_) => None,
+        };
+        if appended == Ok(Appended::Committed) {
+            self.pulse.know(head);
+            self.pulse.answered();
+        }
+        appended
+    }
+
+    fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
+        let is_behind = |followed: &Followed| {
+            from.seq < followed.at.seq || (from.seq == followed.at.seq && from != followed.at)
+        };
+        if self.follower.as_ref().is_none_or(is_behind) {
+            self.follow_from(from)?;
+        }
+        self.pulse.know(from);
+        let given = self.take(from)?;
+        if given.is_empty() {
+            self.quiet(from)?;
+        }
+        Ok(given)
+    }
+
+    fn ring(&mut self, ring: Ring) {
+        *self.bell.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ring);
+    }
+
+    fn poll_ms(&self) -> u64 {
+        POLL_MS
+    }
+}

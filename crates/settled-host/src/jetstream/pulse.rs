@@ -1,0 +1,127 @@
+//! Asks the stream's leader every second where the ledger ends. So a host that is cut off knows it, a consumer that was
+//! left behind is noticed, and so is a broker that lost what it acknowledged.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use spool::log::{Head, LogError};
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+use super::Bell;
+use super::link::Link;
+
+/// The pause between two questions, and the one after a question without an answer.
+const EVERY: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// A log that ends too early has to say so this many times, each time with a majority behind its leader. A leader that
+/// was cut off and does not know it yet has none: its followers have been silent for longer than two heartbeats by then.
+const SAID: u32 = 3;
+
+/// What is known of the leader.
+#[derive(Clone, Debug)]
+pub(super) struct Heard {
+    /// The end it has, or why it did not answer.
+    pub(super) end: Result<Head, LogError>,
+    /// It was asked when this was the newest end that this host knew.
+    pub(super) known: Head,
+    /// So many times it had another end in a row, although a majority follows it.
+    said: u32,
+}
+
+impl Heard {
+    /// Says whether the end it has is no mistake of a leader that was cut off.
+    pub(super) fn is_certain(&self) -> bool {
+        self.said >= SAID
+    }
+}
+
+/// A task that asks.
+pub(super) struct Pulse {
+    shared: Arc<Mutex<Beats>>,
+    task: AbortHandle,
+}
+
+struct Beats {
+    known: Head,
+    heard: Option<Heard>,
+}
+
+impl Pulse {
+    /// Starts to ask.
+    pub(super) fn start(runtime: &Handle, link: Link, bell: Arc<Bell>) -> Pulse {
+        let shared = Arc::new(Mutex::new(Beats {
+            known: Head::EMPTY,
+            heard: None,
+        }));
+        let task = runtime.spawn(beat(link, Arc::clone(&shared), bell));
+        let task = task.abort_handle();
+        Pulse { shared, task }
+    }
+
+    /// Tells what this host knows to be in the log.
+    pub(super) fn know(&self, head: Head) {
+        let mut shared = locked(&self.shared);
+        if head.seq > shared.known.seq {
+            shared.known = head;
+        }
+    }
+
+    /// Notes that the leader answered another question: that it did not answer the last one of the pulse is over.
+    pub(super) fn answered(&self) {
+        let mut shared = locked(&self.shared);
+        if shared
+            .heard
+            .as_ref()
+            .is_some_and(|heard| heard.end.is_err())
+        {
+            shared.heard = None;
+        }
+    }
+
+    /// What the leader said last; nothing before its first answer or failure.
+    pub(super) fn heard(&self) -> Option<Heard> {
+        locked(&self.shared).heard.clone()
+    }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn beat(link: Link, shared: Arc<Mutex<Beats>>, bell: Arc<Bell>) {
+    loop {
+        let (known, said) = {
+            let shared = locked(&shared);
+            (
+                shared.known,
+                shared.heard.as_ref().map_or(0, |heard| heard.said),
+            )
+        };
+        let end = link.last().await;
+        let end = end.map(|found| found.map_or(Head::EMPTY, |found| found.signed.batch.head()));
+        let said = match &end {
+            Ok(end) if end.seq < known.seq && matches!(link.is_led().await, Ok(true)) => said + 1,
+            Ok(_) | Err(_) => 0,
+        };
+        let is_up = end.is_ok();
+        let is_news = {
+            let mut shared = locked(&shared);
+            let was_up = shared.heard.as_ref().is_none_or(|heard| heard.end.is_ok());
+            let is_news = was_up != is_up || said >= SAID;
+            shared.heard = Some(Heard { end, known, said });
+            is_news
+        };
+        if is_news {
+            bell.ring();
+        }
+        tokio::time::sleep(if is_up { EVERY } else { AGAIN }).await;
+    }
+}
+
+fn locked(shared: &Mutex<Beats>) -> std::sync::MutexGuard<'_, Beats> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,21 @@
+//! What a workspace that several hosts share needs besides the daemon: the logs that its ledger can have, and the key a
+//! host signs with. A room of its own, so that the program of one host has no network client.
+//!
+//! - `access` is how a broker knows this host;
+//! - `gitlog` keeps the ledger on a ref of a git repository;
+//! - `jetstream` keeps the ledger in a stream of NATS JetStream;
+//! - `keys` signs what this host judges, and checks what others signed;
+//! - `monitoring` reads what a broker promises;
+//! - `wire` is how a batch is written into a message there.
+//!
+//! What a log promises is `spool::log`'s to say.
+
+pub mod access;
+pub mod gitlog;
+pub mod jetstream;
+pub mod keys;
+pub mod monitoring;
+mod wire;
+
+pub use gitlog::Git;
+pub use jetstream::JetStream;

@@ -1,0 +1,48 @@
+//! What a broker says of itself on its monitoring page, `/jsz`: whether it syncs before it acknowledges. The page is for
+//! the machine's own network and needs no credentials, so it may well be out of reach.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// How long connecting, sending and reading may take, each.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The longest page that is read.
+const BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Asks a broker's monitoring port, `host:port`, for its JetStream page.
+pub fn jsz(address: &str) -> Result<Value, String> {
+    let page = get(address, "/jsz?streams=true&config=true")?;
+    serde_json::from_str(&page).map_err(|error| format!("{address}: {error}"))
+}
+
+fn get(address: &str, path: &str) -> Result<String, String> {
+    let failed = |error: std::io::Error| format!("{address}: {error}");
+    let mut addresses = address.to_socket_addrs().map_err(failed)?;
+    let to = addresses
+        .next()
+        .ok_or_else(|| format!("{address}: no such host"))?;
+    let mut socket = TcpStream::connect_timeout(&to, PATIENCE).map_err(failed)?;
+    socket.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    socket.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+    // Version 1.0: the answer comes whole and ends with the connection.
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    socket.write_all(request.as_bytes()).map_err(failed)?;
+    let mut answer = String::new();
+    socket
+        .take(BYTES_MAX)
+        .read_to_string(&mut answer)
+        .map_err(failed)?;
+    let (head, body) = answer
+        .split_once("\r\n\r\n")
+        .ok_or_else(|| format!("{address}: it does not speak HTTP"))?;
+    let status = head.lines().next().unwrap_or_default();
+    if status.split(' ').nth(1) == Some("200") {
+        Ok(body.to_owned())
+    } else {
+        Err(format!("{address}: {status}"))
+    }
+}

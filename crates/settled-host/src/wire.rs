@@ -1,0 +1,94 @@
+//! A batch as a message: the payload is its lines, byte for byte, and two headers say who judged it.
+
+use async_nats::HeaderMap;
+use spool::log::{Batch, Head, LogError, Signed};
+use spool::{Digest, Entry};
+
+/// The header that names the host.
+pub(crate) const HOST: &str = "Settled-Host";
+
+/// The header with the host's signature, in hex.
+pub(crate) const SIGNATURE: &str = "Settled-Signature";
+
+/// What the headers of a batch take, the fence and the signature among them: rather too much than too little.
+pub(crate) const HEADERS_BYTES_MAX: usize = 2048;
+
+/// The headers of a batch.
+pub(crate) fn headers(signed: &Signed) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(HOST, signed.host.as_str());
+    headers.insert(SIGNATURE, hex(&signed.signature).as_str());
+    headers
+}
+
+/// Reads the batch of a message; `at` says where it was found.
+pub(crate) fn read(headers: &HeaderMap, payload: &[u8], at: u64) -> Result<Signed, LogError> {
+    let text = |name: &str| {
+        let value = headers.get(name).map(|value| value.as_str().to_owned());
+        value.ok_or_else(|| broken(at, &format!("it has no header `{name}`")))
+    };
+    let host = text(HOST)?
+        .parse()
+        .map_err(|error| broken(at, &format!("{HOST}: {error}")))?;
+    let signature = from_hex(&text(SIGNATURE)?)
+        .ok_or_else(|| broken(at, &format!("{SIGNATURE} is not hexadecimal")))?;
+    let batch = batch(payload, at)?;
+    Ok(Signed {
+        batch,
+        host,
+        signature,
+    })
+}
+
+/// Reads a batch by itself: what it follows is what its first record says. Whether it does is for the caller to compare.
+fn batch(bytes: &[u8], at: u64) -> Result<Batch, LogError> {
+    let line = bytes.split(|byte| *byte == b'\n').next();
+    let first = Entry::from_line(line.unwrap_or_default());
+    // A line that cannot be read has no place: the reader of batches says what is wrong with it.
+    let after = first.map_or(Head::EMPTY, |first| Head {
+        seq: first.seq.saturating_sub(1),
+        digest: first.prev,
+    });
+    Batch::read(bytes.to_vec(), after)
+        .map_err(|error| in_place(error.into(), &format!("message {at}")))
+}
+
+fn broken(at: u64, what: &str) -> LogError {
+    LogError::Broken {
+        what: format!("message {at}: {what}"),
+    }
+}
+
+/// Says of what is damaged where it was found.
+pub(crate) fn in_place(mut error: LogError, place: &str) -> LogError {
+    if let LogError::Broken { what } = &mut error {
+        *what = format!("{place}: {what}");
+    }
+    error
+}
+
+/// Writes bytes as lower-case hex digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads hex digits.
+pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let pairs = digits.chunks_exact(2);
+    pairs
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect()
+}
+
+/// The log has another record where this host has one from it.
+pub(crate) fn forked(ours: Head, theirs: Digest) -> LogError {
+    LogError::Forked {
+        at: ours.seq,
+        ours: ours.digest,
+        theirs,
+    }
+}

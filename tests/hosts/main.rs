@@ -1,0 +1,55 @@
+//! Workspaces that several hosts share, on real brokers and real repositories.
+
+mod access;
+mod git;
+mod jetstream;
+
+use settled_tests::wait;
+use spool::Digest;
+use spool::log::{Batch, Head, HostKeys, Log, Signed};
+
+/// Signs with the digest of what is signed.
+struct Digests;
+
+impl HostKeys for Digests {
+    fn sign(&self, bytes: &[u8]) -> Vec<u8> {
+        Digest::of(bytes).bytes().to_vec()
+    }
+
+    fn is_signed(&self, _key: &str, bytes: &[u8], signature: &[u8]) -> bool {
+        self.sign(bytes) == signature
+    }
+}
+
+/// A batch of so many records behind `after`; two of different `text` differ.
+fn batch(after: Head, count: u64, text: &str) -> Signed {
+    let (mut bytes, mut head) = (Vec::new(), after);
+    for seq in after.seq + 1..=after.seq + count {
+        let line = format!(
+            r#"{{"v":1,"seq":{seq},"at":"2026-02-13T10:00:00.000Z","prev":"{}","batch":{},"kind":"note","review":null,"id":null,"original":null,"deliveries":[],"decision":"{text}"}}"#,
+            head.digest,
+            after.seq + 1
+        );
+        let digest = Digest::of(line.as_bytes());
+        head = Head { seq, digest };
+        bytes.extend_from_slice(line.as_bytes());
+        bytes.push(b'\n');
+    }
+    let batch = Batch::read(bytes, after).expect("a batch");
+    let host = "tower".parse().expect("a host's name");
+    Signed::new(batch, "w", host, &Digests)
+}
+
+/// Follows until so many batches have come.
+fn follows(log: &mut dyn Log, from: Head, count: usize) -> Vec<Signed> {
+    let mut all: Vec<Signed> = Vec::new();
+    wait::until("all batches", || {
+        let from = all.last().map_or(from, |signed| signed.batch.head());
+        match log.follow(from) {
+            Ok(batches) => all.extend(batches),
+            Err(error) => assert!(error.is_retryable(), "{error}"),
+        }
+        all.len() >= count
+    });
+    all
+}

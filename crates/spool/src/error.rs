@@ -118,6 +118,13 @@ pub enum SpoolError {
         /// The failure that stopped it.
         why: String,
     },
+    /// The ledger that several hosts share does not take the batch now; nothing of it counts, and what it judged is
+    /// judged again.
+    #[error("the shared ledger did not take the batch: {why}")]
+    NotTaken {
+        /// What the log said.
+        why: String,
+    },
     /// The caller's visitor refused a record of the ledger.
     #[error("record {seq} of the ledger was not understood")]
     Visit {
@@ -132,7 +139,7 @@ impl SpoolError {
     /// Says whether the same call may succeed later in this process.
     pub fn is_retryable(&self) -> bool {
         match self {
-            SpoolError::Io { .. } | SpoolError::Full { .. } => true,
+            SpoolError::Io { .. } | SpoolError::Full { .. } | SpoolError::NotTaken { .. } => true,
             SpoolError::Fatal { .. }
             | SpoolError::Locked { .. }
             | SpoolError::Damaged { .. }

@@ -14,7 +14,7 @@ use crate::root::OpenRoot;
 use crate::snapshot::load::load_newest;
 use crate::snapshot::{Fold, PassedOver};
 use crate::spool::Spool;
-use crate::{Digest, Entry, SpoolError, VisitError, lock};
+use crate::{Digest, Entry, Homes, SpoolError, VisitError, lock};
 use disk::Disk;
 
 /// What the start found and did, for the operator.
@@ -57,7 +57,17 @@ impl Spool {
         disk: Arc<dyn Disk>,
         fold: &mut dyn Fold,
     ) -> Result<Opened, SpoolError> {
-        let mut start = Start::read(root, disk)?;
+        Spool::resume_at(root, disk, Homes::of_all(), fold)
+    }
+
+    /// Does the same on one host of several, for the mail of those who are at home on it.
+    pub fn resume_at(
+        root: &Path,
+        disk: Arc<dyn Disk>,
+        homes: Homes,
+        fold: &mut dyn Fold,
+    ) -> Result<Opened, SpoolError> {
+        let mut start = Start::read(root, disk, homes)?;
         let cursors = start.backlog.cursors();
         let (taken, passed_over) = load_newest(&start.root, Some(cursors), u64::MAX, fold)?;
         if let Some(taken) = &taken {
@@ -83,7 +93,7 @@ impl Spool {
         head: Digest,
         fold: &mut dyn Fold,
     ) -> Result<Opened, SpoolError> {
-        let start = Start::read(root, disk)?;
+        let start = Start::read(root, disk, Homes::of_all())?;
         match load_newest(&start.root, None, u64::MAX, fold) {
             Err(SpoolError::Contradicted { .. }) => {}
             Err(error) => return Err(error),
@@ -101,7 +111,7 @@ impl Spool {
         disk: Arc<dyn Disk>,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<Opened, SpoolError> {
-        Start::read(root, disk)?.finish(LedgerPosition::default(), None, visit)
+        Start::read(root, disk, Homes::of_all())?.finish(LedgerPosition::default(), None, visit)
     }
 }
 
@@ -109,17 +119,19 @@ impl Spool {
 struct Start {
     root: OpenRoot,
     lock: LockGuard,
+    homes: Homes,
     backlog: Backlog,
 }
 
 impl Start {
-    fn read(root: &Path, disk: Arc<dyn Disk>) -> Result<Start, SpoolError> {
+    fn read(root: &Path, disk: Arc<dyn Disk>, homes: Homes) -> Result<Start, SpoolError> {
         let root = OpenRoot::open(root, disk)?;
         let lock = lock::take(&root)?;
-        let backlog = Backlog::read(&root)?;
+        let backlog = Backlog::read(&root, homes.clone())?;
         Ok(Start {
             root,
             lock,
+            homes,
             backlog,
         })
     }
@@ -135,6 +147,7 @@ impl Start {
         let Start {
             root,
             lock,
+            homes,
             mut backlog,
         } = self;
         let mut admit = |entry: Entry| {
@@ -167,6 +180,8 @@ impl Start {
             lanes,
             judged,
             packets: Packets::default(),
+            homes,
+            signatures: None,
             slice_max: usize::MAX,
             _lock: lock,
         };

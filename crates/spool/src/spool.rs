@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use crate::delivery::{Lanes, Parked, Pass};
 use crate::layout::{self, Layout};
-use crate::ledger::{Ledger, is_gone};
+use crate::ledger::{Batch, Head, Ledger, is_gone};
 use crate::lock::LockGuard;
+use crate::log::{Signatures, Signed};
 use crate::packet::Packets;
 use crate::root::OpenRoot;
 use crate::view::{JudgedOriginals, View};
-use crate::{Content, Entry, EntryDraft, FileName, Hint, SpoolError, dirs};
+use crate::{Content, Entry, EntryDraft, FileName, Hint, Homes, HostName, SpoolError, dirs};
 use disk::Handle;
 
 /// A record that the ledger holds. Only [`Spool::commit`] makes one.
@@ -34,6 +35,10 @@ pub struct Spool {
     pub(crate) lanes: Lanes,
     pub(crate) judged: JudgedOriginals,
     pub(crate) packets: Packets,
+    /// Whose mail is delivered here.
+    pub(crate) homes: Homes,
+    /// Who signed the batches of a shared ledger, once one came.
+    pub(crate) signatures: Option<Signatures>,
     /// The most files of a delivery beside other work.
     pub(crate) slice_max: usize,
     /// LockGuard as long as the spool lives.
@@ -109,15 +114,65 @@ impl Spool {
         if drafts.is_empty() {
             return Ok(Vec::new());
         }
-        self.lanes.prepare(&self.root, &drafts, next - 1)?;
+        let files = drafts
+            .iter()
+            .map(|draft| (&*draft.deliveries, draft.original.as_ref()));
+        self.lanes.prepare(&self.root, files, next - 1)?;
         let entries = self.ledger.append(drafts)?;
+        Ok(self.enqueued(entries))
+    }
+
+    fn enqueued(&mut self, entries: Vec<Arc<Entry>>) -> Vec<Committed> {
         for entry in &entries {
             self.lanes.enqueue(entry);
-            if let Some(original) = &entry.original {
+            if let Some(original) = &entry.original
+                && self.homes.has(&original.outbox)
+            {
                 self.judged.add(&original.outbox, &original.file);
             }
         }
-        Ok(entries.into_iter().map(Committed).collect())
+        entries.into_iter().map(Committed).collect()
+    }
+
+    /// Whose mail is delivered here.
+    pub fn homes(&self) -> &Homes {
+        &self.homes
+    }
+
+    /// The end of the ledger.
+    pub fn head(&self) -> Head {
+        self.ledger.end()
+    }
+
+    /// Writes down what `host` decided for this very end, for a log that several hosts share. Nothing is committed.
+    pub fn propose(&self, drafts: Vec<EntryDraft>, host: &HostName) -> Result<Batch, SpoolError> {
+        for (index, draft) in drafts.iter().enumerate() {
+            check(draft).map_err(|what| SpoolError::Unfit { index, what })?;
+        }
+        Ok(Batch::write(drafts, self.head(), Some(host)))
+    }
+
+    /// Takes over a batch that the log holds, byte for byte: its signature first, then its lines, of which a kill may
+    /// have left some here already.
+    ///
+    /// After a retryable error nothing was written, and the batch comes again from the log.
+    pub fn mirror(&mut self, signed: &Signed) -> Result<Vec<Committed>, SpoolError> {
+        self.ledger.stopped()?;
+        let head = self.head();
+        let rest = signed.batch.rest(head).ok_or(SpoolError::Sequence {
+            expected: signed.batch.after().seq + 1,
+            next: head.seq + 1,
+        })?;
+        let entries = rest.entries().iter();
+        let files = entries.map(|entry| (&*entry.deliveries, entry.original.as_ref()));
+        self.lanes.prepare(&self.root, files, head.seq)?;
+        if self.signatures.is_none() {
+            self.signatures = Some(Signatures::open(&self.root)?);
+        }
+        let signatures = self.signatures.as_mut().expect("they were just opened");
+        signatures.add(&self.root, signed)?;
+        self.ledger.append_batch(&rest)?;
+        Ok(self.enqueued(rest.into_entries()))
     }
 
     /// Makes the files that committed records name and puts their originals away. A lane that fails is parked and tried

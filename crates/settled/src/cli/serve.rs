@@ -181,7 +181,7 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
                 "df -h",
             )
         }
-        SpoolError::Io { .. } => (
+        SpoolError::Io { .. } | SpoolError::NotTaken { .. } => (
             Exit::Failed,
             "; nothing was lost, the next start does the rest",
             "settled serve",

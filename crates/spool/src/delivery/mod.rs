@@ -32,7 +32,7 @@ use self::queue::{Backoff, LaneItem, LaneQueue, items_of};
 use self::slice::Slice;
 use crate::root::{Dir, OpenRoot};
 use crate::view::JudgedOriginals;
-use crate::{Away, Entry, EntryDraft, FileName, Mailbox, SpoolError, dirs, layout};
+use crate::{Away, Delivery, Entry, FileName, Homes, Mailbox, Original, SpoolError, dirs, layout};
 use disk::{self, OpenMode};
 
 /// The first pause of a lane that failed, in milliseconds; each further one is twice as long.
@@ -45,6 +45,7 @@ const WORTH_A_THREAD: usize = 128;
 
 /// All lanes of a workspace.
 pub(crate) struct Lanes {
+    homes: Homes,
     queues: BTreeMap<Lane, LaneQueue>,
     touched: Touched,
     cursors_made: bool,
@@ -91,6 +92,7 @@ fn touch(touched: &mut Touched, lane: &Lane, item: &LaneItem) {
 
 /// What the lanes have left to do: the cursors are read first, then each record adds what its lanes have not done.
 pub(crate) struct Backlog {
+    homes: Homes,
     cursors: Cursors,
     queues: BTreeMap<Lane, LaneQueue>,
     doubts: Doubts,
@@ -103,11 +105,12 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    pub(crate) fn read(root: &OpenRoot) -> Result<Backlog, SpoolError> {
+    pub(crate) fn read(root: &OpenRoot, homes: Homes) -> Result<Backlog, SpoolError> {
         let cursors = Cursors::read(root)?;
         let single_pulls = cursors.of_pulls();
         let has_own = !cursors.of(&Lane::Pulls.cursor_name()).is_empty();
         Ok(Backlog {
+            homes,
             joins_pulls: !single_pulls.is_empty() && !has_own,
             cursors,
             single_pulls,
@@ -126,13 +129,18 @@ impl Backlog {
     /// Adds lanes whose records a snapshot spared us: each has followed the ledger past them.
     pub(crate) fn know(&mut self, heads: &Heads) {
         for (lane, _) in heads.iter() {
-            self.queue(lane.clone());
+            if self.homes.follow(lane) {
+                self.queue(lane.clone());
+            }
         }
     }
 
     /// Takes from a record what its lanes have not done yet.
     pub(crate) fn admit(&mut self, entry: &Arc<Entry>) {
         for (lane, item) in items_of(entry) {
+            if !self.homes.follow(&lane) {
+                continue;
+            }
             if lane == Lane::Pulls && self.joins_pulls {
                 self.admit_single_pull(item);
                 continue;
@@ -204,6 +212,7 @@ impl Backlog {
         }
         Ok((
             Lanes {
+                homes: self.homes,
                 queues: self.queues,
                 touched: self.touched,
                 cursors_made: false,
@@ -249,25 +258,23 @@ impl Lanes {
         Ok(())
     }
 
-    /// Makes sure that each lane of these drafts has a cursor before the drafts are committed: a record in a lane
+    /// Makes sure that each lane of these files and originals has a cursor before they are committed: a record in a lane
     /// without a cursor then proves that the cursor was lost.
-    pub(crate) fn prepare(
+    pub(crate) fn prepare<'e>(
         &mut self,
         root: &OpenRoot,
-        drafts: &[EntryDraft],
+        files: impl Iterator<Item = (&'e [Delivery], Option<&'e Original>)>,
         head: u64,
     ) -> Result<(), SpoolError> {
-        for draft in drafts {
-            let mailboxes = draft
-                .deliveries
+        for (deliveries, original) in files {
+            let mailboxes = deliveries
                 .iter()
                 .map(|delivery| Lane::of(&delivery.mailbox));
-            let outbox = draft
-                .original
-                .iter()
+            let outbox = original
+                .into_iter()
                 .map(|original| Lane::Outbox(original.outbox.clone()));
             for lane in mailboxes.chain(outbox) {
-                if self.queues.contains_key(&lane) {
+                if self.queues.contains_key(&lane) || !self.homes.follow(&lane) {
                     continue;
                 }
                 let dir = root.dir(dirs::CURSORS.as_ref())?;
@@ -284,6 +291,9 @@ impl Lanes {
     /// Queues what a committed record asks of its lanes.
     pub(crate) fn enqueue(&mut self, entry: &Arc<Entry>) {
         for (lane, item) in items_of(entry) {
+            if !self.homes.follow(&lane) {
+                continue;
+            }
             self.queues
                 .get_mut(&lane)
                 .expect("every lane of a committed draft was prepared")

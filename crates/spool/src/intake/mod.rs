@@ -12,7 +12,7 @@ pub use self::look::{Body, Hint, Unfit};
 use self::look::{Memory, Readiness, Rules};
 use self::steady::SteadyClock;
 use crate::root::Dir;
-use crate::{FileName, Now, SpoolError, Stamp, View, dirs, layout};
+use crate::{Digest, Entry, FileName, Now, SpoolError, Stamp, View, dirs, layout};
 
 /// How long a file must be still to count as finished, in milliseconds: events are less exact outside of Linux.
 pub const QUIET_MS: u64 = if cfg!(target_os = "linux") { 50 } else { 250 };
@@ -46,6 +46,34 @@ pub struct OutboxFile {
     pub may_grow: bool,
     /// How many milliseconds ago it was last changed when it was read, by a clock that nobody set meanwhile.
     pub age_ms: u64,
+}
+
+/// Of a file whose record names no stamp.
+const NO_STAMP: Stamp = Stamp {
+    ino: 0,
+    size: 0,
+    mtime_ns: 0,
+    fresh: false,
+};
+
+impl OutboxFile {
+    /// The file of an accepted message, as far as its record tells; nothing if the record has no text.
+    pub fn recorded(entry: &Entry) -> Option<OutboxFile> {
+        let original = entry.original.as_ref()?;
+        let bytes = original.text.as_ref()?.clone().into_bytes();
+        Some(OutboxFile {
+            agent: original.outbox.clone(),
+            file: original.file.clone(),
+            stamp: original.stamp.unwrap_or(NO_STAMP),
+            owner: 0,
+            body: Body::Message {
+                digest: Digest::of(&bytes),
+                bytes,
+            },
+            may_grow: false,
+            age_ms: 0,
+        })
+    }
 }
 
 /// What one taking brought.

@@ -137,6 +137,23 @@ impl Batch {
         &self.entries
     }
 
+    /// What of the batch is behind `head`, if that is its beginning or a place inside of it.
+    pub(crate) fn rest(&self, head: Head) -> Option<Batch> {
+        let known = usize::try_from(head.seq.checked_sub(self.after.seq)?).ok()?;
+        let entries = self.entries.get(known..).filter(|rest| !rest.is_empty())?;
+        if entries[0].prev != head.digest {
+            return None;
+        }
+        let lines = self.bytes.split_inclusive(|byte| *byte == b'\n');
+        let begin: usize = lines.take(known).map(<[u8]>::len).sum();
+        Some(Batch {
+            after: head,
+            head: self.head,
+            bytes: self.bytes[begin..].to_vec(),
+            entries: entries.to_vec(),
+        })
+    }
+
     /// The records, for keeps.
     pub(crate) fn into_entries(self) -> Vec<Arc<Entry>> {
         self.entries

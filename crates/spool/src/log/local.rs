@@ -13,9 +13,6 @@ use crate::root::OpenRoot;
 use crate::{Entry, SpoolError, dirs};
 use disk::Disk;
 
-/// The most bytes of one batch: a ledger takes any, and whoever puts it into a log is told early.
-const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
-
 /// How often somebody else's append is looked for: there is nobody else.
 const POLL_MS: u64 = 60_000;
 
@@ -30,6 +27,9 @@ pub struct Local {
 }
 
 impl Local {
+    /// The most bytes of one batch, which is more than a daemon ever writes at once.
+    pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
     /// Opens the ledger of the workspace at `root`, as the start of a daemon does, without delivering anything. Batches
     /// without a signature were judged here, before there were other hosts: they are `host`'s, and their signature is
     /// empty.
@@ -95,8 +95,8 @@ impl Log for Local {
         self.ledger.stopped()?;
         let batch = &signed.batch;
         let bytes = batch.bytes().len();
-        if bytes > BATCH_BYTES_MAX {
-            let bytes_max = BATCH_BYTES_MAX;
+        if bytes > Local::BATCH_BYTES_MAX {
+            let bytes_max = Local::BATCH_BYTES_MAX;
             return Err(LogError::TooLarge { bytes, bytes_max });
         }
         let end = self.ledger.end();
@@ -109,8 +109,15 @@ impl Log for Local {
                 Err(error) => Ok(Appended::Unknown(error.chain())),
             };
         }
-        let head = batch.head();
-        if head.seq <= end.seq && self.head_at(head.seq)? == Some(head) {
+        let is_there = batch.head().seq <= end.seq
+            && self
+                .batches_beyond(batch.after().seq)?
+                .first()
+                .is_some_and(|known| {
+                    // The same records as a part of a larger batch are another batch.
+                    known.after() == batch.after() && known.head() == batch.head()
+                });
+        if is_there {
             return Ok(Appended::Committed);
         }
         Ok(Appended::Moved(end))

@@ -15,6 +15,7 @@ pub use crate::host::{HostName, NotAHostName};
 pub use crate::ledger::{Batch, Head, NotABatch};
 pub use keys::HostKeys;
 pub use local::Local;
+pub(crate) use signatures::Signatures;
 pub use signed::Signed;
 
 /// What became of an append.

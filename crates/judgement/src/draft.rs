@@ -3,8 +3,8 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use message_schema::Message;
 use message_schema::envelope::Timestamp;
-use message_schema::id::AgentName;
-use review::{Decision, EventRecord, Notice, Record, RefusalCost, RefusedMessage, State};
+use message_schema::id::{AgentName, MessageId};
+use review::{Accepted, Decision, EventRecord, Notice, Record, RefusalCost, RefusedMessage, State};
 use spool::{
     Away, Body, Content, Delivery, Digest, EntryDraft, FileName, Mailbox, Original, OutboxFile,
 };
@@ -28,6 +28,15 @@ pub(crate) struct EntryFiles {
 }
 
 impl EntryFiles {
+    /// Only the file that was judged.
+    pub(crate) fn of_original(id: &MessageId, original: Original) -> Self {
+        Self {
+            id: Some(id.to_string()),
+            original: Some(original),
+            deliveries: Vec::new(),
+        }
+    }
+
     /// The entry of these files and their record.
     pub(crate) fn entry(self, record: &Record, now: DateTime<Utc>) -> EntryDraft {
         let step = record.steps().first();
@@ -67,6 +76,8 @@ pub(crate) struct Drafting<'a> {
     pub(crate) agents: &'a [AgentName],
     /// The names the ledger has used.
     pub(crate) names: &'a mut UsedNames,
+    /// Packets are delivered, too: other hosts have no other copy.
+    pub(crate) shares_packets: bool,
 }
 
 impl<'a> Drafting<'a> {
@@ -94,6 +105,9 @@ impl<'a> Drafting<'a> {
         let mut deliveries: Vec<Delivery> = letters.collect();
         if let Decision::Accept(accepted) = decision {
             deliveries.extend(alerts_file::of(accepted, self.seq, self.names));
+            if self.shares_packets {
+                deliveries.extend(packet(message, accepted));
+            }
         }
         let sent = self.choose(NameScope::Sent(outbox.as_str()), &found.file);
         EntryFiles {
@@ -222,6 +236,18 @@ fn withdrawn(
             content: Content::Withdrawn(digest),
         })
         .collect()
+}
+
+/// The packet that was judged with a message, under the name by which the message points to it. Where it lies already,
+/// nothing is made; other bytes of that name stay, and this one gets the record's number.
+fn packet(message: &Message, accepted: &Accepted) -> Option<Delivery> {
+    let (text, path) = (accepted.packet.as_ref()?, message.packet_path()?);
+    let (folder, file) = path.as_str().rsplit_once('/')?;
+    Some(Delivery {
+        mailbox: folder.parse().ok()?,
+        file: file.parse().ok()?,
+        content: Content::Text(text.clone()),
+    })
 }
 
 fn original(submission: Submission<'_>, away: Away, text: Option<String>) -> Original {

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use message_schema::Message;
 use message_schema::id::AgentName;
-use review::{Decision, EventRecord, Judgement, Policy, Record, State, Undo};
-use spool::EntryDraft;
+use review::{Decision, EventRecord, Judgement, Policy, Record, RefusedMessage, State, Undo};
+use spool::{Away, Content, Delivery, Entry, EntryDraft, Mailbox, OutboxFile};
 
+use crate::again::{self, Differs};
 use crate::brief::file as brief_file;
 use crate::draft::{Drafting, EntryFiles, RequestFile};
-use crate::judge::{Judge, Refused, Submission};
-use crate::used_names::UsedNames;
+use crate::judge::{self, Judge, Refused, Submission};
+use crate::used_names::{NameScope, UsedNames};
 
 /// The state, the names and the policy messages are judged by.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub struct Tentative {
     agents: Arc<[AgentName]>,
     /// The undo steps of the open batch, oldest first.
     undo: Vec<Undo>,
+    /// Several hosts share the ledger, and a packet reaches them only with its record.
+    shares_packets: bool,
 }
 
 impl Tentative {
@@ -36,7 +39,13 @@ impl Tentative {
             policy,
             agents: Arc::from([]),
             undo: Vec::new(),
+            shares_packets: false,
         }
+    }
+
+    /// Delivers the packet of each message from the next one on: several hosts share the ledger.
+    pub fn share_packets(&mut self) {
+        self.shares_packets = true;
     }
 
     /// The state of every review.
@@ -109,6 +118,67 @@ impl Tentative {
         self.applied(record.into(), files, (seq, now))
     }
 
+    /// Judges a record of another host again, and what it makes, and adds it to the batch if both follow.
+    ///
+    /// Not judged: the text of a report and of a notice about a refusal, because the refused message is not in the record;
+    /// and the request that a reassigned review hands on, which an earlier record has.
+    pub fn add_again(
+        &mut self,
+        entry: &Entry,
+        record: &Record,
+        now: DateTime<Utc>,
+    ) -> Result<(), Differs> {
+        again::follows(self.judge(now), entry, record)?;
+        let at = (entry.seq, now);
+        let files = match record {
+            Record::Judged(Judgement::Refused(refused)) => {
+                refused_files(entry, refused)?;
+                self.undo.push(Undo::of(&self.state, record));
+                review::apply(&mut self.state, record, now);
+                self.names.note(entry);
+                return Ok(());
+            }
+            Record::Judged(Judgement::Accepted(accepted)) => {
+                let found = OutboxFile::recorded(entry).ok_or(Differs::NoText)?;
+                self.decided_again(&found, Decision::Accept(accepted.clone()), at)?
+            }
+            Record::Judged(Judgement::Duplicate(duplicate)) => {
+                let original = entry.original.as_ref().ok_or(Differs::NoText)?;
+                let scope = NameScope::Sent(&original.outbox);
+                let sent = self.names.choose(scope, &original.file, entry.seq);
+                let expected = spool::Original {
+                    away: Away::Sent(sent),
+                    text: None,
+                    ..original.clone()
+                };
+                EntryFiles::of_original(&duplicate.id, expected)
+            }
+            Record::Event(event) => {
+                let request = handed_on(entry, event);
+                self.drafting(entry.seq, now).event(event, request)
+            }
+        };
+        let (draft, _) = self.applied(record.clone(), files, at);
+        same_files(entry, &draft)
+    }
+
+    fn decided_again(
+        &mut self,
+        found: &OutboxFile,
+        decision: Decision,
+        (seq, now): (u64, DateTime<Utc>),
+    ) -> Result<EntryFiles, Differs> {
+        let outbox = AgentName::new(found.agent.as_str()).map_err(|_| Differs::OtherSender)?;
+        let submission = Submission {
+            found,
+            outbox: &outbox,
+            user: None,
+        };
+        let read = judge::read(submission).map_err(|_| Differs::NoText)?;
+        let mut drafting = self.drafting(seq, now);
+        Ok(drafting.decided(submission, &read.message, &decision))
+    }
+
     /// Accepts the batch, which the ledger has now.
     pub fn commit(&mut self) {
         self.undo.clear();
@@ -131,6 +201,7 @@ impl Tentative {
             state: &self.state,
             agents: &self.agents,
             names: &mut self.names,
+            shares_packets: self.shares_packets,
         }
     }
 
@@ -151,6 +222,86 @@ impl Tentative {
         let brief = brief_file::of(&record, state, policy, (seq, now), names);
         files.deliveries.extend(brief);
         (files.entry(&record, now), record)
+    }
+}
+
+/// The request that a record hands on to another reviewer, as it delivers it: the last text for that reviewer.
+fn handed_on(entry: &Entry, record: &EventRecord) -> Option<RequestFile> {
+    let EventRecord::Happened(happened) = record else {
+        return None;
+    };
+    let inbox = Mailbox::Inbox(happened.reassigned_to()?.to_string());
+    let mut to_inbox = entry.deliveries.iter().filter(|made| made.mailbox == inbox);
+    let delivery = to_inbox.next_back()?;
+    match &delivery.content {
+        Content::Text(text) => Some(RequestFile {
+            file: delivery.file.clone(),
+            text: text.clone(),
+        }),
+        Content::Original | Content::Withdrawn(_) => None,
+    }
+}
+
+/// A refusal tells its sender, takes copies back, and tells whom it costs something; it delivers no message.
+fn refused_files(entry: &Entry, refused: &RefusedMessage) -> Result<(), Differs> {
+    let mut told = vec![refused.from.as_str()];
+    if let Some(cost) = &refused.cost {
+        told.extend(cost.letters.iter().map(|letter| letter.to.as_str()));
+    }
+    for delivery in &entry.deliveries {
+        let fits = match (&delivery.mailbox, &delivery.content) {
+            (Mailbox::Inbox(_), Content::Withdrawn(_)) => true,
+            (Mailbox::Inbox(to), Content::Text(_)) => told.contains(&to.as_str()),
+            (Mailbox::DeadLetter(of), Content::Text(_)) => *of == refused.from.as_str(),
+            (Mailbox::Packets(_), Content::Text(_)) => refused.cost.is_some(),
+            (_, Content::Original | Content::Withdrawn(_)) | (Mailbox::PullRequest(_), _) => false,
+        };
+        if !fits {
+            let what = format!("a refusal makes no file in {}", delivery.mailbox);
+            return Err(Differs::Files(what));
+        }
+    }
+    match entry.original.as_ref().map(|original| &original.away) {
+        Some(Away::DeadLetter(_)) | None => Ok(()),
+        Some(away @ Away::Sent(_)) => {
+            let what = format!("a refused original is put away to {away}");
+            Err(Differs::Files(what))
+        }
+    }
+}
+
+/// Whether a record makes the files that are drafted for its decision.
+fn same_files(entry: &Entry, draft: &EntryDraft) -> Result<(), Differs> {
+    let text = |deliveries: &[Delivery]| {
+        serde_json::to_string(deliveries).expect("deliveries are plain values")
+    };
+    if text(&entry.deliveries) != text(&draft.deliveries) {
+        let mailbox = |delivery: &Delivery| format!("{}/{}", delivery.mailbox, delivery.file);
+        let drafted: Vec<String> = draft.deliveries.iter().map(mailbox).collect();
+        let what = format!("it makes the files {}", drafted.join(", "));
+        return Err(Differs::Files(what));
+    }
+    let away = |original: &Option<spool::Original>| {
+        let original = original.as_ref();
+        original.map(|original| {
+            (
+                original.away.clone(),
+                original.digest,
+                original.text.clone(),
+            )
+        })
+    };
+    let about = |kind: &str, review: &Option<String>, id: &Option<String>| {
+        (kind.to_owned(), review.clone(), id.clone())
+    };
+    let fits = away(&entry.original) == away(&draft.original)
+        && about(&entry.kind, &entry.review, &entry.id)
+            == about(&draft.kind, &draft.review, &draft.id);
+    if fits {
+        Ok(())
+    } else {
+        let what = "it is filed, or its original put away, otherwise".to_owned();
+        Err(Differs::Files(what))
     }
 }
 

@@ -1,21 +1,18 @@
 //! Judges recorded decisions again, one after the other, and stops at the first that does not follow from those before
 //! it. `replay`, in contrast, goes on under another policy.
 //!
-//! Some of it is not in the record: a refused message's text, the ids of the daemon's notices, and how many tasks the
-//! rest of the ledger holds. Ids are taken as recorded; of a refusal, only the cost is judged.
+//! `judgement::again` says what of a record can be judged again. How many tasks the rest of the ledger holds is not in it.
+
 use chrono::{DateTime, Utc};
 use judgement::Judge;
-use message_schema::Message;
-use message_schema::id::{AgentName, MessageId};
+use judgement::again::{self, Differs};
 use review::{
-    Accepted, Costs, Event, EventRecord, Handoff, Happened, Judgement, Notice, Policy,
-    RULES_BEFORE_VERSIONS, Record, RefusalCost, RefusedMessage, ReportedEvent, State,
+    EventRecord, Handoff, Happened, Judgement, Policy, RULES_BEFORE_VERSIONS, Record, State,
 };
-use spool::{Entry, PacketRead};
+use spool::Entry;
 use workspace::index;
 
-use super::session::SequentialIds;
-use super::{facts, submit};
+use super::facts;
 
 /// A state that accepts only decisions that follow from it.
 pub struct Rejudge {
@@ -54,29 +51,17 @@ impl Rejudge {
     /// Judges one record and adds it to the state.
     pub fn judge(&mut self, entry: &Entry) -> Result<(), Divergence> {
         let (then, at) = readable(entry)?;
-        let now = match &then {
-            Record::Judged(Judgement::Accepted(accepted)) => {
-                self.message(entry, accepted, at)?.into()
-            }
-            Record::Judged(Judgement::Refused(
-                refused @ RefusedMessage {
-                    cost: Some(cost), ..
-                },
-            )) => self.refused(refused, cost, at).into(),
-            Record::Judged(Judgement::Refused(_) | Judgement::Duplicate(_)) => {
-                return Err(Divergence::new(
-                    &then,
-                    "nothing: it moves no review".to_owned(),
-                ));
-            }
-            Record::Event(record) => {
-                let ids = then.letters().iter().map(|letter| &letter.id);
-                self.event(record.event(), record.order(), at, ids).into()
-            }
+        let moves_nothing = match &then {
+            Record::Judged(Judgement::Refused(refused)) => refused.cost.is_none(),
+            Record::Judged(Judgement::Duplicate(_)) => true,
+            Record::Judged(Judgement::Accepted(_)) | Record::Event(_) => false,
         };
-        if comparable(&then) != comparable(&now) {
-            return Err(Divergence::new(&then, lines(&now)));
+        if moves_nothing {
+            let judged = "nothing: it moves no review".to_owned();
+            return Err(Divergence::new(&then, judged));
         }
+        again::follows(self.judge_at(at), entry, &then)
+            .map_err(|differs| Divergence::of(&then, differs))?;
         review::apply(&mut self.state, &then, at);
         Ok(())
     }
@@ -125,72 +110,12 @@ impl Rejudge {
         Ok(())
     }
 
-    fn message(
-        &mut self,
-        entry: &Entry,
-        accepted: &Accepted,
-        at: DateTime<Utc>,
-    ) -> Result<Judgement, Divergence> {
-        let none = || {
-            Divergence::of_texts(
-                "an accepted message",
-                "nothing: its text is not in the record",
-            )
-        };
-        let original = entry.original.as_ref().ok_or_else(none)?;
-        let text = original.text.as_ref().ok_or_else(none)?;
-        let outbox = AgentName::new(original.outbox.as_str()).map_err(|_| none())?;
-        let fresh = SequentialIds::default();
-        let packet = |message: &Message| {
-            message.packet_path()?;
-            let packet = accepted.packet.as_ref();
-            Some(packet.map_or(PacketRead::Missing, |text| {
-                PacketRead::Bytes(text.clone().into_bytes())
-            }))
-        };
-        let judge = self.judge_at(at);
-        let ids = &mut || fresh.next();
-        Ok(submit::text(judge, &outbox, text.as_bytes(), packet, ids))
-    }
-
     fn judge_at(&self, now: DateTime<Utc>) -> Judge<'_> {
         Judge {
             state: &self.state,
             policy: &self.policy,
             now,
         }
-    }
-
-    fn event<'i>(
-        &self,
-        event: &Event,
-        order: Option<&MessageId>,
-        at: DateTime<Utc>,
-        mut ids: impl Iterator<Item = &'i MessageId>,
-    ) -> EventRecord {
-        let fresh = SequentialIds::default();
-        let mut next = || ids.next().cloned().unwrap_or_else(|| fresh.next());
-        let reported = ReportedEvent { order, event };
-        self.judge_at(at).event(reported, &mut next)
-    }
-
-    /// The refusal that costs what is recorded, if the rules know one.
-    fn refused(&self, then: &RefusedMessage, cost: &RefusalCost, at: DateTime<Utc>) -> Judgement {
-        let RefusedMessage { from, code, .. } = then;
-        let fresh = SequentialIds::default();
-        let announced = cost.letters.first().map(|letter| &letter.id);
-        let judge = self.judge_at(at);
-        let of = |costs| {
-            let mut ids = [None, announced].into_iter();
-            let mut next = || {
-                let known = ids.next().flatten();
-                known.cloned().unwrap_or_else(|| fresh.next())
-            };
-            judge.refuse_checked(from, *code, Some((&cost.step.review, costs)), &mut next)
-        };
-        let [attempt, invocation] = [Costs::Attempt, Costs::Invocation].map(of);
-        let is_invocation = without_notice(&invocation) == without_notice(then);
-        Judgement::Refused(if is_invocation { invocation } else { attempt })
     }
 }
 
@@ -199,6 +124,23 @@ impl Divergence {
         Self {
             recorded: lines(recorded),
             judged,
+        }
+    }
+
+    fn of(recorded: &Record, differs: Differs) -> Self {
+        match differs {
+            Differs::NoText => Self::of_texts(
+                "an accepted message",
+                "nothing: its text is not in the record",
+            ),
+            Differs::Decides(now) => Self::new(recorded, lines(&now)),
+            Differs::OtherSender => {
+                Self::new(recorded, "nothing: it lay in another's outbox".to_owned())
+            }
+            Differs::NotRepeated => {
+                Self::new(recorded, "nothing: it repeats no message".to_owned())
+            }
+            Differs::Files(what) => Self::new(recorded, what),
         }
     }
 
@@ -220,45 +162,4 @@ fn lines(record: &Record) -> String {
         .map(|outcome| outcome.line)
         .collect();
     lines.join("; ")
-}
-
-/// The record without what cannot follow: alerts and warnings, which move nothing, whether a sender was told, and the number a
-/// new task got among all of the ledger.
-fn comparable(record: &Record) -> String {
-    let json = |record: &Record| {
-        serde_json::to_string(record).expect("records have text keys and plain values")
-    };
-    match record {
-        Record::Judged(Judgement::Accepted(accepted)) => {
-            let bare = Accepted {
-                alerts: Vec::new(),
-                warnings: Vec::new(),
-                ..(**accepted).clone()
-            };
-            json(&Judgement::Accepted(Box::new(bare)).into())
-        }
-        Record::Judged(Judgement::Refused(refused)) => {
-            json(&Judgement::Refused(without_notice(refused)).into())
-        }
-        Record::Event(EventRecord::Happened(happened)) => {
-            let tasks = happened
-                .handoff
-                .iter()
-                .flat_map(|handoff| &handoff.tasks)
-                .enumerate();
-            tasks.fold(json(record), |text, (n, task)| {
-                text.replace(&format!("\"{}\"", task.id), &format!("\"task {n}\""))
-            })
-        }
-        Record::Judged(Judgement::Duplicate(_)) | Record::Event(EventRecord::Declined(_)) => {
-            json(record)
-        }
-    }
-}
-
-fn without_notice(refused: &RefusedMessage) -> RefusedMessage {
-    RefusedMessage {
-        notice: Notice::Never,
-        ..refused.clone()
-    }
 }

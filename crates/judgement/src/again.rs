@@ -1,0 +1,182 @@
+//! Judges a recorded decision again, by the rules of this program: a verdict file's records, and the records of another
+//! host before they are taken over.
+//!
+//! Some of it is not in the record: a refused message's text, and the ids of the daemon's notices. Ids are taken as
+//! recorded; of a refusal, only the cost is judged.
+
+use message_schema::Message;
+use message_schema::id::{AgentName, MessageId};
+use review::{
+    Accepted, Costs, Duplicate, EventRecord, Judgement, Notice, Record, RefusalCost,
+    RefusedMessage, ReportedEvent,
+};
+use spool::{Entry, FileName, OutboxFile, PacketRead};
+
+use crate::judge::{Judge, Stop, Submission, read};
+
+/// Why a recorded decision does not follow from the records before it.
+#[derive(Debug)]
+pub enum Differs {
+    /// An accepted message without its text.
+    NoText,
+    /// The rules decide otherwise.
+    Decides(Box<Record>),
+    /// It is another's message than the owner's of the outbox it lay in.
+    OtherSender,
+    /// The message was not accepted before.
+    NotRepeated,
+    /// It makes other files, or puts the original away otherwise.
+    Files(String),
+}
+
+/// Whether the rules decide as recorded. `judge` has the state of all records before this one, and the time of this one.
+pub fn follows(judge: Judge<'_>, entry: &Entry, then: &Record) -> Result<(), Differs> {
+    let now = match then {
+        Record::Judged(Judgement::Accepted(accepted)) => message(judge, entry, accepted)?.into(),
+        Record::Judged(Judgement::Refused(refused)) => {
+            from_outbox(entry, &refused.from)?;
+            refusal(judge, refused).into()
+        }
+        Record::Judged(Judgement::Duplicate(duplicate)) => {
+            from_outbox(entry, &duplicate.from)?;
+            return repeated(judge, entry, duplicate);
+        }
+        Record::Event(record) => event(judge, then, record).into(),
+    };
+    if comparable(then) == comparable(&now) {
+        Ok(())
+    } else {
+        Err(Differs::Decides(Box::new(now)))
+    }
+}
+
+fn from_outbox(entry: &Entry, from: &AgentName) -> Result<(), Differs> {
+    let outbox = entry.original.as_ref().map(|original| &*original.outbox);
+    // A verdict file leaves out the originals of what it refused.
+    if outbox.is_none_or(|outbox| outbox == from.as_str()) {
+        Ok(())
+    } else {
+        Err(Differs::OtherSender)
+    }
+}
+
+fn message(judge: Judge<'_>, entry: &Entry, accepted: &Accepted) -> Result<Judgement, Differs> {
+    let mut found = OutboxFile::recorded(entry).ok_or(Differs::NoText)?;
+    let outbox = AgentName::new(found.agent.as_str()).map_err(|_| Differs::OtherSender)?;
+    // The name says nothing about the message.
+    found.file = FileName::new("message.yaml").expect("a file name");
+    let submission = Submission {
+        found: &found,
+        outbox: &outbox,
+        user: None,
+    };
+    let mut ids = fresh_ids();
+    let refused = |message: Option<&Message>, stop: Stop, ids| {
+        Judgement::Refused(judge.refuse(&outbox, message, *stop.rejection, ids).record)
+    };
+    let read = match read(submission) {
+        Ok(read) => read,
+        Err(stop) => return Ok(refused(None, stop, &mut ids)),
+    };
+    let packet = read.message.packet_path().map(|_| {
+        let packet = accepted.packet.as_ref();
+        packet.map_or(PacketRead::Missing, |text| {
+            PacketRead::Bytes(text.clone().into_bytes())
+        })
+    });
+    Ok(match judge.message(&read, packet.as_ref()) {
+        Ok(decided) => decided.decision.into_judgement(),
+        Err(stop) => refused(Some(&read.message), stop, &mut ids),
+    })
+}
+
+fn repeated(judge: Judge<'_>, entry: &Entry, then: &Duplicate) -> Result<(), Differs> {
+    let digest = entry.original.as_ref().and_then(|original| original.digest);
+    let digest = digest.ok_or(Differs::NoText)?;
+    let content = review::ContentDigest(digest.bytes());
+    let now = review::repeated(judge.state, &then.from, &then.id, content);
+    now.map(drop).ok_or(Differs::NotRepeated)
+}
+
+fn event(judge: Judge<'_>, then: &Record, record: &EventRecord) -> EventRecord {
+    let mut letters = then.letters().iter().map(|letter| letter.id.clone());
+    let mut fresh = fresh_ids();
+    let mut next = || letters.next().unwrap_or_else(&mut fresh);
+    let reported = ReportedEvent {
+        order: record.order(),
+        event: record.event(),
+    };
+    judge.event(reported, &mut next)
+}
+
+/// The refusal that costs what is recorded, if the rules know one.
+fn refusal(judge: Judge<'_>, then: &RefusedMessage) -> Judgement {
+    let RefusedMessage {
+        from, code, cost, ..
+    } = then;
+    let Some(cost) = cost.as_deref() else {
+        let refused = judge.refuse_checked(from, *code, None, &mut fresh_ids());
+        return Judgement::Refused(refused);
+    };
+    let RefusalCost { step, letters, .. } = cost;
+    let announced = letters.first().map(|letter| &letter.id);
+    let of = |costs| {
+        let mut ids = [None, announced].into_iter();
+        let mut fresh = fresh_ids();
+        let mut next = || ids.next().flatten().cloned().unwrap_or_else(&mut fresh);
+        judge.refuse_checked(from, *code, Some((&step.review, costs)), &mut next)
+    };
+    let [attempt, invocation] = [Costs::Attempt, Costs::Invocation].map(of);
+    let is_invocation = without_notice(&invocation) == without_notice(then);
+    Judgement::Refused(if is_invocation { invocation } else { attempt })
+}
+
+/// Ids for what the record has none for.
+fn fresh_ids() -> impl FnMut() -> MessageId {
+    let mut count = 0_u32;
+    move || {
+        count += 1;
+        MessageId::new(format!("settled-{count}")).expect("letters and digits are an id")
+    }
+}
+
+/// The record without what cannot follow: alerts and warnings, which move nothing, whether a sender was told, and the number a
+/// new task got among all of the ledger.
+fn comparable(record: &Record) -> String {
+    let json = |record: &Record| {
+        serde_json::to_string(record).expect("records have text keys and plain values")
+    };
+    match record {
+        Record::Judged(Judgement::Accepted(accepted)) => {
+            let bare = Accepted {
+                alerts: Vec::new(),
+                warnings: Vec::new(),
+                ..(**accepted).clone()
+            };
+            json(&Judgement::Accepted(Box::new(bare)).into())
+        }
+        Record::Judged(Judgement::Refused(refused)) => {
+            json(&Judgement::Refused(without_notice(refused)).into())
+        }
+        Record::Event(EventRecord::Happened(happened)) => {
+            let tasks = happened
+                .handoff
+                .iter()
+                .flat_map(|handoff| &handoff.tasks)
+                .enumerate();
+            tasks.fold(json(record), |text, (n, task)| {
+                text.replace(&format!("\"{}\"", task.id), &format!("\"task {n}\""))
+            })
+        }
+        Record::Judged(Judgement::Duplicate(_)) | Record::Event(EventRecord::Declined(_)) => {
+            json(record)
+        }
+    }
+}
+
+fn without_notice(refused: &RefusedMessage) -> RefusedMessage {
+    RefusedMessage {
+        notice: Notice::Never,
+        ..refused.clone()
+    }
+}

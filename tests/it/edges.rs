@@ -13,7 +13,7 @@ use settled_tests::rust_source::sources;
 use settled_tests::{list, read, repository, write};
 
 /// The rooms, each with those it is built on. It may also use what lies below these.
-const EDGES: [(&str, &[&str]); 30] = [
+const EDGES: [(&str, &[&str]); 32] = [
     ("message-schema", &[]),
     ("git", &["message-schema"]),
     ("validate-message", &["message-schema"]),
@@ -28,6 +28,9 @@ const EDGES: [(&str, &[&str]); 30] = [
     ("lease", &[]),
     ("disk", &["lease"]),
     ("spool", &["disk"]),
+    // Tests that whoever writes another log runs; nothing that is shipped links it.
+    ("log-suite", &["spool"]),
+    ("fleet", &["message-schema", "spool"]),
     ("judgement", &["review", "spool"]),
     // The config names the form of a command's output, which the runner reads.
     ("workspace", &["judgement", "spool", "runner"]),
@@ -37,7 +40,7 @@ const EDGES: [(&str, &[&str]); 30] = [
     ("inspect", &["workspace", "simulate", "git"]),
     // A run gets a tree of its own.
     ("runner", &["message-schema", "spool", "git"]),
-    ("daemon", &["mailbox", "runner"]),
+    ("daemon", &["mailbox", "runner", "fleet"]),
     ("pair", &["daemon"]),
     ("screen", &["workspace"]),
     ("demo", &["workspace"]),
@@ -63,7 +66,8 @@ const EDGES: [(&str, &[&str]); 30] = [
 const ONLOOKERS: [&str; 4] = ["settled-tests", "settled-torture", "settled-walk", "xtask"];
 
 /// The rooms that are arithmetic on values.
-const PURE: [&str; 7] = [
+const PURE: [&str; 8] = [
+    "fleet",
     "message-schema",
     "validate-message",
     "pair-machine",

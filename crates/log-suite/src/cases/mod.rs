@@ -1,0 +1,206 @@
+//! The cases. Each is told its claim by its name.
+
+pub mod follow;
+pub mod order;
+pub mod trouble;
+pub mod unknown;
+
+use std::time::{Duration, Instant};
+
+use spool::log::{Appended, Head, Log, Signed};
+
+use crate::fixture::batch;
+
+/// How long a follower may take for what was acknowledged to another host.
+const ARRIVES: Duration = Duration::from_secs(20);
+
+/// Appends a batch, which has to be committed. A log that is just back may not know at first.
+fn committed(log: &mut dyn Log, signed: &Signed) {
+    let began = Instant::now();
+    loop {
+        match log.append(signed) {
+            Ok(Appended::Committed) => return,
+            Ok(Appended::Moved(end)) => panic!("expected a commit, and the end is {end:?}"),
+            Ok(Appended::Unknown(why)) => assert!(began.elapsed() < ARRIVES, "{why}"),
+            Err(error) => {
+                assert!(error.is_retryable() && began.elapsed() < ARRIVES, "{error}");
+            }
+        }
+    }
+}
+
+/// Appends a batch, which has to be moved to this end.
+fn moved(log: &mut dyn Log, signed: &Signed, end: Head) {
+    let began = Instant::now();
+    loop {
+        match log.append(signed) {
+            Ok(Appended::Moved(told)) => return assert_eq!(told, end),
+            Ok(Appended::Committed) => panic!("expected to be moved, and it was committed"),
+            Ok(Appended::Unknown(why)) => assert!(began.elapsed() < ARRIVES, "{why}"),
+            Err(error) => {
+                assert!(error.is_retryable() && began.elapsed() < ARRIVES, "{error}");
+            }
+        }
+    }
+}
+
+/// Appends one batch behind the end.
+fn put(log: &mut dyn Log, texts: &[&str]) -> Signed {
+    let end = log.head().expect("the end of a log that can be reached");
+    let signed = batch(end, texts, "tower");
+    committed(log, &signed);
+    signed
+}
+
+/// Appends so many batches of one or two records behind the end.
+fn put_all(log: &mut dyn Log, batches: usize) -> Vec<Signed> {
+    let mut end = log.head().expect("the end of a log that can be reached");
+    let mut put = Vec::new();
+    for count in 0..batches {
+        let text = format!("batch {count}");
+        let texts = [text.as_str(), "and more"];
+        let signed = batch(end, &texts[..1 + count % 2], "tower");
+        committed(log, &signed);
+        end = signed.batch.head();
+        put.push(signed);
+    }
+    put
+}
+
+/// Everything behind a place, up to the end that the log has now.
+fn history(log: &mut dyn Log, from: Head) -> Vec<Signed> {
+    let end = log.head().expect("the end of a log that can be reached");
+    gather(log, from, &|_, seen| seen == end)
+}
+
+/// So many batches behind a place; they were acknowledged to somebody.
+fn until(log: &mut dyn Log, from: Head, batches: usize) -> Vec<Signed> {
+    gather(log, from, &|count, _| count >= batches)
+}
+
+fn gather(log: &mut dyn Log, from: Head, is_all: &dyn Fn(usize, Head) -> bool) -> Vec<Signed> {
+    let began = Instant::now();
+    let (mut gathered, mut seen) = (Vec::new(), from);
+    while !is_all(gathered.len(), seen) {
+        match log.follow(seen) {
+            Ok(batches) => {
+                for signed in batches {
+                    let is_next = signed.batch.after() == seen || gathered.is_empty();
+                    assert!(is_next, "a gap behind {seen:?}, or a batch twice");
+                    seen = signed.batch.head();
+                    gathered.push(signed);
+                }
+            }
+            Err(error) => assert!(error.is_retryable(), "{error}"),
+        }
+        assert!(
+            began.elapsed() < ARRIVES,
+            "only {} batches arrived",
+            gathered.len()
+        );
+    }
+    gathered
+}
+
+/// Makes one test of each case.
+#[macro_export]
+macro_rules! each_case {
+    ($bench:expr) => {
+        $crate::tests_of! { $bench;
+            order::an_empty_log_ends_before_the_first_record
+            order::the_first_batch_becomes_the_end
+            order::a_batch_of_many_ends_with_its_last_record
+            order::batches_in_a_row_are_one_chain
+            order::a_batch_for_a_past_end_is_moved
+            order::a_batch_for_a_future_end_is_moved
+            order::a_batch_behind_another_record_of_the_same_number_is_moved
+            order::a_second_first_batch_is_moved
+            order::a_moved_batch_leaves_nothing
+            order::a_moved_batch_that_is_judged_again_is_committed
+            order::of_two_hosts_one_wins
+            order::two_hosts_in_many_rounds_make_one_chain
+            order::the_same_batch_again_is_there_once
+            order::the_same_batch_again_behind_others_is_there_once
+            order::the_same_batch_from_a_new_handle_is_there_once
+            order::another_batch_at_a_taken_place_is_moved
+            unknown::unknown_that_landed_is_committed_once
+            unknown::unknown_that_did_not_land_is_committed_once
+            unknown::unknown_that_landed_before_others_is_committed
+            unknown::unknown_that_did_not_land_before_others_is_moved
+            unknown::unknown_many_times_is_there_once
+            unknown::the_end_tells_whether_an_unknown_batch_landed
+            unknown::an_unknown_batch_that_landed_is_followed
+            unknown::an_append_that_arrives_late_changes_nothing
+            unknown::a_twin_that_arrives_late_changes_nothing
+            unknown::unknown_that_landed_before_a_restart_is_committed_once
+            unknown::unknown_that_did_not_land_before_a_restart_is_committed_once
+            follow::from_the_beginning_everything_comes_in_order
+            follow::from_the_end_nothing_comes
+            follow::from_each_place_the_rest_comes
+            follow::from_inside_of_a_batch_it_comes_whole
+            follow::every_byte_comes_as_it_was_written
+            follow::host_and_signature_come_as_they_were_given
+            follow::a_place_behind_the_end_is_a_rollback
+            follow::another_record_at_a_place_is_a_fork
+            follow::another_record_inside_of_a_batch_is_a_fork
+            follow::a_slow_follower_catches_up
+            follow::a_follower_keeps_up_with_a_writer
+            follow::two_followers_see_the_same_bytes
+            follow::a_look_that_finds_nothing_ends
+            trouble::a_batch_above_the_limit_is_refused
+            trouble::a_batch_at_the_limit_is_taken
+            trouble::after_one_that_is_too_large_the_log_goes_on
+            trouble::a_restart_before_the_first_batch
+            trouble::a_restart_keeps_what_was_acknowledged
+            trouble::a_restart_between_appends
+            trouble::a_restart_between_looks
+            trouble::a_restart_after_a_batch_was_moved
+            trouble::cut_off_nothing_is_accepted
+            trouble::cut_off_the_end_is_not_known
+            trouble::joined_again_a_host_catches_up
+            trouble::a_lost_tail_is_found
+            trouble::behind_a_lost_tail_nothing_is_accepted
+            trouble::a_lost_tail_is_put_back
+            trouble::a_log_that_was_emptied_is_rolled_back
+            trouble::a_forked_tail_is_found
+            trouble::a_forked_tail_is_followed_by_whoever_saw_neither
+            trouble::a_gap_is_told
+        }
+    };
+}
+
+/// Makes one test of each case that is named.
+#[macro_export]
+macro_rules! tests_of {
+    ($bench:expr; $($group:ident :: $case:ident)*) => {
+        $(
+            #[test]
+            fn $case() {
+                $crate::cases::$group::$case(&mut $bench);
+            }
+        )*
+
+        #[test]
+        fn no_case_is_left_out() {
+            let named = [$(stringify!($case)),*];
+            assert_eq!(named.len(), $crate::cases::count());
+        }
+    };
+}
+
+/// How many cases there are, by their source.
+pub fn count() -> usize {
+    let sources = [
+        include_str!("follow.rs"),
+        include_str!("order.rs"),
+        include_str!("trouble.rs"),
+        include_str!("unknown.rs"),
+    ];
+    let cases = |source: &str| {
+        source
+            .lines()
+            .filter(|line| line.starts_with("pub fn "))
+            .count()
+    };
+    sources.into_iter().map(cases).sum()
+}

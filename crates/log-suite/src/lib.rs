@@ -1,0 +1,29 @@
+//! What every log of a shared ledger has to do. Whoever writes another backend implements [`Bench`] for it and names it
+//! in [`conformance!`]: each case becomes a test of its own.
+//!
+//! - `bench` is what a case may do to a log besides calling it: restart it, cut it off, damage it;
+//! - `cases` are the cases, one function each;
+//! - `line` loses what is sent to a log or what it answers;
+//! - `fixture` makes batches without a ledger;
+//! - `model` is a log in memory that loses, delays and repeats by a seed, and on demand breaks what a log promises;
+//! - `dice` is its chance.
+
+mod bench;
+pub mod cases;
+mod dice;
+pub mod fixture;
+mod line;
+mod model;
+
+pub use bench::Bench;
+pub use dice::Dice;
+pub use line::Line;
+pub use model::{ModelBench, ModelLog, Shared, Weather};
+
+/// Makes one test of each case, on the bench that the expression makes.
+#[macro_export]
+macro_rules! conformance {
+    ($bench:expr) => {
+        $crate::each_case!($bench);
+    };
+}

@@ -1,0 +1,311 @@
+//! A log in memory. Each append meets the weather: it may be lost, come late, come twice, or go unanswered, all by a seed.
+//! On demand it also breaks what a log promises: it forgets what it acknowledged, or shows two hosts two histories.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use spool::Digest;
+use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
+
+use crate::{Bench, Dice};
+
+/// The largest batch.
+const BATCH_BYTES_MAX: usize = 1024 * 1024;
+
+/// How many of a hundred calls meet which trouble.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Weather {
+    /// The append never reaches the log.
+    pub request_lost: u8,
+    /// The append reaches the log after later calls.
+    pub request_late: u8,
+    /// The append is carried out and its answer is lost.
+    pub answer_lost: u8,
+    /// The append reaches the log once more after later calls.
+    pub request_twice: u8,
+    /// The log cannot be reached.
+    pub unreachable: u8,
+    /// A follower sees less than has arrived.
+    pub follows_late: u8,
+}
+
+impl Weather {
+    /// Weather in which about every second call meets some trouble.
+    pub const STORM: Weather = Weather {
+        request_lost: 10,
+        request_late: 10,
+        answer_lost: 10,
+        request_twice: 10,
+        unreachable: 10,
+        follows_late: 30,
+    };
+}
+
+struct State {
+    batches: Vec<Signed>,
+    /// What a host other than the first is shown, once the log is split.
+    split: Option<Vec<Signed>>,
+    /// What reaches the log later.
+    late: Vec<Signed>,
+    rings: Vec<Ring>,
+    dice: Dice,
+    weather: Weather,
+    is_cut: bool,
+    hosts: usize,
+}
+
+/// The log that all handles of a model share.
+#[derive(Clone)]
+pub struct Shared(Arc<Mutex<State>>);
+
+/// One host's handle.
+pub struct ModelLog {
+    shared: Shared,
+    number: usize,
+}
+
+impl Shared {
+    /// An empty log whose chance follows from `seed`.
+    pub fn new(seed: u64, weather: Weather) -> Shared {
+        Shared(Arc::new(Mutex::new(State {
+            batches: Vec::new(),
+            split: None,
+            late: Vec::new(),
+            rings: Vec::new(),
+            dice: Dice::new(seed),
+            weather,
+            is_cut: false,
+            hosts: 0,
+        })))
+    }
+
+    /// A handle for one more host.
+    pub fn connect(&self) -> ModelLog {
+        let mut state = self.state();
+        state.hosts += 1;
+        ModelLog {
+            number: state.hosts,
+            shared: self.clone(),
+        }
+    }
+
+    /// Changes the weather, for example to let everybody catch up.
+    pub fn set_weather(&self, weather: Weather) {
+        self.state().weather = weather;
+    }
+
+    /// The batches, in order.
+    pub fn batches(&self) -> Vec<Signed> {
+        self.state().batches.clone()
+    }
+
+    /// Forgets the last batches, although they were acknowledged.
+    pub fn lose_tail(&self, batches: usize) {
+        let mut state = self.state();
+        let left = state.batches.len().saturating_sub(batches);
+        state.batches.truncate(left);
+        // What is on its way would bring it back.
+        state.late.clear();
+    }
+
+    /// Shows every host but the first a history of its own from here on.
+    pub fn split(&self) {
+        let mut state = self.state();
+        state.split = Some(state.batches.clone());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn history(&mut self, number: usize) -> &mut Vec<Signed> {
+        match &mut self.split {
+            Some(other) if number > 1 => other,
+            Some(_) | None => &mut self.batches,
+        }
+    }
+
+    fn unreachable(&mut self) -> Result<(), LogError> {
+        let chance = self.weather.unreachable;
+        if self.is_cut || self.dice.percent(chance) {
+            let why = "no route".to_owned();
+            return Err(LogError::Unreachable { why });
+        }
+        Ok(())
+    }
+
+    /// Lets what is late arrive, now or after the next call.
+    fn deliver_late(&mut self, number: usize) {
+        for signed in std::mem::take(&mut self.late) {
+            if self.dice.percent(50) {
+                self.put(number, &signed);
+            } else {
+                self.late.push(signed);
+            }
+        }
+    }
+
+    /// Puts a batch at the end if it belongs there.
+    fn put(&mut self, number: usize, signed: &Signed) -> Appended {
+        let history = self.history(number);
+        let end = end(history);
+        if signed.batch.after() == end {
+            history.push(signed.clone());
+            for ring in &self.rings {
+                ring();
+            }
+            return Appended::Committed;
+        }
+        let is_there = history.iter().any(|known| {
+            known.batch.after() == signed.batch.after() && known.batch.head() == signed.batch.head()
+        });
+        if is_there {
+            Appended::Committed
+        } else {
+            Appended::Moved(end)
+        }
+    }
+}
+
+fn end(history: &[Signed]) -> Head {
+    history
+        .last()
+        .map_or(Head::EMPTY, |signed| signed.batch.head())
+}
+
+impl Log for ModelLog {
+    fn head(&mut self) -> Result<Head, LogError> {
+        let mut state = self.shared.state();
+        state.unreachable()?;
+        state.deliver_late(self.number);
+        Ok(end(state.history(self.number)))
+    }
+
+    fn append(&mut self, signed: &Signed) -> Result<Appended, LogError> {
+        let bytes = signed.batch.bytes().len();
+        if bytes > BATCH_BYTES_MAX {
+            let bytes_max = BATCH_BYTES_MAX;
+            return Err(LogError::TooLarge { bytes, bytes_max });
+        }
+        let mut state = self.shared.state();
+        state.unreachable()?;
+        state.deliver_late(self.number);
+        let Weather {
+            request_lost,
+            request_late,
+            answer_lost,
+            request_twice,
+            ..
+        } = state.weather;
+        let unknown = Ok(Appended::Unknown("no answer in time".to_owned()));
+        if state.dice.percent(request_lost) {
+            return unknown;
+        }
+        if state.dice.percent(request_late) {
+            state.late.push(signed.clone());
+            return unknown;
+        }
+        let appended = state.put(self.number, signed);
+        if state.dice.percent(request_twice) {
+            state.late.push(signed.clone());
+        }
+        if state.dice.percent(answer_lost) {
+            return unknown;
+        }
+        Ok(appended)
+    }
+
+    fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
+        let mut state = self.shared.state();
+        state.unreachable()?;
+        state.deliver_late(self.number);
+        let history = state.history(self.number);
+        let mut given = behind(history, from)?;
+        let chance = state.weather.follows_late;
+        if state.dice.percent(chance) {
+            let seen = state.dice.below(given.len() + 1);
+            given.truncate(seen);
+        }
+        Ok(given)
+    }
+
+    fn ring(&mut self, ring: Ring) {
+        self.shared.state().rings.push(ring);
+    }
+
+    fn poll_ms(&self) -> u64 {
+        1_000
+    }
+}
+
+/// The batches of a history that reach beyond `from`, which has to be in it.
+fn behind(history: &[Signed], from: Head) -> Result<Vec<Signed>, LogError> {
+    let log = end(history);
+    if from.seq > log.seq {
+        return Err(LogError::RolledBack { log, ours: from });
+    }
+    let mut head = Head::EMPTY;
+    for signed in history {
+        let after = signed.batch.after();
+        if after != head {
+            let what = format!("record {} follows record {}", after.seq + 1, head.seq);
+            return Err(LogError::Broken { what });
+        }
+        head = signed.batch.head();
+    }
+    let mut places = history
+        .iter()
+        .filter_map(|signed| signed.batch.head_at(from.seq));
+    let there = places.next().unwrap_or(Head::EMPTY);
+    if there != from {
+        let (at, ours, theirs): (u64, Digest, Digest) = (from.seq, from.digest, there.digest);
+        return Err(LogError::Forked { at, ours, theirs });
+    }
+    let beyond = history
+        .iter()
+        .filter(|signed| signed.batch.head().seq > from.seq);
+    Ok(beyond.cloned().collect())
+}
+
+/// The model in fair weather as a bench.
+pub struct ModelBench(pub Shared);
+
+impl Default for ModelBench {
+    fn default() -> ModelBench {
+        ModelBench(Shared::new(0, Weather::default()))
+    }
+}
+
+impl Bench for ModelBench {
+    fn connect(&mut self) -> Box<dyn Log> {
+        Box::new(self.0.connect())
+    }
+
+    fn restart(&mut self) {
+        // What was not acknowledged may be gone; in memory there is nothing else to lose.
+        self.0.state().late.clear();
+    }
+
+    fn cut(&mut self, is_cut: bool) {
+        self.0.state().is_cut = is_cut;
+    }
+
+    fn batch_bytes_max(&self) -> usize {
+        BATCH_BYTES_MAX
+    }
+
+    fn lose_tail(&mut self, batches: usize) {
+        self.0.lose_tail(batches);
+    }
+
+    fn lose_one(&mut self, batch: usize) {
+        self.0.state().batches.remove(batch);
+    }
+
+    fn replace_last(&mut self, with: &Signed) {
+        let mut state = self.0.state();
+        state.batches.pop();
+        state.batches.push(with.clone());
+    }
+}

@@ -94,7 +94,7 @@ const TIME_ONCE_AWAITED: u32 = 4;
 
 /// Decisions to be committed together; drafts and records are in the same order.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct OpenBatch {
     pub(crate) drafts: Vec<EntryDraft>,
     pub(crate) records: Vec<Record>,
     /// The numbers of those whose file may still have a writer.
@@ -107,7 +107,7 @@ pub(crate) struct Batch {
     pub(crate) outboxes: BTreeMap<String, bool>,
 }
 
-impl Batch {
+impl OpenBatch {
     pub(crate) fn add(&mut self, draft: EntryDraft, record: Record) {
         self.files += draft.deliveries.len() + usize::from(draft.original.is_some());
         self.drafts.push(draft);
@@ -163,8 +163,8 @@ impl Docket {
 
     /// Judges the finished files, at most one batch, each on the state the one before it leaves. The caller rolls the
     /// state back if it cannot commit the batch.
-    pub(crate) fn judge_batch(&mut self, view: &View<'_>, moment: Moment) -> Batch {
-        let mut batch = Batch::default();
+    pub(crate) fn judge_batch(&mut self, view: &View<'_>, moment: Moment) -> OpenBatch {
+        let mut batch = OpenBatch::default();
         self.batch_bytes = 0;
         let began = Instant::now();
         let mut left = BATCH_MAX;
@@ -189,7 +189,7 @@ impl Docket {
     /// sweep or hint comes in between.
     fn judge_portion(
         &mut self,
-        batch: &mut Batch,
+        batch: &mut OpenBatch,
         limit: usize,
         view: &View<'_>,
         moment: Moment,

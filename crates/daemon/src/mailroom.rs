@@ -8,6 +8,7 @@ mod housekeeping;
 mod operator_alerts;
 mod reload;
 mod runs;
+pub mod shared;
 mod start;
 mod sweeping;
 
@@ -29,12 +30,14 @@ use workspace::error::chain;
 use workspace::operator_alerts::Alerts;
 use workspace::orders;
 
-use crate::docket::{Batch, BatchLimits, Docket};
+use crate::docket::{BatchLimits, Docket, OpenBatch};
 use crate::growing::GrowingOriginals;
 use crate::metrics::{Meter, TimedTask};
 use crate::schedule::{Schedule, Wakeup};
 use crate::unknown_sender::UnknownSenders;
 
+use self::shared::LastRecord;
+pub use self::shared::{Sharing, Standing};
 pub use self::sweeping::BeforeListing;
 pub(crate) use self::sweeping::StepEnd;
 
@@ -73,6 +76,8 @@ pub struct Mailroom {
     growing: GrowingOriginals,
     housekeeping: housekeeping::Housekeeping,
     sweeping: sweeping::Sweeping,
+    /// The ledger of several hosts, if this is one of them.
+    shared: Option<shared::SharedLedger>,
     pub(crate) meter: Meter,
 }
 
@@ -106,11 +111,21 @@ impl Mailroom {
 
     /// Opens the workspace through another disk, for tests that cut its power.
     pub fn open_on(root: &Path, disk: Arc<dyn Disk>) -> Result<(Self, Recovery), MailroomError> {
-        Self::open_by(root, |index| Spool::resume(root, disk, index))
+        Self::open_by(root, None, |index| Spool::resume(root, disk, index))
+    }
+
+    /// Opens this host's mirror of a ledger that several hosts share. Nothing of the log is read yet: the first pass
+    /// follows it.
+    pub fn open_shared(root: &Path, sharing: Sharing) -> Result<(Self, Recovery), MailroomError> {
+        let homes = sharing.homes();
+        Self::open_by(root, Some(sharing), |index| {
+            Spool::resume_at(root, Arc::new(Os), homes, index)
+        })
     }
 
     fn open_by(
         root: &Path,
+        sharing: Option<Sharing>,
         open: impl FnOnce(&mut dyn Fold) -> Result<Opened, SpoolError>,
     ) -> Result<(Self, Recovery), MailroomError> {
         let config = Config::load(root)?;
@@ -119,6 +134,10 @@ impl Mailroom {
         }
         let mut start = start::Told::default();
         let mut opened = open(&mut start)?;
+        let last = match &sharing {
+            Some(_) => start.last_record(root)?,
+            None => LastRecord::default(),
+        };
         let index = start.index;
         opened
             .spool
@@ -131,7 +150,10 @@ impl Mailroom {
         if let Err(error) = orders::make(root) {
             tracing::warn!(error = %chain(&error), "cannot create the directory for orders, or protect it from other users");
         }
-        let docket = Docket::new(&config, index, Alerts::open(root));
+        let mut docket = Docket::new(&config, index, Alerts::open(root));
+        if sharing.is_some() {
+            docket.tentative.share_packets();
+        }
         let mut mailroom = Self {
             root: root.to_owned(),
             config,
@@ -143,6 +165,7 @@ impl Mailroom {
             growing: GrowingOriginals::default(),
             housekeeping,
             sweeping: sweeping::Sweeping::default(),
+            shared: sharing.map(|sharing| shared::SharedLedger::new(sharing, last)),
             meter: Meter::start(),
         };
         mailroom.call_the_whole_roll()?;
@@ -163,7 +186,10 @@ impl Mailroom {
 
     /// Notes what the watcher saw of a file.
     pub fn hint(&mut self, agent: &str, file: &FileName, hint: spool::Hint) {
-        self.docket.hint(agent, file, hint);
+        let is_here = |name: AgentName| self.is_at_home(&name);
+        if self.shared.is_none() || agent.parse().is_ok_and(is_here) {
+            self.docket.hint(agent, file, hint);
+        }
     }
 
     /// Notes that the watcher lost some of what happened.
@@ -197,17 +223,24 @@ impl Mailroom {
         moment: Moment,
         before: &mut BeforeListing<'_>,
     ) -> Result<Pass, SpoolError> {
+        let mut pass = Pass::default();
+        if !self.follow(moment)? {
+            if !self.is_frozen() {
+                self.deliver_slice(moment, &mut pass)?;
+            }
+            return Ok(pass);
+        }
+        let moment = self.judged_at(moment);
         let orders = self.find_orders(moment, before);
         let began = self.meter.now();
         let Self { spool, docket, .. } = self;
         docket.intake.pass_over(spool.flooding(docket.limits.files));
         let judged = spool.deliver_while(moment.mono, |view| docket.judge_batch(view, moment));
         let (before, mut batch) = judged.inspect_err(|_| self.take_back())?;
-        let mut pass = Pass::default();
         self.delivered(&before, &mut pass);
 
         let outboxes = std::mem::take(&mut batch.outboxes);
-        let committed = self.commit_untold(batch, &mut pass)?;
+        let committed = self.commit_untold(batch, moment, &mut pass)?;
         let delivered = match self.docket.limits.has_rests {
             true => self.deliver_slice(moment, &mut pass),
             false => Ok(()),
@@ -236,8 +269,13 @@ impl Mailroom {
         Ok(())
     }
 
-    fn commit(&mut self, batch: Batch, pass: &mut Pass) -> Result<(), SpoolError> {
-        let committed = self.commit_untold(batch, pass)?;
+    fn commit(
+        &mut self,
+        batch: OpenBatch,
+        moment: Moment,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        let committed = self.commit_untold(batch, moment, pass)?;
         self.tell(&committed);
         Ok(())
     }
@@ -245,33 +283,47 @@ impl Mailroom {
     /// Commits without a line in the log.
     fn commit_untold(
         &mut self,
-        batch: Batch,
+        batch: OpenBatch,
+        moment: Moment,
         pass: &mut Pass,
     ) -> Result<Vec<(Committed, Record)>, SpoolError> {
         if batch.drafts.is_empty() {
             return Ok(Vec::new());
         }
         let began = self.meter.now();
-        match self.spool.commit(self.spool.next_seq(), batch.drafts) {
+        let judged = self.judged_files(&batch);
+        match self.commit_drafts(batch.drafts, moment) {
             Ok(committed) => {
-                self.docket.tentative.commit();
                 self.meter.took(TimedTask::Commit, self.meter.since(began));
-                for (entry, record) in committed.iter().zip(&batch.records) {
-                    self.docket.untaken.note(entry, record);
-                    self.docket.known_deliveries.note(entry);
+                self.committed(&committed, &batch.records, pass);
+                for entry in &committed {
                     if batch.growing.contains(&entry.seq) {
                         self.growing.watch(entry);
                     }
-                    self.meter.committed(record);
-                    pass.count(record);
                 }
                 Ok(committed.into_iter().zip(batch.records).collect())
+            }
+            Err(error @ SpoolError::NotTaken { .. }) => {
+                self.take_back();
+                self.recall(judged);
+                Err(error)
             }
             Err(error) => {
                 self.take_back();
                 self.meter.ledger_failed();
                 Err(error)
             }
+        }
+    }
+
+    /// What is done about records once the ledger has them, whoever judged them.
+    fn committed(&mut self, committed: &[Committed], records: &[Record], pass: &mut Pass) {
+        self.docket.tentative.commit();
+        for (entry, record) in committed.iter().zip(records) {
+            self.docket.untaken.note(entry, record);
+            self.docket.known_deliveries.note(entry);
+            self.meter.committed(record);
+            pass.count(record);
         }
     }
 
@@ -326,9 +378,18 @@ impl Mailroom {
     /// for a sweep.
     pub fn schedule(&self, now: Moment) -> Schedule<Wakeup> {
         let mut schedule = Schedule::default();
+        schedule.set(Wakeup::Log, self.next_look());
+        let owed = self.spool.next_delivery();
+        schedule.set(Wakeup::Retry, owed.filter(|_| !self.is_frozen()));
+        if self
+            .standing()
+            .is_some_and(|standing| *standing != Standing::InStep)
+        {
+            // Nothing is judged before the log is followed again.
+            return schedule;
+        }
         schedule.set(Wakeup::Look, self.docket.intake.next_wakeup());
         schedule.set(Wakeup::Orders, self.orders_due());
-        schedule.set(Wakeup::Retry, self.spool.next_delivery());
         let left = self.next_deadline().map(|at| at - now.utc);
         let left = left.and_then(|left| u64::try_from(left.num_milliseconds()).ok());
         let deadline = left.filter(|left| *left > 0);

@@ -29,6 +29,8 @@ pub enum Wakeup {
     Deadline,
     /// Lists an outbox that the last sweep left out.
     Sweep,
+    /// Looks into the log that several hosts share.
+    Log,
 }
 
 /// The time of each duty, or wakeup, that has one.

@@ -6,18 +6,20 @@ mod signals;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
 use spool::{FileName, SpoolError};
+use tokio::sync::Notify;
 use workspace::clock::{Clock, Moment};
 use workspace::error::chain;
 
 use self::signals::{Heard, Signals};
 use crate::docket::on_the_roll;
 use crate::invocation::Runner;
-use crate::mailroom::{Mailroom, MailroomError, Pass};
+use crate::mailroom::{Mailroom, MailroomError, Pass, Sharing};
 use crate::metrics::Exporter;
 use crate::schedule::{Duty, Schedule, Wakeup};
 use crate::supervisor::Supervisor;
@@ -112,6 +114,25 @@ pub enum Until {
 /// Serves the workspace until SIGINT or SIGTERM, and reloads its config on SIGHUP; where it runs at a terminal that
 /// signal says the terminal is gone, and ends it. `ready` is called once, after recovery and the first sweep.
 pub fn serve(root: &Path, until: Until, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
+    serve_host(root, until, None, ready)
+}
+
+/// Serves the workspace like [`serve`], as one of the hosts that share its ledger.
+pub fn serve_shared(
+    root: &Path,
+    until: Until,
+    sharing: Sharing,
+    ready: impl FnOnce(&Mailroom),
+) -> Result<(), DaemonError> {
+    serve_host(root, until, Some(sharing), ready)
+}
+
+fn serve_host(
+    root: &Path,
+    until: Until,
+    sharing: Option<Sharing>,
+    ready: impl FnOnce(&Mailroom),
+) -> Result<(), DaemonError> {
     prove_room_for_files(RUNTIME_FILES).map_err(DaemonError::Setup)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -119,7 +140,7 @@ pub fn serve(root: &Path, until: Until, ready: impl FnOnce(&Mailroom)) -> Result
     runtime.map_err(DaemonError::Setup)?.block_on(async {
         // Before the workspace is opened: a signal during the recovery ends the daemon after it.
         let signals = Signals::listen(until).map_err(DaemonError::Setup)?;
-        let mut daemon = Daemon::open(root)?;
+        let mut daemon = Daemon::open(root, sharing)?;
         daemon.ready = Some(Box::new(ready));
         daemon.run(signals).await
     })
@@ -136,7 +157,7 @@ fn prove_room_for_files(count: usize) -> std::io::Result<()> {
 
 /// Judges and delivers all that is there, giving unfinished files their time, then stops.
 pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
-    let mut daemon = Daemon::open(root)?;
+    let mut daemon = Daemon::open(root, None)?;
     prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
     daemon.sweep_once()?;
     let mut tally = Tally::default();
@@ -188,6 +209,8 @@ struct Daemon<'r> {
     sweeping: Option<(u64, Moment)>,
     /// Something was seen that only a sweep after that one can tell.
     sweep_again: bool,
+    /// The log that several hosts share has news.
+    log_rang: Arc<Notify>,
     schedule: Schedule<Duty>,
     /// Sweeps before this time, in milliseconds of the monotonic clock, neither look for unknown senders nor report.
     report_at: u64,
@@ -199,12 +222,18 @@ struct Daemon<'r> {
 }
 
 impl<'r> Daemon<'r> {
-    fn open(root: &Path) -> Result<Self, DaemonError> {
+    fn open(root: &Path, sharing: Option<Sharing>) -> Result<Self, DaemonError> {
         let clock = Clock::start();
         // The watcher reports absolute paths as it was given them, and a relative root would
         // change its meaning with the working directory.
         let root = std::path::absolute(root).map_err(DaemonError::Setup)?;
-        let (mailroom, recovery) = Mailroom::open(&root)?;
+        let (mut mailroom, recovery) = match sharing {
+            Some(sharing) => Mailroom::open_shared(&root, sharing)?,
+            None => Mailroom::open(&root)?,
+        };
+        let log_rang = Arc::new(Notify::new());
+        let bell = Arc::clone(&log_rang);
+        mailroom.ring_by(move || bell.notify_one());
         recovered::tell(&recovery);
         let (findings, orders) = (mailroom.findings(), mailroom.orders());
         Ok(Self {
@@ -218,6 +247,7 @@ impl<'r> Daemon<'r> {
             swept_at: DateTime::UNIX_EPOCH,
             sweeping: None,
             sweep_again: false,
+            log_rang,
             schedule: Schedule::default(),
             report_at: 0,
             ready: None,
@@ -269,6 +299,7 @@ impl<'r> Daemon<'r> {
                 },
                 () = self.watch.rings() => self.take_hints(),
                 () = self.runner.rings() => {}
+                () = self.log_rang.notified() => {}
                 () = tokio::time::sleep(wait) => {}
             }
         }
@@ -301,6 +332,12 @@ impl<'r> Daemon<'r> {
                 Ok(_) => self
                     .schedule
                     .set(Duty::Checkpoint, Some(now.mono + IDLE_MS)),
+                Err(SpoolError::NotTaken { why }) => {
+                    tracing::debug!(
+                        why,
+                        "the shared ledger did not take a batch; judging it again"
+                    );
+                }
                 Err(error) if error.is_retryable() => {
                     tracing::error!(error = %chain(&error), "cannot write the ledger; nothing is lost, will retry");
                     self.schedule.rest_until(now.mono + RETRY_MS);

@@ -28,6 +28,8 @@ pub enum AlertKind {
     SenderUnproven,
     /// An accepted message was changed in its sender's `sent/` after it was judged.
     SentDiffers,
+    /// The ledger that several hosts share cannot be followed.
+    SharedLedger,
 }
 
 /// A condition an operator has to fix.

@@ -9,26 +9,27 @@ use spool::{Digest, Os, Spool};
 use workspace::clock::Clock;
 
 use super::{Mailroom, MailroomError, Pass};
-use crate::docket::Batch;
+use crate::docket::OpenBatch;
 
 /// Accepts the ledger that ends with `head`, records who did it and why, and gives the record's number.
 pub fn accept(root: &Path, head: Digest, by: String, reason: String) -> Result<u64, MailroomError> {
-    let (mut mailroom, recovery) =
-        Mailroom::open_by(root, |index| Spool::accept(root, Arc::new(Os), head, index))?;
+    let (mut mailroom, recovery) = Mailroom::open_by(root, None, |index| {
+        Spool::accept(root, Arc::new(Os), head, index)
+    })?;
     let event = Event::LedgerAccepted(LedgerAccepted {
         by,
         reason,
         head: head.to_string(),
     });
     let moment = Clock::start().read();
-    let mut batch = Batch::default();
+    let mut batch = OpenBatch::default();
     let told = ReportedEvent {
         order: None,
         event: &event,
     };
     let record = mailroom.judge_event(told, moment);
     mailroom.add(&mut batch, record, moment);
-    mailroom.commit(batch, &mut Pass::default())?;
+    mailroom.commit(batch, moment, &mut Pass::default())?;
     mailroom.spool.set_snapshots_aside()?;
     mailroom.close();
     Ok(recovery.records + 1)

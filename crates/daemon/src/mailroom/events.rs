@@ -6,13 +6,13 @@ use std::ffi::{OsStr, OsString};
 use chrono::{DateTime, Utc};
 use judgement::RequestFile;
 use review::{Event, EventRecord, ReportedEvent, ReviewKey, Which};
-use spool::SpoolError;
+use spool::{Mailbox, SpoolError};
 use workspace::clock::{self, Moment};
 use workspace::orders::{self, NoOrder};
 use workspace::untaken_requests::Delivered;
 
 use super::{Mailroom, Pass};
-use crate::docket::Batch;
+use crate::docket::OpenBatch;
 use workspace::error::chain;
 
 /// The most orders that are committed together.
@@ -37,7 +37,7 @@ impl Mailroom {
         moment: Moment,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        let mut batch = Batch::default();
+        let mut batch = OpenBatch::default();
         let mut processed = Vec::new();
         for name in names {
             let order = match orders::read(&self.root, name, moment.utc) {
@@ -59,7 +59,7 @@ impl Mailroom {
             }
             processed.push(name);
         }
-        self.commit(batch, pass)?;
+        self.commit(batch, moment, pass)?;
         for name in processed {
             if let Err(error) = orders::remove(&self.root, name) {
                 tracing::warn!(name = %name.display(), error = %chain(&error), "cannot remove an order that is in the ledger; it counts once");
@@ -101,12 +101,20 @@ impl Mailroom {
                 false
             })
         };
+        let homes = self.spool.homes();
+        let is_here = |request: &Delivered| match &request.mailbox {
+            Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => homes.has(agent),
+            Mailbox::Packets(_) | Mailbox::PullRequest(_) => true,
+        };
         let untaken = self.docket.untaken.iter();
-        let taken =
-            untaken.filter(|(key, requests)| requests.iter().any(|request| has_left(key, request)));
+        let taken = untaken.filter(|(key, requests)| {
+            requests
+                .iter()
+                .any(|request| is_here(request) && has_left(key, request))
+        });
         let taken: Vec<ReviewKey> = taken.map(|(key, _)| key.clone()).collect();
         presence.remember();
-        let mut batch = Batch::default();
+        let mut batch = OpenBatch::default();
         for key in taken {
             let Some(review) = self.state().review(&key) else {
                 continue;
@@ -126,7 +134,7 @@ impl Mailroom {
                 }
             }
         }
-        self.commit(batch, pass)
+        self.commit(batch, moment, pass)
     }
 
     /// Ends every wait whose deadline came by `until`, an instant that is past. A request that left its
@@ -150,13 +158,14 @@ impl Mailroom {
         moment: Moment,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        let mut batch = Batch::default();
+        let mut batch = OpenBatch::default();
         while self.next_deadline().is_some_and(|at| at <= until)
+            && self.may_fire_next(moment)
             && let Some(record) = self.due(moment)
         {
             self.add(&mut batch, record, moment);
         }
-        self.commit(batch, pass)
+        self.commit(batch, moment, pass)
     }
 
     /// The next deadline, by the time of day.
@@ -165,30 +174,30 @@ impl Mailroom {
     }
 
     fn due(&self, moment: Moment) -> Option<EventRecord> {
-        let judge = self.docket.tentative.judge(moment.utc);
+        let judge = self.docket.tentative.judge(self.judged_at(moment).utc);
         judge.due(&mut clock::new_message_id)
     }
 
     pub(super) fn judge_event(&self, reported: ReportedEvent<'_>, moment: Moment) -> EventRecord {
-        let judge = self.docket.tentative.judge(moment.utc);
+        let judge = self.docket.tentative.judge(self.judged_at(moment).utc);
         judge.event(reported, &mut clock::new_message_id)
     }
 
     /// Adds what was decided to the batch.
-    pub(super) fn add(&mut self, batch: &mut Batch, record: EventRecord, moment: Moment) {
+    pub(super) fn add(&mut self, batch: &mut OpenBatch, record: EventRecord, moment: Moment) {
         self.add_with_request(batch, record, None, moment);
     }
 
     /// The same for a record that may move a review, with the open request for its new reviewer.
     pub(super) fn add_with_request(
         &mut self,
-        batch: &mut Batch,
+        batch: &mut OpenBatch,
         record: EventRecord,
         request: Option<RequestFile>,
         moment: Moment,
     ) {
         let seq = batch.next_seq(self.spool.next_seq());
-        let place = (seq, moment.utc);
+        let place = (seq, self.judged_at(moment).utc);
         let (draft, record) = self.docket.tentative.add_event(record, request, place);
         batch.add(draft, record);
     }

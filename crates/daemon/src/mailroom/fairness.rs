@@ -186,7 +186,8 @@ impl Mailroom {
         moment: Moment,
     ) -> Result<Pass, SpoolError> {
         let mut pass = Pass::default();
-        if self.next_deadline().is_none_or(|at| at > swept_at) {
+        let may_fire = self.may_fire_next(moment);
+        if !may_fire || self.next_deadline().is_none_or(|at| at > swept_at) {
             self.waits.forget_deadlines();
             return Ok(pass);
         }
@@ -195,7 +196,9 @@ impl Mailroom {
             return self.keep_deadlines(swept_at, moment);
         }
         self.record_takes(moment, &mut pass)?;
-        while let Some(until) = self.deadline_in_turn(swept_at, moment) {
+        while self.may_fire_next(moment)
+            && let Some(until) = self.deadline_in_turn(swept_at, moment)
+        {
             self.end_waits(until, moment, &mut pass)?;
         }
         Ok(pass)

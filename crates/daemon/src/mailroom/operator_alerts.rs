@@ -9,7 +9,7 @@ use workspace::clock::Moment;
 use workspace::operator_alerts::{Alert, AlertKind, is_unreadable};
 
 use super::{Mailroom, Pass};
-use crate::docket::Batch;
+use crate::docket::OpenBatch;
 use crate::unknown_sender::ScanContext;
 
 impl Mailroom {
@@ -42,6 +42,7 @@ impl Mailroom {
         alerts.clear(|alert| match alert.kind {
             AlertKind::OutboxOwner => !mismatches.contains(alert),
             AlertKind::Unreadable => !is_unreadable(&alert.path),
+            AlertKind::SharedLedger => false,
             AlertKind::SenderUnproven | AlertKind::SentDiffers => {
                 alert.path.symlink_metadata().is_err()
             }
@@ -76,7 +77,7 @@ impl Mailroom {
         let changed = self
             .growing
             .changed(&self.root, &self.spool.view(), moment)?;
-        let mut batch = Batch::default();
+        let mut batch = OpenBatch::default();
         for differs in &changed {
             let reported = ReportedEvent {
                 order: None,
@@ -85,7 +86,7 @@ impl Mailroom {
             let record = self.judge_event(reported, moment);
             self.add(&mut batch, record, moment);
         }
-        self.commit(batch, &mut Pass::default())?;
+        self.commit(batch, moment, &mut Pass::default())?;
         for SentDiffers { agent, file, seq } in changed {
             let sent = dirs::of_agent(agent.as_str(), dirs::SENT);
             let what = format!(

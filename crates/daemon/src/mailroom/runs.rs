@@ -12,13 +12,14 @@ use spool::SpoolError;
 use workspace::clock::Moment;
 
 use super::Mailroom;
-use crate::docket::Batch;
+use crate::docket::OpenBatch;
 
 impl Mailroom {
     /// Every review whose reviewer owes a response, with its open request.
     pub(crate) fn open_requests(&self) -> impl Iterator<Item = (&ReviewKey, &Review, &Invocation)> {
         self.state()
             .open_reviews()
+            .filter(move |(key, review)| self.is_at_home(review.reviewer(key)))
             .filter_map(|(key, review)| Some((key, review, review.phase.invocation()?)))
     }
 
@@ -117,10 +118,10 @@ impl Mailroom {
     pub(crate) fn record_run(&mut self, event: &Event, moment: Moment) -> Result<bool, SpoolError> {
         match self.judge_event(ReportedEvent { order: None, event }, moment) {
             record @ EventRecord::Happened(_) => {
-                let mut batch = Batch::default();
+                let mut batch = OpenBatch::default();
                 let request = self.handed_on(&record)?;
                 self.add_with_request(&mut batch, record, request, moment);
-                self.commit(batch, &mut super::Pass::default())?;
+                self.commit(batch, moment, &mut super::Pass::default())?;
                 Ok(true)
             }
             // Nobody asked, so nobody waits for the answer.

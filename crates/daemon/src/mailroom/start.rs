@@ -1,10 +1,14 @@
 //! Reads the ledger at the start, and says in the log how far it has come while that takes seconds.
 
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use spool::{Entry, Fold, VisitError};
+use chrono::DateTime;
+use spool::{Entry, Fold, SpoolError, VisitError};
 use workspace::index::LedgerIndex;
+
+use super::shared::LastRecord;
 
 /// What takes less time is not told, and what was told is told again after as much.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -17,6 +21,30 @@ pub(super) struct Told {
     pub(super) index: LedgerIndex,
     lines: u64,
     next: Instant,
+    /// The last record that was read, if any was: a snapshot may have spared them all.
+    last: Option<LastRecord>,
+}
+
+impl Told {
+    /// What the ledger's last record says of those that may follow it.
+    pub(super) fn last_record(&self, root: &Path) -> Result<LastRecord, SpoolError> {
+        if let Some(last) = self.last {
+            return Ok(last);
+        }
+        let mut last = LastRecord::default();
+        spool::read_ledger(root, &mut |entry| {
+            last = of_entry(entry)?;
+            Ok(())
+        })?;
+        Ok(last)
+    }
+}
+
+fn of_entry(entry: &Entry) -> Result<LastRecord, VisitError> {
+    Ok(LastRecord {
+        at: DateTime::parse_from_rfc3339(&entry.at)?.to_utc(),
+        names_host: entry.host.is_some(),
+    })
 }
 
 impl Default for Told {
@@ -25,6 +53,7 @@ impl Default for Told {
             index: LedgerIndex::default(),
             lines: 0,
             next: Instant::now() + PAUSE,
+            last: None,
         }
     }
 }
@@ -45,6 +74,7 @@ impl Fold for Told {
                 entry.seq
             );
         }
+        self.last = Some(of_entry(entry)?);
         self.index.add(entry)
     }
 

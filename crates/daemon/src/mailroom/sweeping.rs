@@ -144,6 +144,9 @@ impl Mailroom {
         }
         while let Some(agent) = round.agents.get(round.next) {
             round.next += 1;
+            if !self.is_at_home(agent) {
+                continue;
+            }
             before(agent, &self.spool.layout().outbox(agent.as_str()));
             let view = self.spool.view();
             match self.docket.intake.scan_one(&view, agent.as_str()) {
@@ -199,6 +202,7 @@ impl Mailroom {
                 self.sweeping.doubtful.remove(&agent);
             }
         }
+        let agents = self.shared_roll(agents);
         if agents != **self.docket.agents() {
             self.docket.reconfigure(&self.config, agents.into());
         }

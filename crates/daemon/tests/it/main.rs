@@ -4,6 +4,7 @@ mod crowd;
 mod flood;
 mod full_disk;
 mod gc;
+mod hosts;
 mod housekeeping;
 mod idle;
 mod ledgers;

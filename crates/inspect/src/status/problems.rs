@@ -66,6 +66,8 @@ pub enum ProblemKind {
     SenderUnproven,
     /// An accepted message that its sender changed after it was judged.
     SentDiffers,
+    /// The ledger that several hosts share cannot be followed.
+    SharedLedger,
 }
 
 impl ProblemKind {
@@ -84,6 +86,7 @@ impl ProblemKind {
             Self::DeadLetter => "dead_letter",
             Self::SenderUnproven => "sender_unproven",
             Self::SentDiffers => "sent_differs",
+            Self::SharedLedger => "shared_ledger",
         }
     }
 }
@@ -360,6 +363,10 @@ fn of_trouble(trouble: &Alert, commands: &FixCommands<'_>) -> Problem {
             let fix = with_path("ls -l", trouble, what, commands);
             (ProblemKind::SenderUnproven, fix)
         }
+        operator_alerts::AlertKind::SharedLedger => (
+            ProblemKind::SharedLedger,
+            commands.operator("doctor", "checks this host"),
+        ),
         operator_alerts::AlertKind::SentDiffers => {
             let what = "clears this once its sender has sent the message again";
             (

@@ -1,0 +1,544 @@
+//! A ledger that several hosts share. What this host judges goes to the log first, and to this host's mirror once the log
+//! has it; what the others judged comes from the log, is judged again by the same code, and only then taken over.
+//!
+//! While nobody knows whether the log has a batch, nothing else is judged: the same bytes go out until it is known. What
+//! does not follow freezes the workspace here: nothing is judged, taken over or delivered any more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use chrono::{DateTime, Utc};
+use fleet::Fleet;
+use judgement::again::Differs;
+use message_schema::id::AgentName;
+use review::{Event, EventRecord, RULES, Record, ReviewKey, State};
+use spool::log::{Appended, HostKeys, HostName, Log, LogError, Signed};
+use spool::{Committed, EntryDraft, FileName, Hint, Homes, SpoolError};
+use workspace::clock::Moment;
+use workspace::index;
+use workspace::operator_alerts::{Alert, AlertKind};
+
+use super::{Mailroom, Pass};
+use crate::docket::OpenBatch;
+
+/// How long the log is left alone when it cannot be reached or gave no answer, in milliseconds.
+const RETRY_MS: u64 = 500;
+
+/// What makes a workspace one of several hosts.
+pub struct Sharing {
+    /// The workspace's name in the log, which every signature names.
+    pub workspace: String,
+    /// This host.
+    pub host: HostName,
+    /// The hosts, and whose agents are at home on each; the same on all of them.
+    pub fleet: Fleet,
+    /// The log.
+    pub log: Box<dyn Log>,
+    /// Signs for this host.
+    pub keys: Box<dyn HostKeys>,
+}
+
+/// How this host's ledger stands to the shared one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It follows.
+    InStep,
+    /// The log cannot be reached, or did not answer: nothing is accepted here, and nothing is lost.
+    Waiting {
+        /// Since when.
+        since: DateTime<Utc>,
+        /// What the log said last.
+        why: String,
+    },
+    /// What the log holds does not follow from what this host has.
+    Frozen {
+        /// The record.
+        seq: u64,
+        /// The rule.
+        why: String,
+    },
+    /// A newer version writes to the log.
+    Outdated {
+        /// What it writes.
+        why: String,
+    },
+}
+
+/// The sharing, and where it stands.
+pub(super) struct SharedLedger {
+    pub(super) sharing: Sharing,
+    standing: Standing,
+    /// The batch of which nobody knows whether the log has it.
+    unknown: Option<Signed>,
+    /// When the log is looked at next, on the monotonic clock.
+    look_at: u64,
+    has_rung: Arc<AtomicBool>,
+    /// The last record.
+    last: LastRecord,
+}
+
+/// What a record has to follow besides the chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastRecord {
+    /// Its time; no later record has an earlier one.
+    pub(super) at: DateTime<Utc>,
+    /// It names a host, and so does every later one.
+    pub(super) names_host: bool,
+}
+
+impl Default for LastRecord {
+    fn default() -> Self {
+        Self {
+            at: DateTime::UNIX_EPOCH,
+            names_host: false,
+        }
+    }
+}
+
+impl Sharing {
+    /// The agents at home on this host.
+    pub(super) fn homes(&self) -> Homes {
+        let here = self.fleet.at_home(&self.host);
+        Homes::of(here.map(ToString::to_string))
+    }
+}
+
+impl SharedLedger {
+    pub(super) fn new(sharing: Sharing, last: LastRecord) -> Self {
+        Self {
+            sharing,
+            standing: Standing::InStep,
+            unknown: None,
+            look_at: 0,
+            has_rung: Arc::new(AtomicBool::new(true)),
+            last,
+        }
+    }
+
+    fn is_at_home(&self, agent: &AgentName) -> bool {
+        self.sharing.fleet.home(agent) == Some(&self.sharing.host)
+    }
+
+    /// Signs a batch and appends it; every outcome but a commit is an error.
+    fn append(&mut self, signed: Signed, moment: Moment) -> Result<Signed, SpoolError> {
+        let not_taken = |why: &str| {
+            Err(SpoolError::NotTaken {
+                why: why.to_owned(),
+            })
+        };
+        match self.sharing.log.append(&signed) {
+            Ok(Appended::Committed) => Ok(signed),
+            Ok(Appended::Moved(_)) => {
+                self.look_at = 0;
+                not_taken("another host's records came first")
+            }
+            Ok(Appended::Unknown(why)) => {
+                self.unknown = Some(signed);
+                self.wait(&why, moment);
+                not_taken(&why)
+            }
+            Err(error) => {
+                self.failed(&error, moment);
+                not_taken(&error.to_string())
+            }
+        }
+    }
+
+    fn wait(&mut self, why: &str, moment: Moment) {
+        let since = match &self.standing {
+            Standing::Waiting { since, .. } => *since,
+            Standing::InStep | Standing::Frozen { .. } | Standing::Outdated { .. } => moment.utc,
+        };
+        let why = why.to_owned();
+        self.standing = Standing::Waiting { since, why };
+        self.look_at = moment.mono.saturating_add(RETRY_MS);
+    }
+
+    fn failed(&mut self, error: &LogError, moment: Moment) {
+        let why = error.to_string();
+        match error {
+            LogError::Unreachable { .. } | LogError::Denied { .. } => self.wait(&why, moment),
+            // The next batch is a smaller one.
+            LogError::TooLarge { .. } => self.look_at = moment.mono.saturating_add(RETRY_MS),
+            LogError::TooNew(_) => self.standing = Standing::Outdated { why },
+            LogError::RolledBack { ours, .. } => {
+                let seq = ours.seq;
+                self.standing = Standing::Frozen { seq, why };
+            }
+            LogError::Forked { at, .. } => self.standing = Standing::Frozen { seq: *at, why },
+            LogError::Broken { .. } => {
+                let seq = 0;
+                self.standing = Standing::Frozen { seq, why };
+            }
+        }
+    }
+
+    /// Whether the record of a deadline comes from a host that may fire it by then.
+    fn may_fire(&self, state: &State, key: &ReviewKey, host: &HostName, at: DateTime<Utc>) -> bool {
+        let Some(review) = state.review(key) else {
+            return true;
+        };
+        let Some((deadline, _)) = review.deadline() else {
+            return true;
+        };
+        let agent = match review.phase.invocation() {
+            Some(_) => review.reviewer(key),
+            None => &key.author,
+        };
+        self.sharing.fleet.may_fire_from(host, agent, deadline) <= at
+    }
+}
+
+impl Mailroom {
+    /// How this host's ledger stands to the shared one; nothing where it is the only host.
+    pub fn standing(&self) -> Option<&Standing> {
+        self.shared.as_ref().map(|shared| &shared.standing)
+    }
+
+    /// Takes what to call when the log has news: it wakes the loop that calls [`Mailroom::pass`].
+    pub fn ring_by(&mut self, wake: impl Fn() + Send + Sync + 'static) {
+        if let Some(shared) = &mut self.shared {
+            let has_rung = Arc::clone(&shared.has_rung);
+            shared.sharing.log.ring(Box::new(move || {
+                has_rung.store(true, Ordering::Release);
+                wake();
+            }));
+        }
+    }
+
+    /// Whether this host reads the agent's outbox and delivers to it.
+    pub(super) fn is_at_home(&self, agent: &AgentName) -> bool {
+        let shared = self.shared.as_ref();
+        shared.is_none_or(|shared| shared.is_at_home(agent))
+    }
+
+    /// The roll of a shared workspace: the same on every host, whoever has a mailbox here.
+    pub(super) fn shared_roll(&self, here: Vec<AgentName>) -> Vec<AgentName> {
+        match &self.shared {
+            Some(shared) => shared.sharing.fleet.agents().cloned().collect(),
+            None => here,
+        }
+    }
+
+    /// When the log is looked at next, on the monotonic clock.
+    pub(super) fn next_look(&self) -> Option<u64> {
+        let shared = self.shared.as_ref()?;
+        match shared.standing {
+            Standing::InStep | Standing::Waiting { .. } => Some(shared.look_at),
+            Standing::Frozen { .. } | Standing::Outdated { .. } => None,
+        }
+    }
+
+    /// The moment at which something is judged: never before the last record's, whatever this host's clock says.
+    pub(super) fn judged_at(&self, moment: Moment) -> Moment {
+        let last = self.shared.as_ref().map(|shared| shared.last.at);
+        Moment {
+            utc: last.map_or(moment.utc, |last| last.max(moment.utc)),
+            ..moment
+        }
+    }
+
+    /// Whether this host may fire the next deadline now.
+    pub(super) fn may_fire_next(&self, moment: Moment) -> bool {
+        let Some(shared) = &self.shared else {
+            return true;
+        };
+        let state = self.docket.tentative.state();
+        state.next_deadline().is_none_or(|(_, key)| {
+            let host = &shared.sharing.host;
+            shared.may_fire(state, key, host, moment.utc)
+        })
+    }
+
+    /// Commits what was judged for the very end of the ledger: here, or in the log first.
+    pub(super) fn commit_drafts(
+        &mut self,
+        drafts: Vec<EntryDraft>,
+        moment: Moment,
+    ) -> Result<Vec<Committed>, SpoolError> {
+        let Self { spool, shared, .. } = self;
+        let Some(shared) = shared else {
+            return spool.commit(spool.next_seq(), drafts);
+        };
+        if shared.standing != Standing::InStep || shared.unknown.is_some() {
+            let why = "this host waits for the log".to_owned();
+            return Err(SpoolError::NotTaken { why });
+        }
+        let last = drafts.last().map(|draft| draft.at.clone());
+        let Sharing {
+            workspace,
+            host,
+            keys,
+            ..
+        } = &shared.sharing;
+        let batch = spool.propose(drafts, host)?;
+        let signed = Signed::new(batch, workspace, host.clone(), &**keys);
+        let signed = shared.append(signed, moment)?;
+        if let Some(at) = last.and_then(|at| DateTime::parse_from_rfc3339(&at).ok()) {
+            let at = at.to_utc();
+            shared.last = LastRecord {
+                at,
+                names_host: true,
+            };
+        }
+        // If this cannot be written now, the batch comes again from the log.
+        spool.mirror(&signed)
+    }
+
+    /// The files that a batch judged, where it may have been in vain.
+    pub(super) fn judged_files(&self, batch: &OpenBatch) -> Vec<(String, FileName)> {
+        if self.shared.is_none() {
+            return Vec::new();
+        }
+        let originals = batch
+            .drafts
+            .iter()
+            .filter_map(|draft| draft.original.as_ref());
+        originals
+            .map(|original| (original.outbox.clone(), original.file.clone()))
+            .collect()
+    }
+
+    /// Looks again at what was judged in vain; all of it was finished.
+    pub(super) fn recall(&mut self, judged: Vec<(String, FileName)>) {
+        for (agent, file) in judged {
+            self.docket.hint(&agent, &file, Hint::Finished);
+        }
+    }
+
+    /// Whether nothing is delivered here any more.
+    pub(super) fn is_frozen(&self) -> bool {
+        matches!(self.standing(), Some(Standing::Frozen { .. }))
+    }
+
+    /// Finds out what nobody knew, and takes over what is new. Says whether anything may be judged here now.
+    pub(super) fn follow(&mut self, moment: Moment) -> Result<bool, SpoolError> {
+        let may_judge = self.follow_log(moment);
+        self.tell_standing();
+        may_judge
+    }
+
+    fn follow_log(&mut self, moment: Moment) -> Result<bool, SpoolError> {
+        let Some(shared) = &mut self.shared else {
+            return Ok(true);
+        };
+        match shared.standing {
+            Standing::Frozen { .. } | Standing::Outdated { .. } => return Ok(false),
+            Standing::InStep | Standing::Waiting { .. } => {}
+        }
+        let is_due =
+            shared.has_rung.swap(false, Ordering::Acquire) || moment.mono >= shared.look_at;
+        if !is_due {
+            return Ok(shared.standing == Standing::InStep);
+        }
+        if let Some(signed) = shared.unknown.take() {
+            // Whether it was committed or moved, the log has what comes next. Otherwise it is kept.
+            let is_known = match shared.sharing.log.append(&signed) {
+                Ok(Appended::Committed | Appended::Moved(_)) => true,
+                Ok(Appended::Unknown(why)) => {
+                    shared.wait(&why, moment);
+                    false
+                }
+                Err(error) => {
+                    shared.failed(&error, moment);
+                    false
+                }
+            };
+            if !is_known {
+                shared.unknown = Some(signed);
+                return Ok(false);
+            }
+        }
+        let batches = match shared.sharing.log.follow(self.spool.head()) {
+            Ok(batches) => batches,
+            Err(error) => {
+                shared.failed(&error, moment);
+                return Ok(false);
+            }
+        };
+        shared.standing = Standing::InStep;
+        let poll = shared.sharing.log.poll_ms();
+        shared.look_at = moment
+            .mono
+            .saturating_add(if batches.is_empty() { poll } else { 0 });
+        for signed in batches {
+            if !self.take_over(&signed)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Judges a batch again and takes it over; false if it does not follow.
+    fn take_over(&mut self, signed: &Signed) -> Result<bool, SpoolError> {
+        let shared = self
+            .shared
+            .as_mut()
+            .expect("only a shared ledger has batches of others");
+        let head = self.spool.head().seq;
+        let new = move || {
+            let entries = signed.batch.entries().iter();
+            entries.filter(move |entry| entry.seq > head)
+        };
+        if new().next().is_none() {
+            return Ok(true);
+        }
+        let mut records = Vec::new();
+        let mut last = shared.last;
+        for entry in new() {
+            let checked = check_origin(shared, signed, entry, last).and_then(|(record, at)| {
+                check_deadline(shared, self.docket.tentative.state(), signed, &record, at)?;
+                let followed = self.docket.tentative.add_again(entry, &record, at);
+                followed.map_err(|differs| Untrusted::Frozen(why(&differs)))?;
+                Ok((record, at))
+            });
+            match checked {
+                Ok((record, at)) => {
+                    records.push(record);
+                    let names_host = entry.host.is_some();
+                    last = LastRecord { at, names_host };
+                }
+                Err(refused) => {
+                    let seq = entry.seq;
+                    let host = &signed.host;
+                    shared.standing = match refused {
+                        Untrusted::Frozen(why) => {
+                            let why = format!("host {host}: {why}");
+                            Standing::Frozen { seq, why }
+                        }
+                        Untrusted::Outdated(why) => Standing::Outdated { why },
+                    };
+                    self.take_back();
+                    return Ok(false);
+                }
+            }
+        }
+        let committed = self.spool.mirror(signed).inspect_err(|_| {
+            self.docket.tentative.roll_back();
+        })?;
+        shared.last = last;
+        self.committed(&committed, &records, &mut Pass::default());
+        let told: Vec<_> = committed.into_iter().zip(records).collect();
+        self.tell(&told);
+        Ok(true)
+    }
+
+    /// Tells operators while this host waits, or does not go on.
+    fn tell_standing(&mut self) {
+        let Some(shared) = &self.shared else {
+            return;
+        };
+        let what = match &shared.standing {
+            Standing::InStep => None,
+            Standing::Waiting { since, why } => Some(format!(
+                "waiting for the shared ledger since {}: {why}; nothing is accepted here meanwhile, and nothing is lost",
+                since.format("%Y-%m-%dT%H:%M:%SZ")
+            )),
+            Standing::Frozen { seq, why } => Some(format!(
+                "frozen at record {seq} of the shared ledger: {why}; nothing is judged or delivered here"
+            )),
+            Standing::Outdated { why } => Some(format!(
+                "this version cannot follow the shared ledger: {why}; upgrade settled on this host"
+            )),
+        };
+        let path = self.spool.layout().ledger();
+        let alerts = &mut self.docket.alerts;
+        match what {
+            Some(what) => alerts.raise(Alert {
+                kind: AlertKind::SharedLedger,
+                path,
+                what,
+            }),
+            None => alerts.clear(|alert| alert.kind == AlertKind::SharedLedger),
+        }
+        alerts.save();
+    }
+}
+
+/// Why a record of another host is not taken over.
+enum Untrusted {
+    Frozen(String),
+    Outdated(String),
+}
+
+impl From<&str> for Untrusted {
+    fn from(why: &str) -> Self {
+        Self::Frozen(why.to_owned())
+    }
+}
+
+/// Checks whose a record is and that its time does not go back; gives what it says.
+fn check_origin(
+    shared: &SharedLedger,
+    signed: &Signed,
+    entry: &spool::Entry,
+    last: LastRecord,
+) -> Result<(Record, DateTime<Utc>), Untrusted> {
+    let Sharing {
+        workspace,
+        fleet,
+        keys,
+        ..
+    } = &shared.sharing;
+    let host = &signed.host;
+    let key = fleet.key(host).ok_or("its key is not known, or retired")?;
+    if !signed.is_by(key, workspace, &**keys) {
+        return Err("the signature is not its own".into());
+    }
+    // Before there were several hosts no record named one.
+    let may_name_none = !last.names_host;
+    match &entry.host {
+        Some(named) if named == host => {}
+        None if may_name_none => {}
+        Some(_) | None => return Err("the record names another host than signed it".into()),
+    }
+    if let Some(rules) = entry.rules.filter(|rules| *rules > RULES) {
+        let why = format!(
+            "record {} was judged by rules {rules}, this version has {RULES}",
+            entry.seq
+        );
+        return Err(Untrusted::Outdated(why));
+    }
+    let (record, at) =
+        index::decision(entry).map_err(|error| Untrusted::Frozen(error.to_string()))?;
+    if at < last.at {
+        return Err("the record is older than the one before it".into());
+    }
+    if let (Some(original), Some(_)) = (&entry.original, &entry.host) {
+        let outbox = AgentName::new(original.outbox.as_str()).ok();
+        let home = outbox.as_ref().and_then(|agent| fleet.home(agent));
+        if home != Some(host) {
+            return Err("it judged an outbox that is at home elsewhere".into());
+        }
+    }
+    Ok((record, at))
+}
+
+/// Checks that a deadline was not fired before it came, or by a host that had to wait for another.
+fn check_deadline(
+    shared: &SharedLedger,
+    state: &State,
+    signed: &Signed,
+    record: &Record,
+    at: DateTime<Utc>,
+) -> Result<(), Untrusted> {
+    let Record::Event(EventRecord::Happened(happened)) = record else {
+        return Ok(());
+    };
+    if let Event::Deadline { review, .. } = &happened.event
+        && !shared.may_fire(state, review, &signed.host, at)
+    {
+        return Err("it fired a deadline too early".into());
+    }
+    Ok(())
+}
+
+fn why(differs: &Differs) -> String {
+    match differs {
+        Differs::NoText => "an accepted message without its text".to_owned(),
+        Differs::Decides(now) => format!("the rules decide `{}` instead", now.word()),
+        Differs::OtherSender => "it is not the message of the outbox's owner".to_owned(),
+        Differs::NotRepeated => "no such message was accepted before".to_owned(),
+        Differs::Files(what) => format!("by the rules {what}"),
+    }
+}

@@ -1,0 +1,548 @@
+//! Several hosts with one ledger: whatever the log loses, delays or repeats, every file is judged once, every mirror has
+//! the same bytes, and every message arrives where its reader is at home. What does not follow freezes the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use chrono::TimeDelta;
+use daemon::mailroom::{Mailroom, Sharing, Standing};
+use fleet::Fleet;
+use log_suite::{Dice, Shared, Weather};
+use spool::log::{Batch, HostKeys, HostName, Log as _, Signed};
+use spool::{Content, Digest, Entry};
+use tempfile::TempDir;
+use workspace::clock::Moment;
+use workspace::directory;
+
+use crate::room::at_ms;
+
+/// Each host and the agent at home on it.
+const HOSTS: [(&str, &str); 3] = [("tower", "claude"), ("laptop", "codex"), ("box", "pi")];
+
+/// How far each host's clock is off, in milliseconds.
+const OFF_MS: [i64; 3] = [0, 90_000, -45_000];
+
+/// Signs with a key that is the host's name.
+struct Named(&'static str);
+
+fn sign(key: &str, bytes: &[u8]) -> Vec<u8> {
+    Digest::of(&[key.as_bytes(), bytes].concat())
+        .bytes()
+        .to_vec()
+}
+
+impl HostKeys for Named {
+    fn sign(&self, bytes: &[u8]) -> Vec<u8> {
+        sign(self.0, bytes)
+    }
+
+    fn is_signed(&self, key: &str, bytes: &[u8], signature: &[u8]) -> bool {
+        sign(key, bytes) == signature
+    }
+}
+
+fn fleet() -> Fleet {
+    let mut fleet = Fleet::default();
+    for (host, agent) in HOSTS {
+        let name: HostName = host.parse().expect("a host's name");
+        fleet
+            .join(name.clone(), host.to_owned())
+            .expect("a new host");
+        let agent = agent.parse().expect("an agent's name");
+        fleet.claim(agent, name).expect("a free agent");
+    }
+    fleet
+}
+
+struct Host {
+    root: TempDir,
+    number: usize,
+    mailroom: Option<Mailroom>,
+}
+
+impl Host {
+    fn new(number: usize) -> Host {
+        let root = tempfile::tempdir().expect("a directory");
+        // Everybody has a mailbox here, and only one agent's is of any use.
+        let agents = HOSTS.map(|(_, agent)| agent.parse().expect("an agent's name"));
+        directory::init(root.path(), &agents).expect("a workspace");
+        let mailroom = None;
+        Host {
+            root,
+            number,
+            mailroom,
+        }
+    }
+
+    /// Begins, or begins again after a kill.
+    fn start(&mut self, log: &Shared) {
+        self.mailroom = None;
+        let (host, _) = HOSTS[self.number];
+        let sharing = Sharing {
+            workspace: "w".to_owned(),
+            host: host.parse().expect("a host's name"),
+            fleet: fleet(),
+            log: Box::new(log.connect()),
+            keys: Box::new(Named(host)),
+        };
+        let opened = Mailroom::open_shared(self.root.path(), sharing);
+        self.mailroom = Some(opened.expect("a start").0);
+    }
+
+    fn moment(&self, ms: i64) -> Moment {
+        let mut moment = at_ms(ms);
+        moment.utc += TimeDelta::milliseconds(OFF_MS[self.number]);
+        moment
+    }
+
+    fn mailroom(&mut self) -> &mut Mailroom {
+        self.mailroom.as_mut().expect("it was started")
+    }
+
+    /// Looks into its outboxes and does what can be done.
+    fn pass(&mut self, ms: i64) {
+        let moment = self.moment(ms);
+        let mailroom = self.mailroom();
+        mailroom.sweep().expect("a sweep");
+        match mailroom.pass(moment) {
+            Ok(_) | Err(spool::SpoolError::NotTaken { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        let mailroom = self.mailroom.as_ref().expect("it was started");
+        mailroom.standing().expect("it shares a ledger").clone()
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.path().join(path)
+    }
+
+    fn ledger(&self) -> Vec<u8> {
+        let mut segments = names(&self.path(".settled/ledger"));
+        segments.sort();
+        let read = |name: &String| fs::read(self.path(".settled/ledger").join(name));
+        segments
+            .iter()
+            .flat_map(|name| read(name).expect("a segment"))
+            .collect()
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let ledger = self.ledger();
+        let lines = ledger
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        lines
+            .map(|line| Entry::from_line(line).expect("a record"))
+            .collect()
+    }
+
+    fn put(&self, file: &str, text: &str) {
+        let agent = HOSTS[self.number].1;
+        let path = self.path(&format!("agents/{agent}/outbox/{file}"));
+        fs::write(&path, text).expect("a file");
+        let finished = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_770_000_000);
+        let file = fs::File::options()
+            .write(true)
+            .open(&path)
+            .expect("the file");
+        file.set_modified(finished)
+            .expect("a file's time can be set");
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let listed = fs::read_dir(directory).into_iter().flatten().flatten();
+    let names = listed.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| !name.starts_with('.')).collect()
+}
+
+fn question(from: &str, to: &str, id: &str) -> String {
+    format!(
+        "id: \"{id}\"\nfrom: {from}\nto: {to}\ntype: question\npriority: P2\n\
+         created_at_utc: \"2026-02-13T10:00:00Z\"\nsubject: \"Which?\"\nbody: \"{id}\"\n"
+    )
+}
+
+fn started(log: &Shared) -> Vec<Host> {
+    let mut hosts: Vec<Host> = (0..HOSTS.len()).map(Host::new).collect();
+    hosts.iter_mut().for_each(|host| host.start(log));
+    hosts
+}
+
+/// Lets every host do what it can until nothing changes any more.
+fn settle(hosts: &mut [Host], ms: &mut i64) {
+    let mut before = Vec::new();
+    for _ in 0..400 {
+        *ms += 1_000;
+        hosts.iter_mut().for_each(|host| host.pass(*ms));
+        let now: Vec<Vec<u8>> = hosts.iter().map(Host::ledger).collect();
+        let is_done = hosts.iter().all(|host| {
+            let agent = HOSTS[host.number].1;
+            names(&host.path(&format!("agents/{agent}/outbox"))).is_empty()
+        });
+        if is_done && now == before && now.windows(2).all(|pair| pair[0] == pair[1]) {
+            return;
+        }
+        before = now;
+    }
+    let standings: Vec<Standing> = hosts.iter().map(Host::standing).collect();
+    panic!("it does not come to rest: {standings:?}");
+}
+
+/// One run: messages, restarts and the weather by the seed. Then fair weather, and everything is looked at.
+fn run(seed: u64) {
+    let mut dice = Dice::new(seed);
+    let log = Shared::new(seed, Weather::STORM);
+    let mut hosts = started(&log);
+    let mut sent: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    let mut ms = 0;
+    for step in 0..60 {
+        ms += i64::try_from(dice.below(1_500)).expect("a small number");
+        let number = dice.below(hosts.len());
+        match dice.below(10) {
+            0..=3 => {
+                let to = dice.below(hosts.len());
+                let (from, to_agent) = (HOSTS[number].1, HOSTS[to].1);
+                let id = format!("msg-{seed}-{step}");
+                let text = question(from, to_agent, &id);
+                hosts[number].put(&format!("{id}.yaml"), &text);
+                if from != to_agent {
+                    sent.insert(id, (to, text));
+                }
+            }
+            4 => {
+                let name = format!("broken-{step}.yaml");
+                hosts[number].put(&name, "from: [\n");
+            }
+            5 => hosts[number].start(&log),
+            _ => hosts[number].pass(ms),
+        }
+    }
+    log.set_weather(Weather::default());
+    settle(&mut hosts, &mut ms);
+    for host in &hosts {
+        assert_eq!(host.standing(), Standing::InStep, "seed {seed}");
+    }
+    // Every file is judged once.
+    let entries = hosts[0].entries();
+    let mut judged = BTreeSet::new();
+    for entry in &entries {
+        if let Some(original) = &entry.original {
+            let file = (original.outbox.clone(), original.file.to_string());
+            assert!(
+                judged.insert(file),
+                "seed {seed}: record {} judges a file twice",
+                entry.seq
+            );
+        }
+    }
+    // Times do not go back, whoever's clock is off.
+    assert!(
+        entries.is_sorted_by_key(|entry| entry.at.clone()),
+        "seed {seed}"
+    );
+    // Every message is in its reader's inbox, once, and nowhere else.
+    for (id, (to, text)) in &sent {
+        let mut found = Vec::new();
+        for host in &hosts {
+            for (_, agent) in HOSTS {
+                let inbox = host.path(&format!("agents/{agent}/inbox"));
+                for name in names(&inbox) {
+                    if fs::read_to_string(inbox.join(&name)).is_ok_and(|there| there == *text) {
+                        found.push((host.number, agent));
+                    }
+                }
+            }
+        }
+        assert_eq!(found, [(*to, HOSTS[*to].1)], "seed {seed}: {id}");
+    }
+    // The log and the mirrors have the same bytes.
+    let in_log: Vec<u8> = log
+        .batches()
+        .iter()
+        .flat_map(|signed| signed.batch.bytes().to_vec())
+        .collect();
+    assert_eq!(
+        String::from_utf8_lossy(&hosts[0].ledger()),
+        String::from_utf8_lossy(&in_log),
+        "seed {seed}"
+    );
+}
+
+#[test]
+fn three_hosts_in_a_storm_judge_every_file_once_and_agree() {
+    // The long form has its own number of them, and a place to begin.
+    let number = |name: &str, else_: u64| {
+        std::env::var(name).map_or(else_, |text| text.parse().expect("a number"))
+    };
+    let (first, count) = (number("HOSTS_FIRST_SEED", 0), number("HOSTS_SEEDS", 12));
+    for seed in first..first + count {
+        run(seed);
+    }
+}
+
+#[test]
+fn cut_off_a_host_accepts_nothing_says_so_and_catches_up() {
+    let log = Shared::new(1, Weather::default());
+    let mut hosts = started(&log);
+    let mut ms = 0;
+    settle(&mut hosts, &mut ms);
+    let nothing = Weather {
+        unreachable: 100,
+        ..Weather::default()
+    };
+    log.set_weather(nothing);
+    hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
+    for _ in 0..5 {
+        ms += 1_000;
+        hosts[0].pass(ms);
+    }
+    assert!(matches!(hosts[0].standing(), Standing::Waiting { .. }));
+    assert!(hosts[0].entries().is_empty());
+    assert_eq!(names(&hosts[0].path("agents/claude/outbox")), ["a.yaml"]);
+    let told = fs::read_to_string(hosts[0].path(".settled/troubles.json")).expect("alerts");
+    assert!(
+        told.contains("waiting for the shared ledger since"),
+        "{told}"
+    );
+    log.set_weather(Weather::default());
+    settle(&mut hosts, &mut ms);
+    assert_eq!(names(&hosts[1].path("agents/codex/inbox")), ["a.yaml"]);
+    let told = fs::read_to_string(hosts[0].path(".settled/troubles.json")).expect("alerts");
+    assert!(!told.contains("waiting"), "{told}");
+}
+
+#[test]
+fn a_log_that_lost_what_it_acknowledged_freezes_whoever_has_it() {
+    let log = Shared::new(1, Weather::default());
+    let mut hosts = started(&log);
+    let mut ms = 0;
+    for id in ["msg-a", "msg-b"] {
+        hosts[0].put(&format!("{id}.yaml"), &question("claude", "codex", id));
+        settle(&mut hosts, &mut ms);
+    }
+    log.lose_tail(1);
+    ms += 2_000;
+    hosts[1].put("c.yaml", &question("codex", "claude", "msg-c"));
+    hosts[1].pass(ms);
+    hosts[1].pass(ms + 2_000);
+    let standing = hosts[1].standing();
+    assert!(
+        matches!(standing, Standing::Frozen { seq: 2, .. }),
+        "{standing:?}"
+    );
+    assert_eq!(names(&hosts[1].path("agents/codex/outbox")), ["c.yaml"]);
+    // The lost tail is a plain continuation: put back from a mirror, it ends the freeze at the next start.
+    let tail = Batch::read(
+        {
+            let ledger = hosts[1].ledger();
+            let begin = ledger
+                .iter()
+                .position(|byte| *byte == b'\n')
+                .expect("a line")
+                + 1;
+            ledger[begin..].to_vec()
+        },
+        log.batches()[0].batch.head(),
+    );
+    let signed = Signed::new(
+        tail.expect("a batch"),
+        "w",
+        "tower".parse().expect("a name"),
+        &Named("tower"),
+    );
+    log.connect().append(&signed).expect("an append");
+    hosts[1].start(&log);
+    settle(&mut hosts, &mut ms);
+    assert_eq!(hosts[1].standing(), Standing::InStep);
+}
+
+/// Takes an honest batch, changes a record of it, signs it as its host, and shows it to another host.
+fn lied(signer: &'static str, change: impl FnOnce(&mut Entry)) -> Standing {
+    let honest = Shared::new(1, Weather::default());
+    let mut tower = Host::new(0);
+    tower.start(&honest);
+    tower.put("a.yaml", &question("claude", "codex", "msg-a"));
+    for ms in [1_000, 2_000] {
+        tower.pass(ms);
+    }
+    let honest = honest.batches();
+    assert_eq!(honest.len(), 1, "one batch of one record");
+    let first = &honest[0].batch;
+    let mut entry = (*first.entries()[0]).clone();
+    change(&mut entry);
+    let mut bytes = entry.to_line();
+    bytes.push(b'\n');
+    let batch = Batch::read(bytes, first.after()).expect("a batch");
+    let signed = Signed::new(batch, "w", "tower".parse().expect("a name"), &Named(signer));
+    let log = Shared::new(1, Weather::default());
+    log.connect().append(&signed).expect("an append");
+    let mut laptop = Host::new(1);
+    laptop.start(&log);
+    for ms in [1_000, 2_000] {
+        laptop.pass(ms);
+    }
+    let is_delivered = !names(&laptop.path("agents/codex/inbox")).is_empty();
+    let standing = laptop.standing();
+    assert_eq!(is_delivered, standing == Standing::InStep, "{standing:?}");
+    assert_eq!(laptop.entries().is_empty(), standing != Standing::InStep);
+    standing
+}
+
+#[test]
+fn an_honest_record_is_taken_over() {
+    assert_eq!(lied("tower", |_| {}), Standing::InStep);
+}
+
+#[test]
+fn a_record_that_does_not_follow_freezes_the_others_and_names_the_rule() {
+    type Lie = (&'static str, &'static str, fn(&mut Entry));
+    let lies: [Lie; 9] = [
+        ("another key", "signature", |_| {}),
+        ("another host's name", "another host than signed", |entry| {
+            entry.host = Some("laptop".parse().expect("a name"));
+        }),
+        ("another id", "rules decide", |entry| {
+            entry.decision = changed(entry, "msg-a", "msg-b");
+        }),
+        ("another's outbox", "at home elsewhere", |entry| {
+            entry.original.as_mut().expect("an original").outbox = "codex".to_owned();
+        }),
+        ("another recipient", "rules decide", |entry| {
+            entry.decision = changed(entry, "codex", "pi");
+        }),
+        ("another text", "rules decide", |entry| {
+            let original = entry.original.as_mut().expect("an original");
+            original.text = original
+                .text
+                .as_ref()
+                .map(|text| text.replace("Which?", "Who?"));
+        }),
+        ("no text", "without its text", |entry| {
+            entry.original.as_mut().expect("an original").text = None;
+            entry.deliveries.clear();
+        }),
+        ("another file", "makes the files", |entry| {
+            entry.deliveries[0].content = Content::Text("forged".to_owned());
+        }),
+        ("one file more", "makes the files", |entry| {
+            let mut more = entry.deliveries[0].clone();
+            more.mailbox = "pi/inbox".parse().expect("a mailbox");
+            entry.deliveries.push(more);
+        }),
+    ];
+    for (lie, rule, change) in lies {
+        let signer = if lie == "another key" { "box" } else { "tower" };
+        match lied(signer, change) {
+            Standing::Frozen { seq: 1, why } => assert!(why.contains(rule), "{lie}: {why}"),
+            other => panic!("{lie}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_record_of_newer_rules_asks_for_an_upgrade() {
+    let standing = lied("tower", |entry| entry.rules = Some(review::RULES + 1));
+    assert!(
+        matches!(standing, Standing::Outdated { .. }),
+        "{standing:?}"
+    );
+}
+
+fn changed(entry: &Entry, from: &str, to: &str) -> Box<serde_json::value::RawValue> {
+    let text = entry.decision.get().replace(from, to);
+    assert_ne!(text, entry.decision.get());
+    serde_json::value::RawValue::from_string(text).expect("JSON")
+}
+
+/// How long the reviewer of a P1 request may take to pick it up, in milliseconds.
+const PICK_UP_MS: i64 = 24 * 3_600 * 1_000;
+
+fn review_message(from: &str, to: &str, kind: &str, body: &str) -> String {
+    format!(
+        "id: \"{kind}\"\nfrom: {from}\nto: {to}\ntype: {kind}\npriority: P1\n\
+         created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"86\"\nsubject: \"{kind}\"\nbody: |\n  {body}\n"
+    )
+}
+
+/// Three hosts with a review of pull request 86 from claude's host to codex's, open since about the time given back.
+fn with_an_open_review() -> (Vec<Host>, i64) {
+    let log = Shared::new(1, Weather::default());
+    let mut hosts = started(&log);
+    let body = "pr: 86\n  branch: x\n  diff_summary: y\n  max_runtime_s_reviewer: 600";
+    let request = review_message("claude", "codex", "review_request", body);
+    hosts[0].put("review_request.yaml", &request);
+    let mut ms = 0;
+    settle(&mut hosts, &mut ms);
+    (hosts, ms)
+}
+
+#[test]
+fn a_review_goes_over_two_hosts_and_a_third_one_follows_it() {
+    let (mut hosts, mut ms) = with_an_open_review();
+    assert_eq!(
+        names(&hosts[1].path("agents/codex/inbox")),
+        ["review_request.yaml"]
+    );
+    assert!(names(&hosts[0].path("agents/codex/inbox")).is_empty());
+    let body = "quality_gate_result: pass\n  merge_ready: true";
+    hosts[1].put(
+        "lgtm.yaml",
+        &review_message("codex", "claude", "review_lgtm", body),
+    );
+    settle(&mut hosts, &mut ms);
+    assert_eq!(names(&hosts[0].path("agents/claude/inbox")), ["lgtm.yaml"]);
+    for host in &hosts {
+        assert_eq!(host.standing(), Standing::InStep);
+        let kinds: Vec<String> = host.entries().into_iter().map(|entry| entry.kind).collect();
+        assert_eq!(kinds, ["accepted", "accepted"]);
+    }
+}
+
+fn fire(host: &mut Host, ms: i64) {
+    host.pass(ms);
+    let moment = host.moment(ms);
+    let kept = host.mailroom().keep_deadlines(moment.utc, moment);
+    kept.expect("deadlines");
+}
+
+fn fired_by(hosts: &[Host]) -> Vec<String> {
+    let entries = hosts[2].entries();
+    let fired = entries.iter().filter(|entry| entry.kind == "deadline");
+    fired
+        .map(|entry| {
+            entry
+                .host
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default()
+        })
+        .collect()
+}
+
+#[test]
+fn a_deadline_is_fired_where_its_agent_is_at_home_and_elsewhere_after_a_grace() {
+    // The laptop's clock is 90 s ahead and codex is at home there, the tower's is right.
+    let (mut hosts, opened) = with_an_open_review();
+    let due = opened + PICK_UP_MS;
+    fire(&mut hosts[0], due + 30_000);
+    assert!(fired_by(&hosts).is_empty());
+    fire(&mut hosts[1], due);
+    let mut ms = due + 31_000;
+    settle(&mut hosts, &mut ms);
+    assert_eq!(fired_by(&hosts), ["laptop"]);
+
+    let (mut hosts, opened) = with_an_open_review();
+    let due = opened + PICK_UP_MS;
+    fire(&mut hosts[0], due + 61_000);
+    let mut ms = due + 62_000;
+    settle(&mut hosts, &mut ms);
+    assert_eq!(fired_by(&hosts), ["tower"]);
+    for host in &hosts {
+        assert_eq!(host.standing(), Standing::InStep);
+    }
+}

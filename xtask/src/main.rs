@@ -1,4 +1,4 @@
-//! Long jobs for developers: `cargo xtask agents|bench|crash|dist|faults|powerloss|soak|fuzz|walk|house|mutants|systemd|site`.
+//! Long jobs for developers: `cargo xtask agents|bench|crash|dist|faults|powerloss|soak|fuzz|walk|hosts|house|mutants|systemd|site`.
 
 #![expect(
     clippy::print_stdout,
@@ -12,6 +12,7 @@ mod crash;
 mod dist;
 mod faults;
 mod fuzz;
+mod hosts;
 mod house;
 mod mutants;
 mod powerloss;
@@ -49,6 +50,8 @@ enum Job {
     Powerloss(powerloss::Args),
     /// Let agents of every kind write to a daemon for a while, and look whether anything grows or never ends
     Soak(soak::Args),
+    /// Let three hosts share a log that loses, delays and repeats, and look whether they agree
+    Hosts(hosts::Args),
     /// Count what the rooms are made of: lines, public names, circles of imports, names given twice
     House(house::Args),
     /// Break the code in a copy, one mutant after the other, and name the test that notices each
@@ -91,6 +94,10 @@ fn main() -> ExitCode {
             false
         }),
         Job::Soak(args) => soak::run(&args),
+        Job::Hosts(args) => hosts::run(&args).unwrap_or_else(|error| {
+            println!("hosts: {error}");
+            false
+        }),
         Job::House(args) => house::run(&args),
         Job::Walk(args) => walk::walk(&args),
         Job::Dist(args) => dist::run(&args).unwrap_or_else(|error| {

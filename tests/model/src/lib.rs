@@ -16,6 +16,7 @@ mod inputs;
 mod invariants;
 mod moves;
 mod report;
+pub mod shared_log;
 mod state;
 mod thread;
 mod walk;

@@ -87,6 +87,8 @@ fn suite(word: &str) -> Option<Vec<String>> {
             "--tests",
         )),
         "validator" => Some(of_rooms(&["validate-message-cli"], "--tests")),
+        "hosts" => Some(of_it("daemon", &["hosts::"])),
+        "log-suite" => Some(of_rooms(&["log-suite"], "--tests")),
         "daemon" | "pair" | "spool" | "validate-message" => Some(of_rooms(&[word], "--tests")),
         "schema" => Some(of_rooms(&["message-schema"], "--lib")),
         "disk" | "inspect" | "judgement" | "runner" => Some(of_rooms(&[word], "--lib")),

@@ -1,0 +1,39 @@
+//! `cargo xtask hosts`: three hosts and one simulated log, by so many seeds. The long form of the daemon's
+//! `tests/it/hosts.rs`.
+
+use std::process::Command;
+
+use clap::Args as ClapArgs;
+
+/// Let three hosts share a log that loses, delays and repeats, and look whether they agree
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// How many seeds
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    seeds: u64,
+    /// The first seed
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    first: u64,
+}
+
+/// Runs it; whether all of them agreed.
+pub(crate) fn run(args: &Args) -> Result<bool, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args([
+            "test",
+            "--release",
+            "-p",
+            "daemon",
+            "--test",
+            "it",
+            "--",
+            "--exact",
+        ])
+        .arg("hosts::three_hosts_in_a_storm_judge_every_file_once_and_agree")
+        .env("HOSTS_SEEDS", args.seeds.to_string())
+        .env("HOSTS_FIRST_SEED", args.first.to_string())
+        .status()
+        .map_err(|error| error.to_string())?;
+    Ok(status.success())
+}

@@ -40,7 +40,8 @@ const EDGES: [(&str, &[&str]); 32] = [
     ("inspect", &["workspace", "simulate", "git"]),
     // A run gets a tree of its own.
     ("runner", &["message-schema", "spool", "git"]),
-    ("daemon", &["mailbox", "runner", "fleet"]),
+    // Its tests run several hosts over the simulated log.
+    ("daemon", &["mailbox", "runner", "fleet", "log-suite"]),
     ("pair", &["daemon"]),
     ("screen", &["workspace"]),
     ("demo", &["workspace"]),

@@ -140,7 +140,7 @@ impl Tentative {
             }
             Record::Judged(Judgement::Accepted(accepted)) => {
                 let found = OutboxFile::recorded(entry).ok_or(Differs::NoText)?;
-                self.decided_again(&found, Decision::Accept(accepted.clone()), at)?
+                self.decided_again(&found, &Decision::Accept(accepted.clone()), at)?
             }
             Record::Judged(Judgement::Duplicate(duplicate)) => {
                 let original = entry.original.as_ref().ok_or(Differs::NoText)?;
@@ -165,7 +165,7 @@ impl Tentative {
     fn decided_again(
         &mut self,
         found: &OutboxFile,
-        decision: Decision,
+        decision: &Decision,
         (seq, now): (u64, DateTime<Utc>),
     ) -> Result<EntryFiles, Differs> {
         let outbox = AgentName::new(found.agent.as_str()).map_err(|_| Differs::OtherSender)?;
@@ -176,7 +176,7 @@ impl Tentative {
         };
         let read = judge::read(submission).map_err(|_| Differs::NoText)?;
         let mut drafting = self.drafting(seq, now);
-        Ok(drafting.decided(submission, &read.message, &decision))
+        Ok(drafting.decided(submission, &read.message, decision))
     }
 
     /// Accepts the batch, which the ledger has now.

@@ -40,7 +40,7 @@ impl Weather {
     };
 }
 
-struct State {
+struct ModelState {
     batches: Vec<Signed>,
     /// What a host other than the first is shown, once the log is split.
     split: Option<Vec<Signed>>,
@@ -55,7 +55,7 @@ struct State {
 
 /// The log that all handles of a model share.
 #[derive(Clone)]
-pub struct Shared(Arc<Mutex<State>>);
+pub struct Shared(Arc<Mutex<ModelState>>);
 
 /// One host's handle.
 pub struct ModelLog {
@@ -66,7 +66,7 @@ pub struct ModelLog {
 impl Shared {
     /// An empty log whose chance follows from `seed`.
     pub fn new(seed: u64, weather: Weather) -> Shared {
-        Shared(Arc::new(Mutex::new(State {
+        Shared(Arc::new(Mutex::new(ModelState {
             batches: Vec::new(),
             split: None,
             late: Vec::new(),
@@ -113,12 +113,12 @@ impl Shared {
         state.split = Some(state.batches.clone());
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ModelState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ModelState {
     fn history(&mut self, number: usize) -> &mut Vec<Signed> {
         match &mut self.split {
             Some(other) if number > 1 => other,

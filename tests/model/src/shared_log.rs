@@ -7,9 +7,6 @@ use stateright::{Model, Property};
 /// How many hosts there are.
 const HOSTS: usize = 2;
 
-/// How many files each host has to judge.
-const FILES: u8 = 2;
-
 /// A batch: which host's file it judges, and how long the log was that it was judged on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JudgedFile {
@@ -93,6 +90,8 @@ pub enum Flaw {
 pub struct SharedLog {
     /// What is broken.
     pub flaw: Flaw,
+    /// How many files each host has to judge.
+    pub files: u8,
 }
 
 impl SharedLog {
@@ -114,7 +113,7 @@ impl SharedLog {
             let mut known = view.mirror.iter();
             known.any(|batch| batch.host == host && batch.file == file)
         };
-        let file = (0..FILES).find(|file| !is_judged(*file))?;
+        let file = (0..self.files).find(|file| !is_judged(*file))?;
         let after = view.mirror.len();
         let life = view.life;
         Some(JudgedFile {
@@ -139,6 +138,8 @@ impl SharedLog {
         if fate == Fate::Twice {
             all.late.push(batch);
         }
+        // Any of them may arrive next, so their order is no state of its own.
+        all.late.sort_unstable();
         let is_answered = matches!(fate, Fate::Answered | Fate::Twice);
         view_of_host.unknown = match (is_answered, self.flaw) {
             (true, Flaw::NotJudgedAgain) if !is_there => {
@@ -240,8 +241,8 @@ impl Model for SharedLog {
                         .all(|view| all.log.starts_with(&view.mirror))
                 },
             ),
-            Property::sometimes("all files are judged", |_, all: &Everything| {
-                all.log.len() == HOSTS * usize::from(FILES)
+            Property::sometimes("all files are judged", |model: &Self, all: &Everything| {
+                all.log.len() == HOSTS * usize::from(model.files)
                     && all
                         .hosts
                         .iter()
@@ -252,6 +253,6 @@ impl Model for SharedLog {
 
     fn within_boundary(&self, all: &Everything) -> bool {
         // Two on their way are enough for each to overtake the other.
-        all.late.len() <= 2 && all.log.len() <= HOSTS * usize::from(FILES) + 1
+        all.late.len() <= 2 && all.log.len() <= HOSTS * usize::from(self.files) + 1
     }
 }

@@ -1,4 +1,4 @@
-//! Long jobs for developers: `cargo xtask agents|bench|crash|dist|faults|powerloss|soak|fuzz|walk|hosts|house|mutants|systemd|site`.
+//! Long jobs for developers: `cargo xtask agents|bench|crash|dist|faults|powerloss|soak|fuzz|walk|hosts|hosts-real|house|mutants|systemd|site`.
 
 #![expect(
     clippy::print_stdout,
@@ -13,6 +13,7 @@ mod dist;
 mod faults;
 mod fuzz;
 mod hosts;
+mod hosts_real;
 mod house;
 mod mutants;
 mod powerloss;
@@ -52,6 +53,11 @@ enum Job {
     Soak(soak::Args),
     /// Let three hosts share a log that loses, delays and repeats, and look whether they agree
     Hosts(hosts::Args),
+    /// Let three hosts share a ledger in real brokers while links are cut and processes are stopped and killed
+    HostsReal(hosts_real::Args),
+    /// One of those hosts; `hosts-real` starts it
+    #[command(hide = true)]
+    HostsRealHost(hosts_real::HostArgs),
     /// Count what the rooms are made of: lines, public names, circles of imports, names given twice
     House(house::Args),
     /// Break the code in a copy, one mutant after the other, and name the test that notices each
@@ -98,6 +104,13 @@ fn main() -> ExitCode {
             println!("hosts: {error}");
             false
         }),
+        Job::HostsReal(args) => hosts_real::run(&args).unwrap_or_else(|error| {
+            println!("hosts-real: {error}");
+            false
+        }),
+        Job::HostsRealHost(args) => hosts_real::serve(&args)
+            .inspect_err(|error| println!("{error}"))
+            .is_ok(),
         Job::House(args) => house::run(&args),
         Job::Walk(args) => walk::walk(&args),
         Job::Dist(args) => dist::run(&args).unwrap_or_else(|error| {

@@ -2,7 +2,10 @@
 
 mod access;
 mod git;
+mod git_suite;
 mod jetstream;
+mod jetstream_suite;
+mod patient;
 
 use settled_tests::wait;
 use spool::Digest;

@@ -1,0 +1,115 @@
+//! The conformance suite on a bare repository, one for each case: a host that is ended opens its copy again, one that is
+//! cut off finds the repository moved away.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use log_suite::Bench;
+use settled_host::Git;
+use settled_tests::{sh, wait};
+use spool::log::{Appended, Log, Signed};
+use tempfile::TempDir;
+
+use crate::patient::Patient;
+
+log_suite::conformance!(RepositoryBench::default());
+
+/// Often, so that no case waits for it.
+const POLL: Duration = Duration::from_millis(300);
+
+struct RepositoryBench {
+    directory: TempDir,
+    hosts: usize,
+    is_cut: Arc<AtomicBool>,
+}
+
+impl Default for RepositoryBench {
+    fn default() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        sh(directory.path(), "git init --quiet --bare remote.git");
+        RepositoryBench {
+            directory,
+            hosts: 0,
+            is_cut: Arc::default(),
+        }
+    }
+}
+
+impl RepositoryBench {
+    fn remote(&self) -> PathBuf {
+        self.directory.path().join("remote.git")
+    }
+
+    fn open(&mut self) -> Git {
+        self.hosts += 1;
+        let copy = self.directory.path().join(format!("host-{}", self.hosts));
+        let remote = self.remote();
+        let remote = remote.to_str().expect("a path in UTF-8");
+        Git::polling(&copy, remote, "w", POLL).expect("a log")
+    }
+
+    fn in_remote(&self, script: &str) {
+        sh(&self.remote(), script);
+    }
+}
+
+impl Bench for RepositoryBench {
+    fn connect(&mut self) -> Box<dyn Log> {
+        let is_cut = Arc::clone(&self.is_cut);
+        Box::new(Patient {
+            log: self.open(),
+            is_cut,
+        })
+    }
+
+    fn restart(&mut self) {
+        // No process holds the log. What a crash of the machine that has it can leave is a lock of the ref.
+        self.in_remote(
+            "mkdir -p refs/settled && touch refs/settled/w.lock && rm refs/settled/w.lock",
+        );
+    }
+
+    fn cut(&mut self, is_cut: bool) {
+        let (from, to) = if is_cut {
+            ("remote.git", "away.git")
+        } else {
+            ("away.git", "remote.git")
+        };
+        sh(self.directory.path(), &format!("mv {from} {to}"));
+        self.is_cut.store(is_cut, Ordering::SeqCst);
+    }
+
+    fn batch_bytes_max(&self) -> usize {
+        Git::BATCH_BYTES_MAX
+    }
+
+    fn lose_tail(&mut self, batches: usize) {
+        self.in_remote(&format!(
+            "git update-ref refs/settled/w refs/settled/w~{batches} 2>/dev/null || git update-ref -d refs/settled/w"
+        ));
+    }
+
+    fn lose_one(&mut self, batch: usize) {
+        self.in_remote(&format!(
+            "parent=; count=0
+             for commit in $(git rev-list --reverse refs/settled/w); do
+               if [ $count != {batch} ]; then
+                 parent=$(git cat-file commit $commit | sed '/^parent /d' |
+                   sed \"1a\\\\parent $parent\" | sed '/^parent $/d' | git hash-object -w -t commit --stdin)
+               fi
+               count=$((count + 1))
+             done
+             git update-ref refs/settled/w $parent"
+        ));
+    }
+
+    fn replace_last(&mut self, with: &Signed) {
+        self.lose_tail(1);
+        let mut log = self.open();
+        wait::until("the other batch to be there", || {
+            log.append(with) == Ok(Appended::Committed)
+        });
+    }
+}

@@ -1,0 +1,155 @@
+//! The conformance suite on a real broker, one for each case: ended with SIGKILL, cut off with SIGSTOP.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_nats::jetstream::stream::Stream;
+use log_suite::Bench;
+use rustix::process::Signal;
+use settled_host::JetStream;
+use settled_host::jetstream::{LedgerName, found};
+use settled_tests::broker::Broker;
+use settled_tests::wait;
+use spool::log::{Head, Log, Signed};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::patient::Patient;
+
+log_suite::conformance!(BrokerBench::default());
+
+struct BrokerBench {
+    broker: Broker,
+    place: LedgerName,
+    is_cut: Arc<AtomicBool>,
+    runtime: Runtime,
+    /// Until the broker has ended.
+    _directory: TempDir,
+}
+
+impl Default for BrokerBench {
+    fn default() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let bench = BrokerBench {
+            broker: Broker::alone(directory.path()),
+            place: LedgerName {
+                workspace: "w".to_owned(),
+                shard: "1".to_owned(),
+            },
+            is_cut: Arc::default(),
+            runtime,
+            _directory: directory,
+        };
+        bench.make();
+        bench
+    }
+}
+
+/// A message as the stream has it.
+struct Kept {
+    headers: async_nats::HeaderMap,
+    payload: Vec<u8>,
+}
+
+impl BrokerBench {
+    fn make(&self) {
+        let servers = vec![self.broker.url().parse().expect("an address")];
+        let options = async_nats::ConnectOptions::new();
+        let made = self
+            .runtime
+            .block_on(found(servers, options, &self.place, None));
+        made.expect("a stream");
+    }
+
+    fn open(&self) -> JetStream {
+        let servers = vec![self.broker.url().parse().expect("an address")];
+        let options = async_nats::ConnectOptions::new();
+        let log = JetStream::open(servers, options, &self.place).expect("a log");
+        wait::until("a connection", || {
+            log.wait_until_connected(std::time::Duration::from_millis(100))
+                .is_ok()
+        });
+        log
+    }
+
+    /// Makes the stream again with what `change` leaves of its messages.
+    fn change(&self, change: impl FnOnce(&mut Vec<Kept>)) {
+        self.runtime.block_on(async {
+            let client = async_nats::connect(self.broker.url()).await;
+            let context = async_nats::jetstream::new(client.expect("a connection"));
+            let stream = context.get_stream(self.place.stream()).await;
+            let stream: Stream = stream.expect("the stream");
+            let config = stream.cached_info().config.clone();
+            let count = stream.cached_info().state.messages;
+            let mut kept = Vec::new();
+            for place in 1..=count {
+                let message = stream.get_raw_message(place).await.expect("a message");
+                let (mut headers, payload) =
+                    (async_nats::HeaderMap::new(), message.payload.to_vec());
+                for name in ["Settled-Host", "Settled-Signature"] {
+                    let value = message.headers.get(name).expect("a header");
+                    headers.insert(name, value.clone());
+                }
+                kept.push(Kept { headers, payload });
+            }
+            change(&mut kept);
+            let deleted = context.delete_stream(self.place.stream()).await;
+            deleted.expect("a stream to delete");
+            context.create_stream(config).await.expect("a stream");
+            for Kept { headers, payload } in kept {
+                let subject = self.place.subject();
+                let sent = context.publish_with_headers(subject, headers, payload.into());
+                sent.await
+                    .expect("a message to send")
+                    .await
+                    .expect("a message to keep");
+            }
+        });
+    }
+}
+
+impl Bench for BrokerBench {
+    fn connect(&mut self) -> Box<dyn Log> {
+        let is_cut = Arc::clone(&self.is_cut);
+        Box::new(Patient {
+            log: self.open(),
+            is_cut,
+        })
+    }
+
+    fn restart(&mut self) {
+        self.broker.kill();
+        self.broker.start();
+    }
+
+    fn cut(&mut self, is_cut: bool) {
+        self.broker
+            .signal(if is_cut { Signal::STOP } else { Signal::CONT });
+        self.is_cut.store(is_cut, Ordering::SeqCst);
+    }
+
+    fn batch_bytes_max(&self) -> usize {
+        self.open().batch_bytes_max()
+    }
+
+    fn lose_tail(&mut self, batches: usize) {
+        self.change(|kept| kept.truncate(kept.len() - batches));
+    }
+
+    fn lose_one(&mut self, batch: usize) {
+        self.change(|kept| {
+            kept.remove(batch);
+        });
+    }
+
+    fn replace_last(&mut self, with: &Signed) {
+        self.lose_tail(1);
+        let appended = self.open().append(with);
+        assert_eq!(appended, Ok(spool::log::Appended::Committed));
+        assert_ne!(with.batch.head(), Head::EMPTY);
+    }
+}

@@ -21,7 +21,7 @@ const PUBLIC: &str = "ed25519:";
 const BYTES_MAX: u64 = 1024;
 
 /// The key of this host.
-pub struct Keys(SigningKey);
+pub struct HostKey(SigningKey);
 
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
@@ -58,9 +58,9 @@ pub enum KeyError {
     },
 }
 
-impl Keys {
+impl HostKey {
     /// Reads the key of a host that has joined.
-    pub fn load(path: &Path) -> Result<Keys, KeyError> {
+    pub fn load(path: &Path) -> Result<HostKey, KeyError> {
         let mut text = String::new();
         let (file, path) = (private(path)?, path.to_owned());
         let read = file.take(BYTES_MAX).read_to_string(&mut text);
@@ -69,14 +69,14 @@ impl Keys {
         }
         let digits = text.trim_end().strip_prefix(FORM).and_then(from_hex);
         match digits.and_then(|bytes| bytes.try_into().ok()) {
-            Some(seed) => Ok(Keys(SigningKey::from_bytes(&seed))),
+            Some(seed) => Ok(HostKey(SigningKey::from_bytes(&seed))),
             None => Err(KeyError::NotAKey { path }),
         }
     }
 
     /// Makes a key where there is none. A kill leaves no file or a whole one; one that is there is never written over,
     /// because the ledger may know its public half already.
-    pub fn make(path: &Path) -> Result<Keys, KeyError> {
+    pub fn make(path: &Path) -> Result<HostKey, KeyError> {
         let failed = |source| KeyError::Io {
             path: path.to_owned(),
             source,
@@ -111,7 +111,7 @@ impl Keys {
                 .and_then(|directory| directory.sync_all())
                 .map_err(failed)?;
         }
-        Ok(Keys(key))
+        Ok(HostKey(key))
     }
 
     /// The public half, as the ledger has it.
@@ -120,7 +120,7 @@ impl Keys {
     }
 }
 
-impl HostKeys for Keys {
+impl HostKeys for HostKey {
     fn sign(&self, bytes: &[u8]) -> Vec<u8> {
         self.0.sign(bytes).to_bytes().to_vec()
     }
@@ -170,22 +170,22 @@ mod tests {
     fn a_key_signs_what_its_public_half_confirms_and_nothing_else() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("key");
-        let key = Keys::make(&path).expect("a key");
-        let again = Keys::load(&path).expect("the key");
+        let key = HostKey::make(&path).expect("a key");
+        let again = HostKey::load(&path).expect("the key");
         assert_eq!(key.public(), again.public());
         let signature = key.sign(b"a batch");
         assert!(again.is_signed(&key.public(), b"a batch", &signature));
         assert!(!again.is_signed(&key.public(), b"another batch", &signature));
         assert!(!again.is_signed("ed25519:00", b"a batch", &signature));
         assert!(!again.is_signed(&key.public(), b"a batch", &signature[1..]));
-        let other = Keys::make(&directory.path().join("other")).expect("a key");
+        let other = HostKey::make(&directory.path().join("other")).expect("a key");
         assert!(!again.is_signed(&other.public(), b"a batch", &signature));
     }
 
     #[test]
     fn a_weak_public_key_signs_nothing() {
         let directory = tempfile::tempdir().expect("a directory");
-        let key = Keys::make(&directory.path().join("key")).expect("a key");
+        let key = HostKey::make(&directory.path().join("key")).expect("a key");
         // The neutral element: with it this signature fits every text, unless the check is strict.
         let weak = format!("{PUBLIC}01{}", "00".repeat(31));
         let mut signature = [0; 64];
@@ -197,19 +197,19 @@ mod tests {
     fn a_key_that_others_can_read_is_refused_and_one_that_is_there_is_kept() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("key");
-        let key = Keys::make(&path).expect("a key");
+        let key = HostKey::make(&path).expect("a key");
         let mode = std::fs::metadata(&path)
             .expect("a file")
             .permissions()
             .mode();
         assert_eq!(mode & 0o7777, 0o600);
-        assert!(Keys::make(&path).is_err(), "a second key");
-        let kept = Keys::load(&path).expect("the first key");
+        assert!(HostKey::make(&path).is_err(), "a second key");
+        let kept = HostKey::load(&path).expect("the first key");
         assert_eq!(kept.public(), key.public());
         let open = std::fs::Permissions::from_mode(0o640);
         std::fs::set_permissions(&path, open).expect("a mode");
         assert!(matches!(
-            Keys::load(&path),
+            HostKey::load(&path),
             Err(KeyError::Readable { mode: 0o640, .. })
         ));
     }

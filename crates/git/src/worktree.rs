@@ -2,6 +2,8 @@
 //! nothing which the repository names is run, and for taking it away so that the repository forgets it and no other.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use message_schema::id::CommitSha;
@@ -58,6 +60,44 @@ impl Repository {
                 "git cannot check out {commit}: {}",
                 last.unwrap_or("it says no more").trim()
             ),
+        })
+    }
+
+    /// Takes files out of this worktree: those that have one of these names, or are in a directory that has, in upper or
+    /// lower case. Its index has them still, so that nothing seems to be deleted.
+    pub fn leave_out(&self, names: &[String]) -> Result<(), GitError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let listed = self.succeeded(&["ls-files", "-z"], None)?;
+        let is_named = |part: &[u8]| {
+            let mut names = names.iter();
+            names.any(|name| part.eq_ignore_ascii_case(name.as_bytes()))
+        };
+        let files = listed.split(|byte| *byte == 0);
+        let meant: Vec<&[u8]> = files
+            .filter(|file| file.split(|byte| *byte == b'/').any(is_named))
+            .collect();
+        let mark = ["update-index", "-z", "--skip-worktree", "--stdin"];
+        self.succeeded(&mark, Some(&meant.join(&0)))?;
+        for file in meant {
+            let file = self.directory().join(OsStr::from_bytes(file));
+            std::fs::remove_file(&file).map_err(|error| GitError::Unusable {
+                what: format!("cannot leave out {}: {error}", file.display()),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What git prints, if it succeeds.
+    fn succeeded(&self, args: &[&str], input: Option<&[u8]>) -> Result<Vec<u8>, GitError> {
+        let output = self.run(args, input)?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let errors = String::from_utf8_lossy(&output.stderr);
+        Err(GitError::Unusable {
+            what: format!("git {}: {}", args.join(" "), errors.trim()),
         })
     }
 

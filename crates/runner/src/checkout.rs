@@ -26,6 +26,10 @@ pub struct Checkout {
     pub base: Option<CommitSha>,
     /// Where its files are put.
     pub tree: PathBuf,
+    /// The names of files and directories that the agent does not find in it, such as those by which a repository instructs
+    /// its program.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub leave_out: Vec<String>,
 }
 
 /// What lay in the tree of a run.
@@ -50,6 +54,7 @@ impl Checkout {
             base: base.cloned(),
             commit,
             tree: trees(root).join(id),
+            leave_out: Vec::new(),
         }
     }
 
@@ -64,6 +69,13 @@ impl Checkout {
         std::fs::write(self.note(), note)?;
         Repository::at(&self.repository)
             .add_worktree(&self.tree, &self.commit)
+            .map_err(told)
+    }
+
+    /// Takes out of it what the agent is not to find.
+    pub(crate) fn leave_out(&self) -> io::Result<()> {
+        Repository::at(&self.tree)
+            .leave_out(&self.leave_out)
             .map_err(told)
     }
 

@@ -132,6 +132,8 @@ fn prepare(
                 Some(asked) => validate(&checkout, (&run, asked), &folder, &is_over, own),
                 None => Ok(()),
             });
+            // The commands before it find the whole commit.
+            let made = made.and_then(|()| checkout.leave_out());
             tell.send(KeeperEvent::Prepared(made))
         })
     };

@@ -151,6 +151,9 @@ pub struct AgentSection {
     /// The files it finds there: those of the commit under review, or those that lie in `workdir`.
     #[serde(deserialize_with = "field::checkout")]
     pub checkout: CheckoutMode,
+    /// The names of files and directories that such a tree does not have.
+    #[serde(deserialize_with = "runner::leave_out")]
+    pub leave_out: Vec<String>,
     /// The walls around the command, if there are to be any.
     #[serde(deserialize_with = "sandbox::section")]
     pub sandbox: Option<SandboxSection>,

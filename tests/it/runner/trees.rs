@@ -157,6 +157,36 @@ fn a_tree_that_a_kill_left_is_removed_by_the_next_daemon() {
     assert_eq!(code.worktrees(), 0);
 }
 
+#[test]
+fn what_is_left_out_of_the_tree_is_nowhere_in_it_and_seems_not_deleted() {
+    let code = Code::new();
+    let head = sh(
+        code.directory.path(),
+        "git checkout -qfb told main; mkdir -p part/.Agents/x; echo obey | tee GEMINI.md part/gemini.md part/.Agents/x/y
+         ln -s /etc/passwd part/x; mkdir part/z; ln -s / part/z/Gemini.MD
+         git add -A; git commit -qm 3; git rev-parse HEAD",
+    );
+    let head = head.lines().last().expect("a commit");
+    let script = "cd ..; find . -name .git -prune -o -type f -print -o -type l -print | sort > $FAKE_NOTES
+        git status --porcelain >> $FAKE_NOTES; git show HEAD:GEMINI.md >> $FAKE_NOTES; cat {run}/validation.json >> $FAKE_NOTES
+        echo PASS";
+    let more = "leave_out = [\"GEMINI.md\", \".agents\"]\n[gate]\nvalidation_commands = [\"cat GEMINI.md\"]";
+    let room = code.room("part", script, more);
+    let daemon = room.serve();
+    ask(&room, head);
+    room.end();
+    drop(daemon);
+    let notes = read(&room.notes);
+    let (found, run) = notes.split_once('[').expect("the validation");
+    assert_eq!(found, "./part/a\n./part/x\nobey\n", "{notes}");
+    assert!(
+        run.contains("\"exit\":0"),
+        "the commands find it all: {run}"
+    );
+    // Outside of it nothing is removed.
+    assert!(code.directory.path().join("GEMINI.md").exists());
+}
+
 /// The digest of what the commit changes, as the protocol has it.
 const DIGEST: &str = r#"git diff-tree -r --no-renames -z --full-index HEAD~2 HEAD~1 |
     sed -z 'N; s/^:\([0-9a-f ]*\) [A-Z]\x00/\1 /' | LC_ALL=C sort -z | sha256sum | cut -d ' ' -f 1"#;

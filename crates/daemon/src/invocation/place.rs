@@ -28,7 +28,7 @@ impl CodePlace {
     ) -> Self {
         let workdir = root.join(&agent.workdir);
         let found = match (agent.checkout, head) {
-            (CheckoutMode::Head, Some(head)) => Self::of_commit(root, &workdir, id, (base, head)),
+            (CheckoutMode::Head, Some(head)) => Self::of_commit(root, agent, id, (base, head)),
             (CheckoutMode::Workdir, _) | (_, None) => Ok(None),
         };
         let found = found.unwrap_or_else(|error| {
@@ -44,10 +44,11 @@ impl CodePlace {
     /// The place in a tree of that commit, if the repository of the directory has it.
     fn of_commit(
         root: &Path,
-        workdir: &Path,
+        agent: &AgentSection,
         id: &str,
         (base, head): (Option<&CommitSha>, &CommitSha),
     ) -> Result<Option<Self>, GitError> {
+        let workdir = &root.join(&agent.workdir);
         let repository = Repository::at(workdir);
         let Some(commit) = repository.commit(head)? else {
             if repository.exists() {
@@ -64,7 +65,10 @@ impl CodePlace {
             !below.as_os_str().is_empty() && repository.has_directory(&commit, &below)?;
         // Git knows a worktree by the path without links.
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        let checkout = Checkout::of(&root, id, workdir, (base, commit));
+        let checkout = Checkout {
+            leave_out: agent.leave_out.clone(),
+            ..Checkout::of(&root, id, workdir, (base, commit))
+        };
         let tree = &checkout.tree;
         Ok(Some(Self {
             workdir: if is_in_commit {

@@ -168,6 +168,24 @@ pub(super) fn env<'de, D: Deserializer<'de>>(
     Ok(env)
 }
 
+pub(super) fn leave_out<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<String>, D::Error> {
+    let expected = "a list of names of files and directories, without `/`";
+    let names = Vec::<String>::deserialize(deserializer)
+        .map_err(|_| Error::custom(format!("leave_out is not {expected}")))?;
+    let is_none = |name: &&String| {
+        name.is_empty() || name.contains('/') || !message_schema::line::is_one_line(name)
+    };
+    match names.iter().find(is_none) {
+        Some(name) => Err(Error::custom(format!(
+            "leave_out names `{}`, expected {expected}",
+            message_schema::line::escaped(name)
+        ))),
+        None => Ok(names),
+    }
+}
+
 fn no_nul<'t>(mut texts: impl Iterator<Item = &'t String>) -> Result<(), &'static str> {
     if texts.any(|text| text.contains('\0')) {
         Err("a text has a NUL, expected none")

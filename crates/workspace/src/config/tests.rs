@@ -83,6 +83,7 @@ fn the_template_shows_every_key_with_its_default() {
         "workdir",
         "sandbox",
         "checkout",
+        "leave_out",
         "env",
         "prompt",
         "stdin",
@@ -372,5 +373,20 @@ fn a_sandbox_is_on_off_or_a_table_of_what_its_command_may_use() {
     ] {
         let error = agent(sandbox).expect_err(sandbox);
         assert!(error.contains(found), "{sandbox}: {error}");
+    }
+}
+
+#[test]
+fn what_is_left_out_is_named_by_plain_names() {
+    let agent = |names: &str| parse(&format!("[agents.codex]\nleave_out = {names}"));
+    assert!(agent("[\"GEMINI.md\", \".gemini\"]").is_ok());
+    for (names, found) in [
+        ("\"a\"", "leave_out is not a list of names"),
+        ("[\"\"]", "leave_out names ``"),
+        ("[\"a/b\"]", "leave_out names `a/b`"),
+        ("[\"a\\nb\"]", "leave_out names `a\\nb`"),
+    ] {
+        let error = agent(names).expect_err(names);
+        assert!(error.contains(found), "{names}: {error}");
     }
 }

@@ -75,6 +75,12 @@ fn an_agent_is_set_up_once_and_another_command_stays_unless_it_is_to_be_replaced
             .success()
     );
     assert!(!read(mailroom.root().join("settled.toml")).contains("project_doc_max_bytes"));
+    let walls = mailroom.run(&[&other[..], &["--sandbox", "--dry-run"]].concat());
+    let walls = String::from_utf8_lossy(&walls.stdout).into_owned();
+    assert!(
+        walls.contains("network = [\"generativelanguage.googleapis.com\"]"),
+        "{walls}"
+    );
     assert!(
         mailroom
             .run(&["doctor"])
@@ -90,8 +96,12 @@ fn a_probe_starts_each_command_and_names_what_it_lacks() {
     let good = script(
         &mailroom,
         "good",
-        "grep -q pr \"$SETTLED_BRIEF\" && echo PASS",
+        r#"word=$(grep -o 'brief-[0-9a-z]*' "$SETTLED_BRIEF" | head -n 1); printf '{"response": {"type": "review_feedback",
+        "threads": {}, "commands_run": [], "examined": {"diff_digest": "", "declared": []}, "validated_head": "", "escalation": "",
+        "findings": [{"severity": "P3", "blocking": false, "title": "%s", "file": "a", "lines": "1", "category": "style",
+        "evidence": "", "recommendation": "", "introduced_by": ""}]}}' "$word""#,
     );
+    let blind = script(&mailroom, "blind", "echo PASS");
     let stranger = script(
         &mailroom,
         "stranger",
@@ -101,11 +111,12 @@ fn a_probe_starts_each_command_and_names_what_it_lacks() {
     add(&mailroom, "good", &good);
     add(&mailroom, "stranger", &stranger);
     add(&mailroom, "prose", &prose);
+    add(&mailroom, "blind", &blind);
     add(&mailroom, "gone", "/nowhere/program");
     let output = mailroom.run(&["doctor", "--agents", "--json"]);
     assert_eq!(output.status.code(), Some(6), "{}", said(&output));
     let answer: Value = serde_json::from_slice(&output.stdout).expect("one document");
-    assert_eq!(answer["data"]["wrong"], 3, "{answer}");
+    assert_eq!(answer["data"]["wrong"], 4, "{answer}");
     let of = |name: &str| {
         let all = answer["data"]["agents"].as_array().expect("a list");
         let found = all.iter().find(|finding| finding["agent"] == name);
@@ -115,6 +126,7 @@ fn a_probe_starts_each_command_and_names_what_it_lacks() {
     for (name, what, fix) in [
         ("stranger", "it is not logged in", "log the program in"),
         ("prose", "without a verdict", "--replace"),
+        ("blind", "may have read nothing", "{run}"),
         ("gone", "cannot be started", "install the program"),
     ] {
         let finding = of(name);

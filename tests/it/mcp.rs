@@ -271,6 +271,31 @@ fn a_doorbell_rings_once_for_each_message_and_holds_no_word_of_it() {
 }
 
 #[test]
+fn a_server_that_rings_offers_no_version_in_which_nobody_hears_it() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let discovered = |mut client: Client| {
+        let id = client.ask("server/discover", &json!({"_meta": meta}));
+        let heard = client.hear();
+        assert_eq!(heard["id"], id, "{heard}");
+        heard
+    };
+    let rings = discovered(Client::with_doorbell(&mailroom, "codex"));
+    let supported = rings["error"]["data"]["supported"].to_string();
+    assert!(
+        supported.contains("2025-11-25") && !supported.contains("2026-07-28"),
+        "{rings}"
+    );
+    let other = discovered(Client::new(&mailroom, "codex"));
+    let supported = other["result"]["supportedVersions"].to_string();
+    assert!(supported.contains("2026-07-28"), "{other}");
+}
+
+#[test]
 fn a_tool_says_what_its_command_says() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     let ask = seed::review_message(

@@ -6,6 +6,7 @@
 mod call;
 mod doorbell;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
@@ -13,8 +14,8 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-    JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
-    ToolAnnotations,
+    JsonObject, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities,
+    ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
@@ -107,6 +108,16 @@ impl ServerHandler for MailTools {
         ServerConfig::new(can)
             .with_server_info(Implementation::new("settled", env!("CARGO_PKG_VERSION")))
             .with_instructions(INSTRUCTIONS)
+    }
+
+    /// From 2026-07-28 on a server says nothing that it was not asked for, so one that rings is older.
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        let newest = if self.rings {
+            ProtocolVersion::V_2025_11_25
+        } else {
+            ProtocolVersion::V_2026_07_28
+        };
+        Cow::Borrowed(ProtocolVersion::known_up_to(&newest))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

@@ -4,4 +4,4 @@
 pub mod probe;
 pub mod section;
 
-pub use section::{AddOutcome, KnownProgram, SectionError};
+pub use section::{AddOutcome, KnownProgram, SectionError, SetUpForm};

@@ -13,6 +13,12 @@ use workspace::config::FILE;
 
 use crate::section::KnownProgram;
 
+/// What an answer shows that lacks the word of the brief.
+const UNREAD: &str = "it answered, but not what its brief asks for: it may have read nothing";
+
+/// The ledger has an answer before its files are made.
+const ANSWER_FILES_MAX: Duration = Duration::from_secs(5);
+
 /// How long a program may take, in seconds.
 pub const SECONDS_MAX: u64 = 120;
 
@@ -80,6 +86,11 @@ fn fix(why: &str, known: Option<KnownProgram>) -> String {
     if says(&["cannot be started"]) {
         return "install the program, or name it by its whole path in `command`".to_owned();
     }
+    if says(&[UNREAD]) {
+        return "let it read the folder of its run ({run}), as `settled agent add --replace` writes it; its answer is in the \
+                output of its command"
+            .to_owned();
+    }
     if says(&["trust"]) {
         return "start the program once in the folder and trust it".to_owned();
     }
@@ -127,7 +138,14 @@ pub fn probe(settled: &Path, root: &Path, agent: &AgentName) -> std::io::Result<
             .spawn()?,
     );
     let began = Instant::now();
+    // The prompt does not have this word, so an answer with it shows that the brief was read.
+    let word = format!("brief-{}", workspace::clock::new_name());
+    let task = format!(
+        "A probe: there is nothing to review, and nothing to change. Answer by response_schema with one finding of severity \
+         P3 whose title is {word}."
+    );
     let seconds = format!("--max-runtime-s-reviewer={SECONDS_MAX}");
+    let mut answered = None;
     checked(ours(settled, &mailroom).args([
         "send",
         "review_request",
@@ -138,7 +156,7 @@ pub fn probe(settled: &Path, root: &Path, agent: &AgentName) -> std::io::Result<
         "--pr=1",
         "--branch=probe",
         "--diff-summary",
-        "A probe: there is nothing to review. Read the brief, change nothing, and end with PASS.",
+        &task,
         "--repo-dir",
         &mailroom.display().to_string(),
         "--max-turns-reviewer=10",
@@ -151,13 +169,39 @@ pub fn probe(settled: &Path, root: &Path, agent: &AgentName) -> std::io::Result<
             Some("reviewing") | None if began.elapsed() < Duration::from_secs(SECONDS_MAX + 20) => {
                 std::thread::sleep(Duration::from_millis(200));
             }
-            Some("approved" | "fixing") => {
+            Some("approved" | "fixing") if repeats(&mailroom, &word)? => {
                 let seconds = began.elapsed().as_secs();
                 return Ok(ProbeOutcome::Answered { seconds });
+            }
+            // The answer counts once it is in the ledger; its files follow.
+            Some("approved" | "fixing")
+                if answered.get_or_insert_with(Instant::now).elapsed() < ANSWER_FILES_MAX =>
+            {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            Some("approved" | "fixing") => {
+                return Ok(ProbeOutcome::Failed(UNREAD.to_owned()));
             }
             _ => return cause(settled, &mailroom, review).map(ProbeOutcome::Failed),
         }
     }
+}
+
+/// Whether what the agent sent has this word.
+fn repeats(mailroom: &Path, word: &str) -> std::io::Result<bool> {
+    for place in ["agents/doctor/inbox", "packets/findings"] {
+        let listed = match std::fs::read_dir(mailroom.join(place)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            listed => listed?,
+        };
+        for file in listed {
+            let file = file?.path();
+            if file.is_file() && std::fs::read_to_string(&file)?.contains(word) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// What the daemon tells the asker.

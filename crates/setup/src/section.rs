@@ -8,7 +8,15 @@ use workspace::atomic_file;
 use workspace::config::{Config, ConfigError, FILE};
 
 /// The keys that a set-up decides; all others of a section are a person's.
-const KEYS: [&str; 5] = ["command", "output", "workdir", "env", "vendor"];
+const KEYS: [&str; 7] = [
+    "command",
+    "output",
+    "workdir",
+    "leave_out",
+    "sandbox",
+    "env",
+    "vendor",
+];
 
 /// A program whose set-up was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +29,17 @@ pub enum KnownProgram {
     Gemini,
     /// opencode.
     OpenCode,
+}
+
+/// How an agent answers, and what confines it besides itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetUpForm {
+    /// It prints its answer.
+    Plain,
+    /// It answers by the tools of `settled mcp`.
+    Mcp,
+    /// It prints its answer, in a sandbox.
+    Sandbox,
 }
 
 /// What an agent is to be started with.
@@ -108,15 +127,19 @@ impl KnownProgram {
         Self::ALL.into_iter().find(|known| name == known.word())
     }
 
-    /// Its set-up for code in this folder, as found at `program`; `over_mcp` for the one that answers by the tools of
-    /// `settled mcp`.
-    pub fn set_up(self, program: &Path, workdir: &Path, over_mcp: bool) -> SetUp {
+    /// Its set-up for code in this folder, as found at `program`.
+    pub fn set_up(self, program: &Path, workdir: &Path, form: SetUpForm) -> SetUp {
         let known = self.table();
-        let key = if over_mcp { "command_mcp" } else { "command" };
-        let mut command = known[key].as_array().expect("each file has it").clone();
+        let own = match form {
+            SetUpForm::Plain => None,
+            SetUpForm::Mcp => known.get("command_mcp"),
+            SetUpForm::Sandbox => known.get("command_sandbox"),
+        };
+        let command = own.or(known.get("command")).and_then(Item::as_array);
+        let mut command = command.expect("each file has one").clone();
         command.replace(0, program.display().to_string());
         let mut env = InlineTable::new();
-        let besides = over_mcp.then_some("env_mcp");
+        let besides = (form == SetUpForm::Mcp).then_some("env_mcp");
         for key in ["env"].into_iter().chain(besides) {
             for (name, text) in known
                 .get(key)
@@ -128,14 +151,36 @@ impl KnownProgram {
             }
         }
         let output = text(&known, "output").expect("each file has one");
+        let mut table = table(command, &output, workdir, env, text(&known, "vendor"));
+        if let Some(names) = known.get("leave_out") {
+            table["leave_out"] = names.clone();
+        }
+        let mut may = text(&known, "may").expect("each file has one");
+        if form == SetUpForm::Sandbox {
+            let walls = known["sandbox"].as_table().expect("each file has one");
+            may = format!(
+                "read the code and the folder of its run, and reach {}; a sandbox keeps the rest of this machine from it",
+                named(&walls["network"])
+            );
+            let mut walls = walls.clone().into_inline_table();
+            walls.fmt();
+            table["sandbox"] = value(walls);
+        }
         SetUp {
             title: text(&known, "title"),
-            may: text(&known, "may").expect("each file has one"),
+            may,
             tried: text(&known, "tried"),
             npm: text(&known, "npm"),
-            table: table(command, &output, workdir, env, text(&known, "vendor")),
+            table,
         }
     }
+}
+
+/// A list in words.
+fn named(list: &Item) -> String {
+    let list = list.as_array().into_iter().flatten();
+    let words: Vec<&str> = list.filter_map(|word| word.as_str()).collect();
+    words.join(", ")
 }
 
 fn text(known: &DocumentMut, key: &str) -> Option<String> {
@@ -302,24 +347,30 @@ mod tests {
     }
 
     fn set_up(program: KnownProgram) -> SetUp {
-        program.set_up(Path::new("/usr/bin/it"), Path::new("/srv/project"), false)
+        program.set_up(
+            Path::new("/usr/bin/it"),
+            Path::new("/srv/project"),
+            SetUpForm::Plain,
+        )
     }
 
     #[test]
     fn every_set_up_is_a_section_that_the_config_reads() {
         for program in KnownProgram::ALL {
-            for over_mcp in [false, true] {
-                let set_up = program.set_up(
-                    Path::new("/usr/bin/it"),
-                    Path::new("/srv/project"),
-                    over_mcp,
-                );
+            for form in [SetUpForm::Plain, SetUpForm::Mcp, SetUpForm::Sandbox] {
+                let set_up =
+                    program.set_up(Path::new("/usr/bin/it"), Path::new("/srv/project"), form);
                 let text = set_up.section(&agent());
                 let config = Config::parse(&text, Path::new("t"))
                     .unwrap_or_else(|error| panic!("{error}:\n{text}"));
                 let section = &config.agents[&agent()];
                 assert_eq!(section.command[0], "/usr/bin/it", "{text}");
                 assert!(text.contains("It may "), "{text}");
+                assert_eq!(
+                    section.sandbox.is_some(),
+                    form == SetUpForm::Sandbox,
+                    "{text}"
+                );
                 assert!(!program.login().is_empty());
             }
         }

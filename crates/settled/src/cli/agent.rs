@@ -7,7 +7,7 @@ use message_schema::id::AgentName;
 use runner::program;
 use serde::Serialize;
 use setup::section::SetUp;
-use setup::{AddOutcome, KnownProgram, SectionError};
+use setup::{AddOutcome, KnownProgram, SectionError, SetUpForm};
 use workspace::{directory, shell};
 
 use super::answer::CommandOutput;
@@ -50,6 +50,9 @@ struct AddArgs {
     /// Let it answer by the tools of `settled mcp`
     #[arg(long)]
     mcp: bool,
+    /// Run it in a sandbox made by bwrap, with its service as the only host
+    #[arg(long, conflicts_with = "mcp")]
+    sandbox: bool,
     /// Replace another command of the agent
     #[arg(long)]
     replace: bool,
@@ -140,11 +143,18 @@ fn set_up(
     match (known, args.command.as_slice()) {
         // A service has a bare PATH, so the program is named whole.
         (Some(known), []) => {
-            Ok(known.set_up(found.unwrap_or(Path::new(known.word())), code, args.mcp))
+            let form = match (args.mcp, args.sandbox) {
+                (true, _) => SetUpForm::Mcp,
+                (false, true) => SetUpForm::Sandbox,
+                (false, false) => SetUpForm::Plain,
+            };
+            Ok(known.set_up(found.unwrap_or(Path::new(known.word())), code, form))
         }
         (Some(_), _) => Err(usage("only --program custom takes a command")),
         (None, []) => Err(usage("--program custom needs its command: say it after --")),
-        (None, _) if args.mcp => Err(usage("--mcp is for the programs that are known")),
+        (None, _) if args.mcp || args.sandbox => Err(usage(
+            "--mcp and --sandbox are for the programs that are known",
+        )),
         (None, command) => Ok(SetUp::custom(command, code)),
     }
 }

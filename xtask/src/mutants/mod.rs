@@ -78,6 +78,8 @@ fn suite(word: &str) -> Option<Vec<String>> {
             "power::nothing_promised_is_lost_on_a_disk_that_forgets",
         )),
         "pairs" => Some(whole("pair::edges")),
+        "mcp" => Some(whole("mcp::")),
+        "runs" => Some(whole("runner::")),
         "gate" => Some(whole("gate_check")),
         "verdict" => Some(whole("verdict_files")),
         "scenarios" => Some(SCENARIOS.map(str::to_owned).to_vec()),
@@ -87,9 +89,11 @@ fn suite(word: &str) -> Option<Vec<String>> {
             "--tests",
         )),
         "validator" => Some(of_rooms(&["validate-message-cli"], "--tests")),
-        "hosts" => Some(of_it("daemon", &["hosts::"])),
+"hosts" => Some(of_it("daemon", &["hosts::"])),
         "log-suite" => Some(of_rooms(&["log-suite"], "--tests")),
-        "daemon" | "pair" | "spool" | "validate-message" => Some(of_rooms(&[word], "--tests")),
+        "daemon" | "pair" | "setup" | "spool" | "validate-message" => {
+            Some(of_rooms(&[word], "--tests"))
+        }
         "schema" => Some(of_rooms(&["message-schema"], "--lib")),
         "disk" | "inspect" | "judgement" | "runner" => Some(of_rooms(&[word], "--lib")),
         _ => None,

@@ -9,15 +9,16 @@ use settled_tests::{binaries, repository};
 
 use super::install::version;
 
-/// What is wrong with either, if anything.
-pub(super) fn play(bin: &Path) -> Result<(), String> {
+/// What is wrong with either, if anything; else how many tokens the definitions take at most.
+pub(super) fn play(bin: &Path) -> Result<u64, String> {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     let _daemon = mailroom.serve();
-    sdk(bin, &mailroom)?;
-    inspector(bin, &mailroom)
+    let tokens = sdk(bin, &mailroom)?;
+    inspector(bin, &mailroom)?;
+    Ok(tokens)
 }
 
-fn sdk(bin: &Path, mailroom: &Mailroom) -> Result<(), String> {
+fn sdk(bin: &Path, mailroom: &Mailroom) -> Result<u64, String> {
     // A module is looked for beside the script.
     let script = bin.join("../../sdk.mjs");
     std::fs::copy(repository().join("tests/agents/sdk.mjs"), &script)
@@ -32,7 +33,9 @@ fn sdk(bin: &Path, mailroom: &Mailroom) -> Result<(), String> {
         "@modelcontextprotocol/sdk {}: a review, at most {tokens} tokens of definitions",
         version("@modelcontextprotocol/sdk")
     );
-    Ok(())
+    tokens
+        .parse()
+        .map_err(|_| format!("the SDK counts `{tokens}` tokens"))
 }
 
 fn inspector(bin: &Path, mailroom: &Mailroom) -> Result<(), String> {

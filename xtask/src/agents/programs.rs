@@ -1,10 +1,12 @@
 //! The four programs: where each keeps its settings, how it is pointed to the scripted server, and the set-ups that are
 //! tested, which are those that `docs/agents.md` prints.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use settled_tests::{read, repository, write};
+
+use super::rows::Walls;
 
 /// A program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +66,54 @@ impl Program {
             Self::Codex => "usage_limit_reached",
             Self::Gemini => "RESOURCE_EXHAUSTED",
         }
+    }
+
+    /// The files of settings in the bare home.
+    pub(super) fn settings(self, home: &Path) -> Option<PathBuf> {
+        let file = match self {
+            Self::Claude => return None,
+            Self::Codex => ".codex/config.toml",
+            Self::Gemini => ".gemini/settings.json",
+            Self::OpenCode => ".config/opencode/opencode.json",
+        };
+        Some(home.join(file))
+    }
+
+    /// Switches off in its section whatever the program itself forbids its model.
+    pub(super) fn unbind(self, section: &mut toml::Table) {
+        let words = match self {
+            Self::Claude => &["--dangerously-skip-permissions"][..],
+            Self::Codex => &["--dangerously-bypass-approvals-and-sandbox"],
+            Self::Gemini => &["--approval-mode", "yolo"],
+            Self::OpenCode => &[],
+        };
+        let words = words.iter().map(|word| toml::Value::from(*word));
+        let command = section
+            .get_mut("command")
+            .and_then(toml::Value::as_array_mut);
+        let command = command.expect("each set-up has one");
+        if self == Self::Codex {
+            // What names its prompt comes last, and its own sandbox is an option. For ours it is off already.
+            let own = command
+                .iter()
+                .position(|word| word.as_str() == Some("--sandbox"));
+            if let Some(at) = own {
+                command.splice(at..at + 2, words);
+            }
+        } else {
+            command.extend(words);
+        }
+        let env = section.get_mut("env").and_then(toml::Value::as_table_mut);
+        let env = env.expect("each section has one");
+        match self {
+            // It does not do so for root, but in a sandbox, which it takes our word for.
+            Self::Claude => env.insert("IS_SANDBOX".to_owned(), "1".into()),
+            Self::OpenCode => {
+                let all = r#"{"*":"allow","external_directory":"allow"}"#;
+                env.insert("OPENCODE_PERMISSION".to_owned(), all.into())
+            }
+            Self::Codex | Self::Gemini => None,
+        };
     }
 
     pub(super) fn set_up(self) -> SetUp {
@@ -159,35 +209,35 @@ impl Program {
 }
 
 impl SetUp {
-    /// The section of `settled.toml` for an agent of this name, started in this directory; none if the program has no
-    /// such form.
-    pub(super) fn section(&self, form: Form, name: &str, workdir: &str) -> Option<String> {
+    /// The section of `settled.toml` for an agent, started in this directory; none if the program has no such form.
+    pub(super) fn section(&self, form: Form, walls: Walls, workdir: &str) -> Option<toml::Table> {
         let key = match form {
             Form::Plain => "command",
             Form::Schema => "command_schema",
             Form::Shell => "command_shell",
             Form::Mcp => "command_mcp",
         };
-        let command = self.0.get(key)?;
+        let command = match walls {
+            Walls::Sandbox => self.0.get("command_sandbox").or(self.0.get(key))?,
+            Walls::None => self.0.get(key)?,
+        };
         let mut section = toml::Table::new();
         section.insert("command".to_owned(), command.clone());
         section.insert("output".to_owned(), self.0.get("output")?.clone());
         section.insert("workdir".to_owned(), workdir.into());
-        let mut env = toml::Table::new();
-        let besides = (form == Form::Mcp).then_some("env_mcp");
-        for key in ["env"].into_iter().chain(besides) {
-            env.extend(
-                self.0
-                    .get(key)
-                    .and_then(toml::Value::as_table)
-                    .cloned()
-                    .unwrap_or_default(),
-            );
+        if let Some(names) = self.0.get("leave_out") {
+            section.insert("leave_out".to_owned(), names.clone());
         }
-        section.insert("env".to_owned(), env.into());
-        let agents = toml::Table::from_iter([(name.to_owned(), section.into())]);
-        let text = toml::Table::from_iter([("agents".to_owned(), agents.into())]);
-        Some(text.to_string())
+        section.insert("env".to_owned(), self.env(form).into());
+        Some(section)
+    }
+
+    /// The variables, with those that the form has besides.
+    fn env(&self, form: Form) -> toml::Table {
+        let besides = (form == Form::Mcp).then_some("env_mcp");
+        let keys = ["env"].into_iter().chain(besides);
+        let tables = keys.filter_map(|key| self.0.get(key)?.as_table());
+        tables.flat_map(toml::Table::clone).collect()
     }
 
     /// The command line of one side of a pair.

@@ -16,6 +16,8 @@ pub(super) enum Play {
     Runner(Runner),
     /// Hooks installed by `settled hook install` report waiting mail to a program that a person starts.
     Hooks,
+    /// `settled doctor --agents` starts the program once.
+    Doctor,
     /// The author of a pair; the reviewer is a script.
     Author,
     /// The reviewer of a pair; the author is a script.
@@ -40,6 +42,19 @@ pub(super) struct Runner {
     pub reads: bool,
     /// Whether no request may hold the instructions of the repository.
     pub instructions: bool,
+    pub walls: Walls,
+    /// Whether the program's own permissions are switched off.
+    pub is_unbound: bool,
+    /// Whether the attempts of the script `attack` have to work, or must not.
+    pub worked: Option<bool>,
+}
+
+/// What confines the program besides itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Walls {
+    None,
+    /// Those of `sandbox` in its section; its service is reached by TLS, as the real one is.
+    Sandbox,
 }
 
 const RUNNER: Runner = Runner {
@@ -54,9 +69,12 @@ const RUNNER: Runner = Runner {
     starts: 1,
     reads: false,
     instructions: false,
+    walls: Walls::None,
+    is_unbound: false,
+    worked: None,
 };
 
-pub(super) const ROWS: [Row; 16] = [
+pub(super) const ROWS: [Row; 20] = [
     Row {
         name: "pass",
         claim: "reads its brief and the changed file and ends with `PASS`: the review is approved after one start, and the ledger records that the file was read",
@@ -117,6 +135,36 @@ pub(super) const ROWS: [Row; 16] = [
             script: "mcp",
             form: Form::Mcp,
             phase: "fixing",
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "sandbox",
+        claim: "the same as `pass` in [a sandbox](runner.md#the-sandbox) without a network, from which one host can be reached: its service, by TLS",
+        play: Play::Runner(Runner {
+            reads: true,
+            walls: Walls::Sandbox,
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "attack",
+        claim: "with its own permissions off and no sandbox: from its shell it writes the code, reads a key in the home directory and calls a server on this machine",
+        play: Play::Runner(Runner {
+            script: "attack",
+            is_unbound: true,
+            worked: Some(true),
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "walls",
+        claim: "the same in the sandbox: it does none of the three",
+        play: Play::Runner(Runner {
+            script: "attack",
+            is_unbound: true,
+            worked: Some(false),
+            walls: Walls::Sandbox,
             ..RUNNER
         }),
     },
@@ -192,6 +240,11 @@ pub(super) const ROWS: [Row; 16] = [
         play: Play::Hooks,
     },
     Row {
+        name: "doctor",
+        claim: "`settled doctor --agents` starts it once: its answer has a word that only the brief has",
+        play: Play::Doctor,
+    },
+    Row {
         name: "pair-author",
         claim: "the author of `settled pair`: writes a file and says `DONE`",
         play: Play::Author,
@@ -227,22 +280,6 @@ pub(super) fn missing(row: &Row, program: Program) -> Option<&'static str> {
             }),
             Program::OpenCode,
         ) => Some("it retries for more than a minute; its budget ends it first"),
-        _ => None,
-    }
-}
-
-/// Why a row fails with a program, where nothing of ours can mend it.
-pub(super) fn known(row: &Row, program: Program) -> Option<&'static str> {
-    match (&row.play, program) {
-        (
-            Play::Runner(Runner {
-                instructions: true, ..
-            }),
-            Program::Gemini,
-        ) => Some(
-            "Gemini CLI reads every GEMINI.md in a trusted folder, and without a terminal it starts only in a trusted folder; no \
-             setting of 0.61.0 changes either",
-        ),
         _ => None,
     }
 }

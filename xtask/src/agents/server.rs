@@ -53,7 +53,7 @@ impl ModelServer {
         Ok(Self { port, sessions })
     }
 
-    /// Opens a session and gives the address a program is pointed to; requests are kept in that folder.
+    /// Opens a session and gives its path, which a program is pointed to; requests are kept in that folder.
     pub(super) fn open(
         &self,
         name: &str,
@@ -71,7 +71,16 @@ impl ModelServer {
         };
         let mut sessions = self.sessions.lock().expect("no thread of ours panics");
         sessions.insert(name.to_owned(), session);
-        format!("http://127.0.0.1:{}/s/{name}", self.port)
+        format!("/s/{name}")
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where it is on this machine.
+    pub(super) fn address(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
     }
 
     /// What a session was asked: the bodies of all requests that are to be answered by the script.
@@ -143,7 +152,14 @@ impl Session {
         let mut answer = self.script.answer(start, wire.answers(asked));
         let mut values = self.values.clone();
         values.push(("brief".to_owned(), format!("{run}/brief.yaml")));
+        values.push(("tree".to_owned(), run.replace("/runs/", "/trees/")));
         values.push(("run".to_owned(), run));
+        // The word of a probe is in no prompt: a model knows it from the brief alone.
+        let word = body.find("brief-0").map(|at| {
+            let is_word = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+            body[at..].chars().take_while(is_word).collect()
+        });
+        values.push(("probe".to_owned(), word.unwrap_or_default()));
         let fill = |text: &mut String| {
             for (name, value) in &values {
                 *text = text.replace(&format!("{{{name}}}"), value);

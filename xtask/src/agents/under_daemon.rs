@@ -1,0 +1,272 @@
+//! Rows in which the daemon starts the program for a request.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use settled_tests::mailroom::Mailroom;
+use settled_tests::{ledger, list, read, seed, write};
+
+use super::bench::{INSTRUCTION, KEY, Scene};
+use super::programs::Program;
+use super::rows::{Runner, Walls};
+
+/// How long a row may take.
+const ROW_MAX: Duration = Duration::from_secs(150);
+
+/// What the program of the script `attack` tells its model of what worked.
+const WROTE: &str = "wrote-the-code";
+
+impl Scene<'_> {
+    /// The daemon starts the program for a request; how long it was until its first byte, if there was one.
+    pub(super) fn runner(&self, it: &Runner) -> Result<Option<Duration>, String> {
+        let me = self.program.word();
+        let mailroom = Mailroom::new(&["author", me]);
+        let set_up = self.program.set_up();
+        let workdir = self.code.display().to_string();
+        let mut section = set_up
+            .section(it.form, it.walls, &workdir)
+            .ok_or("the set-up has no such command")?;
+        let by_tls = it.walls == Walls::Sandbox;
+        let mut environment = self.environment(it.script, by_tls);
+        if it.is_unbound {
+            self.program.unbind(&mut section);
+        }
+        if by_tls {
+            environment.extend(self.bench.outside.trust());
+            self.wall(&mut section, &environment);
+        }
+        write(
+            mailroom.root().join("settled.toml"),
+            &config(me, section).to_string(),
+        );
+        if it.hooks && self.program == Program::Codex {
+            // A person confirms hooks at a terminal, which is not here.
+            let trusted = "\"exec\", \"--dangerously-bypass-hook-trust\", \"--enable\", \"hooks\"";
+            let config = mailroom.root().join("settled.toml");
+            write(&config, &read(&config).replacen("\"exec\"", trusted, 1));
+        }
+        if it.hooks {
+            // Those of the project are off; those of a person are not.
+            let home = self.place.join("home");
+            self.install_hooks(&mailroom, &home)?;
+            self.log_hooks(&home);
+            mailroom.post(
+                "author",
+                "q.yaml",
+                &seed::note("question", "q-1", "author", me, "Which?"),
+            );
+            mailroom.once();
+        }
+        environment.push(("RUST_BACKTRACE".to_owned(), "0".to_owned()));
+        let settings: Vec<(&str, &str)> = environment
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        let daemon = mailroom.spawn_with(&[&settings[..], &[]].concat());
+        let body = format!(
+            "pr: 86\nbranch: change\ndiff_summary: a change\ndeclared_head: {}\nchanged_files: [src/main.rs]\n\
+             max_runtime_s_reviewer: {}\nmax_turns_reviewer: {}",
+            self.head, it.seconds, it.turns
+        );
+        mailroom.post(
+            "author",
+            "ask.yaml",
+            &seed::review_message("review_request", "ask-1", "author", me, "86", &body),
+        );
+        let asked = Instant::now();
+        let (ended, first_byte) = self.until_moved(&mailroom, asked);
+        let left = left_of(&mailroom);
+        let log = daemon.log();
+        daemon.terminate();
+        write(self.place.join("daemon.log"), &log);
+        self.keep_runs(&mailroom);
+        let review = ended?;
+        if !left.is_empty() {
+            return Err(format!("processes are left: {left:?}"));
+        }
+        let (phase, reason) = (said_of(&review, "phase"), said_of(&review, "reason"));
+        if phase != it.phase || reason != it.reason {
+            return Err(format!(
+                "{phase} {reason}, expected {} {}; {}",
+                it.phase,
+                it.reason,
+                failures(&log)
+            ));
+        }
+        let records = ledger::records(mailroom.root());
+        let starts = records
+            .iter()
+            .filter(|record| record["kind"] == "started")
+            .count();
+        if starts != it.starts {
+            return Err(format!(
+                "{starts} starts, expected {}; {}",
+                it.starts,
+                failures(&log)
+            ));
+        }
+        let called = std::fs::read_to_string(self.place.join("hooks.log")).unwrap_or_default();
+        if it.hooks && !called.contains("turn-end") {
+            return Err(format!("its hooks were not called: {called:?}"));
+        }
+        let is_read = records.iter().any(|record| {
+            record["kind"] == "observed" && record.to_string().contains("src/main.rs")
+        });
+        if it.reads && !is_read {
+            return Err("the ledger does not have the changed file as read".to_owned());
+        }
+        let notices: String = list(mailroom.agent("author", "inbox"))
+            .iter()
+            .map(read)
+            .collect();
+        if let Some(word) = it.told.iter().find(|word| !notices.contains(**word)) {
+            return Err(format!("no notice says `{word}`; {}", failures(&log)));
+        }
+        let requests = self.bench.server.requests(&self.name);
+        if requests.is_empty() {
+            return Err("the program asked its model nothing".to_owned());
+        }
+        if it.instructions {
+            Self::asked_well(&requests)?;
+        }
+        if let Some(expected) = it.worked {
+            self.attacked(&requests, expected)?;
+        }
+        Ok(first_byte)
+    }
+
+    /// What the program told its model, and somebody outside saw, of an attempt to write the code, to read a key and to
+    /// call home: all of it worked, or nothing.
+    fn attacked(&self, requests: &[String], expected: bool) -> Result<(), String> {
+        let is_told = |word: &str| {
+            requests
+                .iter()
+                .skip(1)
+                .any(|request| request.contains(word))
+        };
+        let found = [
+            ("wrote the code", is_told(WROTE)),
+            ("read a key", is_told(KEY)),
+            ("called home", self.bench.outside.was_called_by(&self.name)),
+        ];
+        let other = found.iter().find(|(_, worked)| *worked != expected);
+        match other {
+            None => Ok(()),
+            Some((what, true)) => Err(format!("it {what}")),
+            Some((what, false)) => Err(format!("nobody {what}, so the row shows nothing")),
+        }
+    }
+
+    /// Puts the walls of the set-up around the command. Its service is ours, its login a variable, and its settings are in
+    /// the home that the sandbox hides.
+    fn wall(&self, section: &mut toml::Table, environment: &[(String, String)]) {
+        let mut reads = vec![self.bench.installed().display().to_string()];
+        reads.push(self.bench.outside.certificate().display().to_string());
+        let settings = self.program.settings(&self.place.join("home"));
+        reads.extend(settings.map(|file| file.display().to_string()));
+        let of_ours = |name: &String| name != "HOME" && name != "PATH" && name != "TMPDIR";
+        let env = environment.iter().map(|(name, _)| name.clone());
+        let texts = |texts: Vec<String>| -> toml::Value {
+            texts
+                .into_iter()
+                .map(toml::Value::from)
+                .collect::<Vec<_>>()
+                .into()
+        };
+        let sandbox = toml::Table::from_iter([
+            ("network".to_owned(), texts(vec![self.bench.outside.host()])),
+            ("reads".to_owned(), texts(reads)),
+            ("env".to_owned(), texts(env.filter(of_ours).collect())),
+        ]);
+        section.insert("sandbox".to_owned(), sandbox.into());
+    }
+
+    /// What the program said to its model holds no instruction of the repository.
+    fn asked_well(requests: &[String]) -> Result<(), String> {
+        let found = requests.iter().enumerate().find_map(|(at, request)| {
+            let from = request.find(INSTRUCTION)? + INSTRUCTION.len();
+            let place: String = request[from..].chars().take(40).collect();
+            Some(format!(
+                "request {} holds the repository's instructions{place}",
+                at + 1
+            ))
+        });
+        found.map_or(Ok(()), Err)
+    }
+
+    /// Waits until the review is no more with the program; also when the program printed its first byte.
+    fn until_moved(
+        &self,
+        mailroom: &Mailroom,
+        asked: Instant,
+    ) -> (Result<Value, String>, Option<Duration>) {
+        let runs = mailroom.root().join(".settled/runs");
+        let has_printed = || {
+            let folders = std::fs::read_dir(&runs).into_iter().flatten().flatten();
+            let mut logs = folders.map(|folder| folder.path().join("stdout"));
+            logs.any(|log| log.metadata().is_ok_and(|log| log.len() > 0))
+        };
+        let mut first_byte = None;
+        let mut looked_at = asked;
+        while asked.elapsed() < ROW_MAX {
+            if first_byte.is_none() && has_printed() {
+                first_byte = Some(asked.elapsed());
+            }
+            // A look at the review is a process of its own; one at the file is not.
+            if looked_at.elapsed() > Duration::from_millis(200) {
+                looked_at = Instant::now();
+                let review = mailroom.status()["reviews"][0].clone();
+                if !matches!(review["phase"].as_str(), Some("reviewing") | None) {
+                    let first_byte = first_byte.or_else(|| has_printed().then(|| asked.elapsed()));
+                    return (Ok(review), first_byte);
+                }
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let why = format!("nothing came of it in {} s", ROW_MAX.as_secs());
+        (Err(why), first_byte)
+    }
+}
+
+/// The config of a workspace in which one agent has this section.
+pub(super) fn config(agent: &str, section: toml::Table) -> toml::Table {
+    let agents = toml::Table::from_iter([(agent.to_owned(), section.into())]);
+    toml::Table::from_iter([("agents".to_owned(), agents.into())])
+}
+
+/// The processes that carry this workspace in their environment, but for the daemon and its keepers.
+fn left_of(mailroom: &Mailroom) -> Vec<String> {
+    let root = format!("SETTLED_ROOT={}", mailroom.root().display());
+    let start = Instant::now();
+    loop {
+        let mut left = Vec::new();
+        for entry in list("/proc") {
+            let environment = std::fs::read(entry.join("environ")).unwrap_or_default();
+            if environment
+                .split(|byte| *byte == 0)
+                .any(|variable| variable == root.as_bytes())
+            {
+                let line = std::fs::read(entry.join("cmdline")).unwrap_or_default();
+                left.push(String::from_utf8_lossy(&line).replace('\0', " "));
+            }
+        }
+        // An agent that has answered may go on for ten seconds, and its keeper gives it five more.
+        if left.is_empty() || start.elapsed() > Duration::from_secs(20) {
+            return left;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+fn said_of(review: &Value, field: &str) -> String {
+    review[field].as_str().unwrap_or_default().to_owned()
+}
+
+/// What the daemon's log says of failures.
+fn failures(log: &str) -> String {
+    let lines = log
+        .lines()
+        .filter(|line| line.contains("failed") || line.contains("WARN") || line.contains("ERROR"));
+    let lines: Vec<&str> = lines.collect();
+    lines.join(" / ")
+}

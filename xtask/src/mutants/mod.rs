@@ -89,7 +89,7 @@ fn suite(word: &str) -> Option<Vec<String>> {
             "--tests",
         )),
         "validator" => Some(of_rooms(&["validate-message-cli"], "--tests")),
-"hosts" => Some(of_it("daemon", &["hosts::"])),
+        "hosts" => Some(of_it("daemon", &["hosts::"])),
         "log-suite" => Some(of_rooms(&["log-suite"], "--tests")),
         "daemon" | "pair" | "setup" | "spool" | "validate-message" => {
             Some(of_rooms(&[word], "--tests"))

@@ -19,6 +19,10 @@ const UNREAD: &str = "it answered, but not what its brief asks for: it may have 
 /// The ledger has an answer before its files are made.
 const ANSWER_FILES_MAX: Duration = Duration::from_secs(5);
 
+/// What is asked, as one line of YAML.
+const TASK: &str = "\"A probe: there is nothing to review, and nothing to change. Answer by response_schema with one finding of \
+                    severity P3, whose title and file are the one changed file that the brief names.\"";
+
 /// How long a program may take, in seconds.
 pub const SECONDS_MAX: u64 = 120;
 
@@ -138,13 +142,16 @@ pub fn probe(settled: &Path, root: &Path, agent: &AgentName) -> std::io::Result<
             .spawn()?,
     );
     let began = Instant::now();
-    // The prompt does not have this word, so an answer with it shows that the brief was read.
+    // A changed file is named in the brief, and not in the prompt: an answer with this word shows that the brief was read.
     let word = format!("brief-{}", workspace::clock::new_name());
-    let task = format!(
-        "A probe: there is nothing to review, and nothing to change. Answer by response_schema with one finding of severity \
-         P3 whose title is {word}."
-    );
-    let seconds = format!("--max-runtime-s-reviewer={SECONDS_MAX}");
+    let body = place.path().join("body.yaml");
+    std::fs::write(
+        &body,
+        format!(
+            "pr: 1\nbranch: probe\ndiff_summary: {TASK}\nchanged_files: [{word}]\nmax_turns_reviewer: 10\n\
+             max_runtime_s_reviewer: {SECONDS_MAX}\n"
+        ),
+    )?;
     let mut answered = None;
     checked(ours(settled, &mailroom).args([
         "send",
@@ -153,14 +160,10 @@ pub fn probe(settled: &Path, root: &Path, agent: &AgentName) -> std::io::Result<
         ASKER,
         "--to",
         name,
-        "--pr=1",
-        "--branch=probe",
-        "--diff-summary",
-        &task,
+        "--body-file",
+        &body.display().to_string(),
         "--repo-dir",
         &mailroom.display().to_string(),
-        "--max-turns-reviewer=10",
-        &seconds,
     ]))?;
     loop {
         let status = json(ours(settled, &mailroom).args(["status", "--json"]))?;

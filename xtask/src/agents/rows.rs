@@ -241,7 +241,7 @@ pub(super) const ROWS: [Row; 20] = [
     },
     Row {
         name: "doctor",
-        claim: "`settled doctor --agents` starts it once: its answer has a word that only the brief has",
+        claim: "`settled doctor --agents` starts it once: its answer has a word that it can only have from its brief",
         play: Play::Doctor,
     },
     Row {

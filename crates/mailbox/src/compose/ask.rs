@@ -14,7 +14,8 @@ use message_schema::packet::{Action, LineRange, Severity, Stance};
 use message_schema::schema::Schema;
 use message_schema::{ReadBody, coerce, parse, read_document};
 use review::{
-    Dialogue, Phase, Profile, ReadingState, Review, ReviewKey, Thread, ThreadMode, ToldAlert,
+    Dialogue, ObservedRun, Phase, Profile, ReadingState, Review, ReviewKey, Thread, ThreadMode,
+    ToldAlert,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -340,6 +341,17 @@ impl Ask {
     fn read(whole: Value) -> serde_json::Result<Self> {
         let ask = Self::deserialize(&whole)?;
         Ok(Self { whole, ..ask })
+    }
+
+    /// Whether this command was seen to pass on that commit, so that nobody has to record it.
+    pub fn saw_pass(&self, command: &str, commit: Option<&CommitSha>) -> bool {
+        let runs = self.review.iter().flat_map(|review| &review.reading.runs);
+        let is_of_commit = |head: Option<&CommitSha>| match (head, commit) {
+            (Some(head), Some(commit)) => head.same_commit(commit),
+            (Some(_) | None, _) => false,
+        };
+        let mut runs = runs.filter(|run| run.command == command && is_of_commit(run.head.as_ref()));
+        runs.next_back().is_some_and(ObservedRun::passed)
     }
 
     /// The open thread of that id.

@@ -2,6 +2,7 @@
 //! attempt: open threads without a legal action, and what the quality gate would not let pass.
 
 use message_schema::Code;
+use message_schema::id::CommitSha;
 use message_schema::line::escaped;
 use message_schema::packet::{Action, CommandResult, Finding, Severity, Stance, Status};
 use review::REPLIES_MAX;
@@ -180,12 +181,12 @@ fn action_of(status: Status, ask: &Ask) -> Action {
     }
 }
 
-/// Why the quality gate would not let an lgtm pass, one phrase each. Nothing where it may only advise.
+/// Why the quality gate would not let an lgtm of that commit pass, one phrase each. Nothing where it may only advise.
 pub fn gate<'a>(
     ask: &Ask,
     dealt: impl Fn(&OpenThread) -> Dealt,
     new: impl Iterator<Item = &'a Finding>,
-    commands: &[Value],
+    (commands, commit): (&[Value], Option<&CommitSha>),
 ) -> Vec<String> {
     if ask.advised {
         return Vec::new();
@@ -221,6 +222,8 @@ pub fn gate<'a>(
     for command in &ask.validation_commands {
         match last(command) {
             Some(CommandResult::Pass) => {}
+            Some(CommandResult::Fail | CommandResult::Warn) | None
+                if ask.saw_pass(command, commit) => {}
             Some(CommandResult::Fail | CommandResult::Warn) | None => {
                 broken.push(format!(
                     "`{}` is required and not recorded as pass",

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 use judgement::brief::{Deal, NotAResponse, StructuredResponse, TerminalResponse, ThreadAnswer};
 use message_schema::body::{Body, Examined};
-use message_schema::id::PacketPath;
+use message_schema::id::{CommitSha, PacketPath};
 use message_schema::packet::{Action, Finding, FindingsPacket, Severity, Status};
 use message_schema::{render_document, render_packet};
 use serde::{Deserialize, Serialize};
@@ -69,12 +69,18 @@ pub fn write(
             ask,
             loose,
             verdict,
+            commit: loose
+                .validated_head
+                .clone()
+                .and_then(|head| CommitSha::new(head).ok()),
         }
         .write(),
         ResponseFile::Word => Scribe {
             ask: &for_a_word(ask),
             loose: &LooseResponse::default(),
             verdict,
+            // The daemon names the commit that lay in the tree of the run: the one that is asked about.
+            commit: ask.head.clone(),
         }
         .write(),
     }
@@ -135,11 +141,15 @@ fn structured(
             .as_ref()
             .and_then(|packet| packet.qa_validation.as_ref());
         let runs = runs.map_or(Value::Null, |qa| json!(qa.commands_run));
+        let commit = match &written.body {
+            Body::Lgtm(body) => body.validated_head.as_ref(),
+            Body::Feedback(_) | Body::Request(_) | Body::Addressed(_) | Body::Text(_) => None,
+        };
         passes(omissions::gate(
             ask,
             dealt,
             findings.iter(),
-            runs.as_array().map_or(&[], Vec::as_slice),
+            (runs.as_array().map_or(&[], Vec::as_slice), commit),
         ))?;
     }
     let escalation = match &written.body {
@@ -256,6 +266,8 @@ struct Scribe<'a> {
     ask: &'a Ask,
     loose: &'a LooseResponse,
     verdict: ResponseKind,
+    /// The commit that the answer is about, if it names one.
+    commit: Option<CommitSha>,
 }
 
 impl Scribe<'_> {
@@ -281,7 +293,7 @@ impl Scribe<'_> {
                 self.ask,
                 |open| self.dealt(open),
                 read.iter(),
-                &self.loose.commands_run,
+                (&self.loose.commands_run, self.commit.as_ref()),
             ))?;
         }
         let blocking = read

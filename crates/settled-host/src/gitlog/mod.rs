@@ -52,7 +52,9 @@ struct Exchange {
 struct State {
     /// The ref's batches, first to last.
     links: Vec<Link>,
-    /// How often the remote was asked, and whether it answered the last time.
+    /// How many looks at the remote were begun.
+    begun: u64,
+    /// The last of them that ended, and whether the remote answered it.
     looks: u64,
     trouble: Option<LogError>,
     /// The last push that ended: of the batch with this end.
@@ -106,8 +108,8 @@ impl Git {
     /// Has the remote asked and waits for the answer.
     fn look(&self) -> Result<MutexGuard<'_, State>, LogError> {
         let state = self.shared.locked();
-        // An answer to a question that was put before this call may be from before it.
-        let wanted = state.looks + 1;
+        // A look that is under way may have asked before this call, and its answer be older.
+        let wanted = state.begun + 1;
         // A thread that ended says so by its silence.
         let _ = self.ask.send(Errand::Look);
         let state = self.shared.wait(state, |state| state.looks >= wanted);
@@ -299,9 +301,10 @@ impl Worker {
     }
 
     fn look_and_tell(&self) {
+        self.shared.locked().begun += 1;
         let trouble = self.look().err();
         self.shared.change(|state| {
-            state.looks += 1;
+            state.looks = state.begun;
             state.trouble = trouble;
         });
     }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::{peer, wait, write};
+use crate::{peer, read, wait, write};
 
 /// One `nats-server`, killed when this is dropped.
 pub struct Broker {
@@ -120,6 +120,15 @@ impl Broker {
         let id = i32::try_from(process.id()).expect("a process id");
         let id = rustix::process::Pid::from_raw(id).expect("it is not zero");
         rustix::process::kill_process(id, signal).expect("it is our child");
+        // A signal is on its way for a moment, and a broker that has not stopped yet still answers.
+        let is_stopped = || {
+            let stat = read(format!("/proc/{}/stat", process.id()));
+            stat.rsplit_once(") ")
+                .is_some_and(|(_, rest)| rest.starts_with('T'))
+        };
+        if signal == rustix::process::Signal::STOP {
+            wait::until(&format!("broker {} to stop", self.name), is_stopped);
+        }
     }
 
     /// The page that says how its JetStream is; nothing while it does not answer.

@@ -169,7 +169,7 @@ fn validation_commands_run_in_the_sandbox_as_well_where_they_may_write_the_code(
         home.key()
     );
     let room = code.room("part", "cat a; echo PASS", &commands);
-    let (_, printed) = printed(&room, &code.head, "escalated");
+    let (_, printed) = printed(&room, &code.head, "approved");
     assert_eq!(printed, "reviewed\nPASS\n", "the tree is made anew");
     let runs = ran(&room);
     assert_eq!(runs[0]["exit"], 0, "{runs:?}");

@@ -25,7 +25,6 @@ fn in_no_order_of_steps_is_a_file_judged_twice_or_a_mirror_another() {
         states > 1_000,
         "only {states} states: the walk is cut off somewhere"
     );
-    println!("{states} states");
 }
 
 #[test]

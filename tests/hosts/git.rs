@@ -52,7 +52,7 @@ fn a_ledger_goes_through_a_real_repository_and_comes_back_byte_for_byte() {
         assert_eq!(given.host, put.host);
         assert_eq!(given.signature, put.signature);
     }
-    // Whoever looks with git alone sees the same lines.
+    // Plain git shows the same lines.
     let file = "git --git-dir remote.git show refs/settled/w:batch.jsonl";
     let shown = sh(directory.path(), file);
     assert_eq!(shown.as_bytes(), second.batch.bytes().trim_ascii_end());

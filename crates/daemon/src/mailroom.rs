@@ -316,7 +316,7 @@ impl Mailroom {
         }
     }
 
-    /// What is done about records once the ledger has them, whoever judged them.
+    /// Follows up on records once the ledger has them, no matter which host judged them.
     fn committed(&mut self, committed: &[Committed], records: &[Record], pass: &mut Pass) {
         self.docket.tentative.commit();
         for (entry, record) in committed.iter().zip(records) {

@@ -1,4 +1,4 @@
-//! What every log of a shared ledger has to do. Whoever writes another backend implements [`Bench`] for it and names it
+//! What every log of a shared ledger has to do. The author of another backend implements [`Bench`] for it and names it
 //! in [`conformance!`]: each case becomes a test of its own.
 //!
 //! - `bench` is what a case may do to a log besides calling it: restart it, cut it off, damage it;

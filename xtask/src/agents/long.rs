@@ -18,7 +18,7 @@ const BYSTANDERS: usize = 4;
 /// How many agents fork under one daemon, of which four run at a time.
 const FORKING: usize = 8;
 
-/// Forks for ever: `$1` gets a line for each child, `$2` one for each that ended otherwise than it wanted to.
+/// Forks without end: `$1` gets a line for each child, `$2` one for each that ended otherwise than it wanted to.
 const BYSTANDER: &str = r#"while :; do
     (exit 7) & wait $!; [ $? = 7 ] || echo ended >> "$2"
     sh -c 'sleep 0.1; exit 3' & wait $!; [ $? = 3 ] || echo ended >> "$2"

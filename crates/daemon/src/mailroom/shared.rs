@@ -68,7 +68,7 @@ pub enum Standing {
 pub(super) struct SharedLedger {
     pub(super) sharing: Sharing,
     standing: Standing,
-    /// The batch of which nobody knows whether the log has it.
+    /// A batch that the log may or may not have.
     unknown: Option<Signed>,
     /// When the log is looked at next, on the monotonic clock.
     look_at: u64,

@@ -139,7 +139,7 @@ pub fn joined_again_a_host_catches_up(bench: &mut dyn Bench) {
     assert_eq!(until(&mut *log, first.batch.head(), 1)[0].host, next.host);
 }
 
-/// A log that lost what it acknowledged is found by whoever has it.
+/// A host that has an acknowledged batch notices when the log loses it.
 pub fn a_lost_tail_is_found(bench: &mut dyn Bench) {
     let put = put_all(&mut *bench.connect(), 4);
     bench.lose_tail(2);
@@ -184,7 +184,7 @@ pub fn a_log_that_was_emptied_is_rolled_back(bench: &mut dyn Bench) {
     assert_eq!(told, Some(LogError::RolledBack { log, ours }));
 }
 
-/// A log that holds another batch than it acknowledged is found by whoever has the first one.
+/// A host that has an acknowledged batch notices when the log holds another in its place.
 pub fn a_forked_tail_is_found(bench: &mut dyn Bench) {
     let put = put_all(&mut *bench.connect(), 3);
     let other = batch(put[1].batch.head(), &["other"], "laptop");

@@ -82,7 +82,7 @@ pub fn the_end_tells_whether_an_unknown_batch_landed(bench: &mut dyn Bench) {
     assert_eq!(line.head(), Ok(first.batch.head()));
 }
 
-/// Whoever follows sees it as it was sent.
+/// A follower sees it as it was sent.
 pub fn an_unknown_batch_that_landed_is_followed(bench: &mut dyn Bench) {
     let mut line = Line::to(bench.connect());
     let first = batch(Head::EMPTY, &["one"], "tower");

@@ -32,7 +32,7 @@ pub struct Git {
     store: Store,
     shared: Arc<Exchange>,
     ask: Sender<Errand>,
-    /// The end of the batch of which nobody knows whether it is in the log.
+    /// The end of a batch that the log may or may not have.
     pending: Option<Head>,
 }
 

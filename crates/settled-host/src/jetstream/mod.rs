@@ -63,7 +63,7 @@ pub struct JetStream {
     bell: Arc<Bell>,
     /// Where a batch is that this host saw lately.
     seen: Option<Seen>,
-    /// The end of the batch of which nobody knows whether it is in the log.
+    /// The end of a batch that the log may or may not have.
     pending: Option<Head>,
     runtime: Runtime,
 }

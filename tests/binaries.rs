@@ -73,6 +73,8 @@ fn build(place: &Place) {
             "--package",
             "settled-mcp",
             "--package",
+            "settled-host",
+            "--package",
             "settled-page",
             "--package",
             "settled-watch",

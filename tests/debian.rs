@@ -9,8 +9,9 @@ use crate::tool::Tool;
 use crate::{binaries, mailroom, repository, write};
 
 /// The programs that are packed, here and in every other package.
-pub const PROGRAMS: [&str; 5] = [
+pub const PROGRAMS: [&str; 6] = [
     "settled",
+    "settled-host",
     "settled-mcp",
     "settled-page",
     "settled-watch",

@@ -6,6 +6,7 @@ mod git_suite;
 mod jetstream;
 mod jetstream_suite;
 mod patient;
+mod programs;
 
 use settled_tests::wait;
 use spool::Digest;

@@ -1,6 +1,7 @@
 //! The documents keep their word: every command in them is run, every output they show is what
 //! came out, every link and path leads somewhere, every code, command and key is explained.
 
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -11,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use settled::cli::SettledCli;
 use settled_tests::mailroom::{said, settled};
 use settled_tests::markdown::{self, Block};
-use settled_tests::{binaries, golden, list, read, repository, wait};
+use settled_tests::{binaries, broker, golden, list, read, repository, wait};
 use tempfile::TempDir;
 
 /// How the README starts a program a newcomer has not built yet.
@@ -40,6 +41,10 @@ struct Reader {
     directory: TempDir,
     /// The daemon started last, with its root.
     daemon: Option<(Child, String)>,
+    /// What goes on besides: other hosts, and their broker.
+    beside: Vec<Child>,
+    /// The port that the broker of the page really has.
+    broker_port: u16,
     /// The lines that set variables: they hold for all that follows on the page.
     exports: String,
 }
@@ -49,6 +54,8 @@ impl Reader {
         Self {
             directory: tempfile::tempdir().expect("a temporary directory"),
             daemon: None,
+            beside: Vec::new(),
+            broker_port: free_port(),
             exports: String::new(),
         }
     }
@@ -92,9 +99,24 @@ impl Reader {
         output
     }
 
-    /// Starts a block that serves, in place of the daemon before it.
-    fn start(&mut self, script: &str) {
-        self.stop();
+    /// Starts the broker of a page about hosts.
+    fn start_broker(&mut self, script: &str) {
+        let path = broker::program();
+        let path = path.parent().expect("a program lies in a directory");
+        let script = format!("PATH=\"$PATH:{}\" exec {}", path.display(), script.trim());
+        let broker = self.bash(&script).stderr(Stdio::null()).spawn();
+        self.beside.push(broker.expect("bash can be run"));
+        wait::until("the broker to answer", || {
+            TcpStream::connect(("127.0.0.1", self.broker_port)).is_ok()
+        });
+    }
+
+    /// Starts a block that serves, in place of the daemon before it, or beside it.
+    fn start(&mut self, script: &str, is_beside: bool) {
+        match self.daemon.take_if(|_| is_beside) {
+            Some((daemon, _)) => self.beside.push(daemon),
+            None => self.stop(),
+        }
         let words: Vec<&str> = script.split_whitespace().collect();
         let root = words.get(2).expect("settled up ROOT").to_string();
         let mut command = self.bash(&format!("exec {}", script.trim()));
@@ -132,11 +154,18 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        if let Some((daemon, _)) = &mut self.daemon {
-            let _ = daemon.kill();
-            let _ = daemon.wait();
+        let daemon = self.daemon.as_mut().map(|(daemon, _)| daemon);
+        for process in daemon.into_iter().chain(&mut self.beside) {
+            let _ = process.kill();
+            let _ = process.wait();
         }
     }
+}
+
+/// A port that nobody listens to now.
+fn free_port() -> u16 {
+    let held = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    held.local_addr().expect("an address").port()
 }
 
 /// Whether the block ends only when it is told to.
@@ -171,8 +200,14 @@ fn follow(page: &Path) -> usize {
         match info.as_str() {
             "sh" => {
                 let script = text.replace(FROM_SOURCE, "settled ");
-                if serves(&script) {
-                    reader.start(&script);
+                let port = format!("127.0.0.1:{}", reader.broker_port);
+                let script = script.replace("127.0.0.1:4222", &port);
+                let is_beside = comment.is_some_and(|comment| comment.starts_with("beside "));
+                if script.starts_with("nats-server ") {
+                    reader.start_broker(&script);
+                    last = None;
+                } else if serves(&script) {
+                    reader.start(&script, is_beside);
                     last = None;
                 } else {
                     let output = reader.run(&script);

@@ -30,10 +30,10 @@ const EDGES: [(&str, &[&str]); 32] = [
     ("spool", &["disk"]),
     // Tests that whoever writes another log runs; nothing that is shipped links it.
     ("log-suite", &["spool"]),
-    ("fleet", &["message-schema", "spool"]),
+    ("fleet", &["review-words", "spool"]),
     ("judgement", &["review", "spool"]),
     // The config names the form of a command's output, which the runner reads.
-    ("workspace", &["judgement", "spool", "runner"]),
+    ("workspace", &["judgement", "spool", "runner", "fleet"]),
     ("mailbox", &["workspace", "git"]),
     ("simulate", &["workspace"]),
     // A verdict is judged again from its records.
@@ -41,7 +41,7 @@ const EDGES: [(&str, &[&str]); 32] = [
     // A run gets a tree of its own.
     ("runner", &["message-schema", "spool", "git"]),
     // Its tests run several hosts over the simulated log.
-    ("daemon", &["mailbox", "runner", "fleet", "log-suite"]),
+    ("daemon", &["mailbox", "runner", "log-suite"]),
     ("pair", &["daemon"]),
     ("screen", &["workspace"]),
     ("demo", &["workspace"]),
@@ -52,8 +52,8 @@ const EDGES: [(&str, &[&str]); 32] = [
     ("settled-watch", &["cockpit", "screen"]),
     // Its orders are the commands' orders.
     ("settled-page", &["daemon", "cockpit"]),
-    // The logs of shared ledgers, which have network clients.
-    ("settled-host", &["spool"]),
+    // The logs of shared ledgers, which have network clients, and the daemon on one of them.
+    ("settled-host", &["daemon", "views"]),
     ("setup", &["workspace"]),
     (
         "settled",

@@ -158,6 +158,7 @@ fn the_package_holds_what_a_machine_needs_and_nobody_else_can_change_it() {
     }
     for path in [
         "usr/bin/settled",
+        "usr/bin/settled-host",
         "usr/bin/settled-mcp",
         "usr/bin/settled-page",
         "usr/bin/settled-watch",

@@ -155,6 +155,8 @@ fn the_bill_of_materials_names_every_crate_with_its_digest_and_licence() {
         "axum",
         "ratatui",
         "rmcp",
+        "async-nats",
+        "settled-host",
         "settled-mcp",
         "settled-page",
         "settled-watch",

@@ -305,6 +305,7 @@ fn actor(record: &Record) -> String {
         Event::Person(decision) => decision.by.clone(),
         Event::LedgerAccepted(accepted) => accepted.by.clone(),
         Event::SentDiffers(differs) => differs.agent.to_string(),
+        Event::Host(change) => change.actor().to_owned(),
         Event::Spent(report) => report.agent.to_string(),
         Event::Taken(which)
         | Event::Turns { which, .. }
@@ -334,7 +335,8 @@ fn which(event: &Event) -> Option<&Which> {
         | Event::Pull(_)
         | Event::Pair(_)
         | Event::LedgerAccepted(_)
-        | Event::SentDiffers(_) => None,
+        | Event::SentDiffers(_)
+        | Event::Host(_) => None,
     }
 }
 

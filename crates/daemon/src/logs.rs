@@ -30,6 +30,17 @@ pub enum LogFormat {
     Journald,
 }
 
+impl LogFormat {
+    /// The word for it on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            LogFormat::Text => "text",
+            LogFormat::Json => "json",
+            LogFormat::Journald => "journald",
+        }
+    }
+}
+
 /// Begins to log to standard error; where no form was asked for, in the journal's if it is the journal that reads. A
 /// second daemon in one process (a test) keeps the first one's log.
 pub fn start(asked: Option<LogFormat>) {

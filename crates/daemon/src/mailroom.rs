@@ -4,6 +4,7 @@
 pub mod accept_ledger;
 mod events;
 mod fairness;
+mod hosts;
 mod housekeeping;
 mod operator_alerts;
 mod reload;
@@ -36,6 +37,7 @@ use crate::metrics::{Meter, TimedTask};
 use crate::schedule::{Schedule, Wakeup};
 use crate::unknown_sender::UnknownSenders;
 
+pub use self::hosts::HostChangeError;
 use self::shared::LastRecord;
 pub use self::shared::{Sharing, Standing};
 pub use self::sweeping::BeforeListing;
@@ -50,6 +52,19 @@ pub enum MailroomError {
     /// The disk or the ledger.
     #[error(transparent)]
     Spool(#[from] SpoolError),
+    /// Several hosts share the ledger, and this process would write to this host's mirror alone.
+    #[error(
+        "the ledger of this workspace is shared: its end is at {log}, and only a daemon that follows it may write"
+    )]
+    Shared {
+        /// Where the ledger's end is.
+        log: String,
+    },
+    /// The policy of a shared workspace was changed on one host.
+    #[error(
+        "the hosts that share this ledger judge by one policy, and settled.toml has another now"
+    )]
+    OtherPolicy,
     /// Agents have users of their own, and this process is not the daemon's user: what it makes, the daemon could
     /// not write to any more.
     #[error(
@@ -129,6 +144,9 @@ impl Mailroom {
         open: impl FnOnce(&mut dyn Fold) -> Result<Opened, SpoolError>,
     ) -> Result<(Self, Recovery), MailroomError> {
         let config = Config::load(root)?;
+        if let (None, Some(log)) = (&sharing, &config.ledger.log) {
+            return Err(MailroomError::Shared { log: log.clone() });
+        }
         if !config.users().is_empty() {
             keep_apart(root)?;
         }
@@ -138,7 +156,8 @@ impl Mailroom {
             Some(_) => start.last_record(root)?,
             None => LastRecord::default(),
         };
-        let index = start.index;
+        let mut index = start.index;
+        let known = std::mem::take(&mut index.fleet);
         opened
             .spool
             .limit_segments(config.ledger.segment_mib * 1024 * 1024);
@@ -165,7 +184,7 @@ impl Mailroom {
             growing: GrowingOriginals::default(),
             housekeeping,
             sweeping: sweeping::Sweeping::default(),
-            shared: sharing.map(|sharing| shared::SharedLedger::new(sharing, last)),
+            shared: sharing.map(|sharing| shared::SharedLedger::new(sharing, known, last)),
             meter: Meter::start(),
         };
         mailroom.call_the_whole_roll()?;
@@ -320,6 +339,7 @@ impl Mailroom {
     fn committed(&mut self, committed: &[Committed], records: &[Record], pass: &mut Pass) {
         self.docket.tentative.commit();
         for (entry, record) in committed.iter().zip(records) {
+            self.note_host(entry, record);
             self.docket.untaken.note(entry, record);
             self.docket.known_deliveries.note(entry);
             self.meter.committed(record);

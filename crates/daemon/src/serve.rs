@@ -111,19 +111,29 @@ pub enum Until {
     EndOfInput,
 }
 
+/// Why a daemon ended without a trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServeEnd {
+    /// It was told to.
+    Stopped,
+    /// Agents came home to this host or left it: open it again, for their mail.
+    OtherHomes,
+}
+
 /// Serves the workspace until SIGINT or SIGTERM, and reloads its config on SIGHUP; where it runs at a terminal that
 /// signal says the terminal is gone, and ends it. `ready` is called once, after recovery and the first sweep.
 pub fn serve(root: &Path, until: Until, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
-    serve_host(root, until, None, ready)
+    serve_host(root, until, None, ready).map(drop)
 }
 
-/// Serves the workspace like [`serve`], as one of the hosts that share its ledger.
+/// Serves the workspace like [`serve`], as one of the hosts that share its ledger, until an agent comes home to this host
+/// or leaves it as well.
 pub fn serve_shared(
     root: &Path,
     until: Until,
     sharing: Sharing,
     ready: impl FnOnce(&Mailroom),
-) -> Result<(), DaemonError> {
+) -> Result<ServeEnd, DaemonError> {
     serve_host(root, until, Some(sharing), ready)
 }
 
@@ -132,7 +142,7 @@ fn serve_host(
     until: Until,
     sharing: Option<Sharing>,
     ready: impl FnOnce(&Mailroom),
-) -> Result<(), DaemonError> {
+) -> Result<ServeEnd, DaemonError> {
     prove_room_for_files(RUNTIME_FILES).map_err(DaemonError::Setup)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -273,7 +283,7 @@ impl<'r> Daemon<'r> {
         left.next()
     }
 
-    async fn run(mut self, mut signals: Signals) -> Result<(), DaemonError> {
+    async fn run(mut self, mut signals: Signals) -> Result<ServeEnd, DaemonError> {
         self.start_watching();
         prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
         self.mailroom.limit_batches(BATCH_TIME, BATCH_FILES);
@@ -290,11 +300,14 @@ impl<'r> Daemon<'r> {
                 }
             }
             self.turned(now);
+            if self.mailroom.has_other_homes() {
+                return self.stop().map(|()| ServeEnd::OtherHomes);
+            }
             let wait = self.pause(now);
             tokio::select! {
                 biased;
                 heard = signals.next() => match heard {
-                    Heard::Stop => return self.stop(),
+                    Heard::Stop => return self.stop().map(|()| ServeEnd::Stopped),
                     Heard::Reload => self.reload(),
                 },
                 () = self.watch.rings() => self.take_hints(),

@@ -1,12 +1,14 @@
-//! The hosts that share a ledger: their keys, the agents at home on each, and who may fire a deadline when. Arithmetic on
-//! values; the time is handed in.
+//! The hosts that share a ledger: their keys, the agents at home on each, the policy all of them judge by, and who may
+//! fire a deadline when. A fold of the ledger's records; arithmetic on values, the time is handed in.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::AgentName;
+use review_words::host_change::{HostChange, JoinedHost};
+use serde::{Deserialize, Serialize};
 use spool::HostName;
 
 /// How long after a deadline the home host of the agent it concerns is waited for. That host has looked into the agent's
@@ -14,16 +16,26 @@ use spool::HostName;
 pub const GRACE: TimeDelta = TimeDelta::seconds(60);
 
 /// The hosts of a workspace and the homes of its agents. Every host has the same.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fleet {
-    keys: BTreeMap<HostName, Key>,
+    members: BTreeMap<HostName, Member>,
     homes: BTreeMap<AgentName, HostName>,
+    /// Keys that were retired: none of them comes back, under any name.
+    retired_keys: BTreeSet<String>,
+    policy: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Key {
-    text: String,
-    is_retired: bool,
+/// One host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Its public key.
+    pub key: String,
+    /// Whether the key is retired: nothing that it signs counts any more.
+    pub is_retired: bool,
+    /// Its version of settled when it joined.
+    pub version: String,
+    /// Its last record: the number, and when it was judged.
+    pub last_record: Option<(u64, DateTime<Utc>)>,
 }
 
 /// Why a change of the fleet is refused.
@@ -32,31 +44,127 @@ pub enum FleetRefusal {
     /// A host of that name has another key.
     #[error("host {0} has joined with another key")]
     OtherKey(HostName),
+    /// The key was retired.
+    #[error("the key of host {0} was retired and cannot be used again")]
+    RetiredKey(HostName),
     /// There is no such host, or its key is retired.
     #[error("host {0} has not joined, or its key is retired")]
     UnknownHost(HostName),
     /// The agent is at home elsewhere.
-    #[error("agent {agent} is at home on {home}; move its home first")]
+    #[error("agent {agent} is at home on {home}")]
     AtHomeElsewhere {
         /// The agent.
         agent: AgentName,
         /// Its home.
         home: HostName,
     },
+    /// The agent has no home.
+    #[error("agent {0} has no home on any host")]
+    Homeless(AgentName),
+    /// A name that no host can have.
+    #[error("`{0}` cannot be the name of a host")]
+    NotAHost(String),
+    /// Only the host itself may say this.
+    #[error("host {by} speaks for host {host}")]
+    Elsewhere {
+        /// Who said it.
+        by: HostName,
+        /// Who may.
+        host: HostName,
+    },
+    /// The host that joins judges by another policy.
+    #[error("its policy is not that of the other hosts")]
+    OtherPolicy,
 }
 
 impl Fleet {
-    /// Lets a host join with its public key. Idempotent; a retired key does not come back.
-    pub fn join(&mut self, host: HostName, key: String) -> Result<(), FleetRefusal> {
-        match self.keys.get(&host) {
-            Some(known) if known.text != key || known.is_retired => {
-                Err(FleetRefusal::OtherKey(host))
+    /// Folds a change that host `by` recorded. A refused change leaves everything as it was.
+    pub fn change(&mut self, change: &HostChange, by: &HostName) -> Result<(), FleetRefusal> {
+        let mut next = self.clone();
+        next.folded(change, by)?;
+        *self = next;
+        Ok(())
+    }
+
+    fn folded(&mut self, change: &HostChange, by: &HostName) -> Result<(), FleetRefusal> {
+        match change {
+            HostChange::Joined(joined) => {
+                let JoinedHost {
+                    host,
+                    key,
+                    version,
+                    agents,
+                    policy,
+                } = joined;
+                let host = own_name(host, by)?;
+                if self.policy.get_or_insert_with(|| policy.clone()) != policy {
+                    return Err(FleetRefusal::OtherPolicy);
+                }
+                self.join(host.clone(), key.clone())?;
+                let member = self.members.get_mut(&host).expect("it has just joined");
+                member.version.clone_from(version);
+                agents
+                    .iter()
+                    .try_for_each(|agent| self.claim(agent.clone(), host.clone()))
             }
-            Some(_) => Ok(()),
-            None => {
-                let is_retired = false;
-                let text = key;
-                self.keys.insert(host, Key { text, is_retired });
+            HostChange::Claimed { host, agents } => {
+                let host = own_name(host, by)?;
+                agents
+                    .iter()
+                    .try_for_each(|agent| self.claim(agent.clone(), host.clone()))
+            }
+            HostChange::HomeMoved {
+                agent, from, to, ..
+            } => {
+                let to = name(to)?;
+                if self.key(&to).is_none() {
+                    return Err(FleetRefusal::UnknownHost(to));
+                }
+                // A move that was decided on an older state of things is none.
+                match self.homes.get(agent) {
+                    None => Err(FleetRefusal::Homeless(agent.clone())),
+                    Some(home) if home.as_str() != from => Err(FleetRefusal::AtHomeElsewhere {
+                        agent: agent.clone(),
+                        home: home.clone(),
+                    }),
+                    Some(_) => {
+                        self.homes.insert(agent.clone(), to);
+                        Ok(())
+                    }
+                }
+            }
+            HostChange::KeyRetired { host, .. } => self.retire(&name(host)?),
+            HostChange::PolicyChanged { policy, .. } => {
+                self.policy = Some(policy.clone());
+                Ok(())
+            }
+        }
+    }
+
+    /// Notes a record of a host, whatever it says.
+    pub fn note(&mut self, host: &HostName, seq: u64, at: DateTime<Utc>) {
+        if let Some(member) = self.members.get_mut(host) {
+            member.last_record = Some((seq, at));
+        }
+    }
+
+    /// Lets a host join with its public key. Idempotent; a retired key does not come back, and its host joins again with
+    /// another one.
+    pub fn join(&mut self, host: HostName, key: String) -> Result<(), FleetRefusal> {
+        if self.retired_keys.contains(&key) {
+            return Err(FleetRefusal::RetiredKey(host));
+        }
+        match self.members.get(&host) {
+            Some(known) if known.key == key => Ok(()),
+            Some(known) if !known.is_retired => Err(FleetRefusal::OtherKey(host)),
+            Some(_) | None => {
+                let member = Member {
+                    key,
+                    is_retired: false,
+                    version: String::new(),
+                    last_record: None,
+                };
+                self.members.insert(host, member);
                 Ok(())
             }
         }
@@ -64,9 +172,10 @@ impl Fleet {
 
     /// Retires a host's key: what it signs from now on is refused.
     pub fn retire(&mut self, host: &HostName) -> Result<(), FleetRefusal> {
-        let known = self.keys.get_mut(host);
-        let key = known.ok_or_else(|| FleetRefusal::UnknownHost(host.clone()))?;
-        key.is_retired = true;
+        let known = self.members.get_mut(host);
+        let member = known.ok_or_else(|| FleetRefusal::UnknownHost(host.clone()))?;
+        member.is_retired = true;
+        self.retired_keys.insert(member.key.clone());
         Ok(())
     }
 
@@ -89,13 +198,23 @@ impl Fleet {
 
     /// The public key of a host, unless it is retired.
     pub fn key(&self, host: &HostName) -> Option<&str> {
-        let key = self.keys.get(host).filter(|key| !key.is_retired)?;
-        Some(&key.text)
+        let member = self.members.get(host).filter(|member| !member.is_retired)?;
+        Some(&member.key)
     }
 
-    /// The hosts, by name.
-    pub fn hosts(&self) -> impl Iterator<Item = &HostName> {
-        self.keys.keys()
+    /// Whether no host has joined: the workspace has one host.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// The hosts, by name, those with a retired key included.
+    pub fn members(&self) -> impl Iterator<Item = (&HostName, &Member)> {
+        self.members.iter()
+    }
+
+    /// The shared part of `settled.toml` that every host judges by.
+    pub fn policy(&self) -> Option<&str> {
+        self.policy.as_deref()
     }
 
     /// Where an agent is at home.
@@ -125,6 +244,22 @@ impl Fleet {
             Some(home) if home != host => deadline + GRACE,
             Some(_) | None => deadline,
         }
+    }
+}
+
+fn name(text: &str) -> Result<HostName, FleetRefusal> {
+    text.parse()
+        .map_err(|_| FleetRefusal::NotAHost(text.to_owned()))
+}
+
+/// The name of a host that speaks for itself.
+fn own_name(text: &str, by: &HostName) -> Result<HostName, FleetRefusal> {
+    let host = name(text)?;
+    if host == *by {
+        Ok(host)
+    } else {
+        let by = by.clone();
+        Err(FleetRefusal::Elsewhere { by, host })
     }
 }
 
@@ -171,7 +306,81 @@ mod tests {
         fleet.retire(&host("laptop")).expect("a host");
         assert_eq!(fleet.key(&host("laptop")), None);
         let again = fleet.join(host("laptop"), "key of laptop".to_owned());
-        assert_eq!(again, Err(FleetRefusal::OtherKey(host("laptop"))));
+        assert_eq!(again, Err(FleetRefusal::RetiredKey(host("laptop"))));
+        let elsewhere = fleet.join(host("box"), "key of laptop".to_owned());
+        assert_eq!(elsewhere, Err(FleetRefusal::RetiredKey(host("box"))));
+        assert_eq!(fleet.join(host("laptop"), "another".to_owned()), Ok(()));
+        assert_eq!(fleet.key(&host("laptop")), Some("another"));
+    }
+
+    fn joined(name: &str, agents: &[&str], policy: &str) -> HostChange {
+        HostChange::Joined(JoinedHost {
+            host: name.to_owned(),
+            key: format!("key of {name}"),
+            version: "0.1.0".to_owned(),
+            agents: agents.iter().map(|name| agent(name)).collect(),
+            policy: policy.to_owned(),
+        })
+    }
+
+    #[test]
+    fn a_refused_change_leaves_everything_as_it_was() {
+        let mut fleet = Fleet::default();
+        let tower = joined("tower", &["claude", "codex"], "");
+        assert_eq!(fleet.change(&tower, &host("tower")), Ok(()));
+        let before = fleet.clone();
+        for (change, by, refused) in [
+            // The agents before it are not claimed either.
+            (
+                joined("laptop", &["pi", "codex"], ""),
+                "laptop",
+                FleetRefusal::AtHomeElsewhere {
+                    agent: agent("codex"),
+                    home: host("tower"),
+                },
+            ),
+            (
+                joined("laptop", &[], "rounds.max = 3"),
+                "laptop",
+                FleetRefusal::OtherPolicy,
+            ),
+            (
+                joined("laptop", &[], ""),
+                "tower",
+                FleetRefusal::Elsewhere {
+                    by: host("tower"),
+                    host: host("laptop"),
+                },
+            ),
+        ] {
+            assert_eq!(fleet.change(&change, &host(by)), Err(refused));
+            assert_eq!(fleet, before);
+        }
+    }
+
+    #[test]
+    fn a_home_moves_only_from_where_it_is() {
+        let mut fleet = Fleet::default();
+        for (name, agents) in [("tower", &["codex"][..]), ("laptop", &[]), ("box", &[])] {
+            let change = joined(name, agents, "");
+            assert_eq!(fleet.change(&change, &host(name)), Ok(()));
+        }
+        let moved = |from: &str, to: &str| HostChange::HomeMoved {
+            agent: agent("codex"),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            decision: review_words::host_change::HostDecision {
+                by: "ann".to_owned(),
+                reason: "the tower is off".to_owned(),
+            },
+        };
+        let by = host("box");
+        assert_eq!(fleet.change(&moved("tower", "laptop"), &by), Ok(()));
+        let late = fleet.change(&moved("tower", "box"), &by);
+        let (agent, home) = (agent("codex"), host("laptop"));
+        assert_eq!(late, Err(FleetRefusal::AtHomeElsewhere { agent, home }));
+        let nowhere = fleet.change(&moved("laptop", "nowhere"), &by);
+        assert_eq!(nowhere, Err(FleetRefusal::UnknownHost(host("nowhere"))));
     }
 
     #[test]

@@ -114,7 +114,7 @@ fn event_pr(event: &Event) -> Option<PrNumber> {
         } => Some(pr.clone()),
         Event::Pull(event) => Some(event.pr.clone()),
         Event::Person(decision) => Some(decision.which.pr.clone()),
-        Event::Pair(_) | Event::LedgerAccepted(_) | Event::SentDiffers(_) => None,
+        Event::Pair(_) | Event::LedgerAccepted(_) | Event::SentDiffers(_) | Event::Host(_) => None,
     }
 }
 

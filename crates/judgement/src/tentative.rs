@@ -133,9 +133,7 @@ impl Tentative {
         let files = match record {
             Record::Judged(Judgement::Refused(refused)) => {
                 refused_files(entry, refused)?;
-                self.undo.push(Undo::of(&self.state, record));
-                review::apply(&mut self.state, record, now);
-                self.names.note(entry);
+                self.add_recorded(entry, record, now);
                 return Ok(());
             }
             Record::Judged(Judgement::Accepted(accepted)) => {
@@ -160,6 +158,13 @@ impl Tentative {
         };
         let (draft, _) = self.applied(record.clone(), files, at);
         same_files(entry, &draft)
+    }
+
+    /// Adds a record to the batch as it is, without judging it.
+    pub fn add_recorded(&mut self, entry: &Entry, record: &Record, now: DateTime<Utc>) {
+        self.undo.push(Undo::of(&self.state, record));
+        review::apply(&mut self.state, record, now);
+        self.names.note(entry);
     }
 
     fn decided_again(

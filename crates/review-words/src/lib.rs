@@ -1,5 +1,5 @@
 //! Plain values of a review's records that need no rule: its key, its deadlines, what is read in it, what a run
-//! used, what became of a start that failed, and why something was refused or limited; and a
+//! used, what became of a start that failed, what changed among hosts, and why something was refused or limited; and a
 //! finished review in few bytes. The room `review` decides by them.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -8,6 +8,7 @@ pub mod alert;
 pub mod deadline;
 pub mod failure;
 pub mod folded;
+pub mod host_change;
 pub mod key;
 pub mod reading;
 pub mod refusal;

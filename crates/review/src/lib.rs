@@ -59,6 +59,7 @@ pub use policy::{
     MessagesPerHour, OpenReviews, Policy, Profile, Role, RuntimeClock, SpendBudget, SpendLimit,
     ThreadMode,
 };
+pub use review_words::host_change::{HostChange, HostDecision, JoinedHost};
 pub use words::alert::{Alert, Late, NoClaim, ToldAlert};
 pub use words::deadline::{Deadline, patience};
 pub use words::event::{

@@ -326,7 +326,8 @@ fn deadline_of(event: &Event) -> Option<&ReviewKey> {
         | Event::Person(_)
         | Event::Pair(_)
         | Event::LedgerAccepted(_)
-        | Event::SentDiffers(_) => None,
+        | Event::SentDiffers(_)
+        | Event::Host(_) => None,
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{Lane, Mailbox};
 
 /// The agents at home on this host. Of everybody else's mail nothing is made here and nothing is put away: their own host
 /// does that, and its cursors know.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Homes(Option<BTreeSet<String>>);
 
 impl Homes {

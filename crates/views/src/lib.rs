@@ -11,6 +11,7 @@ pub mod home;
 pub mod inbox;
 pub mod ledger;
 pub mod mine;
+pub mod serving;
 pub mod table;
 pub mod threads;
 pub mod why;

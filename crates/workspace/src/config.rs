@@ -10,6 +10,7 @@ mod notify;
 mod retention;
 mod runner;
 mod sandbox;
+mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -25,12 +26,13 @@ use serde::Deserialize;
 
 pub use self::budget::{BudgetSection, LimitSection};
 pub use self::handoff::HandoffSection;
-pub use self::ledger::LedgerSection;
+pub use self::ledger::{LedgerSection, SharedLog, is_workspace_name};
 pub use self::metrics::{Listen, MetricsSection};
 pub use self::notify::{NotifySection, QuietHours};
 pub use self::retention::RetentionSection;
 pub use self::runner::{CheckoutMode, Concurrent, Input, RunnerSection};
 pub use self::sandbox::SandboxSection;
+pub use self::shared::{OF_AN_AGENT, OF_ONE_HOST, shared_part};
 
 /// The file's name in the workspace.
 pub const FILE: &str = "settled.toml";

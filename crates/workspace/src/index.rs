@@ -5,8 +5,9 @@ use std::io;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
+use fleet::{Fleet, FleetRefusal};
 use judgement::UsedNames;
-use review::{Record, Restore, ReviewKey, State};
+use review::{EventRecord, HostChange, Record, Restore, ReviewKey, State};
 use spool::{Entry, Fold, Folded, SpoolError, VisitError};
 
 use crate::known_deliveries::KnownDeliveries;
@@ -30,6 +31,8 @@ pub struct LedgerIndex {
     pub untaken: UntakenRequests,
     /// The deliveries to every inbox.
     pub known_deliveries: KnownDeliveries,
+    /// The hosts that share the ledger; none where it has one host.
+    pub fleet: Fleet,
     /// The number of refused messages.
     refused: u64,
 }
@@ -75,6 +78,7 @@ impl Fold for LedgerIndex {
         self.known_deliveries.note(entry);
         self.untaken.note(entry, &record);
         self.refused += u64::from(record.refused().is_some());
+        fold_hosts(&mut self.fleet, entry, &record, at)?;
         review::apply(&mut self.state, &record, at);
         Ok(())
     }
@@ -85,6 +89,7 @@ impl Fold for LedgerIndex {
             names,
             untaken,
             known_deliveries,
+            fleet,
             refused,
         } = self;
         let mut write = |word: &str, json: &[u8]| line(&[word.as_bytes(), b" ", json].concat());
@@ -97,6 +102,9 @@ impl Fold for LedgerIndex {
         }
         for waiting in untaken.iter() {
             write(UNTAKEN, &serde_json::to_vec(&waiting)?)?;
+        }
+        if !fleet.is_empty() {
+            write(FLEET, &serde_json::to_vec(fleet)?)?;
         }
         write(REFUSED, &serde_json::to_vec(refused)?)
     }
@@ -121,6 +129,7 @@ impl Fold for LedgerIndex {
                         serde_json::from_slice(json)?;
                     self.untaken.restore(review, delivered);
                 }
+                Ok(FLEET) => self.fleet = serde_json::from_slice(json)?,
                 Ok(REFUSED) => self.refused = serde_json::from_slice(json)?,
                 Ok(_) | Err(_) => return Err("a line is of no kind this version writes".into()),
             }
@@ -135,7 +144,33 @@ const STATE: &str = "state";
 const NAMES: &str = "names";
 const PROOFS: &str = "proofs";
 const UNTAKEN: &str = "untaken";
+const FLEET: &str = "fleet";
 const REFUSED: &str = "refused";
+
+/// Folds what a record says of the hosts that share the ledger. No host takes over a change that the fleet refuses.
+pub fn fold_hosts(
+    fleet: &mut Fleet,
+    entry: &Entry,
+    record: &Record,
+    at: DateTime<Utc>,
+) -> Result<(), FleetRefusal> {
+    let Some(host) = &entry.host else {
+        return Ok(());
+    };
+    if let Some(change) = host_change(record) {
+        fleet.change(change, host)?;
+    }
+    fleet.note(host, entry.seq, at);
+    Ok(())
+}
+
+/// The change of hosts that a record is about, if it is about one.
+pub fn host_change(record: &Record) -> Option<&HostChange> {
+    match record {
+        Record::Event(EventRecord::Happened(happened)) => happened.event.host_change(),
+        Record::Event(EventRecord::Declined(_)) | Record::Judged(_) => None,
+    }
+}
 
 /// A record in an unbroken chain whose decision this version cannot read.
 #[derive(Debug, thiserror::Error)]

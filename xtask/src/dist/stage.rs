@@ -12,8 +12,9 @@ use super::{copy, ran, write};
 pub(super) use settled_tests::debian::PROGRAMS;
 
 /// The packages that hold them, by their names in the workspace.
-pub(super) const PACKAGES: [&str; 5] = [
+pub(super) const PACKAGES: [&str; 6] = [
     "settled",
+    "settled-host",
     "settled-mcp",
     "settled-page",
     "settled-watch",

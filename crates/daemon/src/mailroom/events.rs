@@ -11,7 +11,7 @@ use workspace::clock::{self, Moment};
 use workspace::orders::{self, NoOrder};
 use workspace::untaken_requests::Delivered;
 
-use super::{Mailroom, Pass};
+use super::{HostChangeError, Mailroom, Pass};
 use crate::docket::OpenBatch;
 use workspace::error::chain;
 
@@ -49,7 +49,19 @@ impl Mailroom {
                 }
             };
             // One that is known was committed by a process that ended before it removed the file.
-            if !self.state().has_order(&order.id) {
+            if let Event::Host(change) = &order.event {
+                let (known, id) = (self.state().has_order(&order.id), Some(&order.id));
+                if !known {
+                    self.commit(std::mem::take(&mut batch), moment, pass)?;
+                    if let Err(refused) = self.change_hosts(change, id, moment) {
+                        let HostChangeError::Spool(error) = refused else {
+                            self.put_aside(name, &NoOrder::Unfit(refused.to_string()));
+                            continue;
+                        };
+                        return Err(error);
+                    }
+                }
+            } else if !self.state().has_order(&order.id) {
                 let told = ReportedEvent {
                     order: Some(&order.id),
                     event: &order.event,

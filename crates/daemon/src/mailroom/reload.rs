@@ -21,6 +21,9 @@ impl Mailroom {
         if config == self.config {
             return Ok(false);
         }
+        if self.shared.is_some() && config.policy([]) != self.config.policy([]) {
+            return Err(MailroomError::OtherPolicy);
+        }
         if !config.users().is_empty() {
             keep_apart(&self.root)?;
         }

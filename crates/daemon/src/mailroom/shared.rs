@@ -11,9 +11,9 @@ use chrono::{DateTime, Utc};
 use fleet::Fleet;
 use judgement::again::Differs;
 use message_schema::id::AgentName;
-use review::{Event, EventRecord, RULES, Record, ReviewKey, State};
+use review::{Event, EventRecord, HostChange, RULES, Record, ReviewKey, State};
 use spool::log::{Appended, HostKeys, HostName, Log, LogError, Signed};
-use spool::{Committed, EntryDraft, FileName, Hint, Homes, SpoolError};
+use spool::{Committed, Entry, EntryDraft, FileName, Hint, Homes, SpoolError};
 use workspace::clock::Moment;
 use workspace::index;
 use workspace::operator_alerts::{Alert, AlertKind};
@@ -30,8 +30,10 @@ pub struct Sharing {
     pub workspace: String,
     /// This host.
     pub host: HostName,
-    /// The hosts, and whose agents are at home on each; the same on all of them.
+    /// The hosts, as this host's ledger has them. Before it has any: the host that the log begins with.
     pub fleet: Fleet,
+    /// The shared part of this host's `settled.toml`.
+    pub policy: String,
     /// The log.
     pub log: Box<dyn Log>,
     /// Signs for this host.
@@ -57,9 +59,9 @@ pub enum Standing {
         /// The rule.
         why: String,
     },
-    /// A newer version writes to the log.
+    /// This host has to be changed before it can go on: it has an older version, another policy, or a retired key.
     Outdated {
-        /// What it writes.
+        /// What it lacks, and what to do.
         why: String,
     },
 }
@@ -104,7 +106,10 @@ impl Sharing {
 }
 
 impl SharedLedger {
-    pub(super) fn new(sharing: Sharing, last: LastRecord) -> Self {
+    pub(super) fn new(mut sharing: Sharing, known: Fleet, last: LastRecord) -> Self {
+        if !known.is_empty() {
+            sharing.fleet = known;
+        }
         Self {
             sharing,
             standing: Standing::InStep,
@@ -113,6 +118,27 @@ impl SharedLedger {
             has_rung: Arc::new(AtomicBool::new(true)),
             last,
         }
+    }
+
+    /// What keeps this host from going on, and what to do.
+    fn lacks(&self) -> Option<String> {
+        let Sharing {
+            fleet,
+            host,
+            policy,
+            ..
+        } = &self.sharing;
+        let mut members = fleet.members();
+        if members.any(|(name, member)| name == host && member.is_retired) {
+            return Some(format!(
+                "the key of host {host} was retired; `settled host join --new-key` lets it in again"
+            ));
+        }
+        let is_other = fleet.policy().is_some_and(|theirs| theirs != policy);
+        is_other.then(|| {
+            "the policy in settled.toml is not that of the other hosts; `settled host policy --take` takes theirs"
+                .to_owned()
+        })
     }
 
     fn is_at_home(&self, agent: &AgentName) -> bool {
@@ -160,7 +186,10 @@ impl SharedLedger {
             LogError::Unreachable { .. } | LogError::Denied { .. } => self.wait(&why, moment),
             // The next batch is a smaller one.
             LogError::TooLarge { .. } => self.look_at = moment.mono.saturating_add(RETRY_MS),
-            LogError::TooNew(_) => self.standing = Standing::Outdated { why },
+            LogError::TooNew(_) => {
+                let why = format!("{why}; upgrade settled on this host");
+                self.standing = Standing::Outdated { why };
+            }
             LogError::RolledBack { ours, .. } => {
                 let seq = ours.seq;
                 self.standing = Standing::Frozen { seq, why };
@@ -322,6 +351,9 @@ impl Mailroom {
         let Some(shared) = &mut self.shared else {
             return Ok(true);
         };
+        if let Some(why) = shared.lacks() {
+            shared.standing = Standing::Outdated { why };
+        }
         match shared.standing {
             Standing::Frozen { .. } | Standing::Outdated { .. } => return Ok(false),
             Standing::InStep | Standing::Waiting { .. } => {}
@@ -388,8 +420,14 @@ impl Mailroom {
         for entry in new() {
             let checked = check_origin(shared, signed, entry, last).and_then(|(record, at)| {
                 check_deadline(shared, self.docket.tentative.state(), signed, &record, at)?;
-                let followed = self.docket.tentative.add_again(entry, &record, at);
-                followed.map_err(|differs| Untrusted::Frozen(why(&differs)))?;
+                let tentative = &mut self.docket.tentative;
+                if entry.host.is_none() {
+                    // It was judged before there were several hosts, for agents and by a policy that no record names.
+                    tentative.add_recorded(entry, &record, at);
+                } else {
+                    let followed = tentative.add_again(entry, &record, at);
+                    followed.map_err(|differs| Untrusted::Frozen(why(&differs)))?;
+                }
                 Ok((record, at))
             });
             match checked {
@@ -438,7 +476,7 @@ impl Mailroom {
                 "frozen at record {seq} of the shared ledger: {why}; nothing is judged or delivered here"
             )),
             Standing::Outdated { why } => Some(format!(
-                "this version cannot follow the shared ledger: {why}; upgrade settled on this host"
+                "this host stopped following the shared ledger: {why}"
             )),
         };
         let path = self.spool.layout().ledger();
@@ -471,7 +509,7 @@ impl From<&str> for Untrusted {
 fn check_origin(
     shared: &SharedLedger,
     signed: &Signed,
-    entry: &spool::Entry,
+    entry: &Entry,
     last: LastRecord,
 ) -> Result<(Record, DateTime<Utc>), Untrusted> {
     let Sharing {
@@ -481,9 +519,31 @@ fn check_origin(
         ..
     } = &shared.sharing;
     let host = &signed.host;
-    let key = fleet.key(host).ok_or("its key is not known, or retired")?;
+    if let Some(rules) = entry.rules.filter(|rules| *rules > RULES) {
+        let why = format!(
+            "record {} was judged by rules {rules}, this version has {RULES}; upgrade settled on this host",
+            entry.seq
+        );
+        return Err(Untrusted::Outdated(why));
+    }
+    let (record, at) =
+        index::decision(entry).map_err(|error| Untrusted::Frozen(error.to_string()))?;
+    let change = index::host_change(&record);
+    // A host that joins brings its key.
+    let key = match change {
+        Some(HostChange::Joined(joined)) => Some(joined.key.as_str()),
+        Some(_) | None => fleet.key(host),
+    };
+    let key = key.ok_or("its key is not known, or retired")?;
     if !signed.is_by(key, workspace, &**keys) {
         return Err("the signature is not its own".into());
+    }
+    if let Some(change) = change {
+        if signed.batch.entries().len() > 1 {
+            return Err("it changes hosts and more in one batch".into());
+        }
+        let folded = fleet.clone().change(change, host);
+        folded.map_err(|refusal| Untrusted::Frozen(refusal.to_string()))?;
     }
     // Before there were several hosts no record named one.
     let may_name_none = !last.names_host;
@@ -492,15 +552,6 @@ fn check_origin(
         None if may_name_none => {}
         Some(_) | None => return Err("the record names another host than signed it".into()),
     }
-    if let Some(rules) = entry.rules.filter(|rules| *rules > RULES) {
-        let why = format!(
-            "record {} was judged by rules {rules}, this version has {RULES}",
-            entry.seq
-        );
-        return Err(Untrusted::Outdated(why));
-    }
-    let (record, at) =
-        index::decision(entry).map_err(|error| Untrusted::Frozen(error.to_string()))?;
     if at < last.at {
         return Err("the record is older than the one before it".into());
     }

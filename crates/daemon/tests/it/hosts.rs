@@ -83,6 +83,7 @@ impl Host {
             workspace: "w".to_owned(),
             host: host.parse().expect("a host's name"),
             fleet: fleet(),
+            policy: String::new(),
             log: Box::new(log.connect()),
             keys: Box::new(Named(host)),
         };

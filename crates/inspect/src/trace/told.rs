@@ -207,7 +207,8 @@ fn is_take(event: &Event) -> bool {
         | Event::Person(_)
         | Event::Pair(_)
         | Event::LedgerAccepted(_)
-        | Event::SentDiffers(_) => false,
+        | Event::SentDiffers(_)
+        | Event::Host(_) => false,
     }
 }
 

@@ -229,6 +229,6 @@ fn pr_of(event: &Event) -> Option<&PrNumber> {
         | Event::Failed { which, .. } => Some(&which.pr),
         Event::Pull(pull) => Some(&pull.pr),
         Event::Person(decision) => Some(&decision.which.pr),
-        Event::Pair(_) | Event::LedgerAccepted(_) | Event::SentDiffers(_) => None,
+        Event::Pair(_) | Event::LedgerAccepted(_) | Event::SentDiffers(_) | Event::Host(_) => None,
     }
 }

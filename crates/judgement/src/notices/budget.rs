@@ -136,7 +136,8 @@ fn verdict(spent: &Spent<'_>) -> String {
             | Event::Person(_)
             | Event::Pair(_)
             | Event::LedgerAccepted(_)
-            | Event::SentDiffers(_),
+            | Event::SentDiffers(_)
+            | Event::Host(_),
         ) => format!(
             "{reviewer} gave no response within {} turns",
             open.turns.get()

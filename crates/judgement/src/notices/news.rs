@@ -90,7 +90,8 @@ pub(crate) fn closed(
             | Event::Person(_)
             | Event::Pair(_)
             | Event::LedgerAccepted(_)
-            | Event::SentDiffers(_),
+            | Event::SentDiffers(_)
+            | Event::Host(_),
         )
         | None => String::new(),
     };
@@ -152,7 +153,8 @@ impl ReviewChange<'_> {
                 | Event::Person(_)
                 | Event::Pair(_)
                 | Event::LedgerAccepted(_)
-                | Event::SentDiffers(_),
+                | Event::SentDiffers(_)
+                | Event::Host(_),
             )
             | None => String::new(),
         };

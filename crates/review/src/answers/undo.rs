@@ -163,7 +163,8 @@ impl Undo {
             | Event::Ran { .. }
             | Event::Person(_)
             | Event::LedgerAccepted(_)
-            | Event::SentDiffers(_) => {}
+            | Event::SentDiffers(_)
+            | Event::Host(_) => {}
         }
         self.letters(state, &happened.letters);
         for step in &happened.steps {

@@ -11,6 +11,7 @@ use crate::words::key::ReviewKey;
 use crate::words::reading::ObservedRun;
 use crate::words::spend::RunSpend;
 use pair_machine::{PairReport, PairStep};
+use review_words::host_change::HostChange;
 
 /// One thing that happened, as its witness reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -72,6 +73,8 @@ pub enum Event {
     LedgerAccepted(LedgerAccepted),
     /// The writer of an accepted message changed its file after it was judged.
     SentDiffers(SentDiffers),
+    /// The hosts that share the ledger changed.
+    Host(HostChange),
 }
 
 impl Event {
@@ -90,7 +93,17 @@ impl Event {
             | Self::Pull(_)
             | Self::Pair(_)
             | Self::LedgerAccepted(_)
-            | Self::SentDiffers(_) => None,
+            | Self::SentDiffers(_)
+            | Self::Host(_) => None,
+        }
+    }
+
+    /// The change of hosts, if it is one.
+    pub fn host_change(&self) -> Option<&HostChange> {
+        if let Self::Host(change) = self {
+            Some(change)
+        } else {
+            None
         }
     }
 
@@ -110,6 +123,7 @@ impl Event {
             Self::Pair(_) => "pair",
             Self::LedgerAccepted(_) => "ledger_accepted",
             Self::SentDiffers(_) => "sent_differs",
+            Self::Host(_) => "host",
         }
     }
 
@@ -170,6 +184,7 @@ impl Event {
             Self::SentDiffers(SentDiffers { agent, file, .. }) => {
                 format!("{agent} changed sent/{file} after it was judged")
             }
+            Self::Host(change) => change.sentence(),
             Self::Pair(PairReport { pair, what }) => match what {
                 PairStep::Began(start) => format!("run {start} of the pair {pair} began"),
                 PairStep::Ended { signal, run } => {

@@ -7,6 +7,7 @@
 
 mod found;
 mod link;
+mod own_runtime;
 mod pulse;
 mod reader;
 
@@ -15,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use async_nats::{ConnectOptions, ServerAddr};
 use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
-use tokio::runtime::Runtime;
 
 use self::link::{Found, Link, SendOutcome};
+use self::own_runtime::OwnRuntime;
 use self::pulse::Pulse;
 use self::reader::BatchReader;
 use crate::wire;
@@ -65,7 +66,7 @@ pub struct JetStream {
     seen: Option<Seen>,
     /// The end of a batch that the log may or may not have.
     pending: Option<Head>,
-    runtime: Runtime,
+    runtime: OwnRuntime,
 }
 
 /// What follows the stream, and how far it came.
@@ -123,11 +124,7 @@ impl JetStream {
         options: ConnectOptions,
         place: &LedgerName,
     ) -> Result<JetStream, LogError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("ledger")
-            .enable_all()
-            .build();
+        let runtime = OwnRuntime::start();
         let runtime = runtime.map_err(|error| LogError::Unreachable {
             why: error.to_string(),
         })?;

@@ -6,9 +6,9 @@ use super::context::Context;
 use super::failure::Failure;
 use super::{
     agent, agents_md, brief, completions, dead_letter, demo, diff, doctor, explain, gate, gc, home,
-    hook, inbox, init, keep, ledger, log, mcp, notify, page, pair, person, problems, pull, reply,
-    respond, robot, send, serve, service, simulate, states, status, threads, trace, turn, up,
-    validate_run, verdict, wait, watch, why,
+    hook, host, inbox, init, keep, ledger, log, mcp, notify, page, pair, person, problems, pull,
+    reply, respond, robot, send, serve, service, simulate, states, status, threads, trace, turn,
+    up, validate_run, verdict, wait, watch, why,
 };
 use crate::exit::Exit;
 
@@ -108,6 +108,8 @@ see docs/mcp.md.")]
     Completions(completions::OfShell),
     /// Tell people that a review needs them or that the daemon stopped
     Notify(notify::Args),
+    /// Share one ledger among several hosts
+    Host(host::Args),
     /// Show the mailroom as a web page on this machine
     Page(page::Args),
     /// Print the manual page, or write one for every command
@@ -175,6 +177,7 @@ impl Command {
             Command::Verdict(args) => verdict::run(args, &context),
             Command::Completions(args) => completions::completions(args, &context),
             Command::Notify(args) => notify::run(args, context),
+            Command::Host(args) => host::run(args, &context),
             Command::Page(args) => page::run(args, context),
             Command::Man(args) => completions::man(args, &context),
             Command::Trace(args) => trace::run(args, &context),

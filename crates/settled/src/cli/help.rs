@@ -26,7 +26,7 @@ Agents:
 People:     review (approve, cancel, reopen, grant)
             thread (resolve, wont-fix, hold, release, queue, drop)
 Operators:  up, init, agent, serve, service, watch, page, notify, problems,
-            doctor, log, trace, dead-letter, gc, ledger
+            doctor, log, trace, dead-letter, gc, ledger, host
 CI, tools:  diff, validate-run, verdict, turn, pair, hook, mcp, agents-md,
             robot, completions, man
 Learn:      demo, explain, states, simulate, help COMMAND

@@ -3,6 +3,7 @@
 mod agent;
 mod agents_md;
 mod answer;
+mod beside;
 mod bodies;
 mod brief;
 mod command;
@@ -18,6 +19,7 @@ mod gc;
 mod help;
 mod home;
 mod hook;
+mod host;
 mod inbox;
 mod init;
 mod input;

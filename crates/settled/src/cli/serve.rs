@@ -1,20 +1,20 @@
 //! `settled serve`
 
-use std::io::ErrorKind;
 use std::path::Path;
 
 use daemon::logs::{self, LogFormat};
 use daemon::mailroom::MailroomError;
 use daemon::serve::{self, DaemonError, Tally, Until};
-use spool::SpoolError;
 use workspace::config::{Config, ConfigError};
 use workspace::directory;
 
 use super::answer::{CommandOutput, print};
 use super::context::{Context, Root, quoted};
 use super::failure::Failure;
+use super::host;
 use super::words::log_forms;
 use crate::exit::Exit;
+use views::serving::of_spool;
 
 /// Serves a workspace.
 #[derive(Debug, clap::Args)]
@@ -59,26 +59,33 @@ impl LogForm {
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
-    args.log.start();
     let until = if args.until_eof {
         Until::EndOfInput
     } else {
         Until::Signal
     };
     if args.once {
+        args.log.start();
         once(root, &context)
     } else {
-        foreground(root, until)
+        foreground(root, until, args.log)
     }
 }
 
 /// Serves until a signal, and logs in the form that was asked for.
 pub(super) fn logged(root: &Path, log: LogForm) -> Result<Exit, Failure> {
-    log.start();
-    foreground(root, Until::Signal)
+    foreground(root, Until::Signal, log)
 }
 
-fn foreground(root: &Path, until: Until) -> Result<Exit, Failure> {
+fn foreground(root: &Path, until: Until, log: LogForm) -> Result<Exit, Failure> {
+    if Config::load(root).is_ok_and(|config| config.ledger.log.is_some()) {
+        return Err(host::serve(
+            root,
+            until,
+            log.log_format.map(LogFormat::word),
+        ));
+    }
+    log.start();
     warn_of_strangers(root);
     serve::serve(
         root,
@@ -134,92 +141,21 @@ fn warn_of_strangers(root: &Path) {
 pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
     let root_shown = quoted(root.as_os_str());
     match error {
-        DaemonError::Mailroom(MailroomError::Spool(spool)) => {
-            let (exit, more, next) = advice(spool);
-            let failure = Failure::new(exit, error);
-            let message = format!("{}{more}", failure.message);
-            Failure { message, ..failure }.next(format!("{next} {root_shown}"))
-        }
+        DaemonError::Mailroom(MailroomError::Spool(spool)) => of_spool(error, spool, &root_shown),
         DaemonError::Mailroom(MailroomError::NotTheDaemon { owner, .. }) => {
             Failure::new(Exit::Identity, error).next(format!(
                 "setpriv --reuid={owner} --clear-groups settled serve {root_shown}"
             ))
         }
-        DaemonError::Mailroom(MailroomError::Config(ConfigError::Invalid { .. })) => {
-            Failure::new(Exit::Usage, error)
-        }
+        DaemonError::Mailroom(
+            MailroomError::Config(ConfigError::Invalid { .. })
+            | MailroomError::Shared { .. }
+            | MailroomError::OtherPolicy,
+        ) => Failure::new(Exit::Usage, error),
         DaemonError::Metrics(_) => Failure::new(Exit::Temporary, error),
         DaemonError::Mailroom(MailroomError::Config(ConfigError::Unreadable { .. }))
         | DaemonError::Setup(_) => {
             Failure::new(Exit::Failed, error).next(format!("settled serve {root_shown}"))
-        }
-    }
-}
-
-/// How a failure of the spool ends the daemon (6 where starting it again would only fail again), what is to be said of it besides, and the next command.
-fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
-    match error {
-        SpoolError::Locked { .. } => (
-            Exit::Temporary,
-            "; it is being served already",
-            "settled status",
-        ),
-        SpoolError::Full { .. } => (
-            Exit::Temporary,
-            "; nothing was lost, free some space and start again",
-            "df -h",
-        ),
-        SpoolError::Io { source, .. }
-            if matches!(
-                source.kind(),
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded
-            ) =>
-        {
-            (
-                Exit::Temporary,
-                "; nothing was lost, free some space and start again",
-                "df -h",
-            )
-        }
-        SpoolError::Io { .. } | SpoolError::NotTaken { .. } => (
-            Exit::Failed,
-            "; nothing was lost, the next start does the rest",
-            "settled serve",
-        ),
-        SpoolError::Fatal { .. } | SpoolError::Stopped { .. } => (
-            Exit::Failed,
-            "; check the disk, the next start reads what is really there",
-            "settled serve",
-        ),
-        SpoolError::Replaced { .. } => (
-            Exit::ActionRequired,
-            "; restore it before the next start",
-            "settled ledger verify",
-        ),
-        SpoolError::Damaged { .. } => (
-            Exit::ActionRequired,
-            "; nothing was changed, restore the ledger from a backup",
-            "settled ledger verify",
-        ),
-        SpoolError::Contradicted { .. } => (
-            Exit::ActionRequired,
-            "; nothing was changed, restore the ledger from a backup or let a person accept it",
-            "settled ledger verify",
-        ),
-        SpoolError::OtherHead { .. } => (
-            Exit::ActionRequired,
-            "; nothing was changed",
-            "settled ledger verify",
-        ),
-        SpoolError::NotContradicted => (Exit::Failed, "", "settled status"),
-        SpoolError::TooNew { .. } => (Exit::ActionRequired, "; use a newer settled", "settled log"),
-        SpoolError::Visit { .. } => (
-            Exit::ActionRequired,
-            "; a newer settled wrote it, or it is damaged: serve it with that one, or restore the ledger from a backup",
-            "settled ledger verify",
-        ),
-        SpoolError::Sequence { .. } | SpoolError::Unfit { .. } => {
-            (Exit::Failed, "", "settled ledger verify")
         }
     }
 }

@@ -1,11 +1,14 @@
-//! Reads `[ledger]`: the size of a segment, and how often the ledger gets a snapshot.
+//! Reads `[ledger]`: the size of a segment, how often the ledger gets a snapshot, and where its end is if several hosts
+//! share it.
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use spool::HostName;
 
 use super::field;
 
 /// `[ledger]`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct LedgerSection {
     /// A segment of this many MiB is followed by a new one: 1 to 4096.
@@ -14,6 +17,49 @@ pub struct LedgerSection {
     /// A snapshot is made at a quiet moment after this many records: 1 to 1 000 000.
     #[serde(deserialize_with = "snapshot_records")]
     pub snapshot_records: u64,
+    /// Where the ledger's end is: addresses of brokers or a git repository. Nowhere else if the workspace has one host.
+    #[serde(deserialize_with = "log")]
+    pub log: Option<String>,
+    /// The workspace's name there.
+    #[serde(deserialize_with = "workspace")]
+    pub workspace: Option<String>,
+    /// This host's name there.
+    #[serde(deserialize_with = "host")]
+    pub host: Option<HostName>,
+}
+
+/// Where a shared ledger's end is, and who this host is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedLog {
+    /// Addresses of brokers or a git repository.
+    pub log: String,
+    /// The workspace's name there.
+    pub workspace: String,
+    /// This host's name there.
+    pub host: HostName,
+}
+
+impl LedgerSection {
+    /// Where the ledger's end is, if several hosts share it; the error names the key that is missing.
+    pub fn shared(&self) -> Result<Option<SharedLog>, &'static str> {
+        let Some(log) = self.log.clone() else {
+            return Ok(None);
+        };
+        Ok(Some(SharedLog {
+            log,
+            workspace: self.workspace.clone().ok_or("ledger.workspace")?,
+            host: self.host.clone().ok_or("ledger.host")?,
+        }))
+    }
+}
+
+/// Whether a name of a workspace fits every log: it is part of a subject there, or of a ref.
+pub fn is_workspace_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 impl Default for LedgerSection {
@@ -21,6 +67,9 @@ impl Default for LedgerSection {
         Self {
             segment_mib: 64,
             snapshot_records: 20_000,
+            log: None,
+            workspace: None,
+            host: None,
         }
     }
 }
@@ -31,4 +80,33 @@ fn segment_mib<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Err
 
 fn snapshot_records<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     field::within(deserializer, "ledger.snapshot_records", 1..=1_000_000)
+}
+
+fn log<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let expected = "addresses of brokers or a git repository";
+    let log = field::text(deserializer, "ledger.log", expected)?;
+    Ok(Some(log).filter(|log| !log.trim().is_empty()))
+}
+
+fn workspace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let expected = "1 to 64 letters, digits, `-` or `_`";
+    let name = field::text(deserializer, "ledger.workspace", expected)?;
+    if name.is_empty() {
+        Ok(None)
+    } else if is_workspace_name(&name) {
+        Ok(Some(name))
+    } else {
+        let what = format!("ledger.workspace is \"{name}\", expected {expected}");
+        Err(D::Error::custom(what))
+    }
+}
+
+fn host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<HostName>, D::Error> {
+    let name = field::text(deserializer, "ledger.host", "the name of a host")?;
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let host = name.parse();
+    host.map(Some)
+        .map_err(|error| D::Error::custom(format!("ledger.host is \"{name}\": {error}")))
 }

@@ -26,6 +26,12 @@ pub fn check(event: &Event) -> Result<(), String> {
             Err("a ledger is accepted with `settled ledger accept`".to_owned())
         }
         Event::SentDiffers(_) => Err("only the daemon reports changes in `sent/`".to_owned()),
+        Event::Host(change) => match change.decision() {
+            Some(decision) => fit("the name of the person who decides", &decision.by)
+                .and_then(|()| fit("the reason", &decision.reason)),
+            // Only a host itself says that it joined; its daemon signs it.
+            None => Ok(()),
+        },
         Event::Taken(_) | Event::Turns { .. } => Ok(()),
         Event::Pair(news) => check_pair(&news.what),
     }

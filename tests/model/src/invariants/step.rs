@@ -292,7 +292,8 @@ fn happen(
         | Event::Failed { .. }
         | Event::Pair(_)
         | Event::LedgerAccepted(_)
-        | Event::SentDiffers(_) => {
+        | Event::SentDiffers(_)
+        | Event::Host(_) => {
             falls(Some(&was.review), &now.review)?;
             reassigned(key, &was.review, &now.review)?;
             let (before, after) = (was.review.deadline(), now.review.deadline());

@@ -55,7 +55,8 @@ pub fn on_event(
         Event::Pull(pull) => pull::on_event(&mut context, pull),
         Event::Person(decision) => person::on_event(&mut context, decision),
         Event::Pair(news) => pair::on_event(&mut context, news),
-        Event::LedgerAccepted(_) => Ok(Consequences::default()),
+        // No review moves by it: which hosts there are is the fleet's.
+        Event::LedgerAccepted(_) | Event::Host(_) => Ok(Consequences::default()),
         Event::SentDiffers(differs) => Ok(sent_differs(&mut context, differs)),
     };
     let (event, order) = (reported.event.clone(), reported.order.cloned());

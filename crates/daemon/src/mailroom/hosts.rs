@@ -1,0 +1,85 @@
+//! Changes among the hosts that share the ledger: recorded alone in a batch, checked by the fleet before, and folded once
+//! the ledger has them. What comes after is judged for the hosts and agents they leave.
+
+use chrono::DateTime;
+use fleet::{Fleet, FleetRefusal};
+use message_schema::id::MessageId;
+use review::{Event, HostChange, Record, ReportedEvent};
+use spool::log::Head;
+use spool::{Committed, SpoolError};
+use workspace::clock::Moment;
+use workspace::index;
+
+use super::{Mailroom, Pass};
+use crate::docket::OpenBatch;
+
+/// Why a change of hosts is not recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum HostChangeError {
+    /// The workspace has one host.
+    #[error("this workspace has one host")]
+    OneHost,
+    /// The fleet refuses it.
+    #[error(transparent)]
+    Refused(#[from] FleetRefusal),
+    /// The log or the ledger did not take it now.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+}
+
+impl Mailroom {
+    /// The hosts and the homes of agents, as of the last record; nothing where this is the only host.
+    pub fn fleet(&self) -> Option<&Fleet> {
+        self.shared.as_ref().map(|shared| &shared.sharing.fleet)
+    }
+
+    /// The end of this host's ledger.
+    pub fn head(&self) -> Head {
+        self.spool.head()
+    }
+
+    /// Whether agents came home to this host, or left it, since it was opened: their mail is delivered by a host that is
+    /// opened again.
+    pub fn has_other_homes(&self) -> bool {
+        let shared = self.shared.as_ref();
+        shared.is_some_and(|shared| shared.sharing.homes() != *self.spool.homes())
+    }
+
+    /// Records a change of the hosts, under the id it was asked for by, if any.
+    pub fn change_hosts(
+        &mut self,
+        change: &HostChange,
+        order: Option<&MessageId>,
+        moment: Moment,
+    ) -> Result<(), HostChangeError> {
+        let shared = self.shared.as_ref().ok_or(HostChangeError::OneHost)?;
+        let sharing = &shared.sharing;
+        sharing.fleet.clone().change(change, &sharing.host)?;
+        let event = Event::Host(change.clone());
+        let reported = ReportedEvent {
+            order,
+            event: &event,
+        };
+        let mut batch = OpenBatch::default();
+        let record = self.judge_event(reported, moment);
+        self.add(&mut batch, record, moment);
+        self.commit(batch, moment, &mut Pass::default())?;
+        Ok(())
+    }
+
+    /// Folds what a committed record says of hosts, and calls the roll again for the agents they have now.
+    pub(super) fn note_host(&mut self, entry: &Committed, record: &Record) {
+        let Some(shared) = &mut self.shared else {
+            return;
+        };
+        let fleet = &mut shared.sharing.fleet;
+        let at = DateTime::parse_from_rfc3339(&entry.at).map(|at| at.to_utc());
+        let at = at.expect("the ledger has no record without a time");
+        let folded = index::fold_hosts(fleet, entry, record, at);
+        folded.expect("the fleet was asked before the record was committed");
+        if index::host_change(record).is_some() {
+            let agents: Vec<_> = fleet.agents().cloned().collect();
+            self.docket.reconfigure(&self.config, agents.into());
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Where a shared ledger's end is, as `settled.toml` names it, and what this host keeps for it: its key, what lets it in at
+//! a broker, and the copy of a repository. All of that is in `.settled/host`, which only the daemon's user can enter.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_nats::ServerAddr;
+use spool::log::{Log, LogError};
+use workspace::config::SharedLog;
+
+use crate::access::{Access, AccessError, servers};
+use crate::jetstream::{self, Founded, LedgerName};
+use crate::keys::KeyError;
+use crate::{Git, JetStream};
+
+/// The directory below the workspace.
+const DIRECTORY: &str = ".settled/host";
+
+/// The stream of all workspaces of a cluster, after `SETTLED_`.
+const SHARD: &str = "1";
+
+/// How long a log may take to let this host in, where somebody waits for it.
+const CONNECTED: Duration = Duration::from_secs(10);
+
+/// Where the end of a ledger is.
+#[derive(Clone, Debug)]
+pub enum LogPlace {
+    /// In a stream of these brokers.
+    Brokers(Vec<ServerAddr>),
+    /// On a ref of this git repository.
+    Repository(String),
+}
+
+/// Why a log cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// The address, or what lets this host in.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The key of this host.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The log.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The directory or a file in it.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The stream forgets, or can be emptied.
+    #[error("the stream cannot hold a ledger: {0}")]
+    Unfit(String),
+}
+
+impl LogPlace {
+    /// Reads a place: brokers begin with `nats://` or `tls://`; everything else is a repository, as git takes it.
+    pub fn parse(text: &str) -> Result<LogPlace, AccessError> {
+        if text.starts_with("nats://") || text.starts_with("tls://") {
+            return Ok(LogPlace::Brokers(servers(text)?));
+        }
+        // The daemon may run in another directory.
+        let local = Path::new(text);
+        let repository = match local.canonicalize() {
+            Ok(path) => path.to_string_lossy().into_owned(),
+            Err(_) => text.to_owned(),
+        };
+        if repository.starts_with('-') || repository.trim().is_empty() {
+            return Err(AccessError::NotAnAddress(text.to_owned()));
+        }
+        Ok(LogPlace::Repository(repository))
+    }
+
+    /// The place as `settled.toml` has it.
+    pub fn text(&self) -> String {
+        match self {
+            LogPlace::Brokers(servers) => {
+                let addresses: Vec<String> = servers
+                    .iter()
+                    .map(|server| {
+                        format!("{}://{}:{}", server.scheme(), server.host(), server.port())
+                    })
+                    .collect();
+                addresses.join(",")
+            }
+            LogPlace::Repository(repository) => repository.clone(),
+        }
+    }
+}
+
+/// What a host keeps of its own for a shared ledger.
+pub struct HostDirectory(PathBuf);
+
+/// A secret or certificate that is kept there, by its file's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessFile {
+    /// A token.
+    Token,
+    /// The seed of an NKey.
+    Nkey,
+    /// A JWT and its NKey.
+    Credentials,
+    /// The authority that the brokers' certificates are from.
+    Authority,
+    /// This host's certificate.
+    Certificate,
+    /// The key of that certificate.
+    CertificateKey,
+}
+
+impl AccessFile {
+    fn file(self) -> &'static str {
+        match self {
+            AccessFile::Token => "token",
+            AccessFile::Nkey => "nkey",
+            AccessFile::Credentials => "credentials",
+            AccessFile::Authority => "authority.pem",
+            AccessFile::Certificate => "certificate.pem",
+            AccessFile::CertificateKey => "certificate-key.pem",
+        }
+    }
+}
+
+impl HostDirectory {
+    /// The directory of this workspace, there or not.
+    pub fn of(root: &Path) -> HostDirectory {
+        HostDirectory(root.join(DIRECTORY))
+    }
+
+    /// Makes the directory, for its owner alone.
+    pub fn make(&self) -> Result<(), PlaceError> {
+        let made = DirBuilder::new().mode(0o700).create(&self.0);
+        match made {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(self.failed(&self.0, error))
+            }
+            Ok(()) | Err(_) => std::fs::set_permissions(&self.0, Permissions::from_mode(0o700))
+                .map_err(|error| self.failed(&self.0, error)),
+        }
+    }
+
+    /// The file of this host's key.
+    pub fn key(&self) -> PathBuf {
+        self.0.join("key")
+    }
+
+    /// Sets the key aside, so that another can be made; nothing if there is none.
+    pub fn set_key_aside(&self) -> Result<(), PlaceError> {
+        let (key, aside) = (self.key(), self.0.join("key.retired"));
+        match std::fs::rename(&key, &aside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(&key, error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Copies a file of a person's here, whole and readable by the owner alone.
+    pub fn keep(&self, what: AccessFile, from: &Path) -> Result<(), PlaceError> {
+        let bytes = std::fs::read(from).map_err(|error| self.failed(from, error))?;
+        let path = self.0.join(what.file());
+        let fresh = path.with_extension("new");
+        let write = || {
+            let _ = std::fs::remove_file(&fresh);
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&fresh)?;
+            file.write_all(&bytes)?;
+            file.sync_all()?;
+            std::fs::rename(&fresh, &path)?;
+            File::open(&self.0)?.sync_all()
+        };
+        write().map_err(|error| self.failed(&path, error))
+    }
+
+    /// The files that let this host in.
+    pub fn access(&self) -> Access {
+        let there = |what: AccessFile| Some(self.0.join(what.file())).filter(|path| path.exists());
+        Access {
+            token: there(AccessFile::Token),
+            nkey: there(AccessFile::Nkey),
+            credentials: there(AccessFile::Credentials),
+            authority: there(AccessFile::Authority),
+            certificate: there(AccessFile::Certificate),
+            key: there(AccessFile::CertificateKey),
+        }
+    }
+
+    /// Begins to follow a log. Fails only for what cannot become right by itself.
+    pub fn open(&self, shared: &SharedLog) -> Result<Box<dyn Log>, PlaceError> {
+        Ok(match LogPlace::parse(&shared.log)? {
+            LogPlace::Brokers(servers) => {
+                let options = self.access().options()?;
+                Box::new(JetStream::open(servers, options, &ledger_name(shared))?)
+            }
+            LogPlace::Repository(remote) => Box::new(Git::open(
+                &self.0.join("log.git"),
+                &remote,
+                &shared.workspace,
+            )?),
+        })
+    }
+
+    /// Opens a log for somebody who waits: makes what is missing there, and fails if it does not let this host in.
+    pub fn join(&self, shared: &SharedLog) -> Result<Box<dyn Log>, PlaceError> {
+        Ok(match LogPlace::parse(&shared.log)? {
+            LogPlace::Brokers(servers) => {
+                let name = ledger_name(shared);
+                let founded = self.found(servers.clone(), &name)?;
+                if !founded.wrong.is_empty() {
+                    return Err(PlaceError::Unfit(founded.wrong.join("; ")));
+                }
+                let log = JetStream::open(servers, self.access().options()?, &name)?;
+                log.wait_until_connected(CONNECTED)?;
+                Box::new(log)
+            }
+            LogPlace::Repository(_) => self.open(shared)?,
+        })
+    }
+
+    fn found(&self, servers: Vec<ServerAddr>, name: &LedgerName) -> Result<Founded, PlaceError> {
+        let options = self.access().options()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| self.failed(&self.0, error))?;
+        Ok(runtime.block_on(jetstream::found(servers, options, name, None))?)
+    }
+
+    fn failed(&self, path: &Path, source: io::Error) -> PlaceError {
+        let path = path.to_owned();
+        PlaceError::Io { path, source }
+    }
+}
+
+fn ledger_name(shared: &SharedLog) -> LedgerName {
+    LedgerName {
+        workspace: shared.workspace.clone(),
+        shard: SHARD.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brokers_and_repositories_are_told_apart_and_secrets_are_kept_for_the_owner() {
+        let brokers = LogPlace::parse("nats://one, tls://two:4223").expect("brokers");
+        assert_eq!(brokers.text(), "nats://one:4222,tls://two:4223");
+        let remote = LogPlace::parse("git@example.org:team/ledger.git").expect("a repository");
+        assert_eq!(remote.text(), "git@example.org:team/ledger.git");
+        for wrong in ["--upload-pack=x", "", "nats://me:s3cret@one"] {
+            assert!(LogPlace::parse(wrong).is_err(), "{wrong}");
+        }
+        let root = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(root.path().join(".settled")).expect("a directory");
+        let token = root.path().join("token");
+        std::fs::write(&token, "s3cret").expect("a file");
+        let directory = HostDirectory::of(root.path());
+        directory.make().expect("a directory");
+        directory.keep(AccessFile::Token, &token).expect("a copy");
+        let kept = directory.access().token.expect("a token");
+        let mode = |path: &Path| path.metadata().expect("it is there").permissions().mode();
+        assert_eq!(mode(&kept) & 0o777, 0o600);
+        assert_eq!(mode(kept.parent().expect("a directory")) & 0o777, 0o700);
+        assert!(directory.access().options().is_ok());
+    }
+}

@@ -1,0 +1,225 @@
+//! The commands that change hosts: each is one record, under the name of the person who decides.
+
+use message_schema::id::AgentName;
+use review::{HostChange, HostDecision};
+use serde::Serialize;
+use spool::log::HostName;
+use views::answer::CommandOutput;
+use views::exit::Exit;
+use views::failure::Failure;
+use workspace::{directory, orders, users};
+
+use super::{HostContext, config, member};
+
+/// Who decides, and why.
+#[derive(Debug, clap::Args)]
+struct DecidedBy {
+    /// The name the decision is recorded under [default: your login name]
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    /// Why
+    #[arg(long, value_name = "TEXT", default_value = "no reason given")]
+    reason: String,
+}
+
+/// `settled host claim`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled host claim pi")]
+pub(super) struct ClaimArgs {
+    /// The agents, which have no home yet
+    #[arg(required = true, value_name = "AGENT")]
+    agents: Vec<AgentName>,
+}
+
+/// `settled host move-home`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled host move-home codex --to laptop --reason 'the tower is sold'")]
+pub(super) struct MoveHomeArgs {
+    /// The agent
+    agent: AgentName,
+    /// Its home now [default: as the ledger has it]
+    #[arg(long, value_name = "HOST")]
+    from: Option<HostName>,
+    /// Its home from now on [default: this host]
+    #[arg(long, value_name = "HOST")]
+    to: Option<HostName>,
+    #[command(flatten)]
+    decision: DecidedBy,
+}
+
+/// `settled host retire-key`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled host retire-key laptop --reason 'stolen'")]
+pub(super) struct RetireKeyArgs {
+    /// The host
+    host: HostName,
+    #[command(flatten)]
+    decision: DecidedBy,
+}
+
+/// `settled host policy`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled host policy           what all hosts judge by
+  settled host policy --give    record this host's for all
+  settled host policy --take    write theirs into settled.toml")]
+pub(super) struct PolicyArgs {
+    /// Record the policy of this host's settled.toml for all hosts
+    #[arg(long, conflicts_with = "take")]
+    give: bool,
+    /// Write the policy of all hosts into this host's settled.toml
+    #[arg(long)]
+    take: bool,
+    #[command(flatten)]
+    decision: DecidedBy,
+}
+
+/// `settled host leave`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled host leave --reason 'a new laptop'")]
+pub(super) struct LeaveArgs {
+    #[command(flatten)]
+    decision: DecidedBy,
+}
+
+/// What was recorded.
+#[derive(Debug, Serialize)]
+struct Changed {
+    /// In one sentence.
+    recorded: String,
+}
+
+impl DecidedBy {
+    fn decided(&self) -> Result<HostDecision, Failure> {
+        let by = self.by.clone().unwrap_or_else(users::login);
+        let reason = self.reason.clone();
+        for text in [&by, &reason] {
+            if !orders::is_fit(text) {
+                let message = format!(
+                    "the name and the reason are expected to have 1 to {} characters on one line each",
+                    orders::TEXT_MAX
+                );
+                return Err(Failure::plain(Exit::Usage, message));
+            }
+        }
+        Ok(HostDecision { by, reason })
+    }
+}
+
+pub(super) fn claim(args: &ClaimArgs, context: &HostContext) -> Result<Exit, Failure> {
+    let (root, shared) = context.shared()?;
+    let made = directory::init(root, &args.agents);
+    made.map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let change = HostChange::Claimed {
+        host: shared.host.to_string(),
+        agents: args.agents.clone(),
+    };
+    recorded(context, change)
+}
+
+pub(super) fn move_home(args: &MoveHomeArgs, context: &HostContext) -> Result<Exit, Failure> {
+    let (root, shared) = context.shared()?;
+    let fleet = member::fleet(root)?;
+    let to = args.to.clone().unwrap_or(shared.host);
+    let from = args.from.as_ref().or(fleet.home(&args.agent));
+    let change = HostChange::HomeMoved {
+        agent: args.agent.clone(),
+        from: from.map_or_else(String::new, ToString::to_string),
+        to: to.to_string(),
+        decision: args.decision.decided()?,
+    };
+    recorded(context, change)
+}
+
+pub(super) fn retire_key(args: &RetireKeyArgs, context: &HostContext) -> Result<Exit, Failure> {
+    let change = HostChange::KeyRetired {
+        host: args.host.to_string(),
+        decision: args.decision.decided()?,
+    };
+    recorded(context, change)
+}
+
+pub(super) fn policy(args: &PolicyArgs, context: &HostContext) -> Result<Exit, Failure> {
+    let (root, _) = context.shared()?;
+    let fleet = member::fleet(root)?;
+    let (theirs, ours) = (fleet.policy().unwrap_or_default(), member::policy(root)?);
+    if args.give {
+        let change = HostChange::PolicyChanged {
+            policy: ours,
+            decision: args.decision.decided()?,
+        };
+        return recorded(context, change);
+    }
+    if args.take {
+        config::take_policy(root, theirs)?;
+    }
+    let ours = member::policy(root)?;
+    let is_same = ours == theirs;
+    let answer = CommandOutput::new(Policies {
+        policy: theirs.to_owned(),
+        is_same,
+    });
+    context.say(&answer, |policies| {
+        let shown = if policies.policy.is_empty() {
+            "the defaults\n"
+        } else {
+            &policies.policy
+        };
+        let of_this = if is_same { "the same" } else { "another one" };
+        format!("{shown}this host has {of_this}\n")
+    })
+}
+
+/// What all hosts judge by.
+#[derive(Debug, Serialize)]
+struct Policies {
+    /// The shared part of settled.toml; empty for the defaults.
+    policy: String,
+    /// Whether this host has the same.
+    is_same: bool,
+}
+
+pub(super) fn leave(args: &LeaveArgs, context: &HostContext) -> Result<Exit, Failure> {
+    let (root, shared) = context.shared()?;
+    let fleet = member::fleet(root)?;
+    let others = fleet
+        .members()
+        .any(|(name, member)| *name != shared.host && !member.is_retired);
+    if let (true, Some(agent)) = (others, fleet.at_home(&shared.host).next()) {
+        let message = format!("agent {agent} is at home here: move its home to a host that stays");
+        return Err(Failure::plain(Exit::ActionRequired, message)
+            .next(context.command(&format!("host move-home {agent} --to HOST"))));
+    }
+    if spool::is_served(root) == Some(true) {
+        let message = "a daemon serves this workspace: stop it, then leave".to_owned();
+        return Err(Failure::plain(Exit::Temporary, message));
+    }
+    if others && fleet.key(&shared.host).is_some() {
+        let change = HostChange::KeyRetired {
+            host: shared.host.to_string(),
+            decision: args.decision.decided()?,
+        };
+        member::record(root, &shared, change)?;
+    }
+    config::write_log(root, None)?;
+    let recorded = format!(
+        "host {} left; this directory keeps a copy of the ledger",
+        shared.host
+    );
+    context.say(&CommandOutput::new(Changed { recorded }), |changed| {
+        format!("{}\n", changed.recorded)
+    })
+}
+
+fn recorded(context: &HostContext, change: HostChange) -> Result<Exit, Failure> {
+    let (root, shared) = context.shared()?;
+    let recorded = change.sentence();
+    member::record(root, &shared, change)?;
+    context.say(&CommandOutput::new(Changed { recorded }), |changed| {
+        format!("recorded: {}\n", changed.recorded)
+    })
+}

@@ -1,0 +1,225 @@
+//! This host for the time of one command: follows the log to its end and records a change, where no daemon does.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use daemon::mailroom::{HostChangeError, Mailroom, MailroomError, Sharing, Standing};
+use daemon::submit_order;
+use fleet::{Fleet, FleetRefusal};
+use message_schema::line::escaped;
+use review::{Event, HostChange};
+use settled_host::keys::HostKey;
+use settled_host::place::HostDirectory;
+use spool::SpoolError;
+use spool::log::{Head, Log};
+use views::exit::Exit;
+use views::failure::Failure;
+use workspace::clock::Clock;
+use workspace::config::{self, SharedLog};
+use workspace::index::LedgerIndex;
+
+use super::{of_place, survey};
+
+/// How long a command follows the log, or tries to record its change.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The pause between two passes.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What the daemon needs of a workspace that is one of several hosts.
+pub(super) fn sharing(
+    root: &Path,
+    shared: &SharedLog,
+    log: Box<dyn Log>,
+    fleet: Fleet,
+) -> Result<Sharing, Failure> {
+    let key = HostKey::load(&HostDirectory::of(root).key());
+    let key = key.map_err(|error| Failure::new(Exit::Usage, &error))?;
+    Ok(Sharing {
+        workspace: shared.workspace.clone(),
+        host: shared.host.clone(),
+        fleet,
+        policy: policy(root)?,
+        log,
+        keys: Box::new(key),
+    })
+}
+
+/// The shared part of this host's `settled.toml`.
+pub(super) fn policy(root: &Path) -> Result<String, Failure> {
+    let path = root.join(config::FILE);
+    let text = match std::fs::read_to_string(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        read => read.map_err(|error| Failure::new(Exit::Failed, &error))?,
+    };
+    config::shared_part(&text, &path).map_err(|error| Failure::new(Exit::Usage, &error))
+}
+
+/// The hosts, as this host's ledger has them.
+pub(super) fn fleet(root: &Path) -> Result<Fleet, Failure> {
+    let index = LedgerIndex::read(root);
+    let (index, _) = index.map_err(|error| Failure::new(Exit::Failed, &error))?;
+    Ok(index.fleet)
+}
+
+/// Has a change of hosts recorded: by the daemon, or here if none serves.
+pub(super) fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Result<(), Failure> {
+    let fleet = fleet(root)?;
+    let asked = fleet.clone().change(&change, &shared.host);
+    asked.map_err(|refusal| refused(&refusal))?;
+    if spool::is_served(root) != Some(false) {
+        let order = submit_order::submit(root, Event::Host(change));
+        return order
+            .map(drop)
+            .map_err(|error| Failure::new(Exit::Temporary, &error));
+    }
+    let log = HostDirectory::of(root).join(shared);
+    let mut log = log.map_err(|error| of_place(&error))?;
+    let end = survey::patiently(|| log.head()).map_err(|error| super::of_log(&error))?;
+    let mut member = Member::open(root, sharing(root, shared, log, fleet)?)?;
+    member.follow(end)?;
+    member.record(&change)?;
+    member.close();
+    Ok(())
+}
+
+/// The workspace, open as one of the hosts.
+pub(super) struct Member {
+    mailroom: Mailroom,
+    clock: Clock,
+}
+
+impl Member {
+    pub(super) fn open(root: &Path, sharing: Sharing) -> Result<Member, Failure> {
+        let clock = Clock::start();
+        match Mailroom::open_shared(root, sharing) {
+            Ok((mailroom, _)) => Ok(Member { mailroom, clock }),
+            Err(error @ MailroomError::Spool(SpoolError::Locked { .. })) => {
+                let failure = Failure::new(Exit::Temporary, &error);
+                let message = format!(
+                    "{}; stop it, run this again, and start it again",
+                    failure.message
+                );
+                Err(Failure { message, ..failure })
+            }
+            Err(error) => Err(Failure::new(Exit::Failed, &error)),
+        }
+    }
+
+    /// Takes over everything up to this end.
+    pub(super) fn follow(&mut self, end: Head) -> Result<(), Failure> {
+        let mut since = Instant::now();
+        let mut at = self.mailroom.head();
+        while self.mailroom.head().seq < end.seq {
+            self.pass()?;
+            if self.mailroom.head() != at {
+                (at, since) = (self.mailroom.head(), Instant::now());
+            } else if since.elapsed() > PATIENCE {
+                let message = format!("record {} did not arrive in time", at.seq + 1);
+                return Err(Failure::plain(Exit::Temporary, message));
+            } else {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Ok(())
+    }
+
+    /// Records a change of hosts, for whatever end the log has by then.
+    pub(super) fn record(&mut self, change: &HostChange) -> Result<(), Failure> {
+        let since = Instant::now();
+        loop {
+            let moment = self.clock.read();
+            match self.mailroom.change_hosts(change, None, moment) {
+                Ok(()) => return Ok(()),
+                Err(HostChangeError::Refused(refusal)) => return Err(refused(&refusal)),
+                Err(HostChangeError::Spool(SpoolError::NotTaken { .. }))
+                    if since.elapsed() < PATIENCE => {}
+                Err(error) => return Err(Failure::new(Exit::Temporary, &error)),
+            }
+            self.pass()?;
+            if self.has(change) {
+                // It landed though nobody knew.
+                return Ok(());
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Whether the fleet is such that this change is in it.
+    fn has(&self, change: &HostChange) -> bool {
+        let fleet = self.mailroom.fleet();
+        fleet.is_some_and(|fleet| match change {
+            HostChange::Joined(joined) => fleet.members().any(|(name, member)| {
+                name.as_str() == joined.host
+                    && member.key == joined.key
+                    && !member.is_retired
+                    && joined
+                        .agents
+                        .iter()
+                        .all(|agent| fleet.home(agent) == Some(name))
+            }),
+            HostChange::Claimed { host, agents } => agents
+                .iter()
+                .all(|agent| fleet.home(agent).is_some_and(|home| home.as_str() == host)),
+            HostChange::HomeMoved { agent, to, .. } => {
+                fleet.home(agent).is_some_and(|home| home.as_str() == to)
+            }
+            HostChange::KeyRetired { host, .. } => fleet
+                .members()
+                .any(|(name, member)| name.as_str() == host && member.is_retired),
+            HostChange::PolicyChanged { policy, .. } => fleet.policy() == Some(policy),
+        })
+    }
+
+    pub(super) fn records(&self) -> u64 {
+        self.mailroom.head().seq
+    }
+
+    pub(super) fn fleet(&self) -> Fleet {
+        self.mailroom.fleet().cloned().unwrap_or_default()
+    }
+
+    fn pass(&mut self) -> Result<(), Failure> {
+        match self.mailroom.pass(self.clock.read()) {
+            Ok(_) | Err(SpoolError::NotTaken { .. }) => {}
+            Err(error) => return Err(Failure::new(Exit::Failed, &error)),
+        }
+        match self.mailroom.standing() {
+            Some(Standing::Frozen { seq, why }) => {
+                let message = format!("record {seq} of the log does not follow: {}", escaped(why));
+                Err(Failure::plain(Exit::ActionRequired, message))
+            }
+            Some(Standing::Outdated { why }) => {
+                Err(Failure::plain(Exit::ActionRequired, escaped(why)))
+            }
+            Some(Standing::InStep | Standing::Waiting { .. }) | None => Ok(()),
+        }
+    }
+
+    pub(super) fn close(mut self) {
+        self.mailroom.close();
+    }
+}
+
+/// A change that the fleet refuses, and what to do.
+pub(super) fn refused(refusal: &FleetRefusal) -> Failure {
+    let fix = match refusal {
+        FleetRefusal::AtHomeElsewhere { agent, home } => format!(
+            "an agent has one home: leave it out with --agents, or move it, with `settled host move-home {agent} --from {home} \
+             --to HOST`"
+        ),
+        FleetRefusal::OtherKey(_) => {
+            "choose another name with --as, or retire that key with `settled host retire-key` on another host".to_owned()
+        }
+        FleetRefusal::RetiredKey(_) => "make another key: `settled host join --new-key`".to_owned(),
+        FleetRefusal::UnknownHost(_) | FleetRefusal::NotAHost(_) => {
+            "`settled host list` has the hosts".to_owned()
+        }
+        FleetRefusal::Homeless(_) => "claim it on its host: `settled host claim NAME`".to_owned(),
+        FleetRefusal::Elsewhere { .. } => "run this on that host".to_owned(),
+        FleetRefusal::OtherPolicy => {
+            "`settled host policy --take` writes the policy of the other hosts into settled.toml".to_owned()
+        }
+    };
+    Failure::plain(Exit::ActionRequired, format!("{refusal}\n  {fix}"))
+}

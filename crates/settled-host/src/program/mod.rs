@@ -1,0 +1,223 @@
+//! The command line of `settled-host`, which `settled host` becomes.
+//!
+//! - `join` makes this directory one of the hosts;
+//! - `survey` looks at a log before anything is written;
+//! - `change` records a change of hosts: a retired key, a moved home, another policy, leaving;
+//! - `list` shows the hosts;
+//! - `member` is this host for the time of one command: it follows the log and records a change;
+//! - `config` writes what joining decided into `settled.toml`;
+//! - `serve` is the daemon.
+
+mod change;
+mod config;
+mod join;
+mod list;
+mod member;
+mod serve;
+mod survey;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, Subcommand};
+use message_schema::line::escaped;
+use serde::Serialize;
+use settled_host::place::PlaceError;
+use spool::log::LogError;
+use views::answer::{self, CommandOutput};
+use views::exit::Exit;
+use views::failure::Failure;
+use workspace::config::{Config, SharedLog};
+use workspace::directory;
+
+/// Shares one ledger among several hosts.
+#[derive(Debug, Parser)]
+#[command(name = "settled host", bin_name = "settled host", version = VERSION, max_term_width = 100)]
+#[command(after_help = "Examples:
+  settled host join nats://broker.example.org --workspace team
+  settled host join git@example.org:team/ledger.git --agents codex
+  settled host list
+
+More: docs/hosts.md.")]
+struct Args {
+    /// The workspace [default: $SETTLED_ROOT]
+    #[arg(
+        long,
+        value_name = "DIR",
+        global = true,
+        env = "SETTLED_ROOT",
+        hide_env = true
+    )]
+    root: Option<PathBuf>,
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make this workspace one of the hosts that share a ledger
+    Join(join::JoinArgs),
+    /// List the hosts, their agents, and how far each has come
+    #[command(after_help = "Examples:
+  settled host list
+  settled host list --json")]
+    List,
+    /// Make this host the home of more agents
+    Claim(change::ClaimArgs),
+    /// Move the home of an agent to another host
+    MoveHome(change::MoveHomeArgs),
+    /// Retire the key of a host: what it signs from now on is refused
+    RetireKey(change::RetireKeyArgs),
+    /// Record this host's policy for all hosts, or take theirs
+    Policy(change::PolicyArgs),
+    /// Retire this host's own key and stop sharing
+    Leave(change::LeaveArgs),
+    /// Serve the workspace; `settled serve` and `settled up` become this
+    #[command(hide = true)]
+    Serve(serve::ServeArgs),
+}
+
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("SETTLED_REVISION"),
+    ")"
+);
+
+/// Reads the command line and runs the command it names.
+pub(crate) fn run() -> Exit {
+    let args = Args::parse();
+    let context = HostContext {
+        root: args.root,
+        is_json: args.json,
+    };
+    let ran = match &args.command {
+        Command::Join(args) => join::run(args, &context),
+        Command::List => list::run(&context),
+        Command::Claim(args) => change::claim(args, &context),
+        Command::MoveHome(args) => change::move_home(args, &context),
+        Command::RetireKey(args) => change::retire_key(args, &context),
+        Command::Policy(args) => change::policy(args, &context),
+        Command::Leave(args) => change::leave(args, &context),
+        Command::Serve(args) => serve::run(args, &context),
+    };
+    ran.unwrap_or_else(|failure| {
+        context.complain(&failure);
+        failure.exit
+    })
+}
+
+/// Which workspace, and in which form the answer goes.
+struct HostContext {
+    root: Option<PathBuf>,
+    is_json: bool,
+}
+
+impl HostContext {
+    fn root(&self) -> Result<&Path, Failure> {
+        self.root.as_deref().ok_or_else(|| {
+            let message = "no workspace given: use --root DIR, or set SETTLED_ROOT".to_owned();
+            Failure::plain(Exit::Identity, message)
+        })
+    }
+
+    /// The workspace, which exists and is one of several hosts, and what it is among them.
+    fn shared(&self) -> Result<(&Path, SharedLog), Failure> {
+        let root = self.root()?;
+        let is_workspace =
+            directory::is_workspace(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+        if !is_workspace {
+            let message = format!("{} is not a workspace", root.display());
+            return Err(Failure::plain(Exit::NotFound, message));
+        }
+        let config = load(root)?;
+        match shared_log(&config)? {
+            Some(shared) => Ok((root, shared)),
+            None => Err(Failure::plain(
+                Exit::NotFound,
+                format!("{} shares its ledger with no other host", root.display()),
+            )
+            .next(self.command("host join nats://HOST --workspace NAME"))),
+        }
+    }
+
+    /// A command of ours about this workspace.
+    fn command(&self, words: &str) -> String {
+        workspace::shell::settled(words, self.root.as_deref(), None)
+    }
+
+    fn say<T: Serialize>(
+        &self,
+        answer: &CommandOutput<T>,
+        said: impl FnOnce(&T) -> String,
+    ) -> Result<Exit, Failure> {
+        let text = if self.is_json {
+            answer.json()
+        } else {
+            answer.text(&said(&answer.data))
+        };
+        print(&text)?;
+        Ok(Exit::Ok)
+    }
+
+    fn complain(&self, failure: &Failure) {
+        if self.is_json {
+            // The exit code says it as well, should nobody read this.
+            let _ = print(&answer::failure(failure));
+        }
+        let lines: Vec<String> = failure.message.lines().map(escaped).collect();
+        let mut text = format!("settled host: {}\n", lines.join("\n"));
+        for next in &failure.next {
+            text += &format!("  try: {}\n", escaped(&next.run));
+        }
+        // Nothing is left to do if standard error is gone too.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let written = std::io::stdout().write_all(text.as_bytes());
+    match written.map_err(|error| Failure::new(Exit::Failed, &error)) {
+        Err(failure) if !failure.is_broken_pipe => Err(failure),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn load(root: &Path) -> Result<Config, Failure> {
+    Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))
+}
+
+/// What this host is among those that share its ledger, if it is one.
+fn shared_log(config: &Config) -> Result<Option<SharedLog>, Failure> {
+    config.ledger.shared().map_err(|key| {
+        let message =
+            format!("settled.toml has ledger.log and no {key}; `settled host join` writes both");
+        Failure::plain(Exit::Usage, message)
+    })
+}
+
+/// A log that cannot be opened or asked.
+fn of_place(error: &PlaceError) -> Failure {
+    let exit = match error {
+        PlaceError::Log(error) => return of_log(error),
+        PlaceError::Access(_) | PlaceError::Key(_) | PlaceError::Unfit(_) => Exit::Usage,
+        PlaceError::Io { .. } => Exit::Failed,
+    };
+    Failure::new(exit, error)
+}
+
+fn of_log(error: &LogError) -> Failure {
+    let exit = match error {
+        LogError::Unreachable { .. } => Exit::Temporary,
+        LogError::Denied { .. } => Exit::Identity,
+        LogError::TooLarge { .. }
+        | LogError::RolledBack { .. }
+        | LogError::Forked { .. }
+        | LogError::TooNew(_)
+        | LogError::Broken { .. } => Exit::ActionRequired,
+    };
+    Failure::new(exit, error)
+}

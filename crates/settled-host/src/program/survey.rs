@@ -1,0 +1,93 @@
+//! Looks at a log from its first batch to its end, before this host writes anything: who began it, and which hosts and homes
+//! there are now. Signatures and rules are checked later, when the batches are taken over.
+
+use std::time::{Duration, Instant};
+
+use fleet::Fleet;
+use review::{HostChange, JoinedHost};
+use spool::log::{Head, Log, LogError};
+use workspace::index;
+
+/// How long a log may take to answer while somebody waits.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The pause between two looks.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What a log holds.
+pub(super) struct Survey {
+    /// Its end.
+    pub(super) end: Head,
+    /// The host that began it; none if it is empty, or if that host did not come to its own record.
+    pub(super) founder: Option<JoinedHost>,
+    /// The hosts as of its end.
+    pub(super) fleet: Fleet,
+}
+
+/// Reads all of a log.
+pub(super) fn survey(log: &mut dyn Log) -> Result<Survey, LogError> {
+    let end = patiently(|| log.head())?;
+    let mut survey = Survey {
+        end,
+        founder: None,
+        fleet: Fleet::default(),
+    };
+    let (mut at, since) = (Head::EMPTY, Instant::now());
+    while at.seq < end.seq {
+        let batches = patiently(|| log.follow(at))?;
+        if batches.is_empty() {
+            if since.elapsed() > PATIENCE {
+                let why = format!("record {} did not arrive in time", at.seq + 1);
+                return Err(LogError::Unreachable { why });
+            }
+            std::thread::sleep(PAUSE);
+        }
+        for signed in batches {
+            at = signed.batch.head();
+            for entry in signed.batch.entries() {
+                survey.note(entry);
+            }
+        }
+    }
+    Ok(survey)
+}
+
+impl Survey {
+    fn note(&mut self, entry: &spool::Entry) {
+        // What cannot be read is told when it is taken over.
+        let Ok((record, at)) = index::decision(entry) else {
+            return;
+        };
+        if let (None, Some(HostChange::Joined(joined))) =
+            (&self.founder, index::host_change(&record))
+        {
+            self.founder = Some(joined.clone());
+        }
+        let _ = index::fold_hosts(&mut self.fleet, entry, &record, at);
+    }
+
+    /// The hosts before the first record that says so: the one that began the log.
+    pub(super) fn beginning(&self) -> Fleet {
+        let mut fleet = Fleet::default();
+        if let Some(founder) = &self.founder
+            && let Ok(host) = founder.host.parse()
+        {
+            // An unfit record is refused when it is taken over.
+            let _ = fleet.change(&HostChange::Joined(founder.clone()), &host);
+        }
+        fleet
+    }
+}
+
+/// Asks again while the log cannot be reached, but not for long.
+pub(super) fn patiently<T>(mut ask: impl FnMut() -> Result<T, LogError>) -> Result<T, LogError> {
+    let since = Instant::now();
+    loop {
+        match ask() {
+            Err(error) if error.is_retryable() && since.elapsed() < PATIENCE => {
+                std::thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The programs that lie beside this one, so that what they are built of is not part of `settled`.
+
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use super::failure::Failure;
+use crate::exit::Exit;
+
+/// Becomes such a program, given the options that `with` adds; comes back only if that fails.
+pub(super) fn become_program(name: &str, with: impl FnOnce(&mut Command, &OsStr)) -> Failure {
+    let settled = match std::env::current_exe() {
+        Ok(settled) => settled,
+        Err(error) => return Failure::new(Exit::Failed, &error),
+    };
+    let program = settled.with_file_name(name);
+    if !program.is_file() {
+        let message = format!(
+            "{} is missing: packages install both, and from source `cargo build -p {name}` builds it",
+            program.display()
+        );
+        return Failure::plain(Exit::NotFound, message);
+    }
+    let mut command = Command::new(program);
+    with(&mut command, settled.as_os_str());
+    Failure::new(Exit::Failed, &command.exec())
+}

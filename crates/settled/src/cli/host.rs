@@ -1,0 +1,55 @@
+//! `settled host`: becomes the program `settled-host`, which alone has a network client. So does serving a workspace whose
+//! ledger several hosts share.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use daemon::serve::Until;
+
+use super::beside::become_program;
+use super::context::Context;
+use super::failure::Failure;
+use crate::exit::Exit;
+
+const PROGRAM: &str = "settled-host";
+
+/// Shares one ledger among several hosts.
+#[derive(Debug, clap::Args)]
+#[command(
+    disable_help_flag = true,
+    after_help = "Examples:
+  settled host join nats://broker.example.org --workspace team
+  settled host join git@example.org:team/ledger.git --agents codex
+  settled host list
+  settled host --help        every command of it
+
+More: docs/hosts.md."
+)]
+pub(super) struct Args {
+    /// Its command and options: join, list, claim, move-home, retire-key, policy, leave
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    words: Vec<OsString>,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    Err(become_program(PROGRAM, |host, _| {
+        if let Ok(root) = context.root() {
+            host.env("SETTLED_ROOT", root);
+        }
+        host.args(context.json.then_some("--json"))
+            .args(&args.words);
+    }))
+}
+
+/// Serves a workspace that is one of several hosts.
+pub(super) fn serve(root: &Path, until: Until, log: Option<&str>) -> Failure {
+    become_program(PROGRAM, |host, _| {
+        host.arg("serve").arg("--root").arg(root);
+        host.args((until == Until::EndOfInput).then_some("--until-eof"));
+        host.args(log.iter().flat_map(|form| ["--log-format", form]));
+    })
+}

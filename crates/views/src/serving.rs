@@ -1,0 +1,89 @@
+//! Why a daemon could not go on, sorted by who has to act.
+
+use std::io::ErrorKind;
+
+use spool::SpoolError;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// A failure of the spool, `error` with its causes, in the workspace that is shown as `root`.
+pub fn of_spool(
+    error: &(dyn std::error::Error + 'static),
+    spool: &SpoolError,
+    root: &str,
+) -> Failure {
+    let (exit, more, next) = advice(spool);
+    let failure = Failure::new(exit, error);
+    let message = format!("{}{more}", failure.message);
+    Failure { message, ..failure }.next(format!("{next} {root}"))
+}
+
+/// How a failure of the spool ends the daemon (6 where starting it again would only fail again), what is to be said of it
+/// besides, and the next command.
+fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
+    match error {
+        SpoolError::Locked { .. } => (
+            Exit::Temporary,
+            "; it is being served already",
+            "settled status",
+        ),
+        SpoolError::Full { .. } => (
+            Exit::Temporary,
+            "; nothing was lost, free some space and start again",
+            "df -h",
+        ),
+        SpoolError::Io { source, .. }
+            if matches!(
+                source.kind(),
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+            ) =>
+        {
+            (
+                Exit::Temporary,
+                "; nothing was lost, free some space and start again",
+                "df -h",
+            )
+        }
+        SpoolError::Io { .. } | SpoolError::NotTaken { .. } => (
+            Exit::Failed,
+            "; nothing was lost, the next start does the rest",
+            "settled serve",
+        ),
+        SpoolError::Fatal { .. } | SpoolError::Stopped { .. } => (
+            Exit::Failed,
+            "; check the disk, the next start reads what is really there",
+            "settled serve",
+        ),
+        SpoolError::Replaced { .. } => (
+            Exit::ActionRequired,
+            "; restore it before the next start",
+            "settled ledger verify",
+        ),
+        SpoolError::Damaged { .. } => (
+            Exit::ActionRequired,
+            "; nothing was changed, restore the ledger from a backup",
+            "settled ledger verify",
+        ),
+        SpoolError::Contradicted { .. } => (
+            Exit::ActionRequired,
+            "; nothing was changed, restore the ledger from a backup or let a person accept it",
+            "settled ledger verify",
+        ),
+        SpoolError::OtherHead { .. } => (
+            Exit::ActionRequired,
+            "; nothing was changed",
+            "settled ledger verify",
+        ),
+        SpoolError::NotContradicted => (Exit::Failed, "", "settled status"),
+        SpoolError::TooNew { .. } => (Exit::ActionRequired, "; use a newer settled", "settled log"),
+        SpoolError::Visit { .. } => (
+            Exit::ActionRequired,
+            "; a newer settled wrote it, or it is damaged: serve it with that one, or restore the ledger from a backup",
+            "settled ledger verify",
+        ),
+        SpoolError::Sequence { .. } | SpoolError::Unfit { .. } => {
+            (Exit::Failed, "", "settled ledger verify")
+        }
+    }
+}

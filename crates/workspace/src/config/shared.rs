@@ -1,0 +1,83 @@
+//! The part of `settled.toml` that every host of a shared ledger judges by: all of it but what belongs to one machine.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use super::{Config, ConfigError};
+
+/// Sections of one machine: its ledger's place, its ports, its people, its programs and its disk.
+pub const OF_ONE_HOST: [&str; 5] = ["ledger", "metrics", "notify", "retention", "runner"];
+
+/// What of an agent's section decides something; the rest is how its host starts it.
+pub const OF_AN_AGENT: [&str; 2] = ["roles", "vendor"];
+
+/// The shared part of a config, in one form however it is written: two hosts have the same policy if these texts are equal.
+pub fn shared_part(text: &str, path: &Path) -> Result<String, ConfigError> {
+    Config::parse(text, path)?;
+    let mut table: Table = toml::from_str(text).expect("the config was read");
+    table.retain(|key, _| !OF_ONE_HOST.contains(&key));
+    if let Some(Value::Table(agents)) = table.get_mut("agents") {
+        for (_, agent) in agents.iter_mut() {
+            if let Value::Table(agent) = agent {
+                agent.retain(|key, _| OF_AN_AGENT.contains(&key));
+            }
+        }
+    }
+    without_empty(&mut table);
+    Ok(toml::to_string(&sorted(&table)).expect("it was read from such a text"))
+}
+
+fn without_empty(table: &mut Table) {
+    table.retain(|_, value| match value {
+        Value::Table(table) => {
+            without_empty(table);
+            !table.is_empty()
+        }
+        Value::String(_)
+        | Value::Integer(_)
+        | Value::Float(_)
+        | Value::Boolean(_)
+        | Value::Datetime(_)
+        | Value::Array(_) => true,
+    });
+}
+
+/// By name at every level, whatever order the file has.
+fn sorted(table: &Table) -> BTreeMap<&String, Value> {
+    let deep = |value: &Value| {
+        value.as_table().map_or_else(
+            || value.clone(),
+            |table| {
+                let sorted = sorted(table).into_iter();
+                Value::Table(sorted.map(|(key, value)| (key.clone(), value)).collect())
+            },
+        )
+    };
+    table
+        .iter()
+        .map(|(key, value)| (key, deep(value)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(text: &str) -> String {
+        shared_part(text, Path::new("t")).expect("a config")
+    }
+
+    #[test]
+    fn the_shared_part_leaves_out_what_one_machine_has() {
+        let here = "profile = \"gate\"\n[rounds]\nmax = 3\n[ledger]\nsegment_mib = 8\n\
+                    [agents.codex]\nvendor = \"openai\"\ncommand = [\"codex\"]\n[agents.claude]\nconcurrent = 2\n";
+        let there = "# other words\n[agents.codex]\nvendor = \"openai\"\n[metrics]\nlisten = \"unix:m\"\n\
+                     [rounds]\nmax = 3\n";
+        let there = format!("profile = \"gate\"\n{there}");
+        assert_eq!(part(here), part(&there));
+        assert!(part(here).contains("vendor"), "{}", part(here));
+        assert_eq!(part("[ledger]\nsegment_mib = 8\n"), "");
+    }
+}

@@ -1,0 +1,330 @@
+//! Two real hosts of one ledger: the programs as people start them, on one broker and on one repository.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use settled_tests::broker::Broker;
+use settled_tests::mailroom::{Mailroom, said};
+use settled_tests::{list, names, read, sh, wait};
+use tempfile::TempDir;
+
+const HEAD: &str = "9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21";
+
+/// Where the ledger's end is.
+enum Place {
+    Broker(Broker),
+    Repository,
+}
+
+struct Hosts {
+    place: Place,
+    directory: TempDir,
+    tower: Mailroom,
+    laptop: Mailroom,
+}
+
+impl Hosts {
+    fn on_a_broker() -> Hosts {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = Place::Broker(Broker::alone(directory.path()));
+        Hosts::joined(place, directory)
+    }
+
+    fn on_a_repository() -> Hosts {
+        let directory = tempfile::tempdir().expect("a directory");
+        sh(directory.path(), "git init --quiet --bare ledger.git");
+        Hosts::joined(Place::Repository, directory)
+    }
+
+    /// The tower has a workspace and brings it; the laptop begins with nothing.
+    fn joined(place: Place, directory: TempDir) -> Hosts {
+        let hosts = Hosts {
+            place,
+            directory,
+            tower: Mailroom::new(&["claude"]),
+            laptop: Mailroom::absent(),
+        };
+        let log = hosts.log();
+        done(&hosts.tower, &["host", "join", &log, "--as", "tower"]);
+        let join = ["host", "join", &log, "--as", "laptop", "--agents", "codex"];
+        done(&hosts.laptop, &join);
+        hosts
+    }
+
+    fn log(&self) -> String {
+        match &self.place {
+            Place::Broker(broker) => broker.url(),
+            Place::Repository => self
+                .directory
+                .path()
+                .join("ledger.git")
+                .display()
+                .to_string(),
+        }
+    }
+
+    fn have_the_same_ledger(&self) {
+        wait::until("both mirrors to have the same bytes", || {
+            let [tower, laptop] = [&self.tower, &self.laptop].map(|host| ledger(host.root()));
+            !tower.is_empty() && tower == laptop
+        });
+    }
+}
+
+fn done(host: &Mailroom, args: &[&str]) -> String {
+    let output = host.run(args);
+    assert!(output.status.success(), "{args:?}: {}", said(&output));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Runs a command that is refused, and gives what it says.
+fn refused(host: &Mailroom, args: &[&str]) -> String {
+    let output = host.run(args);
+    assert!(!output.status.success(), "{args:?}: {}", said(&output));
+    said(&output)
+}
+
+fn question(from: &str, to: &str, id: &str) -> String {
+    format!(
+        "id: \"{id}\"\nfrom: {from}\nto: {to}\ntype: question\npriority: P2\n\
+         created_at_utc: \"2026-02-13T10:00:00Z\"\nsubject: \"Which?\"\nbody: \"{id}\"\n"
+    )
+}
+
+fn ledger(root: &Path) -> String {
+    let mut segments = list(root.join(".settled/ledger"));
+    segments.sort();
+    segments.iter().map(read).collect()
+}
+
+/// A review from the tower to the laptop, back and forth over both rounds; says what it sent.
+fn review(hosts: &Hosts, pr: &str) {
+    let Hosts { tower, laptop, .. } = hosts;
+    done(
+        tower,
+        &[
+            "send",
+            "review_request",
+            "--agent",
+            "claude",
+            "--to",
+            "codex",
+            "--pr",
+            pr,
+            "--branch",
+            "b",
+            "--declared-head",
+            HEAD,
+            "--diff-summary",
+            "Says something.",
+        ],
+    );
+    let inbox = laptop.agent("codex", "inbox");
+    let is_here = |name: &String| read(inbox.join(name)).contains(&format!("related_pr: '{pr}'"));
+    wait::until("the request on the laptop", || {
+        names(&inbox).iter().any(is_here)
+    });
+    done(laptop, &["lgtm", pr, "--agent", "codex"]);
+    let inbox = tower.agent("claude", "inbox");
+    let is_here = |name: &String| read(inbox.join(name)).contains(&format!("related_pr: '{pr}'"));
+    wait::until("the approval on the tower", || {
+        names(&inbox).iter().any(is_here)
+    });
+}
+
+fn two_hosts_have_the_same_reviews(hosts: &Hosts) {
+    let (tower, laptop) = (hosts.tower.serve(), hosts.laptop.serve());
+    for pr in ["86", "87", "88"] {
+        review(hosts, pr);
+    }
+    hosts.have_the_same_ledger();
+    let reviews = |host: &Mailroom| {
+        let status = host.status();
+        let reviews = status["reviews"].as_array().expect("reviews").clone();
+        let about = |review: &Value| format!("{} {}", review["review"], review["phase"]);
+        reviews.iter().map(about).collect::<Vec<_>>()
+    };
+    assert_eq!(reviews(&hosts.tower), reviews(&hosts.laptop));
+    assert_eq!(reviews(&hosts.tower).len(), 3);
+    // Each file is judged once, by the host at which its sender is at home.
+    let ledger = ledger(hosts.tower.root());
+    let mut judged = Vec::new();
+    for line in ledger.lines() {
+        let entry: Value = serde_json::from_str(line).expect("a record");
+        if let Some(outbox) = entry["original"]["outbox"].as_str() {
+            judged.push(format!("{outbox} {}", entry["original"]["file"]));
+            let home = if outbox == "claude" {
+                "tower"
+            } else {
+                "laptop"
+            };
+            assert_eq!(entry["host"], home, "{line}");
+        }
+    }
+    judged.sort();
+    let count = judged.len();
+    judged.dedup();
+    assert_eq!((judged.len(), count), (6, 6), "{ledger}");
+    // Mail arrives where its reader is at home, and nowhere else.
+    assert_eq!(names(hosts.laptop.agent("claude", "inbox")), [""; 0]);
+    assert_eq!(names(hosts.laptop.agent("codex", "inbox")).len(), 3);
+    drop((tower, laptop));
+}
+
+#[test]
+fn two_hosts_on_a_broker_have_the_same_reviews_and_judge_each_file_once() {
+    two_hosts_have_the_same_reviews(&Hosts::on_a_broker());
+}
+
+#[test]
+fn two_hosts_on_a_repository_have_the_same_reviews_and_judge_each_file_once() {
+    two_hosts_have_the_same_reviews(&Hosts::on_a_repository());
+}
+
+#[test]
+fn the_hosts_are_listed_with_their_agents() {
+    let hosts = Hosts::on_a_repository();
+    let listed = hosts.laptop.json(&["host", "list"]);
+    let about = |host: &Value| {
+        (
+            host["name"].clone(),
+            host["agents"].clone(),
+            host["is_retired"].clone(),
+        )
+    };
+    let all: Vec<_> = listed["data"]["hosts"]
+        .as_array()
+        .expect("hosts")
+        .iter()
+        .map(about)
+        .collect();
+    let expected = [
+        (
+            Value::from("laptop"),
+            Value::from(vec!["codex"]),
+            Value::from(false),
+        ),
+        (
+            Value::from("tower"),
+            Value::from(vec!["claude"]),
+            Value::from(false),
+        ),
+    ];
+    assert_eq!(all, expected);
+    assert_eq!(listed["data"]["host"], "laptop");
+}
+
+#[test]
+fn a_claim_that_does_not_fit_is_refused_with_what_to_do() {
+    let hosts = Hosts::on_a_repository();
+    let log = hosts.log();
+    let before = ledger(hosts.laptop.root());
+    // An agent has one home.
+    let other = Mailroom::absent();
+    let told = refused(
+        &other,
+        &["host", "join", &log, "--as", "box", "--agents", "claude"],
+    );
+    assert!(told.contains("agent claude is at home on tower"), "{told}");
+    assert!(
+        told.contains("settled host move-home claude --from tower"),
+        "{told}"
+    );
+    // A name has one key.
+    let told = refused(
+        &other,
+        &["host", "join", &log, "--as", "tower", "--agents", "pi"],
+    );
+    assert!(
+        told.contains("host tower has joined with another key"),
+        "{told}"
+    );
+    // A workspace has one ledger.
+    let own = Mailroom::new(&["pi", "gemini"]);
+    own.post("pi", "q.yaml", &question("pi", "gemini", "q-1"));
+    own.once();
+    let told = refused(&own, &["host", "join", &log, "--as", "box"]);
+    assert!(
+        told.contains("has a ledger of its own, with 1 records"),
+        "{told}"
+    );
+    // All hosts judge by one policy.
+    let strict = Mailroom::new(&["pi"]);
+    strict.put("settled.toml", "[rounds]\nmax = 3\n");
+    let told = refused(&strict, &["host", "join", &log, "--as", "box"]);
+    assert!(
+        told.contains("its policy is not that of the other hosts"),
+        "{told}"
+    );
+    assert_eq!(ledger(hosts.laptop.root()), before);
+    // Nothing was written to the log either, so a host that fits comes next.
+    done(
+        &other,
+        &["host", "join", &log, "--as", "box", "--agents", "pi"],
+    );
+    assert_eq!(
+        ledger(other.root()).lines().count(),
+        before.lines().count() + 1
+    );
+}
+
+#[test]
+fn without_a_daemon_that_follows_the_log_nothing_is_written_to_the_mirror() {
+    let hosts = Hosts::on_a_repository();
+    let before = ledger(hosts.tower.root());
+    hosts
+        .tower
+        .post("claude", "q.yaml", &question("claude", "codex", "q-1"));
+    let told = refused(&hosts.tower, &["serve", "--once"]);
+    assert!(
+        told.contains("the ledger of this workspace is shared"),
+        "{told}"
+    );
+    assert_eq!(ledger(hosts.tower.root()), before);
+    assert_eq!(names(hosts.tower.agent("claude", "outbox")), ["q.yaml"]);
+}
+
+#[test]
+fn cut_off_a_host_says_so_within_two_seconds_and_catches_up() {
+    let hosts = Hosts::on_a_broker();
+    let Place::Broker(broker) = &hosts.place else {
+        unreachable!("it is on a broker");
+    };
+    let (_tower, _laptop) = (hosts.tower.serve(), hosts.laptop.serve());
+    review(&hosts, "86");
+    hosts.have_the_same_ledger();
+    let before = ledger(hosts.tower.root());
+    let trouble = || hosts.tower.json(&["host", "list"])["data"]["trouble"].clone();
+    assert_eq!(trouble(), Value::Null);
+
+    broker.signal(Signal::STOP);
+    let cut = Instant::now();
+    wait::until("the tower to say that it waits", || {
+        trouble()
+            .as_str()
+            .is_some_and(|told| told.contains("waiting for the shared ledger"))
+    });
+    let said_after = cut.elapsed();
+    assert!(said_after < Duration::from_secs(4), "{said_after:?}");
+    hosts
+        .tower
+        .post("claude", "q.yaml", &question("claude", "codex", "q-1"));
+    let status = done(&hosts.tower, &["status"]);
+    assert!(status.contains("waiting for the shared ledger"), "{status}");
+    assert_eq!(ledger(hosts.tower.root()), before);
+    assert_eq!(names(hosts.tower.agent("claude", "outbox")), ["q.yaml"]);
+
+    broker.signal(Signal::CONT);
+    let healed = Instant::now();
+    hosts.laptop.delivered("codex", "q.yaml");
+    let caught_up_after = healed.elapsed();
+    assert!(
+        caught_up_after < Duration::from_secs(10),
+        "{caught_up_after:?}"
+    );
+    hosts.have_the_same_ledger();
+    wait::until("the trouble to be over", || trouble() == Value::Null);
+    eprintln!("said after {said_after:?}, caught up after {caught_up_after:?}");
+}

@@ -61,25 +61,34 @@ fn build(place: &Place) {
         Some("debug") | None => "dev",
         Some(profile) => profile,
     };
+    let selection: &[&str] = match profile {
+        // With the features of the tests: with its own, each crate below would be built twice in a run of all tests, which
+        // takes a minute and a half. Cargo counts the features of dev-dependencies only where a test is named.
+        "dev" => &[
+            "--workspace",
+            "--test=cost",
+            "--bin=settled",
+            "--bin=validate-message",
+            "--bin=settled-mcp",
+            "--bin=settled-host",
+            "--bin=settled-page",
+            "--bin=settled-watch",
+        ],
+        // With the features that are shipped: these are measured and packed.
+        _ => &[
+            "--bins",
+            "--package=settled",
+            "--package=validate-message-cli",
+            "--package=settled-mcp",
+            "--package=settled-host",
+            "--package=settled-page",
+            "--package=settled-watch",
+        ],
+    };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args([
-            "build",
-            "--quiet",
-            "--package",
-            "settled",
-            "--package",
-            "validate-message-cli",
-            "--package",
-            "settled-mcp",
-            "--package",
-            "settled-host",
-            "--package",
-            "settled-page",
-            "--package",
-            "settled-watch",
-            "--bins",
-        ])
+        .args(["build", "--quiet"])
+        .args(selection)
         .args(["--profile", profile, "--target-dir"])
         .arg(&place.target)
         .current_dir(crate::repository())

@@ -95,6 +95,8 @@ fn why_problems_and_the_notice_show_the_last_line_escaped_and_the_folder() {
     }
     let why = room.mailroom.json(&["why", "86"]);
     assert_eq!(why["data"]["reviews"][0]["failed"]["why"], words, "{why}");
+    // The daemon was killed once the review showed its end, perhaps before it delivered the notice: the next start does.
+    room.mailroom.run(&["serve", "--once"]);
     let inbox = room.mailroom.agent("claude", "inbox");
     let notices: Vec<String> = settled_tests::list(&inbox)
         .iter()

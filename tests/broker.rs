@@ -34,6 +34,16 @@ impl Broker {
         broker
     }
 
+    /// Starts a broker that acknowledges before it syncs.
+    pub fn careless(directory: &Path) -> Broker {
+        let [port, monitor] = ports();
+        let mut broker = Broker::configured(directory, "n1", [port, monitor], "");
+        let text = read(&broker.config).replace(", sync_interval: always", "");
+        write(&broker.config, &text);
+        broker.start();
+        broker
+    }
+
     /// Starts three that are one cluster, and waits until they have a leader.
     pub fn cluster(directory: &Path) -> [Broker; 3] {
         let all: [u16; 9] = ports();

@@ -27,8 +27,12 @@ struct Hosts {
 
 impl Hosts {
     fn on_a_broker() -> Hosts {
+        Hosts::on_a_broker_with("")
+    }
+
+    fn on_a_broker_with(more: &str) -> Hosts {
         let directory = tempfile::tempdir().expect("a directory");
-        let place = Place::Broker(Broker::alone(directory.path()));
+        let place = Place::Broker(Broker::with(directory.path(), more));
         Hosts::joined(place, directory)
     }
 
@@ -99,7 +103,7 @@ fn ledger(root: &Path) -> String {
     segments.iter().map(read).collect()
 }
 
-/// A review from the tower to the laptop, back and forth over both rounds; says what it sent.
+/// A review from the tower to the laptop and back.
 fn review(hosts: &Hosts, pr: &str) {
     let Hosts { tower, laptop, .. } = hosts;
     done(
@@ -121,17 +125,17 @@ fn review(hosts: &Hosts, pr: &str) {
             "Says something.",
         ],
     );
-    let inbox = laptop.agent("codex", "inbox");
-    let is_here = |name: &String| read(inbox.join(name)).contains(&format!("related_pr: '{pr}'"));
-    wait::until("the request on the laptop", || {
-        names(&inbox).iter().any(is_here)
-    });
+    wait::until("the request on the laptop", || has(laptop, "codex", pr));
     done(laptop, &["lgtm", pr, "--agent", "codex"]);
-    let inbox = tower.agent("claude", "inbox");
-    let is_here = |name: &String| read(inbox.join(name)).contains(&format!("related_pr: '{pr}'"));
-    wait::until("the approval on the tower", || {
-        names(&inbox).iter().any(is_here)
-    });
+    wait::until("the approval on the tower", || has(tower, "claude", pr));
+}
+
+/// Whether a message about this pull request is in the agent's inbox. One that is still written has a name of its own.
+fn has(host: &Mailroom, agent: &str, pr: &str) -> bool {
+    let line = format!("related_pr: '{pr}'");
+    let inbox = list(host.agent(agent, "inbox")).into_iter();
+    let mut texts = inbox.filter_map(|path| std::fs::read_to_string(path).ok());
+    texts.any(|text| text.contains(&line))
 }
 
 fn two_hosts_have_the_same_reviews(hosts: &Hosts) {
@@ -313,6 +317,12 @@ fn cut_off_a_host_says_so_within_two_seconds_and_catches_up() {
         .post("claude", "q.yaml", &question("claude", "codex", "q-1"));
     let status = done(&hosts.tower, &["status"]);
     assert!(status.contains("waiting for the shared ledger"), "{status}");
+    let hook = ["hook", "session-start", "--agent", "claude"];
+    let hook = done(&hosts.tower, &hook);
+    assert!(
+        hook.contains("this host cannot follow the shared ledger now"),
+        "{hook}"
+    );
     assert_eq!(ledger(hosts.tower.root()), before);
     assert_eq!(names(hosts.tower.agent("claude", "outbox")), ["q.yaml"]);
 
@@ -327,4 +337,196 @@ fn cut_off_a_host_says_so_within_two_seconds_and_catches_up() {
     hosts.have_the_same_ledger();
     wait::until("the trouble to be over", || trouble() == Value::Null);
     eprintln!("said after {said_after:?}, caught up after {caught_up_after:?}");
+}
+
+#[test]
+fn a_message_too_large_for_the_log_is_refused_and_smaller_ones_go_on() {
+    let hosts = Hosts::on_a_broker_with("max_payload: 16384\n");
+    // More than one batch may have, and each of them small enough.
+    for number in 0..20 {
+        let text = question("claude", "codex", &format!("q-{number}"));
+        let text = text.replace("body: ", &format!("body: {}", "x".repeat(1_500)));
+        hosts
+            .tower
+            .post("claude", &format!("q-{number}.yaml"), &text);
+    }
+    let (_tower, _laptop) = (hosts.tower.serve(), hosts.laptop.serve());
+    hosts.tower.cleared("claude");
+    let large = question("claude", "codex", "large");
+    let large = large.replace("body: ", &format!("body: {}", "x".repeat(18_000)));
+    hosts.tower.post("claude", "large.yaml", &large);
+    let report = hosts.tower.refused("claude", "large.yaml");
+    assert_eq!(report["refused"], "too_large", "{report}");
+    hosts.tower.post(
+        "claude",
+        "after.yaml",
+        &question("claude", "codex", "after"),
+    );
+    hosts.laptop.delivered("codex", "after.yaml");
+    assert_eq!(names(hosts.laptop.agent("codex", "inbox")).len(), 21);
+    hosts.have_the_same_ledger();
+}
+
+#[test]
+fn what_the_log_lost_freezes_a_host_and_is_put_back_from_its_ledger() {
+    let hosts = Hosts::on_a_repository();
+    let daemons = (hosts.tower.serve(), hosts.laptop.serve());
+    review(&hosts, "86");
+    hosts.have_the_same_ledger();
+    drop(daemons);
+    let before = ledger(hosts.tower.root());
+    let remote = hosts.directory.path().join("ledger.git");
+    sh(
+        &remote,
+        "git update-ref refs/settled/mailroom refs/settled/mailroom~1",
+    );
+    let frozen = hosts.tower.serve();
+    wait::until("the tower to freeze", || {
+        done(&hosts.tower, &["host", "list"]).contains("frozen at record 4")
+    });
+    drop(frozen);
+    let told = done(&hosts.tower, &["host", "republish"]);
+    assert!(told.contains("records up to 3; 1 were put back"), "{told}");
+    let _daemons = (hosts.tower.serve(), hosts.laptop.serve());
+    assert_eq!(ledger(hosts.laptop.root()), before);
+    review(&hosts, "87");
+    hosts.have_the_same_ledger();
+    assert!(ledger(hosts.tower.root()).starts_with(&before));
+}
+
+#[test]
+fn a_log_that_is_gone_is_restored_from_a_host_into_another() {
+    let hosts = Hosts::on_a_broker();
+    let daemons = (hosts.tower.serve(), hosts.laptop.serve());
+    review(&hosts, "86");
+    hosts.have_the_same_ledger();
+    drop(daemons);
+    let before = ledger(hosts.tower.root());
+    sh(hosts.directory.path(), "git init --quiet --bare spare.git");
+    let spare = hosts
+        .directory
+        .path()
+        .join("spare.git")
+        .display()
+        .to_string();
+    let told = done(&hosts.tower, &["host", "restore", &spare]);
+    assert!(told.contains("records up to 0; 4 were put back"), "{told}");
+    let told = done(&hosts.laptop, &["host", "restore", &spare]);
+    assert!(told.contains("records up to 4; 0 were put back"), "{told}");
+    let _daemons = (hosts.tower.serve(), hosts.laptop.serve());
+    review(&hosts, "87");
+    hosts.have_the_same_ledger();
+    assert!(ledger(hosts.tower.root()).starts_with(&before));
+    // A third host checks every signature from the first record on.
+    let third = Mailroom::absent();
+    done(
+        &third,
+        &["host", "join", &spare, "--as", "box", "--agents", "pi"],
+    );
+    assert!(ledger(third.root()).starts_with(&before));
+}
+
+#[test]
+fn a_home_moves_while_both_hosts_serve_and_a_retired_key_is_refused_by_all() {
+    let hosts = Hosts::on_a_broker();
+    let (_tower, _laptop) = (hosts.tower.serve(), hosts.laptop.serve());
+    done(&hosts.laptop, &["host", "claim", "pi"]);
+    done(
+        &hosts.laptop,
+        &["host", "move-home", "pi", "--to", "tower", "--by", "ann"],
+    );
+    wait::until("the tower to know its agent", || {
+        done(&hosts.tower, &["host", "list"]).contains("claude, pi")
+    });
+    hosts
+        .laptop
+        .post("codex", "q.yaml", &question("codex", "pi", "q-1"));
+    hosts.tower.delivered("pi", "q.yaml");
+    assert!(names(hosts.laptop.agent("pi", "inbox")).is_empty());
+
+    let retire = [
+        "host",
+        "retire-key",
+        "laptop",
+        "--by",
+        "ann",
+        "--reason",
+        "stolen",
+    ];
+    done(&hosts.tower, &retire);
+    wait::until("the laptop to say that its key is retired", || {
+        done(&hosts.laptop, &["status"]).contains("the key of host laptop was retired")
+    });
+    let before = ledger(hosts.tower.root());
+    hosts
+        .laptop
+        .post("codex", "late.yaml", &question("codex", "claude", "late"));
+    hosts
+        .tower
+        .post("claude", "on.yaml", &question("claude", "pi", "on"));
+    hosts.tower.delivered("pi", "on.yaml");
+    assert_eq!(names(hosts.laptop.agent("codex", "outbox")), ["late.yaml"]);
+    assert_eq!(
+        ledger(hosts.tower.root()).lines().count(),
+        before.lines().count() + 1
+    );
+}
+
+#[test]
+fn another_policy_stops_a_host_until_it_takes_it() {
+    let hosts = Hosts::on_a_repository();
+    hosts.tower.put(
+        "settled.toml",
+        &format!(
+            "{}\n[rounds]\nmax = 3\n",
+            read(hosts.tower.root().join("settled.toml"))
+        ),
+    );
+    let told = refused(&hosts.tower, &["doctor"]);
+    assert!(
+        told.contains("the policy in settled.toml is not that of the other hosts"),
+        "{told}"
+    );
+    done(&hosts.tower, &["host", "policy", "--give", "--by", "ann"]);
+    let laptop = hosts.laptop.serve();
+    wait::until("the laptop to stop following", || {
+        done(&hosts.laptop, &["status"]).contains("settled host policy --take")
+    });
+    drop(laptop);
+    done(&hosts.laptop, &["host", "policy", "--take"]);
+    let _daemons = (hosts.tower.serve(), hosts.laptop.serve());
+    review(&hosts, "86");
+    hosts.have_the_same_ledger();
+}
+
+#[test]
+fn doctor_says_what_the_log_promises() {
+    let hosts = Hosts::on_a_broker();
+    let Place::Broker(broker) = &hosts.place else {
+        unreachable!("it is on a broker");
+    };
+    let monitor = format!("127.0.0.1:{}", broker.monitor);
+    let told = done(&hosts.tower, &["host", "check", "--monitor", &monitor]);
+    assert!(
+        told.contains("each record is on the broker's disk before it is acknowledged"),
+        "{told}"
+    );
+    assert!(told.contains("one server holds the ledger"), "{told}");
+    let told = done(&hosts.tower, &["doctor"]);
+    assert!(
+        told.contains("host tower has joined with the key it has here"),
+        "{told}"
+    );
+    assert!(
+        told.contains("cannot see whether the broker syncs"),
+        "{told}"
+    );
+    let careless = tempfile::tempdir().expect("a directory");
+    let careless = Broker::careless(careless.path());
+    let monitor = format!("127.0.0.1:{}", careless.monitor);
+    let told = refused(&hosts.tower, &["host", "check", "--monitor", &monitor]);
+    assert!(
+        told.contains("records that are not on its disk yet"),
+        "{told}"
+    );
 }

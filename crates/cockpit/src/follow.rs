@@ -73,6 +73,7 @@ impl Follower {
                 unjudged: PendingMail::default(),
                 dead: Vec::new(),
                 troubles: Vec::new(),
+                host: None,
             },
             policy: Policy::default(),
             past,
@@ -112,6 +113,7 @@ impl Follower {
         self.standing.serving = spool::is_served(&self.root);
         self.standing.troubles = operator_alerts::read(&self.root);
         let config = Config::load(&self.root).unwrap_or_default();
+        self.standing.host = config.ledger.host.clone();
         self.policy = config.policy(self.standing.agents.iter().cloned());
         self.runs.look(&self.root);
         self.agents = AgentRow::all(&self.standing, &config, &self.runs);

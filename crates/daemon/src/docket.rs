@@ -56,6 +56,8 @@ pub(crate) struct Docket {
     pub(crate) limits: BatchLimits,
     /// The bytes of messages and packets read for this batch.
     batch_bytes: usize,
+    /// How much a shared ledger's log takes.
+    pub(crate) log_takes: LogTakes,
 }
 
 /// Where a batch ends, besides its number of messages and bytes: an agent that writes meanwhile waits for the rest.
@@ -120,6 +122,53 @@ impl OpenBatch {
     }
 }
 
+/// How much the log of a shared ledger takes at once, as far as that was found out.
+#[derive(Debug)]
+pub(crate) struct LogTakes {
+    /// The most files of a batch.
+    files_max: usize,
+    /// Files whose record alone is too large, and how many bytes the log takes.
+    too_large: BTreeMap<(String, FileName), usize>,
+}
+
+impl Default for LogTakes {
+    fn default() -> Self {
+        Self {
+            files_max: BATCH_MAX,
+            too_large: BTreeMap::new(),
+        }
+    }
+}
+
+impl LogTakes {
+    /// A batch of these files was too large. The next one has half of them; a file that was alone is refused.
+    pub(crate) fn too_large(&mut self, judged: &[(String, FileName)], bytes_max: usize) {
+        match judged {
+            [alone] => drop(self.too_large.insert(alone.clone(), bytes_max)),
+            _ => self.files_max = (judged.len() / 2).max(1),
+        }
+    }
+
+    /// A batch was taken.
+    pub(crate) fn taken(&mut self) {
+        self.files_max = BATCH_MAX.min(self.files_max * 2);
+    }
+
+    fn refuses(&self, found: &OutboxFile) -> Option<usize> {
+        if self.too_large.is_empty() {
+            return None;
+        }
+        let file = (found.agent.clone(), found.file.clone());
+        self.too_large.get(&file).copied()
+    }
+
+    fn forget(&mut self, agent: &str, file: &FileName) {
+        if !self.too_large.is_empty() {
+            self.too_large.remove(&(agent.to_owned(), file.clone()));
+        }
+    }
+}
+
 /// The next step for a file: commit its record, or look again.
 enum NextStep {
     Commit(Box<(EntryDraft, Record)>),
@@ -146,6 +195,7 @@ impl Docket {
             held: HeldMessages::default(),
             limits: BatchLimits::default(),
             batch_bytes: 0,
+            log_takes: LogTakes::default(),
         }
     }
 
@@ -167,7 +217,7 @@ impl Docket {
         let mut batch = OpenBatch::default();
         self.batch_bytes = 0;
         let began = Instant::now();
-        let mut left = BATCH_MAX;
+        let mut left = self.log_takes.files_max;
         let BatchLimits { time, files, .. } = self.limits;
         while left > 0 && self.batch_bytes < BATCH_BYTES_MAX && batch.files < files {
             let time_left = match batch.is_awaited {
@@ -301,6 +351,14 @@ impl Docket {
             packet = packet_of(view, &read, moment)?;
             self.batch_bytes += packet.as_ref().map_or(0, packet_bytes);
         }
+        if let Some(bytes_max) = self.log_takes.refuses(found) {
+            let rejection = Rejection::too_large_for_log(bytes_max, &found.file);
+            let stop = Stop {
+                rejection: Box::new(rejection),
+                patience: Patience::None,
+            };
+            return Ok(self.stopped(submission, Some(&read.message), stop, (seq, moment)));
+        }
         match self
             .tentative
             .judge(moment.utc)
@@ -382,6 +440,7 @@ impl Docket {
 
     /// Forgets a file that was judged or is gone, and looks at those next that waited behind it.
     fn forget(&mut self, agent: &str, file: &FileName) {
+        self.log_takes.forget(agent, file);
         self.waits.remove(&(agent.to_owned(), file.clone()));
         for freed in self.held.release(agent, file) {
             self.intake.recall(agent, &freed);

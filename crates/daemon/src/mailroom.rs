@@ -314,6 +314,7 @@ impl Mailroom {
         match self.commit_drafts(batch.drafts, moment) {
             Ok(committed) => {
                 self.meter.took(TimedTask::Commit, self.meter.since(began));
+                self.docket.log_takes.taken();
                 self.committed(&committed, &batch.records, pass);
                 for entry in &committed {
                     if batch.growing.contains(&entry.seq) {
@@ -324,6 +325,9 @@ impl Mailroom {
             }
             Err(error @ SpoolError::NotTaken { .. }) => {
                 self.take_back();
+                if let Some(bytes_max) = self.too_large(&judged, moment) {
+                    self.docket.log_takes.too_large(&judged, bytes_max);
+                }
                 self.recall(judged);
                 Err(error)
             }

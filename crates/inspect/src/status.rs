@@ -3,6 +3,7 @@
 //! from it is worked out in the files below, and how it is shown is the command line's.
 
 pub mod fix;
+pub mod hosts;
 pub mod overview;
 pub mod pending;
 pub mod problems;
@@ -14,7 +15,7 @@ use std::path::Path;
 
 use message_schema::id::AgentName;
 use review::{Review, ReviewKey, Which};
-use spool::{Folded, SpoolError};
+use spool::{Folded, HostName, SpoolError};
 use workspace::config::Config;
 use workspace::directory;
 use workspace::index::LedgerIndex;
@@ -40,6 +41,8 @@ pub struct WorkspaceStatus {
     pub dead: Vec<Refusal>,
     /// What the daemon noted and only an operator can fix.
     pub troubles: Vec<Alert>,
+    /// This host's name among those that share the ledger.
+    pub host: Option<HostName>,
 }
 
 /// The validation commands of the one open request that is meant: those of the request and of the project.
@@ -80,6 +83,9 @@ impl WorkspaceStatus {
             .into_iter()
             .filter(|refusal| refusal.is_open(index.state()))
             .collect();
+        let host = Config::load(root)
+            .ok()
+            .and_then(|config| config.ledger.host);
         let (serving, troubles) = (spool::is_served(root), operator_alerts::read(root));
         Ok(Self {
             index,
@@ -89,6 +95,7 @@ impl WorkspaceStatus {
             unjudged,
             dead,
             troubles,
+            host,
         })
     }
 

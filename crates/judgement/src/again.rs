@@ -7,7 +7,7 @@
 use message_schema::Message;
 use message_schema::id::{AgentName, MessageId};
 use review::{
-    Accepted, Costs, Duplicate, EventRecord, Judgement, Notice, Record, RefusalCost,
+    Accepted, Costs, Duplicate, EventRecord, Happened, Judgement, Notice, Record, RefusalCost,
     RefusedMessage, ReportedEvent,
 };
 use spool::{Entry, FileName, OutboxFile, PacketRead};
@@ -164,7 +164,12 @@ fn comparable(record: &Record) -> String {
                 .iter()
                 .flat_map(|handoff| &handoff.tasks)
                 .enumerate();
-            tasks.fold(json(record), |text, (n, task)| {
+            // Whose host recorded it is for the hosts to compare.
+            let bare = EventRecord::Happened(Box::new(Happened {
+                home_away: false,
+                ..(**happened).clone()
+            }));
+            tasks.fold(json(&bare.into()), |text, (n, task)| {
                 text.replace(&format!("\"{}\"", task.id), &format!("\"task {n}\""))
             })
         }

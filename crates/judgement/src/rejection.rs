@@ -117,6 +117,22 @@ impl Rejection {
         Self::of_file(vec![violation])
     }
 
+    /// The log of a shared ledger takes no record that large.
+    pub fn too_large_for_log(bytes_max: usize, file: &FileName) -> Self {
+        let violation = ReportedViolation {
+            message:
+                "the message and its packet make a record that the shared ledger does not take"
+                    .to_owned(),
+            expected: Some(format!("a record of at most {bytes_max} bytes")),
+            fix: Some(
+                "split it, or have an operator raise `max_payload` of the broker; docs/hosts.md"
+                    .to_owned(),
+            ),
+            ..without_message(Code::TooLarge, file)
+        };
+        Self::of_file(vec![violation])
+    }
+
     /// The bytes are no message.
     pub fn malformed(malformed: Malformed, file: &FileName) -> Self {
         let violations = Violations::from(malformed);

@@ -25,6 +25,9 @@ const SHARD: &str = "1";
 /// How long a log may take to let this host in, where somebody waits for it.
 const CONNECTED: Duration = Duration::from_secs(10);
 
+/// How long a daemon waits for it at its start.
+const FIRST: Duration = Duration::from_secs(1);
+
 /// Where the end of a ledger is.
 #[derive(Clone, Debug)]
 pub enum LogPlace {
@@ -197,7 +200,12 @@ impl HostDirectory {
         Ok(match LogPlace::parse(&shared.log)? {
             LogPlace::Brokers(servers) => {
                 let options = self.access().options()?;
-                Box::new(JetStream::open(servers, options, &ledger_name(shared))?)
+                let log = JetStream::open(servers, options, &ledger_name(shared))?;
+                // A host that starts without its network delivers what it has; one with it begins in step.
+                if let Err(error) = log.wait_until_connected(FIRST) {
+                    tracing::debug!("begins without the log: {error}");
+                }
+                Box::new(log)
             }
             LogPlace::Repository(remote) => Box::new(Git::open(
                 &self.0.join("log.git"),
@@ -222,6 +230,14 @@ impl HostDirectory {
             }
             LogPlace::Repository(_) => self.open(shared)?,
         })
+    }
+
+    /// The stream of this ledger as it is, on brokers.
+    pub fn founded(&self, shared: &SharedLog) -> Result<Founded, PlaceError> {
+        match LogPlace::parse(&shared.log)? {
+            LogPlace::Brokers(servers) => self.found(servers, &ledger_name(shared)),
+            LogPlace::Repository(_) => Err(PlaceError::Unfit("it is a repository".to_owned())),
+        }
     }
 
     fn found(&self, servers: Vec<ServerAddr>, name: &LedgerName) -> Result<Founded, PlaceError> {

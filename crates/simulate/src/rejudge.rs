@@ -99,6 +99,7 @@ impl Rejudge {
         let event = event.clone();
         let bare = Happened {
             event,
+            home_away: false,
             order: None,
             steps: Vec::new(),
             letters: Vec::new(),

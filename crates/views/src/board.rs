@@ -2,8 +2,10 @@
 //! it, where there is any, what is running out and what prevents approval.
 
 use chrono::{DateTime, Utc};
+use inspect::status::hosts::HostRow;
 use inspect::status::overview::{Count, Ledger, PairRow, Removable, Status, Wait};
 use inspect::status::row::ReviewRow;
+use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use workspace::clock::span;
 use workspace::operator_alerts::Alert;
@@ -80,10 +82,34 @@ pub fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> String {
         size(*bytes)
     );
     text += &screen.wrap(INDENT, &ledger);
+    if !status.hosts.is_empty() {
+        let hosts: Vec<String> = status.hosts.iter().map(|row| host(row, now)).collect();
+        text += &screen.wrap(INDENT, &format!("hosts: {}", hosts.join("; ")));
+    }
     if let Some(Removable { files, bytes }) = removable {
         text += &format!("settled gc would remove {files} files, {}\n", size(*bytes));
     }
     text
+}
+
+/// A host with its agents and its last record.
+fn host(row: &HostRow, now: DateTime<Utc>) -> String {
+    let agents: Vec<&str> = row.agents.iter().map(AgentName::as_str).collect();
+    let agents = if agents.is_empty() {
+        "no agent".to_owned()
+    } else {
+        agents.join(", ")
+    };
+    let mark = match (row.is_this, row.is_retired) {
+        (_, true) => " (key retired)",
+        (true, false) => " (this one)",
+        (false, false) => "",
+    };
+    let last = row.last_record.zip(row.last_at).map(|(seq, at)| {
+        let ago = ago(now - at);
+        format!(", record {seq} {ago}")
+    });
+    format!("{}{mark}: {agents}{}", row.name, last.unwrap_or_default())
 }
 
 /// A failed one is still there because it can be resumed.

@@ -7,7 +7,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use fleet::{Fleet, FleetRefusal};
 use judgement::UsedNames;
-use review::{EventRecord, HostChange, Record, Restore, ReviewKey, State};
+use review::{Event, EventRecord, HostChange, Record, Restore, ReviewKey, State};
 use spool::{Entry, Fold, Folded, SpoolError, VisitError};
 
 use crate::known_deliveries::KnownDeliveries;
@@ -167,7 +167,13 @@ pub fn fold_hosts(
 /// The change of hosts that a record is about, if it is about one.
 pub fn host_change(record: &Record) -> Option<&HostChange> {
     match record {
-        Record::Event(EventRecord::Happened(happened)) => happened.event.host_change(),
+        Record::Event(EventRecord::Happened(happened)) => {
+            if let Event::Host(change) = &happened.event {
+                Some(change)
+            } else {
+                None
+            }
+        }
         Record::Event(EventRecord::Declined(_)) | Record::Judged(_) => None,
     }
 }

@@ -30,6 +30,8 @@ pub enum AlertKind {
     SentDiffers,
     /// The ledger that several hosts share cannot be followed.
     SharedLedger,
+    /// The clocks of two hosts that share the ledger are apart.
+    HostClock,
 }
 
 /// A condition an operator has to fix.
@@ -55,6 +57,12 @@ pub struct Alerts {
 pub fn read(root: &Path) -> Vec<Alert> {
     let text = std::fs::read(Layout::new(root).own().join(FILE)).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// Whether the daemon cannot follow the ledger that several hosts share.
+pub fn is_cut_off(root: &Path) -> bool {
+    let mut alerts = read(root).into_iter();
+    alerts.any(|alert| alert.kind == AlertKind::SharedLedger)
 }
 
 impl Alerts {

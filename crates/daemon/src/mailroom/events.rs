@@ -175,6 +175,7 @@ impl Mailroom {
             && self.may_fire_next(moment)
             && let Some(record) = self.due(moment)
         {
+            let record = self.marked_away(record);
             self.add(&mut batch, record, moment);
         }
         self.commit(batch, moment, pass)

@@ -10,7 +10,7 @@ use spool::{Committed, SpoolError};
 use workspace::clock::Moment;
 use workspace::index;
 
-use super::{Mailroom, Pass};
+use super::{Mailroom, Pass, Standing};
 use crate::docket::OpenBatch;
 
 /// Why a change of hosts is not recorded.
@@ -43,6 +43,19 @@ impl Mailroom {
     pub fn has_other_homes(&self) -> bool {
         let shared = self.shared.as_ref();
         shared.is_some_and(|shared| shared.sharing.homes() != *self.spool.homes())
+    }
+
+    /// How many hosts share the ledger, and how this one stands to it.
+    pub(super) fn hosts_gauge(&self) -> Option<(usize, &'static str)> {
+        let (fleet, standing) = (self.fleet()?, self.standing()?);
+        let hosts = fleet.members().filter(|(_, member)| !member.is_retired);
+        let word = match standing {
+            Standing::InStep => "in_step",
+            Standing::Waiting { .. } => "waiting",
+            Standing::Frozen { .. } => "frozen",
+            Standing::Outdated { .. } => "stopped",
+        };
+        Some((hosts.count(), word))
     }
 
     /// Records a change of the hosts, under the id it was asked for by, if any.

@@ -53,6 +53,7 @@ impl Mailroom {
                 .ledger_bytes()
                 .unwrap_or(self.meter.gauges.ledger_bytes),
             config_refused,
+            hosts: self.hosts_gauge(),
         };
     }
 

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use fleet::Fleet;
 use judgement::again::Differs;
 use message_schema::id::AgentName;
-use review::{Event, EventRecord, HostChange, RULES, Record, ReviewKey, State};
+use review::{Event, EventRecord, HostChange, RULES, Record, Review, ReviewKey, State};
 use spool::log::{Appended, HostKeys, HostName, Log, LogError, Signed};
 use spool::{Committed, Entry, EntryDraft, FileName, Hint, Homes, SpoolError};
 use workspace::clock::Moment;
@@ -23,6 +23,9 @@ use crate::docket::OpenBatch;
 
 /// How long the log is left alone when it cannot be reached or gave no answer, in milliseconds.
 const RETRY_MS: u64 = 500;
+
+/// How far the clocks of two hosts may be apart before it is told.
+const CLOCKS_APART_MAX: TimeDelta = TimeDelta::seconds(2);
 
 /// What makes a workspace one of several hosts.
 pub struct Sharing {
@@ -72,6 +75,8 @@ pub(super) struct SharedLedger {
     standing: Standing,
     /// A batch that the log may or may not have.
     unknown: Option<Signed>,
+    /// How many bytes the log takes, where it refused a batch for its size.
+    too_large: Option<usize>,
     /// When the log is looked at next, on the monotonic clock.
     look_at: u64,
     has_rung: Arc<AtomicBool>,
@@ -114,6 +119,7 @@ impl SharedLedger {
             sharing,
             standing: Standing::InStep,
             unknown: None,
+            too_large: None,
             look_at: 0,
             has_rung: Arc::new(AtomicBool::new(true)),
             last,
@@ -185,7 +191,7 @@ impl SharedLedger {
         match error {
             LogError::Unreachable { .. } | LogError::Denied { .. } => self.wait(&why, moment),
             // The next batch is a smaller one.
-            LogError::TooLarge { .. } => self.look_at = moment.mono.saturating_add(RETRY_MS),
+            LogError::TooLarge { bytes_max, .. } => self.too_large = Some(*bytes_max),
             LogError::TooNew(_) => {
                 let why = format!("{why}; upgrade settled on this host");
                 self.standing = Standing::Outdated { why };
@@ -210,11 +216,15 @@ impl SharedLedger {
         let Some((deadline, _)) = review.deadline() else {
             return true;
         };
-        let agent = match review.phase.invocation() {
-            Some(_) => review.reviewer(key),
-            None => &key.author,
-        };
+        let agent = awaited(review, key);
         self.sharing.fleet.may_fire_from(host, agent, deadline) <= at
+    }
+
+    /// Whether a deadline of this review, recorded by this host, is recorded away from the home of the agent it is about.
+    fn is_away(&self, state: &State, key: &ReviewKey, host: &HostName) -> bool {
+        let agent = state.review(key).map(|review| awaited(review, key));
+        let home = agent.and_then(|agent| self.sharing.fleet.home(agent));
+        home.is_some_and(|home| home != host)
     }
 }
 
@@ -279,6 +289,17 @@ impl Mailroom {
         })
     }
 
+    /// The record of a deadline, marked if the agent it is about is at home on another host.
+    pub(super) fn marked_away(&self, mut record: EventRecord) -> EventRecord {
+        if let (Some(shared), EventRecord::Happened(happened)) = (&self.shared, &mut record)
+            && let Event::Deadline { review, .. } = &happened.event
+        {
+            let state = self.docket.tentative.state();
+            happened.home_away = shared.is_away(state, review, &shared.sharing.host);
+        }
+        record
+    }
+
     /// Commits what was judged for the very end of the ledger: here, or in the log first.
     pub(super) fn commit_drafts(
         &mut self,
@@ -326,6 +347,21 @@ impl Mailroom {
         originals
             .map(|original| (original.outbox.clone(), original.file.clone()))
             .collect()
+    }
+
+    /// How many bytes the log takes, if it refused this batch for its size. One without a file cannot be made smaller.
+    pub(super) fn too_large(
+        &mut self,
+        judged: &[(String, FileName)],
+        moment: Moment,
+    ) -> Option<usize> {
+        let shared = self.shared.as_mut()?;
+        let bytes_max = shared.too_large.take()?;
+        if judged.is_empty() {
+            let why = format!("it takes {bytes_max} bytes at once, and a record is larger");
+            shared.wait(&why, moment);
+        }
+        Some(bytes_max)
     }
 
     /// Looks again at what was judged in vain; all of it was finished.
@@ -397,8 +433,32 @@ impl Mailroom {
             if !self.take_over(&signed)? {
                 return Ok(false);
             }
+            self.compare_clocks(&signed, moment);
         }
         Ok(true)
+    }
+
+    /// Tells operators of a record from the future: the clock of its host is wrong, or this one's.
+    fn compare_clocks(&mut self, signed: &Signed, moment: Moment) {
+        let Some(shared) = &self.shared else {
+            return;
+        };
+        let (host, last) = (&signed.host, shared.last.at);
+        let ahead = last - moment.utc;
+        let alerts = &mut self.docket.alerts;
+        if ahead > CLOCKS_APART_MAX {
+            alerts.raise(Alert {
+                kind: AlertKind::HostClock,
+                path: self.spool.layout().ledger(),
+                what: format!(
+                    "records of host {host} are more than {} s ahead of this host's clock: one of the two clocks is wrong; \
+                     records keep the later time meanwhile",
+                    rounded(ahead.num_seconds())
+                ),
+            });
+        } else if *host != shared.sharing.host {
+            alerts.clear(|alert| alert.kind == AlertKind::HostClock);
+        }
     }
 
     /// Judges a batch again and takes it over; false if it does not follow.
@@ -479,6 +539,7 @@ impl Mailroom {
                 "this host stopped following the shared ledger: {why}"
             )),
         };
+        self.meter.gauges.hosts = self.hosts_gauge();
         let path = self.spool.layout().ledger();
         let alerts = &mut self.docket.alerts;
         match what {
@@ -490,6 +551,21 @@ impl Mailroom {
             None => alerts.clear(|alert| alert.kind == AlertKind::SharedLedger),
         }
         alerts.save();
+    }
+}
+
+/// A step below so many seconds: a clock that drifts is not told with every record.
+fn rounded(seconds: i64) -> i64 {
+    let steps = [3_600, 600, 60, 30, 10, 5];
+    let step = steps.into_iter().find(|step| seconds >= *step);
+    step.unwrap_or(CLOCKS_APART_MAX.num_seconds())
+}
+
+/// The agent that a deadline of this review waits for.
+fn awaited<'r>(review: &'r Review, key: &'r ReviewKey) -> &'r AgentName {
+    match review.phase.invocation() {
+        Some(_) => review.reviewer(key),
+        None => &key.author,
     }
 }
 
@@ -576,12 +652,19 @@ fn check_deadline(
     let Record::Event(EventRecord::Happened(happened)) = record else {
         return Ok(());
     };
-    if let Event::Deadline { review, .. } = &happened.event
-        && !shared.may_fire(state, review, &signed.host, at)
-    {
-        return Err("it fired a deadline too early".into());
+    let is_away = if let Event::Deadline { review, .. } = &happened.event {
+        if !shared.may_fire(state, review, &signed.host, at) {
+            return Err("it fired a deadline too early".into());
+        }
+        shared.is_away(state, review, &signed.host)
+    } else {
+        false
+    };
+    if happened.home_away == is_away {
+        Ok(())
+    } else {
+        Err("it does not say on which host its deadline was awaited".into())
     }
-    Ok(())
 }
 
 fn why(differs: &Differs) -> String {

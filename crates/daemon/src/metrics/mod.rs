@@ -59,6 +59,8 @@ pub(crate) struct Gauges {
     pub parked: usize,
     pub ledger_bytes: u64,
     pub(crate) config_refused: bool,
+    /// How many hosts share the ledger, and how this one stands to it.
+    pub(crate) hosts: Option<(usize, &'static str)>,
 }
 
 /// A task whose duration is measured.

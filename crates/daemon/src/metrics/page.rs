@@ -135,6 +135,18 @@ impl Meter {
             "1 if settled.toml was refused and an older one still applies.",
             u8::from(gauges.config_refused),
         );
+        if let Some((hosts, standing)) = gauges.hosts {
+            page.gauge("settled_hosts", "Hosts that share the ledger.", hosts);
+            page.head(
+                "settled_shared_ledger",
+                "gauge",
+                "1 for how this host stands to the shared ledger: in_step, waiting, frozen or stopped.",
+            );
+            for word in ["in_step", "waiting", "frozen", "stopped"] {
+                let labels = [("standing", word)];
+                page.line("settled_shared_ledger", &labels, u8::from(word == standing));
+            }
+        }
         page.0
     }
 }

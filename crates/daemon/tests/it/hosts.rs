@@ -517,11 +517,9 @@ fn fired_by(hosts: &[Host]) -> Vec<String> {
     let fired = entries.iter().filter(|entry| entry.kind == "deadline");
     fired
         .map(|entry| {
-            entry
-                .host
-                .as_ref()
-                .map(ToString::to_string)
-                .unwrap_or_default()
+            let host = entry.host.as_ref().expect("a host");
+            let is_away = entry.decision.get().contains("\"home_away\":true");
+            format!("{host}{}", if is_away { ", away" } else { "" })
         })
         .collect()
 }
@@ -543,7 +541,7 @@ fn a_deadline_is_fired_where_its_agent_is_at_home_and_elsewhere_after_a_grace() 
     fire(&mut hosts[0], due + 61_000);
     let mut ms = due + 62_000;
     settle(&mut hosts, &mut ms);
-    assert_eq!(fired_by(&hosts), ["tower"]);
+    assert_eq!(fired_by(&hosts), ["tower, away"]);
     for host in &hosts {
         assert_eq!(host.standing(), Standing::InStep);
     }

@@ -1,5 +1,6 @@
 //! Checks a workspace for problems, each with its fix. A new check is one function in `CHECKS`.
 
+mod hosts;
 mod ledger;
 mod machine;
 mod tools;
@@ -132,6 +133,7 @@ const CHECKS: &[CheckFn] = &[
     ("sent", ledger::sent),
     ("serving", ledger::serving),
     ("troubles", ledger::troubles),
+    ("hosts", hosts::hosts),
     ("service", tools::service),
     ("sandbox", tools::sandbox),
     ("tools", tools::tools),

@@ -7,6 +7,7 @@ use serde::Serialize;
 use workspace::operator_alerts::Alert;
 
 use super::WorkspaceStatus;
+use super::hosts::{self, HostRow};
 use super::row::ReviewRow;
 
 /// How a workspace stands. Fields are added, never changed.
@@ -39,6 +40,9 @@ pub struct Status {
     /// What only an operator can fix.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub troubles: Vec<Alert>,
+    /// The hosts that share the ledger.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostRow>,
 }
 
 /// A pair of commands.
@@ -185,6 +189,7 @@ impl Status {
                 .map(|(id, pair)| PairRow::of(id, pair))
                 .collect(),
             troubles: standing.troubles.clone(),
+            hosts: hosts::rows(&standing.index.fleet, standing.host.as_ref()),
         }
     }
 }

@@ -363,7 +363,7 @@ fn of_trouble(trouble: &Alert, commands: &FixCommands<'_>) -> Problem {
             let fix = with_path("ls -l", trouble, what, commands);
             (ProblemKind::SenderUnproven, fix)
         }
-        operator_alerts::AlertKind::SharedLedger => (
+        operator_alerts::AlertKind::SharedLedger | operator_alerts::AlertKind::HostClock => (
             ProblemKind::SharedLedger,
             commands.operator("doctor", "checks this host"),
         ),

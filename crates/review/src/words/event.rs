@@ -98,15 +98,6 @@ impl Event {
         }
     }
 
-    /// The change of hosts, if it is one.
-    pub fn host_change(&self) -> Option<&HostChange> {
-        if let Self::Host(change) = self {
-            Some(change)
-        } else {
-            None
-        }
-    }
-
     /// The word the ledger files it under.
     pub fn word(&self) -> &'static str {
         match self {

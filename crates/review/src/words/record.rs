@@ -290,6 +290,9 @@ pub struct RefusalCost {
 pub struct Happened {
     /// What happened.
     pub event: Event,
+    /// Whether a deadline was recorded by another host than the home of the agent it is about.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub home_away: bool,
     /// The id it was asked under, by a person or a runner; one id counts once.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub order: Option<MessageId>,

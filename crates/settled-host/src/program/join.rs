@@ -13,7 +13,7 @@ use serde::Serialize;
 use settled_host::keys::HostKey;
 use settled_host::place::{AccessFile, HostDirectory, LogPlace};
 use spool::Os;
-use spool::log::{Appended, Head, HostKeys, HostName, Local, Log, LogError, Signed};
+use spool::log::{HostName, Local, Log, LogError};
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
@@ -23,6 +23,7 @@ use workspace::directory;
 use workspace::shell::quoted;
 
 use super::member::{self, Member};
+use super::republish::put_back;
 use super::survey::{Survey, patiently, survey};
 use super::{HostContext, config, load, of_log, of_place, shared_log};
 
@@ -327,31 +328,6 @@ fn begin(
     let SharedLog {
         workspace, host, ..
     } = shared;
-    bring(&mut local, log, survey.end, (workspace, host, key)).map_err(failed)?;
+    put_back(&mut local, log, survey.end, (workspace, host, key)).map_err(failed)?;
     Ok(true)
-}
-
-/// Appends what this host's ledger has behind the log's end, signed by this host.
-pub(super) fn bring(
-    local: &mut Local,
-    log: &mut dyn Log,
-    end: Head,
-    (workspace, host, keys): (&str, &HostName, &dyn HostKeys),
-) -> Result<u64, LogError> {
-    let mut count = 0;
-    for known in local.follow(end)? {
-        let signed = Signed::new(known.batch, workspace, host.clone(), keys);
-        loop {
-            match patiently(|| log.append(&signed))? {
-                Appended::Committed => break,
-                Appended::Unknown(_) => std::thread::sleep(std::time::Duration::from_millis(50)),
-                Appended::Moved(_) => {
-                    let why = "another host appended to it meanwhile; run this again".to_owned();
-                    return Err(LogError::Unreachable { why });
-                }
-            }
-        }
-        count += signed.batch.entries().len() as u64;
-    }
-    Ok(count)
 }

@@ -76,7 +76,13 @@ pub(super) fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Res
     let log = HostDirectory::of(root).join(shared);
     let mut log = log.map_err(|error| of_place(&error))?;
     let end = survey::patiently(|| log.head()).map_err(|error| super::of_log(&error))?;
-    let mut member = Member::open(root, sharing(root, shared, log, fleet)?)?;
+    let theirs = fleet.policy().unwrap_or_default().to_owned();
+    let mut sharing = sharing(root, shared, log, fleet)?;
+    if let HostChange::PolicyChanged { .. } = change {
+        // Until it is recorded, the policy of all hosts counts here as well.
+        sharing.policy = theirs;
+    }
+    let mut member = Member::open(root, sharing)?;
     member.follow(end)?;
     member.record(&change)?;
     member.close();

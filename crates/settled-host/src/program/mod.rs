@@ -3,16 +3,20 @@
 //! - `join` makes this directory one of the hosts;
 //! - `survey` looks at a log before anything is written;
 //! - `change` records a change of hosts: a retired key, a moved home, another policy, leaving;
+//! - `republish` puts back what a log lost;
+//! - `check` says what the log promises;
 //! - `list` shows the hosts;
 //! - `member` is this host for the time of one command: it follows the log and records a change;
 //! - `config` writes what joining decided into `settled.toml`;
 //! - `serve` is the daemon.
 
 mod change;
+mod check;
 mod config;
 mod join;
 mod list;
 mod member;
+mod republish;
 mod serve;
 mod survey;
 
@@ -73,6 +77,14 @@ enum Command {
     RetireKey(change::RetireKeyArgs),
     /// Record this host's policy for all hosts, or take theirs
     Policy(change::PolicyArgs),
+    /// Put back into the log what it lost, from this host's ledger
+    #[command(after_help = "Examples:
+  settled host republish")]
+    Republish,
+    /// Put the whole ledger into another log, and follow that one
+    Restore(republish::RestoreArgs),
+    /// Check what the log promises and whether this host fits
+    Check(check::CheckArgs),
     /// Retire this host's own key and stop sharing
     Leave(change::LeaveArgs),
     /// Serve the workspace; `settled serve` and `settled up` become this
@@ -101,6 +113,9 @@ pub(crate) fn run() -> Exit {
         Command::MoveHome(args) => change::move_home(args, &context),
         Command::RetireKey(args) => change::retire_key(args, &context),
         Command::Policy(args) => change::policy(args, &context),
+        Command::Republish => republish::republish(&context),
+        Command::Restore(args) => republish::restore(args, &context),
+        Command::Check(args) => check::run(args, &context),
         Command::Leave(args) => change::leave(args, &context),
         Command::Serve(args) => serve::run(args, &context),
     };

@@ -5,11 +5,13 @@ use std::path::Path;
 use daemon::logs::{self, LogFormat};
 use daemon::mailroom::MailroomError;
 use daemon::serve::{self, DaemonError, ServeEnd, Until};
+use message_schema::id::AgentName;
 use settled_host::keys::HostKey;
 use settled_host::place::HostDirectory;
 use views::exit::Exit;
 use views::failure::Failure;
 use views::serving::of_spool;
+use workspace::directory;
 use workspace::shell::quoted;
 
 use super::{HostContext, member, of_place};
@@ -51,6 +53,9 @@ pub(super) fn run(args: &ServeArgs, context: &HostContext) -> Result<Exit, Failu
             let join = format!("host join {} --workspace {}", shared.log, shared.workspace);
             return Err(Failure::plain(Exit::ActionRequired, message).next(context.command(&join)));
         }
+        let agents: Vec<AgentName> = fleet.agents().cloned().collect();
+        // Mail for an agent that came home since has a place, and a reader elsewhere can be addressed here.
+        directory::init(root, &agents).map_err(|error| Failure::new(Exit::Failed, &error))?;
         let log = own.open(&shared).map_err(|error| of_place(&error))?;
         let sharing = member::sharing(root, &shared, log, fleet)?;
         let ended = serve::serve_shared(root, until, sharing, |_| {

@@ -9,7 +9,7 @@ use mailbox::hooks::{self, Moment, Program, install};
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 use message_schema::line::escaped;
 use serde::Serialize;
-use workspace::atomic_file;
+use workspace::{atomic_file, operator_alerts};
 
 use super::answer::{CommandOutput, print};
 use super::context::{Context, Me, quoted};
@@ -126,6 +126,7 @@ fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
         &letters,
         waiting,
         goes_on_already,
+        context.root().is_ok_and(operator_alerts::is_cut_off),
     ));
     Exit::Ok
 }

@@ -26,7 +26,7 @@ const PROGRAM: &str = "settled-host";
 More: docs/hosts.md."
 )]
 pub(super) struct Args {
-    /// Its command and options: join, list, claim, move-home, retire-key, policy, leave
+    /// Its command and options: join, list, claim, move-home, retire-key, policy, check, leave, ...
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,

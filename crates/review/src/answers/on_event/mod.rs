@@ -68,6 +68,7 @@ pub fn on_event(
             pair,
         }) => EventRecord::Happened(Box::new(Happened {
             event,
+            home_away: false,
             order,
             steps,
             letters,

@@ -32,6 +32,7 @@ fn folded_reviews_are_in_the_snapshot_and_change_as_others_do() {
     let closed = Phase::Closed(CloseReason::Merged);
     let step = ReviewStep::to(&key, 2, closed.clone());
     let record = Record::Event(EventRecord::Happened(Box::new(Happened {
+        home_away: false,
         event: Event::Deadline {
             review: key.clone(),
             which: Deadline::Author,

@@ -1,0 +1,50 @@
+//! What the log of a shared ledger promises. Asked of the program that has a network client.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use workspace::config::Config;
+
+use super::{CheckContext, CheckOutcome, Checked};
+
+/// The program, beside this one.
+const PROGRAM: &str = "settled-host";
+
+/// Asks it; nothing is said where the workspace has one host.
+pub(super) fn hosts(case: &CheckContext<'_>) -> Checked {
+    // A config that cannot be read is the business of another check.
+    if Config::load(case.root)
+        .unwrap_or_default()
+        .ledger
+        .log
+        .is_none()
+    {
+        return Ok(Vec::new());
+    }
+    let settled = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut program = Command::new(settled.with_file_name(PROGRAM));
+    program
+        .arg("--json")
+        .arg("--root")
+        .arg(case.root)
+        .arg("check");
+    let output = program.stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{PROGRAM} cannot be run: {error}"))?;
+    let said: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("{PROGRAM} gave no answer: {error}"))?;
+    let Some(findings) = said["data"]["findings"].as_array() else {
+        let why = said["error"]["message"]
+            .as_str()
+            .unwrap_or("it says nothing");
+        return Err(format!("{PROGRAM}: {why}"));
+    };
+    let outcome = |finding: &Value| {
+        let text = |key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+        match finding["state"].as_str() {
+            Some("ok") => CheckOutcome::ok(text("what")),
+            Some("wrong") => CheckOutcome::wrong(text("what"), text("fix")),
+            Some(_) | None => CheckOutcome::note(text("what")),
+        }
+    };
+    Ok(findings.iter().map(outcome).collect())
+}

@@ -1,0 +1,209 @@
+//! `settled host check`: what the log promises, and whether this host fits. `settled doctor` runs it where several hosts share
+//! the ledger.
+
+use std::path::Path;
+
+use serde::Serialize;
+use settled_host::keys::HostKey;
+use settled_host::monitoring::jsz;
+use settled_host::place::{HostDirectory, LogPlace};
+use views::answer::CommandOutput;
+use views::exit::Exit;
+use views::failure::Failure;
+use workspace::config::SharedLog;
+
+use super::survey::patiently;
+use super::{HostContext, member};
+
+/// The port of a broker's monitoring page, unless it is told.
+const MONITOR_PORT: u16 = 8222;
+
+/// `settled host check`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled host check
+  settled host check --monitor broker.example.org:8222")]
+pub(super) struct CheckArgs {
+    /// The monitoring addresses of the brokers, separated by commas [default: port 8222 of each broker]
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',')]
+    monitor: Vec<String>,
+}
+
+/// What was found. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+struct Findings {
+    findings: Vec<Finding>,
+}
+
+/// One thing.
+#[derive(Debug, Serialize)]
+struct Finding {
+    /// `ok`, `note` or `wrong`.
+    state: &'static str,
+    /// What was found, in one sentence.
+    what: String,
+    /// What fixes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+pub(super) fn run(args: &CheckArgs, context: &HostContext) -> Result<Exit, Failure> {
+    let (root, shared) = context.shared()?;
+    let mut findings = of_this_host(root, &shared)?;
+    let own = HostDirectory::of(root);
+    match LogPlace::parse(&shared.log).map_err(|error| Failure::new(Exit::Usage, &error))? {
+        LogPlace::Brokers(servers) => {
+            match own.founded(&shared) {
+                Ok(founded) => findings.extend(of_stream(founded.replicas, &founded.wrong)),
+                Err(error) => {
+                    findings.push(wrong(error.to_string(), "repair the network or the broker"))
+                }
+            }
+            let guessed = servers
+                .iter()
+                .map(|server| format!("{}:{MONITOR_PORT}", server.host()));
+            let monitors = if args.monitor.is_empty() {
+                guessed.collect()
+            } else {
+                args.monitor.clone()
+            };
+            findings.extend(monitors.iter().map(|address| of_monitor(address)));
+        }
+        LogPlace::Repository(repository) => {
+            findings.push(of_repository(&own, &shared, &repository))
+        }
+    }
+    let is_wrong = findings.iter().any(|finding| finding.state == "wrong");
+    context.say(&CommandOutput::new(Findings { findings }), |found| {
+        let line = |finding: &Finding| {
+            let fix = finding
+                .fix
+                .as_ref()
+                .map_or_else(String::new, |fix| format!("       fix: {fix}\n"));
+            format!("{:<6} {}\n{fix}", finding.state, finding.what)
+        };
+        found.findings.iter().map(line).collect()
+    })?;
+    Ok(if is_wrong {
+        Exit::ActionRequired
+    } else {
+        Exit::Ok
+    })
+}
+
+fn of_this_host(root: &Path, shared: &SharedLog) -> Result<Vec<Finding>, Failure> {
+    let (fleet, host) = (member::fleet(root)?, &shared.host);
+    let mut findings = Vec::new();
+    findings.push(match HostKey::load(&HostDirectory::of(root).key()) {
+        Err(error) => wrong(error.to_string(), "settled host join --new-key"),
+        Ok(key) if fleet.key(host) == Some(&key.public()) => {
+            ok(format!("host {host} has joined with the key it has here"))
+        }
+        Ok(_) => wrong(
+            format!("host {host} has not joined with the key it has here, or that key was retired"),
+            "settled host join --new-key",
+        ),
+    });
+    let is_same = fleet
+        .policy()
+        .is_none_or(|theirs| member::policy(root).is_ok_and(|ours| ours == theirs));
+    findings.push(if is_same {
+        ok("all hosts judge by the policy in settled.toml".to_owned())
+    } else {
+        wrong(
+            "the policy in settled.toml is not that of the other hosts".to_owned(),
+            "settled host policy --take",
+        )
+    });
+    Ok(findings)
+}
+
+/// What the stream promises by its replicas and its settings.
+fn of_stream(replicas: usize, settings: &[String]) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = settings
+        .iter()
+        .map(|what| {
+            wrong(
+                format!("the stream cannot hold a ledger for ever: {what}"),
+                "make the stream anew, or change it with `nats stream edit`",
+            )
+        })
+        .collect();
+    findings.push(match replicas {
+        0 | 1 => note(
+            "one server holds the ledger: while it is down nothing is accepted, and if its disk is lost, `settled host restore` puts a \
+             mirror back"
+                .to_owned(),
+        ),
+        2 => note("two servers hold the ledger: nothing is accepted while one of them is down".to_owned()),
+        replicas => ok(format!(
+            "{replicas} servers hold the ledger: it goes on through the loss of {}",
+            (replicas - 1) / 2
+        )),
+    });
+    findings
+}
+
+/// What a broker says of its disk.
+fn of_monitor(address: &str) -> Finding {
+    let page = match jsz(address) {
+        Ok(page) => page,
+        Err(why) => {
+            return note(format!(
+                "cannot see whether the broker syncs before it acknowledges: {why}; `--monitor HOST:PORT` names its page"
+            ));
+        }
+    };
+    if page["config"]["sync_always"] == true {
+        ok(format!(
+            "{address}: each record is on the broker's disk before it is acknowledged"
+        ))
+    } else {
+        wrong(
+            format!(
+                "{address}: the broker acknowledges records that are not on its disk yet, and loses them if its machine fails"
+            ),
+            "set `sync_interval: always` in its `jetstream` section",
+        )
+    }
+}
+
+fn of_repository(own: &HostDirectory, shared: &SharedLog, repository: &str) -> Finding {
+    let asked = own.open(shared).map_err(|error| error.to_string());
+    let head =
+        asked.and_then(|mut log| patiently(|| log.head()).map_err(|error| error.to_string()));
+    match head {
+        Ok(head) => ok(format!(
+            "{repository} answers, with records up to {}; a push is as durable as its server makes it",
+            head.seq
+        )),
+        Err(why) => wrong(
+            format!("{repository} does not answer: {why}"),
+            "repair the network or the repository",
+        ),
+    }
+}
+
+fn ok(what: String) -> Finding {
+    Finding {
+        state: "ok",
+        what,
+        fix: None,
+    }
+}
+
+fn note(what: String) -> Finding {
+    Finding {
+        state: "note",
+        what,
+        fix: None,
+    }
+}
+
+fn wrong(what: String, fix: &str) -> Finding {
+    Finding {
+        state: "wrong",
+        what,
+        fix: Some(fix.to_owned()),
+    }
+}

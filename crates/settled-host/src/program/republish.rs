@@ -1,0 +1,149 @@
+//! `settled host republish` and `settled host restore`: put back into a log what it lost, from this host's mirror and with the
+//! signatures it came with. Only a plain continuation is put back: where the log has another record, nothing is.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use settled_host::keys::HostKey;
+use settled_host::place::{HostDirectory, LogPlace};
+use spool::Os;
+use spool::log::{Appended, Head, HostKeys, HostName, Local, Log, LogError, Signed};
+use views::answer::CommandOutput;
+use views::exit::Exit;
+use views::failure::Failure;
+use views::serving::of_spool;
+use workspace::config::SharedLog;
+use workspace::shell::quoted;
+
+use super::survey::patiently;
+use super::{HostContext, config, of_log, of_place};
+
+/// The pause before the same batch is appended again.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// `settled host restore`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled host restore git@example.org:team/another.git
+  settled host restore nats://spare.example.org")]
+pub(super) struct RestoreArgs {
+    /// The empty log that takes the place of the lost one
+    #[arg(value_name = "LOG")]
+    log: String,
+}
+
+/// What was put back.
+#[derive(Debug, Serialize)]
+struct Republished {
+    /// Where the ledger's end is.
+    log: String,
+    /// The last record that the log had.
+    had: u64,
+    /// How many records were put back.
+    records: u64,
+    /// The last record that it has now, and this host too.
+    has: u64,
+}
+
+/// Puts back the end that the log lost.
+pub(super) fn republish(context: &HostContext) -> Result<Exit, Failure> {
+    let (root, shared) = context.shared()?;
+    let put = put_mirror(root, &shared)?;
+    said(context, put)
+}
+
+/// Puts the whole ledger into another log, and follows that one from now on.
+pub(super) fn restore(args: &RestoreArgs, context: &HostContext) -> Result<Exit, Failure> {
+    let (root, before) = context.shared()?;
+    let log = LogPlace::parse(&args.log).map_err(|error| Failure::new(Exit::Usage, &error))?;
+    let shared = SharedLog {
+        log: log.text(),
+        ..before
+    };
+    let put = put_mirror(root, &shared)?;
+    config::write_log(root, Some(&shared))?;
+    said(context, put)
+}
+
+fn said(context: &HostContext, put: Republished) -> Result<Exit, Failure> {
+    let mut answer = CommandOutput::new(put);
+    answer.next(context.command("serve"), "serve this host");
+    context.say(&answer, |put| {
+        format!(
+            "the log at {} had records up to {}; {} were put back, and it ends with record {} now\n",
+            put.log, put.had, put.records, put.has
+        )
+    })
+}
+
+fn put_mirror(root: &Path, shared: &SharedLog) -> Result<Republished, Failure> {
+    let own = HostDirectory::of(root);
+    let key = HostKey::load(&own.key()).map_err(|error| Failure::new(Exit::Usage, &error))?;
+    let local = Local::open(root, Arc::new(Os), shared.host.clone());
+    let shown = quoted(root.as_os_str());
+    let mut local = local.map_err(|error| of_spool(&error, &error, &shown))?;
+    let mut log = own.join(shared).map_err(|error| of_place(&error))?;
+    let had = patiently(|| log.head()).map_err(|error| of_log(&error))?;
+    let keys = (
+        shared.workspace.as_str(),
+        &shared.host,
+        &key as &dyn HostKeys,
+    );
+    let records = put_back(&mut local, &mut *log, had, keys).map_err(|error| match error {
+        LogError::Forked { at, .. } => Failure::plain(
+            Exit::ActionRequired,
+            format!(
+                "record {at} of the log is not this host's: the log went on without what it lost, and nothing was put back\n  \
+                 choose the history that counts with the people of the other hosts; `settled host restore LOG` puts this \
+                 host's into an empty log"
+            ),
+        ),
+        LogError::RolledBack { .. } => Failure::plain(
+            Exit::ActionRequired,
+            format!(
+                "the log has record {}, and this host's ledger ends before it: there is nothing to put back",
+                had.seq
+            ),
+        ),
+        error => of_log(&error),
+    })?;
+    let has = local.head().map_err(|error| of_log(&error))?;
+    Ok(Republished {
+        log: shared.log.clone(),
+        had: had.seq,
+        records,
+        has: has.seq,
+    })
+}
+
+/// Appends what this host's ledger has behind the log's end, each batch with the signature it came with. What has none was
+/// judged here before there were several hosts, and this host signs it.
+pub(super) fn put_back(
+    local: &mut Local,
+    log: &mut dyn Log,
+    end: Head,
+    (workspace, host, keys): (&str, &HostName, &dyn HostKeys),
+) -> Result<u64, LogError> {
+    let mut count = 0;
+    for known in local.follow(end)? {
+        let signed = if known.signature.is_empty() {
+            Signed::new(known.batch, workspace, host.clone(), keys)
+        } else {
+            known
+        };
+        loop {
+            match patiently(|| log.append(&signed))? {
+                Appended::Committed => break,
+                Appended::Unknown(_) => std::thread::sleep(AGAIN),
+                Appended::Moved(_) => {
+                    let why = "another host appended to it meanwhile; run this again".to_owned();
+                    return Err(LogError::Unreachable { why });
+                }
+            }
+        }
+        count += signed.batch.entries().len() as u64;
+    }
+    Ok(count)
+}

@@ -89,6 +89,7 @@ fn status(place: &Place<'_>) -> WorkspaceStatus {
         unjudged: PendingMail::default(),
         dead: Vec::new(),
         troubles: Vec::new(),
+        host: None,
     }
 }
 

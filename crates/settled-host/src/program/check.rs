@@ -56,7 +56,7 @@ pub(super) fn run(args: &CheckArgs, context: &HostContext) -> Result<Exit, Failu
             match own.founded(&shared) {
                 Ok(founded) => findings.extend(of_stream(founded.replicas, &founded.wrong)),
                 Err(error) => {
-                    findings.push(wrong(error.to_string(), "repair the network or the broker"))
+                    findings.push(wrong(error.to_string(), "repair the network or the broker"));
                 }
             }
             let guessed = servers
@@ -70,7 +70,7 @@ pub(super) fn run(args: &CheckArgs, context: &HostContext) -> Result<Exit, Failu
             findings.extend(monitors.iter().map(|address| of_monitor(address)));
         }
         LogPlace::Repository(repository) => {
-            findings.push(of_repository(&own, &shared, &repository))
+            findings.push(of_repository(&own, &shared, &repository));
         }
     }
     let is_wrong = findings.iter().any(|finding| finding.state == "wrong");

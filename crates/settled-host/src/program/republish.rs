@@ -91,7 +91,7 @@ fn put_mirror(root: &Path, shared: &SharedLog) -> Result<Republished, Failure> {
         &shared.host,
         &key as &dyn HostKeys,
     );
-    let records = put_back(&mut local, &mut *log, had, keys).map_err(|error| match error {
+    let records = put_back(&mut local, &mut *log, had, keys).map_err(|error| match &error {
         LogError::Forked { at, .. } => Failure::plain(
             Exit::ActionRequired,
             format!(
@@ -107,7 +107,11 @@ fn put_mirror(root: &Path, shared: &SharedLog) -> Result<Republished, Failure> {
                 had.seq
             ),
         ),
-        error => of_log(&error),
+        LogError::Unreachable { .. }
+        | LogError::TooLarge { .. }
+        | LogError::Denied { .. }
+        | LogError::TooNew(_)
+        | LogError::Broken { .. } => of_log(&error),
     })?;
     let has = local.head().map_err(|error| of_log(&error))?;
     Ok(Republished {

@@ -82,6 +82,7 @@ fn standing(review: &Review, pull: Option<PullAction>, serving: bool) -> Workspa
         unjudged: PendingMail::default(),
         dead: Vec::new(),
         troubles: Vec::new(),
+        host: None,
     }
 }
 

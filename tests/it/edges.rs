@@ -20,7 +20,7 @@ const EDGES: [(&str, &[&str]); 32] = [
     ("validate-message-cli", &["validate-message"]),
     ("pair-machine", &["message-schema"]),
     ("policy", &["message-schema"]),
-    ("review-words", &["message-schema"]),
+    ("review-words", &["message-schema", "pair-machine"]),
     (
         "review",
         &["validate-message", "pair-machine", "policy", "review-words"],

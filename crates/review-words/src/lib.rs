@@ -1,4 +1,4 @@
-//! Plain values of a review's records that need no rule: its key, its deadlines, what is read in it, what a run
+//! Plain values of a review's records that need no rule: its key, its deadlines, its events, what is read in it, what a run
 //! used, what became of a start that failed, what changed among hosts, and why something was refused or limited; and a
 //! finished review in few bytes. The room `review` decides by them.
 
@@ -6,6 +6,7 @@
 
 pub mod alert;
 pub mod deadline;
+pub mod event;
 pub mod failure;
 pub mod folded;
 pub mod host_change;

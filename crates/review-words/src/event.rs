@@ -5,13 +5,13 @@ use message_schema::id::{AgentName, CommitSha, FindingId, PrNumber, Repo, RepoPa
 use message_schema::line::escaped;
 use serde::{Deserialize, Serialize};
 
-use crate::words::deadline::Deadline;
-use crate::words::failure::RunFailure;
-use crate::words::key::ReviewKey;
-use crate::words::reading::ObservedRun;
-use crate::words::spend::RunSpend;
+use crate::deadline::Deadline;
+use crate::failure::RunFailure;
+use crate::host_change::HostChange;
+use crate::key::ReviewKey;
+use crate::reading::ObservedRun;
+use crate::spend::RunSpend;
 use pair_machine::{PairReport, PairStep};
-use review_words::host_change::HostChange;
 
 /// One thing that happened, as its witness reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

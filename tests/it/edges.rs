@@ -13,7 +13,7 @@ use settled_tests::rust_source::sources;
 use settled_tests::{list, read, repository, write};
 
 /// The rooms, each with those it is built on. It may also use what lies below these.
-const EDGES: [(&str, &[&str]); 32] = [
+const EDGES: [(&str, &[&str]); 33] = [
     ("message-schema", &[]),
     ("git", &["message-schema"]),
     ("validate-message", &["message-schema"]),
@@ -27,7 +27,8 @@ const EDGES: [(&str, &[&str]); 32] = [
     ),
     ("lease", &[]),
     ("disk", &["lease"]),
-    ("spool", &["disk"]),
+    ("sorted-rows", &["disk"]),
+    ("spool", &["disk", "sorted-rows"]),
     // Tests that whoever writes another log runs; nothing that is shipped links it.
     ("log-suite", &["spool"]),
     ("fleet", &["review-words", "spool"]),

@@ -6,8 +6,9 @@ use std::process::Command;
 
 use settled_tests::{read, repository};
 
-/// So many crates the program may be built of, ours among them. The last to come is `fleet`: whose agents are at home where.
-const CRATES_MAX: usize = 121;
+/// So many crates the program may be built of, ours among them. The last to come is `sorted-rows`: what a snapshot keeps and
+/// nobody reads as a whole.
+const CRATES_MAX: usize = 122;
 
 fn crates() -> BTreeMap<String, Vec<String>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

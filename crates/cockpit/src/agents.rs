@@ -151,7 +151,7 @@ fn last_line(text: &str) -> String {
 impl AgentRow {
     pub(crate) fn all(standing: &WorkspaceStatus, config: &Config, runs: &Runs) -> Vec<Self> {
         let mut owed: BTreeMap<&str, usize> = BTreeMap::new();
-        for (key, review) in standing.index.state().reviews() {
+        for (key, review) in standing.index.state().current_reviews() {
             match review.mover() {
                 Side::Author => *owed.entry(key.author.as_str()).or_default() += 1,
                 Side::Reviewer => {

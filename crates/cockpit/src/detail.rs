@@ -93,9 +93,7 @@ impl ReviewDetail {
         let request = words.request;
         // A review that a person has to decide has no open request any more, and its commit is still the one asked about.
         let said = request.as_ref().and_then(|request| request.head.as_deref());
-        let head = gate::head(standing, key, review)
-            .cloned()
-            .or_else(|| CommitSha::new(said?).ok());
+        let head = gate::head(standing, key, review).or_else(|| CommitSha::new(said?).ok());
         let gate = GateView::of(
             standing,
             key,

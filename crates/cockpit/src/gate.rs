@@ -123,18 +123,21 @@ impl GateView {
 }
 
 /// The commit the pull request is at: as its events say, else the round's, else the last that was reported.
-pub(crate) fn head<'s>(
-    standing: &'s WorkspaceStatus,
+pub(crate) fn head(
+    standing: &WorkspaceStatus,
     key: &ReviewKey,
-    review: &'s Review,
-) -> Option<&'s CommitSha> {
+    review: &Review,
+) -> Option<CommitSha> {
     let pull = standing.index.state().pull(key.repo.as_ref(), &key.pr);
     let open = review.phase.invocation();
-    pull.and_then(|pull| pull.head.as_ref())
-        .or_else(|| open.and_then(|open| open.newer_heads.iter().last().or(open.head.as_ref())))
-        .or(review.commit.as_ref())
-        .or_else(|| review.phase.approval()?.commit.as_ref())
-        .or(review.reading.change.head.as_ref())
+    let of_round = || {
+        open.and_then(|open| open.newer_heads.iter().last().or(open.head.as_ref()))
+            .or(review.commit.as_ref())
+            .or_else(|| review.phase.approval()?.commit.as_ref())
+            .or(review.reading.change.head.as_ref())
+    };
+    pull.and_then(|pull| pull.head)
+        .or_else(|| of_round().cloned())
 }
 
 fn view(clause: &'static str, is: ClauseState, what: impl Into<String>) -> ClauseView {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use inspect::log::LogLine;
 use inspect::status::fix::{FixCommands, Spell};
-use inspect::status::overview::Status;
+use inspect::status::overview::{ListedReviews, Status};
 use inspect::status::problems::Problem;
 use serde::Serialize;
 
@@ -63,11 +63,11 @@ impl Overview {
 
     pub(crate) fn of(follower: &Follower, now: DateTime<Utc>, spell: &Spell<'_>) -> Self {
         let (standing, past) = (follower.standing(), follower.past());
-        let status = Status::of(standing, None);
+        let status = Status::of(standing, None, ListedReviews::Current);
         let problems = standing.problems(follower.policy(), now, spell);
         let state = standing.index.state();
         // Rows are in the order of the keys.
-        let rows = state.reviews().zip(&status.reviews);
+        let rows = state.current_reviews().zip(&status.reviews);
         let mut told = ToldCommands::default();
         let mut needs: Vec<Need> = rows
             .filter_map(|((key, review), row)| {

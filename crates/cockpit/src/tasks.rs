@@ -45,7 +45,7 @@ pub struct QueuedFinding {
 impl TaskRow {
     pub(crate) fn all(state: &State) -> Vec<Self> {
         let claims: Vec<(&ReviewKey, &Review)> = state
-            .reviews()
+            .current_reviews()
             .filter(|(_, review)| review.fixes.is_some())
             .collect();
         let row = |task: &Task| {
@@ -73,7 +73,7 @@ impl QueuedFinding {
     pub(crate) fn all(standing: &WorkspaceStatus, commands: &FixCommands<'_>) -> Vec<Self> {
         let state = standing.index.state();
         let mut queue = Vec::new();
-        for (key, review) in state.reviews() {
+        for (key, review) in state.current_reviews() {
             if review.threads.is_empty() {
                 continue;
             }

@@ -12,13 +12,13 @@ use message_schema::id::AgentName;
 use message_schema::limit::{MESSAGE_BYTES_MAX, PACKET_BYTES_MAX};
 use review::{Judgement, Record};
 use spool::{
-    Body, EntryDraft, FileName, Hint, Intake, OutboxFile, PacketRead, QUIET_MS, SpoolError, Stamp,
-    View,
+    Body, EntryDraft, FileName, Hint, Intake, OutboxFile, PacketRead, QUIET_MS, Rows, SpoolError,
+    Stamp, View,
 };
 use workspace::clock::{self, Moment};
 use workspace::config::Config;
 use workspace::error::chain;
-use workspace::index::LedgerIndex;
+use workspace::index::{LedgerIndex, stored_rows};
 use workspace::known_deliveries::KnownDeliveries;
 use workspace::operator_alerts::Alerts;
 use workspace::untaken_requests::UntakenRequests;
@@ -197,6 +197,25 @@ impl Docket {
             batch_bytes: 0,
             log_takes: LogTakes::default(),
         }
+    }
+
+    /// A snapshot of all that is in the ledger now is being made.
+    pub(crate) fn begin_snapshot(&mut self) {
+        self.tentative.begin_snapshot();
+        self.known_deliveries.begin_snapshot();
+    }
+
+    /// The snapshot was not made.
+    pub(crate) fn give_up_snapshot(&mut self) {
+        self.tentative.give_up_snapshot();
+        self.known_deliveries.give_up_snapshot();
+    }
+
+    /// The snapshot was made, and these are its rows: what was there when it began takes no memory any more.
+    pub(crate) fn rest_on(&mut self, rows: &Arc<Rows>) {
+        let stored = stored_rows(rows);
+        self.tentative.rest_on(&stored);
+        self.known_deliveries.rest_on(&stored);
     }
 
     /// The agents that have a mailbox, sorted.

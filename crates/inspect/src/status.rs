@@ -106,16 +106,15 @@ impl WorkspaceStatus {
             .as_ref()
             .map(message_schema::id::Repo::to_canonical);
         let is_meant = |key: &ReviewKey, review: &Review| {
-            key.pr.same_pr(&which.pr)
-                && which
-                    .reviewer
-                    .as_ref()
-                    .is_none_or(|name| *name == key.reviewer || name == review.reviewer(key))
+            which
+                .reviewer
+                .as_ref()
+                .is_none_or(|name| *name == key.reviewer || name == review.reviewer(key))
                 && (key.repo.is_none() || repo.is_none() || key.repo == repo)
         };
         self.index
             .state()
-            .reviews()
+            .reviews_of(&which.pr)
             .filter(|(key, review)| is_meant(key, review))
             .collect()
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use chrono::TimeDelta;
 use inspect::status::WorkspaceStatus;
-use inspect::status::overview::Status;
+use inspect::status::overview::{ListedReviews, Status};
 use inspect::status::threads::Histories;
 use inspect::{dead_letter, ledger, log, trace, verdict};
 use message_schema::id::{AgentName, MessageId, PrNumber};
@@ -59,7 +59,7 @@ fn the_status_shows_each_review_what_waits_and_what_was_refused() {
         GOLDEN,
         "status.json",
         root.path(),
-        &json(&Status::of(&status, None)),
+        &json(&Status::of(&status, None, ListedReviews::Current)),
     );
 }
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use message_schema::Message;
 use message_schema::id::AgentName;
-use review::{Decision, EventRecord, Judgement, Policy, Record, RefusedMessage, State, Undo};
+use review::{
+    Decision, EventRecord, Judgement, Policy, Record, RefusedMessage, State, StoredRows, Undo,
+};
 use spool::{Away, Content, Delivery, Entry, EntryDraft, Mailbox, OutboxFile};
 
 use crate::again::{self, Differs};
@@ -189,6 +191,24 @@ impl Tentative {
         self.undo.clear();
         self.names.commit();
         self.state.release_finished();
+    }
+
+    /// A snapshot of all that is in the ledger now is being made. No batch is open.
+    pub fn begin_snapshot(&mut self) {
+        self.state.begin_snapshot();
+        self.names.begin_snapshot();
+    }
+
+    /// The snapshot was not made.
+    pub fn give_up_snapshot(&mut self) {
+        self.state.give_up_snapshot();
+        self.names.give_up_snapshot();
+    }
+
+    /// The snapshot was made: what was there when it began is read from these rows from now on.
+    pub fn rest_on(&mut self, stored: &Arc<dyn StoredRows>) {
+        self.state.rest_on(stored);
+        self.names.rest_on(stored);
     }
 
     /// Undoes the batch, which the ledger does not have.

@@ -1,21 +1,17 @@
 //! Remembers the file names the ledger has used in each mailbox, so that the name of a delivered file is chosen once, with
 //! the decision.
 
-use spool::{Away, Content, Delivery, Digest, Entry, FileName, Mailbox};
+use std::sync::Arc;
 
-#[expect(
-    clippy::disallowed_types,
-    reason = "only asked whether it holds a hash, and sorted where it is written"
-)]
-type Hashes = std::collections::HashSet<u64>;
+use review::{RowKey, StoredRows, Table};
+use spool::{Away, Content, Delivery, Entry, FileName, Mailbox};
 
-/// The used names, kept as hashes: eight bytes a name. Two names that share a hash only cost the
-/// second one its plain name.
+/// The used names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct UsedNames {
-    used: Hashes,
+    used: Table<b'n'>,
     /// Those that were chosen since the last commit.
-    chosen: Vec<u64>,
+    chosen: Vec<RowKey>,
 }
 
 /// A directory in which names are unique.
@@ -35,37 +31,42 @@ impl UsedNames {
             .iter()
             .filter(|delivery| makes_a_file(delivery))
         {
-            self.used
-                .insert(hash(NameScope::Mailbox(&delivery.mailbox), &delivery.file));
+            self.add(row_of(
+                NameScope::Mailbox(&delivery.mailbox),
+                &delivery.file,
+            ));
         }
         if let Some(original) = &entry.original {
             match &original.away {
-                Away::Sent(file) => self
-                    .used
-                    .insert(hash(NameScope::Sent(&original.outbox), file)),
+                Away::Sent(file) => self.add(row_of(NameScope::Sent(&original.outbox), file)),
                 Away::DeadLetter(file) => {
                     let mailbox = Mailbox::DeadLetter(original.outbox.clone());
-                    self.used.insert(hash(NameScope::Mailbox(&mailbox), file))
+                    self.add(row_of(NameScope::Mailbox(&mailbox), file));
                 }
-            };
+            }
         }
+    }
+
+    fn add(&mut self, name: RowKey) {
+        self.used.put(name, []);
     }
 
     /// Whether the ledger ever used the name there.
     pub(crate) fn has_used(&self, scope: NameScope<'_>, name: &FileName) -> bool {
-        self.used.contains(&hash(scope, name))
+        self.used.has(&row_of(scope, name))
     }
 
     /// The wanted name if the ledger never used it there, else the one with the record's number.
     pub(crate) fn choose(&mut self, scope: NameScope<'_>, wanted: &FileName, seq: u64) -> FileName {
-        let name = if self.used.contains(&hash(scope, wanted)) {
+        let name = if self.has_used(scope, wanted) {
             wanted.numbered(seq)
         } else {
             wanted.clone()
         };
-        let hash = hash(scope, &name);
-        if self.used.insert(hash) {
-            self.chosen.push(hash);
+        let row = row_of(scope, &name);
+        if !self.used.has(&row) {
+            self.add(row);
+            self.chosen.push(row);
         }
         name
     }
@@ -77,21 +78,29 @@ impl UsedNames {
 
     /// The ledger does not have the names that were chosen since the last commit.
     pub(crate) fn roll_back(&mut self) {
-        for hash in self.chosen.drain(..) {
-            self.used.remove(&hash);
+        for row in self.chosen.drain(..) {
+            self.used.put_back(row, None);
         }
     }
 
-    /// The hashes, in order.
-    pub fn hashes(&self) -> Vec<u64> {
-        let mut hashes: Vec<u64> = self.used.iter().copied().collect();
-        hashes.sort_unstable();
-        hashes
+    /// The new rows, for a snapshot.
+    pub fn new_rows(&self) -> impl Iterator<Item = (RowKey, &[u8])> {
+        self.used.new_rows()
     }
 
-    /// Remembers names by their hashes.
-    pub fn extend(&mut self, hashes: impl IntoIterator<Item = u64>) {
-        self.used.extend(hashes);
+    /// A snapshot is being made.
+    pub fn begin_snapshot(&mut self) {
+        self.used.begin_snapshot();
+    }
+
+    /// The snapshot was not made.
+    pub fn give_up_snapshot(&mut self) {
+        self.used.give_up_snapshot();
+    }
+
+    /// The snapshot was made, and these are its rows.
+    pub fn rest_on(&mut self, stored: &Arc<dyn StoredRows>) {
+        self.used.rest_on(Arc::clone(stored));
     }
 }
 
@@ -102,17 +111,13 @@ fn makes_a_file(delivery: &Delivery) -> bool {
     }
 }
 
-/// The same in every build, for snapshots keep it; no scope's name has the separator in it.
-fn hash(scope: NameScope<'_>, file: &FileName) -> u64 {
-    let mut text = match scope {
+/// The same in every build, for snapshots keep it.
+fn row_of(scope: NameScope<'_>, file: &FileName) -> RowKey {
+    let scope = match scope {
         NameScope::Mailbox(mailbox) => mailbox.to_string(),
         NameScope::Sent(agent) => format!("{agent}/sent"),
-    }
-    .into_bytes();
-    text.push(0);
-    text.extend_from_slice(file.as_bytes());
-    let digest = Digest::of(&text).bytes();
-    u64::from_be_bytes(digest[..8].try_into().expect("eight of 32 bytes"))
+    };
+    Table::<b'n'>::key(&[scope.as_bytes(), file.as_bytes()])
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ pub struct MyReview {
 /// The reviews of an agent that have not ended, or wait for a person; its own moves first, the most pressing first.
 pub fn of(state: &State, agent: &AgentName) -> Vec<MyReview> {
     let mut mine: Vec<MyReview> = state
-        .reviews()
+        .current_reviews()
         .filter(|(key, review)| [&key.author, review.reviewer(key)].contains(&agent))
         .filter(|(_, review)| !review.phase.is_final() || review.mover() == Side::Person)
         .map(|(key, review)| one(state, key, review, agent))
@@ -86,10 +86,8 @@ pub fn of(state: &State, agent: &AgentName) -> Vec<MyReview> {
 /// The reviews of a pull request that the agent takes part in, whether they have ended or not.
 pub fn of_pr(state: &State, pr: &PrNumber, agent: &AgentName) -> Vec<MyReview> {
     state
-        .reviews()
-        .filter(|(key, review)| {
-            key.pr.same_pr(pr) && [&key.author, review.reviewer(key)].contains(&agent)
-        })
+        .reviews_of(pr)
+        .filter(|(key, review)| [&key.author, review.reviewer(key)].contains(&agent))
         .map(|(key, review)| one(state, key, review, agent))
         .collect()
 }

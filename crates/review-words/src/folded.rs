@@ -1,6 +1,6 @@
 //! A finished review in few bytes. Most reviews a daemon knows are finished and hardly ever asked for again, but
 //! any of them may be: a late message, a merge, a person who reopens it. So nothing is left out: a folded review is
-//! its line of a snapshot, packed. A line is too short for a general compressor, and much the same in every review, so
+//! its JSON, packed. A line is too short for a general compressor, and much the same in every review, so
 //! what `TYPICAL` or the line itself has said before is written as a reference to it.
 
 use std::sync::{LazyLock, OnceLock};
@@ -21,7 +21,7 @@ impl<T: Serialize + DeserializeOwned> Folded<T> {
     /// Folds a value.
     pub fn of(value: &T, word: &'static str) -> Self {
         Self {
-            packed: pack(json_of(value).as_bytes()).into_boxed_slice(),
+            packed: fold(value).into_boxed_slice(),
             word,
             whole: OnceLock::new(),
         }
@@ -39,22 +39,12 @@ impl<T: Serialize + DeserializeOwned> Folded<T> {
 
     /// The value.
     pub fn unfold(&self) -> T {
-        serde_json::from_str(&self.json()).expect("what was folded unfolds")
-    }
-
-    /// The value as [`json_of`] writes it.
-    pub fn json(&self) -> String {
-        String::from_utf8(unpack(&self.packed)).expect("what was folded unfolds")
+        unfold(&self.packed).expect("what was folded unfolds")
     }
 
     /// Gives back what [`Self::whole`] keeps.
     pub fn release(&mut self) {
         self.whole.take();
-    }
-
-    /// How many bytes it takes, folded.
-    pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.packed.len()
     }
 }
 
@@ -74,9 +64,14 @@ impl<T> PartialEq for Folded<T> {
     }
 }
 
-/// A value as JSON; the same value gives the same text.
-pub fn json_of(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("text keys and plain values are JSON")
+/// A value as packed JSON; the same value gives the same bytes, which only this version can read.
+pub fn fold(value: &impl Serialize) -> Vec<u8> {
+    pack(&serde_json::to_vec(value).expect("text keys and plain values are JSON"))
+}
+
+/// The value that was folded.
+pub fn unfold<T: DeserializeOwned>(folded: &[u8]) -> serde_json::Result<T> {
+    serde_json::from_slice(&unpack(folded))
 }
 
 /// What lines say most. It lives in no file, so it may change with any version.
@@ -147,7 +142,7 @@ impl Places {
     }
 }
 
-/// The line in fewer bytes, which only this version can read.
+/// The line in fewer bytes.
 fn pack(line: &[u8]) -> Vec<u8> {
     let text = [TYPICAL, line].concat();
     let mut places = Places::new();

@@ -79,6 +79,7 @@ pub use words::record::{
 };
 pub use words::refusal::{Clause, Costs, Fault, Refusal};
 pub use words::spend::RunSpend;
+pub use words::table::{RowKey, StoredRows, Table};
 pub use words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
 pub use words::thread::{
     Dialogue, HandoffState, Hold, NEW_FINDINGS_MAX, Origin, REPLIES_MAX, Reopening, Resolution,

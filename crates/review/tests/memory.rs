@@ -1,15 +1,15 @@
-//! Finished reviews are never removed, so each takes few bytes. A binary of its own, so that every allocation it counts
-//! is its own.
+//! A daemon that has a snapshot keeps what is asked for now and then in it. A binary of its own, so that every allocation
+//! it counts is its own.
 
 use peak_alloc::PeakAlloc;
-use review::{Restore, Review, ReviewKey, State};
+use review::{Review, ReviewKey, State};
 
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
 const REVIEWS: usize = 1_000;
 
-/// What a finished review may take: up to 500 bytes for itself, and its key and its places in the indexes.
+/// What a review at rest may take until the next snapshot: up to 500 bytes for itself, and its key and its place.
 const BYTES_MAX: usize = 700;
 
 /// Two rounds, two findings, a diff that was read, two commands that were run.
@@ -38,30 +38,54 @@ fn bytes_each(review: &Review) -> usize {
     (ALLOCATED.current_usage() - start - of_few) / REVIEWS
 }
 
+/// The rows of a snapshot, elsewhere.
+#[derive(Debug)]
+struct Elsewhere(Vec<(review::RowKey, Vec<u8>)>);
+
+impl review::StoredRows for Elsewhere {
+    fn visit(&self, prefix: &[u8], visit: &mut dyn FnMut(review::RowKey, &[u8])) {
+        let rows = self.0.iter().filter(|(key, _)| key.starts_with(prefix));
+        rows.for_each(|(key, value)| visit(*key, value));
+    }
+}
+
 #[test]
-fn a_finished_review_takes_few_bytes_and_is_whole_when_asked_for() {
+fn a_review_at_rest_takes_few_bytes_and_none_after_a_snapshot() {
     let approved: Review = serde_json::from_str(APPROVED).expect("a review");
     let taken = bytes_each(&approved);
     assert!(taken <= BYTES_MAX, "{taken} bytes each");
 
-    let start = ALLOCATED.current_usage();
-    let mut state = state_of(REVIEWS, &approved);
-    let folded = ALLOCATED.current_usage() - start;
-    for number in 0..REVIEWS {
-        assert_eq!(state.review(&key(number)), Some(&approved));
+    let mut states = [REVIEWS, 2 * REVIEWS].map(|count| state_of(count, &approved));
+    let stored = states.each_mut().map(|state| {
+        let rows = state.new_rows().map(|(key, value)| (key, value.to_vec()));
+        std::sync::Arc::new(Elsewhere(rows.collect())) as std::sync::Arc<dyn review::StoredRows>
+    });
+    let [few, many] = &mut states;
+    let in_memory = ALLOCATED.current_usage();
+    few.rest_on(&stored[0]);
+    let without_few = ALLOCATED.current_usage();
+    many.rest_on(&stored[1]);
+    let without_many = ALLOCATED.current_usage();
+    assert!(
+        without_few - without_many > 500 * REVIEWS,
+        "they were given back"
+    );
+    let rest = |state: &State| {
+        let start = ALLOCATED.current_usage();
+        let copy = state.clone();
+        let bytes = ALLOCATED.current_usage() - start;
+        drop(copy);
+        bytes
+    };
+    let (of_few, of_many) = (rest(few), rest(many));
+    assert!(
+        of_many < of_few + 1024,
+        "{of_few} bytes beside {REVIEWS} reviews, {of_many} beside twice as many; {in_memory} before"
+    );
+    for number in 0..2 * REVIEWS {
+        assert_eq!(many.review(&key(number)), Some(&approved));
     }
-    let asked_for = ALLOCATED.current_usage() - start;
-    assert!(asked_for > 4 * folded, "{asked_for} of {folded}");
-    state.release_finished();
-    assert_eq!(ALLOCATED.current_usage() - start, folded);
-
-    // A command that reads once and ends does not pay for folding.
-    let start = ALLOCATED.current_usage();
-    let mut reading = Restore::new(State::unfolded().emptied());
-    state
-        .write_lines(&mut |line| reading.take(line))
-        .expect("the lines of a state");
-    let reading = reading.into_state();
-    assert!(ALLOCATED.current_usage() - start > 4 * folded);
-    assert_eq!(reading, state);
+    assert!(ALLOCATED.current_usage() > without_many + 1024 * REVIEWS);
+    many.release_finished();
+    assert!(ALLOCATED.current_usage() < without_many + 1024);
 }

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use judgement::{Judge, Submission};
 use message_schema::Message;
 use message_schema::id::{AgentName, MessageId, PrNumber};
-use review::{Event, EventRecord, Policy, Record, ReportedEvent, Restore, State, Undo};
+use review::{Event, EventRecord, Policy, Record, ReportedEvent, State, Undo};
 use spool::{Body, OutboxFile, PacketRead};
 use workspace::config::Config;
 
@@ -28,13 +28,9 @@ pub(super) struct Session {
     written: SequentialIds,
 }
 
-/// Saves a state as the lines of a snapshot and restores it.
+/// Saves a state as a snapshot does and restores it.
 fn through_snapshot(state: &State) -> Result<State, String> {
-    let mut restoring = Restore::default();
-    let written = state.write_lines(&mut |line| restoring.take(line));
-    written
-        .map_err(|error| error.to_string())
-        .map(|()| restoring.into_state())
+    state.through_snapshot().map_err(|error| error.to_string())
 }
 
 /// Numbered ids for the daemon's notices.

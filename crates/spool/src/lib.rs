@@ -17,7 +17,6 @@
 //! Nothing here knows YAML or a rule of reviews.
 
 mod delivery;
-mod digest;
 mod directory_stamp;
 pub mod dirs;
 mod entry;
@@ -44,7 +43,6 @@ mod time;
 mod view;
 
 pub use crate::delivery::{Lane, Parked, Pass, Placed};
-pub use crate::digest::{Digest, NotADigest};
 pub use crate::directory_stamp::DirectoryStamp;
 pub use crate::entry::{Away, Content, Delivery, Entry, EntryDraft, NotAway, Original, Stamp};
 pub use crate::error::{SpoolError, VisitError, chain};
@@ -56,7 +54,7 @@ pub use crate::ledger::{FORMAT_VERSION, NotALine, TornTail, Verified};
 pub use crate::mailbox::{Mailbox, NotAMailbox};
 pub use crate::packet::PacketRead;
 pub use crate::presence::{Presence, PresenceMemory};
-pub use crate::read_only::{Folded, fold_ledger, read_ledger, verify};
+pub use crate::read_only::{Folded, fold_ledger, read_ledger, read_ledger_to, verify};
 pub use crate::recover::{Opened, Recovery};
 pub use crate::retention::{
     Count, Cutoff, FolderReport, KeptFolder, Old, Removal, tidy, torn_copies,
@@ -72,3 +70,4 @@ pub use crate::view::View;
 #[cfg(feature = "faulty-disk")]
 pub use disk::{Arrival, DiskFault, FaultyDisk, Notes, VolatileDisk};
 pub use disk::{Disk, FileKind, FileName, Handle, NotAFileName, OpenMode, Os, Stat};
+pub use sorted_rows::{Digest, NotADigest, RowKey, Rows};

@@ -7,7 +7,7 @@ use crate::delivery::Cursors;
 use crate::layout::Layout;
 use crate::ledger::read::{self, LedgerPosition, Stretch, Verified, Visit};
 use crate::root::OpenRoot;
-use crate::snapshot::load::load_newest;
+use crate::snapshot::load::{Checked, load_newest};
 use crate::snapshot::{Fold, PassedOver};
 use crate::{Entry, SpoolError, VisitError, dirs};
 use disk::Disk;
@@ -18,13 +18,31 @@ pub fn read_ledger(
     root: &Path,
     visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
 ) -> Result<Verified, SpoolError> {
-    let whole = LedgerPosition::default();
-    walk(root, whole, &mut |entry| {
+    walk(root, &Stretch::default(), &mut |entry| {
         visit(&entry).map_err(|source| SpoolError::Visit {
             seq: entry.seq,
             source,
         })
     })
+}
+
+/// Reads the ledger of the workspace at `root` up to record `seq`, checks the chain, and hands every record to `visit`.
+pub fn read_ledger_to(
+    root: &Path,
+    seq: u64,
+    visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
+) -> Result<(), SpoolError> {
+    let stretch = Stretch {
+        from: LedgerPosition::default(),
+        to: seq,
+    };
+    walk(root, &stretch, &mut |entry| {
+        visit(&entry).map_err(|source| SpoolError::Visit {
+            seq: entry.seq,
+            source,
+        })
+    })
+    .map(drop)
 }
 
 /// What an onlooker's fold was made of.
@@ -42,10 +60,14 @@ pub struct Folded {
 /// follows it. For looking at the state; `verify` tells whether the ledger is whole.
 pub fn fold_ledger(path: &Path, fold: &mut dyn Fold) -> Result<Folded, SpoolError> {
     let root = OpenRoot::look_at(path, Arc::new(Os))?;
-    let (taken, passed_over) = load_newest(&root, None, u64::MAX, fold)?;
+    let (taken, passed_over) = load_newest(&root, (None, Checked::WhatIsRead), u64::MAX, fold)?;
     let from = taken.map(|taken| taken.place);
     let snapshot = from.as_ref().map(|place| place.seq);
-    let verified = walk(path, from.unwrap_or_default(), &mut |entry| {
+    let behind = Stretch {
+        from: from.unwrap_or_default(),
+        to: u64::MAX,
+    };
+    let verified = walk(path, &behind, &mut |entry| {
         fold.add(&entry).map_err(|source| SpoolError::Visit {
             seq: entry.seq,
             source,
@@ -64,18 +86,17 @@ pub fn verify(path: &Path) -> Result<Verified, SpoolError> {
     let root = OpenRoot::look_at(path, Arc::new(Os))?;
     // Before the ledger: a daemon that is at work moves both on, the ledger first.
     let cursors = Cursors::read(&root)?;
-    let verified = walk(path, LedgerPosition::default(), &mut |_| Ok(()))?;
+    let verified = walk(path, &Stretch::default(), &mut |_| Ok(()))?;
     cursors.check(&root, verified.records)?;
     Ok(verified)
 }
 
-fn walk(root: &Path, from: LedgerPosition, visit: &mut Visit<'_>) -> Result<Verified, SpoolError> {
+fn walk(root: &Path, stretch: &Stretch, visit: &mut Visit<'_>) -> Result<Verified, SpoolError> {
     let layout = Layout::new(root);
     let at = Os.open_root(root).map_err(SpoolError::io("open", root))?;
     let path = Path::new(dirs::LEDGER);
     let dir = Os
         .open_dir(&at, path)
         .map_err(SpoolError::io("open", root.join(path)))?;
-    let stretch = Stretch { from, to: u64::MAX };
-    Ok(read::read(&Os, &layout, &dir, &stretch, visit)?.verified())
+    Ok(read::read(&Os, &layout, &dir, stretch, visit)?.verified())
 }

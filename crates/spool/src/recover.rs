@@ -6,15 +6,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::delivery::{Backlog, Lane, Pass};
-use crate::ledger::read::LedgerPosition;
+use crate::ledger::read::{self, LedgerPosition, Stretch};
 use crate::ledger::{Ledger, TornTail};
 use crate::lock::LockGuard;
 use crate::packet::Packets;
 use crate::root::OpenRoot;
-use crate::snapshot::load::load_newest;
+use crate::snapshot::load::{Checked, LoadedSnapshot, load_newest};
+use crate::snapshot::make::{self, NewSnapshot};
 use crate::snapshot::{Fold, PassedOver};
 use crate::spool::Spool;
-use crate::{Digest, Entry, Homes, SpoolError, VisitError, lock};
+use crate::{Digest, Entry, Homes, SpoolError, VisitError, dirs, lock};
 use disk::Disk;
 
 /// What the start found and did, for the operator.
@@ -69,7 +70,8 @@ impl Spool {
     ) -> Result<Opened, SpoolError> {
         let mut start = Start::read(root, disk, homes)?;
         let cursors = start.backlog.cursors();
-        let (taken, passed_over) = load_newest(&start.root, Some(cursors), u64::MAX, fold)?;
+        let checked = (Some(cursors), Checked::Whole);
+        let (taken, passed_over) = load_newest(&start.root, checked, u64::MAX, fold)?;
         if let Some(taken) = &taken {
             start.backlog.know(&taken.heads);
         }
@@ -77,7 +79,7 @@ impl Spool {
             taken.as_ref().map(|taken| taken.place.seq),
             taken.as_ref().map(|taken| taken.bytes),
         );
-        let place = taken.map(|taken| taken.place).unwrap_or_default();
+        let place = start.read_on(taken, fold)?;
         let mut opened = start.finish(place, None, &mut |entry| fold.add(entry))?;
         opened.recovery.snapshot = snapshot;
         opened.recovery.snapshot_bytes = bytes.unwrap_or(0);
@@ -94,7 +96,7 @@ impl Spool {
         fold: &mut dyn Fold,
     ) -> Result<Opened, SpoolError> {
         let start = Start::read(root, disk, Homes::of_all())?;
-        match load_newest(&start.root, None, u64::MAX, fold) {
+        match load_newest(&start.root, (None, Checked::Whole), u64::MAX, fold) {
             Err(SpoolError::Contradicted { .. }) => {}
             Err(error) => return Err(error),
             Ok(_) => return Err(SpoolError::NotContradicted),
@@ -113,6 +115,22 @@ impl Spool {
     ) -> Result<Opened, SpoolError> {
         Start::read(root, disk, Homes::of_all())?.finish(LedgerPosition::default(), None, visit)
     }
+}
+
+/// So many records are read before what they add up to is written down.
+const PORTION: u64 = 1 << 16;
+
+/// Shows a record to who delivers it and to who adds it up.
+fn admit(
+    backlog: &mut Backlog,
+    entry: &Arc<Entry>,
+    visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
+) -> Result<(), SpoolError> {
+    backlog.admit(entry);
+    visit(entry).map_err(|source| SpoolError::Visit {
+        seq: entry.seq,
+        source,
+    })
 }
 
 /// A workspace with everything read but the ledger.
@@ -136,6 +154,52 @@ impl Start {
         })
     }
 
+    /// Reads whole portions of the ledger, and writes a snapshot after each, so that a long ledger needs no more memory
+    /// than a short one. What is behind the last whole portion is left.
+    fn read_on(
+        &mut self,
+        taken: Option<LoadedSnapshot>,
+        fold: &mut dyn Fold,
+    ) -> Result<LedgerPosition, SpoolError> {
+        let root = &self.root;
+        let (mut place, mut heads, mut before) = taken.map_or_else(Default::default, |taken| {
+            (taken.place, taken.heads, Some(taken.rows))
+        });
+        loop {
+            let dir = root.dir(dirs::LEDGER.as_ref())?;
+            let stretch = Stretch {
+                to: place.seq + PORTION,
+                from: place,
+            };
+            let backlog = &mut self.backlog;
+            let end = read::read(
+                &*root.disk,
+                &root.layout,
+                &dir.handle,
+                &stretch,
+                &mut |entry| {
+                    let entry = Arc::new(entry);
+                    heads.note(&entry);
+                    admit(backlog, &entry, &mut |entry| fold.add(entry))
+                },
+            )?;
+            if end.place.seq < stretch.to {
+                return Ok(end.place);
+            }
+            let new = NewSnapshot {
+                heads: &heads,
+                fold,
+                before: before.take(),
+            };
+            // Without it the memory grows, and nothing else.
+            if let Ok(made) = make::write(root, &end, &new) {
+                fold.rest_on(&made.rows);
+                before = Some(made.rows);
+            }
+            place = end.place;
+        }
+    }
+
     /// Reads the ledger from behind a known record to its end, which has to be `head` if one is given, and finishes what
     /// is undone.
     fn finish(
@@ -150,14 +214,7 @@ impl Start {
             homes,
             mut backlog,
         } = self;
-        let mut admit = |entry: Entry| {
-            let entry = Arc::new(entry);
-            backlog.admit(&entry);
-            visit(&entry).map_err(|source| SpoolError::Visit {
-                seq: entry.seq,
-                source,
-            })
-        };
+        let mut admit = |entry: Entry| admit(&mut backlog, &Arc::new(entry), visit);
         let (mut ledger, torn) = Ledger::open(
             Arc::clone(&root.disk),
             &root.layout,

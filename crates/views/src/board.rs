@@ -44,6 +44,13 @@ pub fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> String {
     text += &screen
         .wrap(INDENT, &counts)
         .replace(NOT_SERVING, &screen.paint(Tone::Care, NOT_SERVING));
+    match status.unlisted() {
+        0 => {}
+        more => {
+            let more = format!("{more} more reviews are finished; `status --all` lists them");
+            text += &screen.wrap(INDENT, &more);
+        }
+    }
     for pair in &status.pairs {
         text += &screen.wrap(INDENT, &pair_line(pair, now));
     }

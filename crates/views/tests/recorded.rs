@@ -6,7 +6,7 @@ mod recorded_workspace;
 
 use chrono::TimeDelta;
 use inspect::status::WorkspaceStatus;
-use inspect::status::overview::{Removable, Status};
+use inspect::status::overview::{ListedReviews, Removable, Status};
 use inspect::status::threads::Histories;
 use mailbox::compose::ask;
 use mailbox::my_reviews;
@@ -38,7 +38,7 @@ fn the_board_shows_each_review_what_runs_out_and_what_waits() {
         files: 3,
         bytes: 2_048,
     };
-    let status = Status::of(&status, Some(removable));
+    let status = Status::of(&status, Some(removable), ListedReviews::Current);
     let mut text = String::new();
     for (width, hours) in [(WIDTHS[0], 0), (WIDTHS[1], 0), (WIDTHS[0], 1_000)] {
         let board = views::board::text(&status, at(TimeDelta::hours(hours)), Screen::plain(width));

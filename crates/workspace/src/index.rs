@@ -1,24 +1,23 @@
 //! Folds the ledger into an index: the state of every review, the used file names and the requests no reviewer has
-//! taken. Writes the index as the lines of a snapshot and restores it from them.
+//! taken. Writes the index as the lines and rows of a snapshot and restores it from them.
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use fleet::{Fleet, FleetRefusal};
 use judgement::UsedNames;
-use review::{Event, EventRecord, HostChange, Record, Restore, ReviewKey, State};
-use spool::{Entry, Fold, Folded, SpoolError, VisitError};
+use review::{Event, EventRecord, HostChange, Record, Restore, ReviewKey, State, StoredRows};
+use spool::{Entry, Fold, Folded, RowKey, Rows, SpoolError, VisitError};
 
 use crate::known_deliveries::KnownDeliveries;
+use crate::snapshot_rows::SnapshotRows;
 use crate::untaken_requests::{Delivered, UntakenRequests};
 
 /// The form of the snapshot lines below and of everything in them. Raise it with every change of a line or of how a
 /// record is folded; the daemon's `tests/it/ledgers.rs` fails if you forget.
-const FORM: u32 = 6;
-
-/// The hashes of one line.
-const NAMES_PER_LINE: usize = 1024;
+const FORM: u32 = 7;
 
 /// Everything the daemon derives from the ledger.
 #[derive(Debug, Default, PartialEq)]
@@ -40,10 +39,7 @@ pub struct LedgerIndex {
 impl LedgerIndex {
     /// Reads a workspace's ledger from its newest snapshot on, without the lock.
     pub fn read(root: &Path) -> Result<(Self, Folded), SpoolError> {
-        let mut index = Self {
-            state: State::unfolded(),
-            ..Self::default()
-        };
+        let mut index = Self::default();
         let folded = spool::fold_ledger(root, &mut index)?;
         Ok((index, folded))
     }
@@ -66,10 +62,7 @@ impl Fold for LedgerIndex {
     }
 
     fn clear(&mut self) {
-        *self = Self {
-            state: self.state.emptied(),
-            ..Self::default()
-        };
+        *self = Self::default();
     }
 
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
@@ -86,20 +79,14 @@ impl Fold for LedgerIndex {
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let Self {
             state,
-            names,
+            names: _,
             untaken,
-            known_deliveries,
+            known_deliveries: _,
             fleet,
             refused,
         } = self;
         let mut write = |word: &str, json: &[u8]| line(&[word.as_bytes(), b" ", json].concat());
         state.write_lines(&mut |json| write(STATE, json))?;
-        for hashes in names.hashes().chunks(NAMES_PER_LINE) {
-            write(NAMES, &serde_json::to_vec(hashes)?)?;
-        }
-        for hashes in known_deliveries.hashes().chunks(NAMES_PER_LINE) {
-            write(PROOFS, &serde_json::to_vec(hashes)?)?;
-        }
         for waiting in untaken.iter() {
             write(UNTAKEN, &serde_json::to_vec(&waiting)?)?;
         }
@@ -109,9 +96,29 @@ impl Fold for LedgerIndex {
         write(REFUSED, &serde_json::to_vec(refused)?)
     }
 
-    fn restore(&mut self, lines: &mut dyn Iterator<Item = Vec<u8>>) -> Result<(), VisitError> {
+    fn new_rows(&self) -> Vec<(RowKey, &[u8])> {
+        let mut rows: Vec<_> = (self.state.new_rows())
+            .chain(self.names.new_rows())
+            .chain(self.known_deliveries.new_rows())
+            .collect();
+        rows.sort_unstable_by_key(|(key, _)| *key);
+        rows
+    }
+
+    fn rest_on(&mut self, rows: &Arc<Rows>) {
+        let stored = stored_rows(rows);
+        self.state.rest_on(&stored);
+        self.names.rest_on(&stored);
+        self.known_deliveries.rest_on(&stored);
+    }
+
+    fn restore(
+        &mut self,
+        lines: &mut dyn Iterator<Item = Vec<u8>>,
+        rows: &Arc<Rows>,
+    ) -> Result<(), VisitError> {
         self.clear();
-        let mut state = Restore::new(self.state.emptied());
+        let mut state = Restore::default();
         for line in lines {
             let space = line
                 .iter()
@@ -120,10 +127,6 @@ impl Fold for LedgerIndex {
             let (word, json) = line.split_at(space);
             match std::str::from_utf8(word) {
                 Ok(STATE) => state.take(json)?,
-                Ok(NAMES) => self.names.extend(serde_json::from_slice::<Vec<u64>>(json)?),
-                Ok(PROOFS) => self
-                    .known_deliveries
-                    .extend(serde_json::from_slice::<Vec<u64>>(json)?),
                 Ok(UNTAKEN) => {
                     let (review, delivered): (ReviewKey, Vec<Delivered>) =
                         serde_json::from_slice(json)?;
@@ -135,14 +138,18 @@ impl Fold for LedgerIndex {
             }
         }
         self.state = state.into_state();
+        self.rest_on(rows);
         Ok(())
     }
 }
 
+/// The rows of a snapshot, for tables.
+pub fn stored_rows(rows: &Arc<Rows>) -> Arc<dyn StoredRows> {
+    Arc::new(SnapshotRows::new(Arc::clone(rows)))
+}
+
 /// The first word of each snapshot line.
 const STATE: &str = "state";
-const NAMES: &str = "names";
-const PROOFS: &str = "proofs";
 const UNTAKEN: &str = "untaken";
 const FLEET: &str = "fleet";
 const REFUSED: &str = "refused";

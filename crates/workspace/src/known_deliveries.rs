@@ -1,12 +1,13 @@
 //! Remembers every delivery to an inbox as a hash, so that a file no record made can be told from delivered mail.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
+use review::{RowKey, StoredRows, Table};
 use spool::{Content, Digest, Entry, Mailbox};
 
 /// The hashes of recipient and bytes of every file the ledger delivered to an inbox.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct KnownDeliveries(HashSet<u64>);
+pub struct KnownDeliveries(Table<b'k'>);
 
 impl KnownDeliveries {
     /// Adds the deliveries of an entry.
@@ -17,25 +18,33 @@ impl KnownDeliveries {
             else {
                 continue;
             };
-            self.0.insert(hash(agent, &digest));
+            self.0.put(row_of(agent, &digest), []);
         }
     }
 
     /// Whether the ledger delivered these bytes to that inbox.
     pub fn contains(&self, agent: &str, digest: &Digest) -> bool {
-        self.0.contains(&hash(agent, digest))
+        self.0.has(&row_of(agent, digest))
     }
 
-    /// The hashes in ascending order.
-    pub(crate) fn hashes(&self) -> Vec<u64> {
-        let mut hashes: Vec<u64> = self.0.iter().copied().collect();
-        hashes.sort_unstable();
-        hashes
+    /// The new rows, for a snapshot.
+    pub(crate) fn new_rows(&self) -> impl Iterator<Item = (RowKey, &[u8])> {
+        self.0.new_rows()
     }
 
-    /// Adds deliveries by their hashes.
-    pub fn extend(&mut self, hashes: impl IntoIterator<Item = u64>) {
-        self.0.extend(hashes);
+    /// A snapshot is being made.
+    pub fn begin_snapshot(&mut self) {
+        self.0.begin_snapshot();
+    }
+
+    /// The snapshot was not made.
+    pub fn give_up_snapshot(&mut self) {
+        self.0.give_up_snapshot();
+    }
+
+    /// The snapshot was made, and these are its rows.
+    pub fn rest_on(&mut self, stored: &Arc<dyn StoredRows>) {
+        self.0.rest_on(Arc::clone(stored));
     }
 }
 
@@ -47,9 +56,7 @@ fn digest(entry: &Entry, content: &Content) -> Option<Digest> {
     }
 }
 
-/// Snapshots keep this hash, so it must be the same in every build.
-fn hash(agent: &str, digest: &Digest) -> u64 {
-    let text = [agent.as_bytes(), &[0], &digest.bytes()].concat();
-    let digest = Digest::of(&text).bytes();
-    u64::from_be_bytes(digest[..8].try_into().expect("eight of 32 bytes"))
+/// The same in every build, for snapshots keep it.
+fn row_of(agent: &str, digest: &Digest) -> RowKey {
+    Table::<b'k'>::key(&[agent.as_bytes(), &digest.bytes()])
 }

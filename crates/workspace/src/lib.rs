@@ -12,6 +12,7 @@ pub mod operator_alerts;
 pub mod orders;
 pub mod ownership;
 pub mod shell;
+mod snapshot_rows;
 pub mod untaken_requests;
 pub mod user_isolation;
 pub mod users;

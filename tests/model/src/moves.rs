@@ -359,7 +359,7 @@ impl<'a> Place<'a> {
                     repo: None,
                     pr: pr.clone(),
                     action: pull.last,
-                    author: pull.author.clone(),
+                    author: pull.author,
                     head: None,
                 };
                 Some((pr, event))

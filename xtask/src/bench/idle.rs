@@ -80,11 +80,21 @@ pub(crate) fn ticks(pid: u32) -> Result<u64> {
     Ok(fields[11].parse::<u64>()? + fields[12].parse::<u64>()?)
 }
 
+/// The memory a process has now.
 pub(crate) fn resident_kib(pid: u32) -> Result<f64> {
+    of_status(pid, "VmRSS:")
+}
+
+/// The most memory a process has had.
+pub(crate) fn peak_kib(pid: u32) -> Result<f64> {
+    of_status(pid, "VmHWM:")
+}
+
+fn of_status(pid: u32, name: &str) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status
         .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .ok_or("no VmRSS")?;
+        .find_map(|line| line.strip_prefix(name))
+        .ok_or_else(|| format!("no {name}"))?;
     Ok(line.trim().trim_end_matches(" kB").trim().parse()?)
 }

@@ -14,7 +14,7 @@ use crate::gc::{self, Sweep};
 use workspace::error::chain;
 
 /// A snapshot is due after so many bytes of records, however few they are.
-const SNAPSHOT_BYTES: u64 = 64 * 1024 * 1024;
+const SNAPSHOT_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The time between two removals of old files, in milliseconds.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -63,7 +63,7 @@ impl Mailroom {
             .running
             .take_if(|running| running.is_finished())
         {
-            log_result(running);
+            self.end_task(running);
         }
         if self.housekeeping.running.is_some() || self.spool.waiting() > 0 {
             return;
@@ -87,12 +87,12 @@ impl Mailroom {
     /// Ends the housekeeping and makes a snapshot if one is due, since a run that never rests had no other moment for it.
     pub fn close(&mut self) {
         if let Some(running) = self.housekeeping.running.take() {
-            log_result(running);
+            self.end_task(running);
         }
         if self.is_snapshot_due()
             && let Some(running) = self.make_snapshot()
         {
-            log_result(running);
+            self.end_task(running);
         }
     }
 
@@ -115,7 +115,31 @@ impl Mailroom {
             self.spool.next_seq() - 1,
             self.spool.ledger_bytes().unwrap_or(0),
         );
-        spawn(move || FinishedTask::Snapshot(maker.make(&mut LedgerIndex::default())))
+        let running =
+            spawn(move || FinishedTask::Snapshot(maker.make(&mut LedgerIndex::default())))?;
+        self.docket.begin_snapshot();
+        Some(running)
+    }
+
+    /// Logs what a task did. What a snapshot has is read from it from now on, and given back.
+    fn end_task(&mut self, running: JoinHandle<FinishedTask>) {
+        match running
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        {
+            FinishedTask::Snapshot(Ok(made)) => {
+                self.docket.rest_on(&made.rows);
+                tracing::info!(records = made.seq, bytes = made.bytes, "made a snapshot");
+            }
+            FinishedTask::Snapshot(Err(error)) => {
+                self.docket.give_up_snapshot();
+                tracing::warn!(error = %chain(&error), "could not make a snapshot; the next start reads more of the ledger");
+            }
+            FinishedTask::Sweep(Ok(sweep)) => sweep.log(),
+            FinishedTask::Sweep(Err(error)) => {
+                tracing::warn!(error = %chain(&error), "could not look for old files; will retry in a day");
+            }
+        }
     }
 }
 
@@ -128,22 +152,4 @@ fn spawn(work: impl FnOnce() -> FinishedTask + Send + 'static) -> Option<JoinHan
             |error| tracing::warn!(error = %chain(error), "could not start the housekeeping thread"),
         )
         .ok()
-}
-
-fn log_result(running: JoinHandle<FinishedTask>) {
-    match running
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    {
-        FinishedTask::Snapshot(Ok(made)) => {
-            tracing::info!(records = made.seq, bytes = made.bytes, "made a snapshot");
-        }
-        FinishedTask::Snapshot(Err(error)) => {
-            tracing::warn!(error = %chain(&error), "could not make a snapshot; the next start reads more of the ledger");
-        }
-        FinishedTask::Sweep(Ok(sweep)) => sweep.log(),
-        FinishedTask::Sweep(Err(error)) => {
-            tracing::warn!(error = %chain(&error), "could not look for old files; will retry in a day");
-        }
-    }
 }

@@ -1,8 +1,6 @@
 //! Applies a reloaded config between two passes, whole or not at all, and sums the mailroom's state up in one
 //! sentence.
 
-use std::collections::BTreeMap;
-
 use workspace::config::Config;
 
 use super::{Mailroom, MailroomError, keep_apart};
@@ -38,10 +36,7 @@ impl Mailroom {
 
     /// Measures the state for the metrics.
     pub fn gauge(&mut self, config_refused: bool) {
-        let mut reviews = BTreeMap::new();
-        for phase in self.state().phases() {
-            *reviews.entry(phase).or_default() += 1;
-        }
+        let reviews = self.state().phases();
         self.meter.gauges = Gauges {
             agents: self.docket.agents().len(),
             reviews,

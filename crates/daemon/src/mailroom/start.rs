@@ -2,10 +2,11 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::DateTime;
-use spool::{Entry, Fold, SpoolError, VisitError};
+use spool::{Entry, Fold, RowKey, Rows, SpoolError, VisitError};
 use workspace::index::LedgerIndex;
 
 use super::shared::LastRecord;
@@ -82,14 +83,27 @@ impl Fold for Told {
         self.index.save(line)
     }
 
-    fn restore(&mut self, lines: &mut dyn Iterator<Item = Vec<u8>>) -> Result<(), VisitError> {
+    fn new_rows(&self) -> Vec<(RowKey, &[u8])> {
+        self.index.new_rows()
+    }
+
+    fn rest_on(&mut self, rows: &Arc<Rows>) {
+        self.index.rest_on(rows);
+    }
+
+    fn restore(
+        &mut self,
+        lines: &mut dyn Iterator<Item = Vec<u8>>,
+        rows: &Arc<Rows>,
+    ) -> Result<(), VisitError> {
         let (read, next) = (&mut self.lines, &mut self.next);
-        self.index.restore(&mut lines.inspect(|_| {
+        let mut told = lines.inspect(|_| {
             *read += 1;
             if is_due(*read, next) {
                 tracing::info!("still starting: reading a snapshot, {read} lines so far");
             }
-        }))
+        });
+        self.index.restore(&mut told, rows)
     }
 }
 

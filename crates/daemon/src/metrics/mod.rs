@@ -50,7 +50,7 @@ pub(crate) struct Meter {
 pub(crate) struct Gauges {
     pub agents: usize,
     /// Reviews by their phase.
-    pub reviews: BTreeMap<&'static str, u64>,
+    pub reviews: BTreeMap<String, u64>,
     /// Files in outboxes that wait for judgement.
     pub unjudged: usize,
     /// Committed files that wait for delivery or archiving.

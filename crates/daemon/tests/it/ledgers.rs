@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::room::Room;
 use daemon::mailroom::{Mailroom, accept_ledger};
@@ -302,6 +303,15 @@ fn added_up(root: &Path) -> String {
 }
 
 fn lines(index: &LedgerIndex) -> String {
+    let mut text = saved_lines(index);
+    for (key, value) in index.new_rows() {
+        let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        text += &format!("row {key} {}\n", value.escape_ascii());
+    }
+    text
+}
+
+fn saved_lines(index: &LedgerIndex) -> String {
     let mut text = String::new();
     let mut line = |line: &[u8]| {
         text += &String::from_utf8_lossy(line);
@@ -388,29 +398,40 @@ fn a_snapshot_after_any_record_and_the_rest_are_the_whole() {
 }
 
 fn every_snapshot_of(ledger: &str) {
-    let room = workspace_with(ledger);
+    let of_all = workspace_with(ledger);
     let mut whole = LedgerIndex::default();
-    let mut kept_after = Vec::new();
-    let mut keep_all = |entry: &spool::Entry| {
-        kept_after.push(lines(&whole));
-        whole.add(entry)
-    };
-    spool::read_ledger(room.root(), &mut keep_all).expect("a ledger");
-    for (records, kept) in kept_after.iter().enumerate() {
-        let mut index = LedgerIndex::default();
-        let mut lines = kept.lines().map(|line| line.as_bytes().to_vec());
-        index.restore(&mut lines).expect("lines of ours");
-        let mut rest = |entry: &spool::Entry| {
-            if entry.seq as usize > records {
-                index.add(entry)
-            } else {
-                Ok(())
-            }
-        };
-        spool::read_ledger(room.root(), &mut rest).expect("a ledger");
+    let mut add = |entry: &spool::Entry| whole.add(entry);
+    spool::read_ledger(of_all.root(), &mut add).expect("a ledger");
+    let all: Vec<&str> = ledger.split_inclusive('\n').collect();
+    for records in 1..=all.len() {
+        // A snapshot of the first records, taken up beside the whole ledger.
+        let room = workspace_with(&all[..records].concat());
+        let opened = spool::Spool::open(room.root(), Arc::new(spool::Os), &mut |_| Ok(()));
+        let mut spool = opened.expect("a start").spool;
+        spool.deliver(0).expect("a delivery");
+        spool.checkpoint().expect("a checkpoint");
+        let maker = spool.snapshot_maker().expect("an answer");
+        let made = maker
+            .expect("nothing waits")
+            .make(&mut LedgerIndex::default());
+        made.expect("a snapshot");
+        drop(spool);
+        std::fs::write(room.path(SEGMENT), ledger).expect("a segment");
+        let (index, folded) = LedgerIndex::read(room.root()).expect("a ledger");
+        assert_eq!(
+            folded.snapshot,
+            Some(records as u64),
+            "{:?}",
+            folded.passed_over
+        );
         assert!(
             index == whole,
             "a snapshot after record {records} loses something"
+        );
+        assert_eq!(
+            saved_lines(&index),
+            saved_lines(&whole),
+            "a snapshot after record {records} is another one"
         );
     }
 }
@@ -427,16 +448,20 @@ fn a_snapshot_of_another_version_is_passed_over() {
     let (now, folded) = LedgerIndex::read(room.root()).expect("a ledger");
     let records = folded.snapshot.expect("the visit made one");
     let path = room.path(&format!(".settled/snapshots/{records:020}.snapshot"));
-    let text = std::fs::read_to_string(&path).expect("a snapshot");
-    let head: Value = serde_json::from_str(text.lines().next().expect("a head")).expect("JSON");
+    let bytes = std::fs::read(&path).expect("a snapshot");
+    let end = bytes.iter().position(|byte| *byte == b'\n');
+    let (text, rest) = bytes.split_at(end.expect("a head"));
+    let text = String::from_utf8(text.to_vec()).expect("text");
+    let head: Value = serde_json::from_str(&text).expect("JSON");
     let form = head["form"].as_str().expect("a form");
     for (ours, other) in [
-        ("\"v\":1", "\"v\":0"),
-        ("\"v\":1", "\"v\":2"),
+        ("\"v\":2", "\"v\":1"),
+        ("\"v\":2", "\"v\":3"),
         (form, "settled 9.9.9 7"),
     ] {
         assert!(text.contains(ours), "{text}");
-        std::fs::write(&path, text.replacen(ours, other, 1)).expect("a snapshot");
+        let text = text.replacen(ours, other, 1);
+        std::fs::write(&path, [text.as_bytes(), rest].concat()).expect("a snapshot");
         let (mailroom, recovery) = Mailroom::open(room.root()).expect("a start");
         assert_eq!(
             (recovery.snapshot, recovery.passed_over.len()),

@@ -98,7 +98,11 @@ impl Refusal {
 
     /// Whether nothing can come of it any more: its review was closed, or was approved or handed to a person since.
     fn is_over(&self, state: &State) -> bool {
-        let reviews = || state.reviews().filter(|(key, _)| self.is_about(key));
+        let of_pr = self.named_pr();
+        let reviews = || {
+            let of_pr = of_pr.iter().flat_map(|pr| state.reviews_of(pr));
+            of_pr.filter(|(key, _)| self.is_about(key))
+        };
         let has_ended = |review: &Review| match review.phase {
             Phase::Closed(_) => true,
             Phase::Approved(_) | Phase::Escalated(_) => review.since > self.at,
@@ -108,6 +112,13 @@ impl Refusal {
             | Phase::Addressed { .. } => false,
         };
         reviews().next().is_some() && reviews().all(|(_, review)| has_ended(review))
+    }
+
+    /// The pull request of the review it belongs to, which is written like `#86 claude -> codex`, else the one it names.
+    fn named_pr(&self) -> Option<PrNumber> {
+        let number = |review: &str| review.split_once('#')?.1.split(' ').next()?.parse().ok();
+        let of_review = self.review.as_deref().and_then(number);
+        of_review.or_else(|| self.pr.clone())
     }
 
     /// Whether it belongs to a review: the daemon found so, or it names the pull request and is of one of the two.

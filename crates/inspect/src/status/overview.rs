@@ -1,5 +1,7 @@
 //! The whole workspace at a glance: every review, whose move it is, what waits and how far the ledger reaches.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
 use review::{OpenPair, PairId};
@@ -32,8 +34,11 @@ pub struct Status {
     pub oldest_wait: Option<Wait>,
     /// How far the ledger reaches.
     pub ledger: Ledger,
-    /// Every review.
+    /// The reviews that somebody has something to do about, and the last 64 of the others that changed; or every review.
     pub reviews: Vec<ReviewRow>,
+    /// How many reviews there are in each phase, with those that are not in the list.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub phases: BTreeMap<String, u64>,
     /// Pairs of commands that go on or can be resumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<PairRow>,
@@ -135,9 +140,28 @@ pub struct Removable {
     pub bytes: u64,
 }
 
+/// Which reviews an overview lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListedReviews {
+    /// Those that somebody has something to do about, and the last of the others.
+    Current,
+    /// Every one there ever was.
+    All,
+}
+
 impl Status {
+    /// How many reviews are not in the list.
+    pub fn unlisted(&self) -> u64 {
+        let all: u64 = self.phases.values().sum();
+        all.saturating_sub(self.reviews.len() as u64)
+    }
+
     /// The overview, with what a sweep would remove where anything is to be removed at all.
-    pub fn of(standing: &WorkspaceStatus, removable: Option<Removable>) -> Self {
+    pub fn of(
+        standing: &WorkspaceStatus,
+        removable: Option<Removable>,
+        listed: ListedReviews,
+    ) -> Self {
         let (state, folded) = (standing.index.state(), &standing.folded);
         let count = |(agent, count): &(AgentName, usize)| Count {
             agent: agent.to_string(),
@@ -154,10 +178,11 @@ impl Status {
             agent: agent.to_string(),
             count: dead(agent),
         });
-        let reviews: Vec<ReviewRow> = state
-            .reviews()
-            .map(|(key, review)| ReviewRow::of(state, key, review))
-            .collect();
+        let row = |(key, review)| ReviewRow::of(state, key, review);
+        let reviews: Vec<ReviewRow> = match listed {
+            ListedReviews::Current => state.current_reviews().map(row).collect(),
+            ListedReviews::All => state.reviews().map(row).collect(),
+        };
         Self {
             serving: standing.serving,
             accepted: state.accepted(),
@@ -184,6 +209,7 @@ impl Status {
                 removable,
             },
             reviews,
+            phases: state.phases(),
             pairs: state
                 .pairs()
                 .map(|(id, pair)| PairRow::of(id, pair))

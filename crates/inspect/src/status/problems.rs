@@ -102,7 +102,7 @@ impl WorkspaceStatus {
             GRACE
         };
         let mut problems: Vec<Problem> = self.mail(&commands).into_iter().collect();
-        for (key, review) in self.index.state().reviews() {
+        for (key, review) in self.index.state().current_reviews() {
             // What `why` says first is what fixes it.
             let problem = |kind, what: String, since| {
                 let fix = self

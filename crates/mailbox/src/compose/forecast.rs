@@ -211,11 +211,8 @@ fn accepted(
     forecast.alerts = accepted.alerts.iter().map(ToldAlert::from).collect();
     let key = accepted.step.as_ref().map(|step| step.review.clone());
     review::apply(&mut index.state, &Record::Judged(judgement), now);
-    let moved = index
-        .state
-        .reviews()
-        .find(|(known, _)| Some(*known) == key.as_ref());
-    if let Some((key, review)) = moved {
+    let moved = key.as_ref().and_then(|key| index.state.review(key));
+    if let (Some(key), Some(review)) = (&key, moved) {
         forecast.review = Some(ReviewStatus::of(key, review));
         forecast.head = head(review);
         let is_lgtm = kind == Some(MessageType::Review(ReviewKind::Lgtm));

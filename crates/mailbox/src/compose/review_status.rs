@@ -48,15 +48,18 @@ impl ReviewStatuses {
         &self.index
     }
 
-    /// The reviews of that pull request, or of all, that this agent takes part in.
+    /// The reviews of that pull request, or the current ones of all, that this agent takes part in.
     pub fn mine<'a>(
         &'a self,
         pr: Option<&'a PrNumber>,
         repo: Option<&'a Repo>,
     ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> {
-        self.index.state().reviews().filter(move |(key, review)| {
+        let state = self.index.state();
+        let of_pr = pr.into_iter().flat_map(|pr| state.reviews_of(pr));
+        let of_all = state.current_reviews().filter(move |_| pr.is_none());
+        of_pr.chain(of_all).filter(move |(key, review)| {
             let is_mine = key.author == self.me || *review.reviewer(key) == self.me;
-            is_mine && pr.is_none_or(|pr| key.pr.same_pr(pr)) && is_of(key.repo.as_ref(), repo)
+            is_mine && is_of(key.repo.as_ref(), repo)
         })
     }
 

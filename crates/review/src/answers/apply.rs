@@ -1,15 +1,15 @@
 //! The only way the state changes: one record after the other, the same at start and while running.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::{MessageType, Priority, ReviewKind};
+use message_schema::id::MessageId;
 use message_schema::spend::Spend;
 
 use crate::parts::open_pair::OpenPair;
 use crate::parts::review::Review;
-use crate::parts::state::State;
+use crate::parts::state::{State, row_of_order};
 use crate::words::event::Event;
 use crate::words::failure::FailedStart;
 use crate::words::key::ReviewKey;
@@ -29,7 +29,7 @@ pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {
         Record::Judged(Judgement::Refused(refused)) => apply_refused(state, refused, at),
         Record::Event(EventRecord::Happened(happened)) => apply_event(state, happened, at),
         Record::Event(EventRecord::Declined(declined)) => {
-            state.orders.extend(declined.order.clone());
+            note_order(state, declined.order.as_ref());
         }
     }
 }
@@ -48,15 +48,9 @@ fn apply_accepted(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
     if let Some(step) = step {
         apply_step(state, step, closer(*kind), at);
     }
-    let review = step
-        .as_ref()
-        .and_then(|step| state.reviews.shared(&step.review));
+    let review = step.as_ref().map(|step| step.review.clone());
     if let (Some(conversation), Some(key)) = (conversation, &review) {
-        state
-            .conversations
-            .entry(conversation.clone())
-            .or_default()
-            .insert(Arc::clone(key));
+        state.conversations.note(conversation, key);
     }
     state.admission.rate.count(from, at);
     state.admission.accept(from, id, *digest, review);
@@ -102,7 +96,7 @@ fn closer(kind: MessageType) -> Closer {
 }
 
 fn apply_event(state: &mut State, happened: &Happened, at: DateTime<Utc>) {
-    state.orders.extend(happened.order.clone());
+    note_order(state, happened.order.as_ref());
     if let Event::Pull(event) = &happened.event {
         state.pulls.note(event);
     }
@@ -153,6 +147,12 @@ fn apply_pair(state: &mut State, news: &PairReport, standing: PairStanding, at: 
         state.pairs.remove(&news.pair);
     } else if let Some(open) = state.pairs.get_mut(&news.pair) {
         open.standing = standing;
+    }
+}
+
+fn note_order(state: &mut State, order: Option<&MessageId>) {
+    if let Some(id) = order {
+        state.orders.put(row_of_order(id), []);
     }
 }
 

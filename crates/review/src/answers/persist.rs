@@ -1,44 +1,37 @@
 //! The state as lines of JSON, and back: what a snapshot keeps, so that a start need not add up every
 //! record. What can be worked out from the rest (which reviews are open, which deadline is next) is
-//! not written, and a key is written once: later lines name a review by its number.
+//! not written, and what is rows is in none of the lines.
 //!
 //! Every part of the state is taken apart by name here, so that a new one does not compile until it is
-//! kept as well. Where the lines lie, and whether they can be trusted, is the caller's business.
+//! kept as well. Where the lines and rows lie, and whether they can be trusted, is the caller's business.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use message_schema::id::{AgentName, ConversationId, MessageId, PrNumber};
+use message_schema::id::AgentName;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
-use crate::parts::admission::{AcceptedMessage, Admission, Notices};
+use crate::parts::admission::{Admission, Notices};
 use crate::parts::open_pair::OpenPair;
-use crate::parts::pulls::PullsOfNumber;
 use crate::parts::rate::FileRate;
+use crate::parts::review::Review;
 use crate::parts::spending::Spending;
 use crate::parts::state::State;
 use crate::words::key::ReviewKey;
-use crate::words::record::ContentDigest;
+use crate::words::table::{RowKey, StoredRows};
 use crate::words::task::Task;
 use pair_machine::PairId;
-
-/// How many ids stand in one line.
-const IDS_PER_LINE: usize = 256;
-
-/// An accepted message: its id, its digest, and the number of its review.
-type MessageRow<'a> = (Cow<'a, MessageId>, ContentDigest, Option<usize>);
 
 /// One line.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum StateLine<'a> {
-    /// A review; they are numbered from 0 in the order of their lines.
-    Review(Cow<'a, ReviewKey>, Box<RawValue>),
-    /// Accepted messages of one sender.
-    Messages(Cow<'a, AgentName>, Vec<MessageRow<'a>>),
+    /// A current review; those at rest come last, in the order in which they came to rest.
+    Review(Cow<'a, ReviewKey>, Box<Cow<'a, Review>>),
+    /// How many reviews that are rows are in each phase.
+    ReviewRows(Cow<'a, BTreeMap<String, u64>>),
     /// How many messages were accepted.
     Accepted(u64),
     /// When one agent wrote to another, of the kinds that are limited.
@@ -54,30 +47,16 @@ enum StateLine<'a> {
     Rate(Cow<'a, FileRate>),
     /// What the commands of agents used.
     Spending(Cow<'a, Spending>),
-    /// Ids of the daemon's own messages.
-    DaemonIds(Vec<Cow<'a, MessageId>>),
-    /// The reviews a conversation was about, by number.
-    Conversation(Cow<'a, ConversationId>, Vec<usize>),
-    /// What is known of the pull requests of a number.
-    Pull(Cow<'a, PrNumber>, Cow<'a, PullsOfNumber>),
     /// A task that was handed off.
     Task(Cow<'a, Task>),
-    /// Ids under which events were asked for.
-    Orders(Vec<Cow<'a, MessageId>>),
     /// A pair of commands that goes on or may go on.
     PairOfCommands(Cow<'a, PairId>, Box<Cow<'a, OpenPair>>),
 }
 
 /// A line that is no part of a state.
 #[derive(Debug, thiserror::Error)]
-pub enum RestoreError {
-    /// It cannot be read.
-    #[error("the line is no part of a state")]
-    Unreadable(#[from] serde_json::Error),
-    /// It names a review that no line before it holds.
-    #[error("the line speaks of review number {0}, which no line before it holds")]
-    UnknownReview(usize),
-}
+#[error("the line is no part of a state")]
+pub struct RestoreError(#[from] serde_json::Error);
 
 impl State {
     /// Gives the state line by line, without newlines, to `line`, and stops at its first error. The same
@@ -86,30 +65,20 @@ impl State {
         let Self {
             admission,
             reviews,
-            conversations,
-            pulls,
+            conversations: _,
+            pulls: _,
             tasks,
-            orders,
+            orders: _,
             pairs,
             spending,
         } = self;
-        let mut numbers = BTreeMap::new();
-        for (number, (key, json)) in reviews.iter_json().enumerate() {
-            numbers.insert(key, number);
-            let json = RawValue::from_string(json).expect("a review as JSON");
-            write(&StateLine::Review(Cow::Borrowed(key), json), line)?;
+        for (key, review) in reviews.iter_restorable() {
+            let review = Box::new(Cow::Borrowed(review));
+            write(&StateLine::Review(Cow::Borrowed(key), review), line)?;
         }
-        admission.write_lines(&numbers, line)?;
-        for (id, keys) in conversations {
-            let keys = keys.iter().map(|key| numbers[&**key]).collect();
-            write(&StateLine::Conversation(Cow::Borrowed(id), keys), line)?;
-        }
-        for (pr, pull) in &pulls.0 {
-            write(
-                &StateLine::Pull(Cow::Borrowed(pr), Cow::Borrowed(pull)),
-                line,
-            )?;
-        }
+        let counts = Cow::Borrowed(reviews.row_counts());
+        write(&StateLine::ReviewRows(counts), line)?;
+        admission.write_lines(line)?;
         for task in tasks.values() {
             write(&StateLine::Task(Cow::Borrowed(task)), line)?;
         }
@@ -122,43 +91,43 @@ impl State {
         if *spending != Spending::default() {
             write(&StateLine::Spending(Cow::Borrowed(spending)), line)?;
         }
-        let orders: Vec<Cow<'_, MessageId>> = orders.iter().map(Cow::Borrowed).collect();
-        orders
-            .chunks(IDS_PER_LINE)
-            .try_for_each(|ids| write(&StateLine::Orders(ids.to_vec()), line))
+        Ok(())
+    }
+}
+
+/// Rows that lie in memory.
+#[derive(Debug)]
+struct RowsInMemory(BTreeMap<RowKey, Vec<u8>>);
+
+impl StoredRows for RowsInMemory {
+    fn visit(&self, prefix: &[u8], visit: &mut dyn FnMut(RowKey, &[u8])) {
+        let rows = self.0.iter().filter(|(key, _)| key.starts_with(prefix));
+        rows.for_each(|(key, value)| visit(*key, value));
+    }
+}
+
+impl State {
+    /// The state as it comes back from a snapshot of it.
+    pub fn through_snapshot(&self) -> Result<Self, RestoreError> {
+        let mut restore = Restore::default();
+        self.write_lines(&mut |line| restore.take(line))?;
+        let mut state = restore.into_state();
+        state.rest_on(&(Arc::new(RowsInMemory(self.rows())) as Arc<dyn StoredRows>));
+        Ok(state)
     }
 }
 
 impl Admission {
-    fn write_lines<E>(
-        &self,
-        numbers: &BTreeMap<&ReviewKey, usize>,
-        line: &mut dyn FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    fn write_lines<E>(&self, line: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let Self {
-            known,
+            known: _,
             accepted,
             pairs,
             notices,
             rate,
-            daemon_ids,
+            daemon_ids: _,
         } = self;
         write(&StateLine::Accepted(*accepted), line)?;
-        for (sender, messages) in known {
-            let number = |key: &Option<Arc<ReviewKey>>| key.as_deref().map(|key| numbers[key]);
-            let messages: Vec<MessageRow<'_>> = messages
-                .iter()
-                .map(|(id, AcceptedMessage { digest, review })| {
-                    (Cow::Borrowed(id), *digest, number(review))
-                })
-                .collect();
-            for messages in messages.chunks(IDS_PER_LINE) {
-                write(
-                    &StateLine::Messages(Cow::Borrowed(sender), messages.to_vec()),
-                    line,
-                )?;
-            }
-        }
         for ((from, to), times) in pairs {
             write(
                 &StateLine::Pair(Cow::Borrowed(from), Cow::Borrowed(to), Cow::Borrowed(times)),
@@ -171,10 +140,7 @@ impl Admission {
                 line,
             )?;
         }
-        write(&StateLine::Rate(Cow::Borrowed(rate)), line)?;
-        let ids: Vec<Cow<'_, MessageId>> = daemon_ids.iter().map(Cow::Borrowed).collect();
-        ids.chunks(IDS_PER_LINE)
-            .try_for_each(|ids| write(&StateLine::DaemonIds(ids.to_vec()), line))
+        write(&StateLine::Rate(Cow::Borrowed(rate)), line)
     }
 }
 
@@ -189,49 +155,26 @@ fn write<E>(
 #[derive(Debug, Default)]
 pub struct Restore {
     state: State,
-    keys: Vec<Arc<ReviewKey>>,
 }
 
 impl Restore {
-    /// Starts from this empty state.
-    pub fn new(empty: State) -> Self {
-        Self {
-            state: empty,
-            keys: Vec::new(),
-        }
-    }
-
     /// Adds one line. After an error the state is of no use.
     pub fn take(&mut self, line: &[u8]) -> Result<(), RestoreError> {
         let State {
             admission,
             reviews,
-            conversations,
-            pulls,
+            conversations: _,
+            pulls: _,
             tasks,
-            orders,
+            orders: _,
             pairs,
             spending,
         } = &mut self.state;
-        let key = |number: usize| {
-            self.keys
-                .get(number)
-                .cloned()
-                .ok_or(RestoreError::UnknownReview(number))
-        };
-        let own = |ids: Vec<Cow<'static, MessageId>>| ids.into_iter().map(Cow::into_owned);
         match serde_json::from_slice(line)? {
-            StateLine::Review(key, json) => {
-                let review = serde_json::from_str(json.get())?;
-                self.keys.push(reviews.open_new(&key, review));
+            StateLine::Review(key, review) => {
+                reviews.open_new(&key, review.into_owned());
             }
-            StateLine::Messages(sender, messages) => {
-                let known = admission.known.entry(sender.into_owned()).or_default();
-                for (id, digest, review) in messages {
-                    let review = review.map(key).transpose()?;
-                    known.insert(id.into_owned(), AcceptedMessage { digest, review });
-                }
-            }
+            StateLine::ReviewRows(counts) => reviews.restore_row_counts(counts.into_owned()),
             StateLine::Accepted(count) => admission.accepted = count,
             StateLine::Pair(from, to, times) => {
                 admission
@@ -245,19 +188,10 @@ impl Restore {
             }
             StateLine::Rate(rate) => admission.rate = rate.into_owned(),
             StateLine::Spending(known) => *spending = known.into_owned(),
-            StateLine::DaemonIds(ids) => admission.daemon_ids.extend(own(ids)),
-            StateLine::Conversation(id, numbers) => {
-                let keys = numbers.into_iter().map(key).collect::<Result<_, _>>()?;
-                conversations.insert(id.into_owned(), keys);
-            }
-            StateLine::Pull(pr, pull) => {
-                pulls.0.insert(pr.into_owned(), pull.into_owned());
-            }
             StateLine::Task(task) => {
                 let task = task.into_owned();
                 tasks.insert(task.id.clone(), task);
             }
-            StateLine::Orders(ids) => orders.extend(own(ids)),
             StateLine::PairOfCommands(id, pair) => {
                 pairs.insert(id.into_owned(), pair.into_owned());
             }
@@ -265,7 +199,7 @@ impl Restore {
         Ok(())
     }
 
-    /// The state, once it has had all its lines.
+    /// The state, once it has had all its lines; its rows are yet to be handed in.
     pub fn into_state(self) -> State {
         self.state
     }

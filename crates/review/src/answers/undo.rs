@@ -2,26 +2,26 @@
 //! the other, each on the state the one before it leaves, and be taken back whole if the ledger does
 //! not take it. Costs a copy of what one record touches, never of the state.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
 
 use chrono::{DateTime, Utc};
-use message_schema::id::{AgentName, ConversationId, MessageId, PrNumber};
+use message_schema::id::{AgentName, MessageId};
 
 use crate::answers::apply::requested;
-use crate::parts::admission::{AcceptedMessage, Notices};
+use crate::parts::admission::{Notices, row_of_daemon_id, row_of_message};
 use crate::parts::open_pair::OpenPair;
-use crate::parts::pulls::PullsOfNumber;
+use crate::parts::pulls::row_of_number;
 use crate::parts::rate::MinuteCounts;
 use crate::parts::review::Review;
 use crate::parts::spending::Spending;
-use crate::parts::state::State;
+use crate::parts::state::{State, row_of_conversation, row_of_order};
 use crate::words::event::Event;
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::record::{
     Accepted, DaemonMessage, EventRecord, Happened, Judgement, Notice, Record, RefusedMessage,
     ReviewStep,
 };
+use crate::words::table::{RowKey, Table};
 use crate::words::task::Task;
 use pair_machine::PairId;
 
@@ -30,21 +30,23 @@ use pair_machine::PairId;
 pub struct Undo {
     accepted: u64,
     reviews: Vec<(ReviewKey, Option<Review>)>,
-    messages: Vec<((AgentName, MessageId), Option<AcceptedMessage>)>,
-    conversations: Slots<ConversationId, BTreeSet<Arc<ReviewKey>>>,
+    messages: Rows,
+    conversations: Rows,
     exchanged: Slots<(AgentName, AgentName), VecDeque<DateTime<Utc>>>,
     notices: Slots<AgentName, Notices>,
     rate: Slots<AgentName, MinuteCounts>,
-    pulls: Slots<PrNumber, PullsOfNumber>,
+    pulls: Rows,
     pairs: Slots<PairId, OpenPair>,
     tasks: Slots<TaskId, Task>,
-    /// Ids that were not known.
-    daemon_ids: Vec<MessageId>,
-    orders: Vec<MessageId>,
+    daemon_ids: Rows,
+    orders: Rows,
     spending: Option<Spending>,
 }
 
 type Slots<K, V> = Vec<(K, Option<V>)>;
+
+/// Rows, each with what was put for it since the last snapshot.
+type Rows = Slots<RowKey, Box<[u8]>>;
 
 impl Undo {
     /// What `record` will change in the state, as it is now. To be taken before the record is applied.
@@ -69,24 +71,14 @@ impl Undo {
     pub fn revert(self, state: &mut State) {
         let admission = &mut state.admission;
         admission.accepted = self.accepted;
-        for ((sender, id), before) in self.messages {
-            let of_sender = admission.known.entry(sender.clone()).or_default();
-            restore(of_sender, vec![(id, before)]);
-            if of_sender.is_empty() {
-                admission.known.remove(&sender);
-            }
-        }
+        restore_rows(&mut admission.known, self.messages);
         restore(&mut admission.pairs, self.exchanged);
         restore(&mut admission.notices, self.notices);
         restore(&mut admission.rate.0, self.rate);
-        for id in &self.daemon_ids {
-            admission.daemon_ids.remove(id);
-        }
-        for id in &self.orders {
-            state.orders.remove(id);
-        }
-        restore(&mut state.conversations, self.conversations);
-        restore(&mut state.pulls.0, self.pulls);
+        restore_rows(&mut admission.daemon_ids, self.daemon_ids);
+        restore_rows(&mut state.orders, self.orders);
+        restore_rows(&mut state.conversations.0, self.conversations);
+        restore_rows(&mut state.pulls.0, self.pulls);
         restore(&mut state.pairs, self.pairs);
         restore(&mut state.tasks, self.tasks);
         if let Some(spending) = self.spending {
@@ -107,18 +99,21 @@ impl Undo {
             ..
         } = accepted;
         let admission = &state.admission;
-        let known = admission.known.get(from).and_then(|ids| ids.get(id));
-        self.messages
-            .push(((from.clone(), id.clone()), known.cloned()));
+        save_row(
+            &mut self.messages,
+            &admission.known,
+            row_of_message(from, id),
+        );
         save(&mut self.rate, &admission.rate.0, from);
         for to in to {
             let pair = (from.clone(), to.clone());
             save(&mut self.exchanged, &admission.pairs, &pair);
         }
-        if let Some(conversation) = conversation {
-            save(&mut self.conversations, &state.conversations, conversation);
-        }
         if let Some(step) = step {
+            if let Some(conversation) = conversation {
+                let row = row_of_conversation(conversation, &step.review);
+                save_row(&mut self.conversations, &state.conversations.0, row);
+            }
             self.step(state, step);
         }
         if let Some(key) = requested(accepted) {
@@ -146,7 +141,7 @@ impl Undo {
         self.order(state, happened.order.as_ref());
         match &happened.event {
             Event::Pull(event) => {
-                save(&mut self.pulls, &state.pulls.0, &event.pr.to_canonical());
+                save_row(&mut self.pulls, &state.pulls.0, row_of_number(&event.pr));
             }
             Event::Pair(report) => {
                 save(&mut self.pairs, &state.pairs, &report.pair);
@@ -187,19 +182,29 @@ impl Undo {
     }
 
     fn daemon_id(&mut self, state: &State, id: &MessageId) {
-        if !state.admission.daemon_ids.contains(id) {
-            self.daemon_ids.push(id.clone());
-        }
+        let row = row_of_daemon_id(id);
+        save_row(&mut self.daemon_ids, &state.admission.daemon_ids, row);
     }
 
     fn order(&mut self, state: &State, order: Option<&MessageId>) {
-        self.orders
-            .extend(order.filter(|id| !state.orders.contains(*id)).cloned());
+        if let Some(id) = order {
+            save_row(&mut self.orders, &state.orders, row_of_order(id));
+        }
     }
 }
 
 fn save<K: Ord + Clone, V: Clone>(slots: &mut Slots<K, V>, map: &BTreeMap<K, V>, key: &K) {
     slots.push((key.clone(), map.get(key).cloned()));
+}
+
+fn save_row<const KIND: u8>(rows: &mut Rows, table: &Table<KIND>, row: RowKey) {
+    rows.push((row, table.put_before(&row)));
+}
+
+fn restore_rows<const KIND: u8>(table: &mut Table<KIND>, rows: Rows) {
+    for (row, before) in rows.into_iter().rev() {
+        table.put_back(row, before);
+    }
 }
 
 fn restore<K: Ord, V>(map: &mut BTreeMap<K, V>, slots: Slots<K, V>) {

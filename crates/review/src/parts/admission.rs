@@ -2,8 +2,7 @@
 //! taken, how often two agents write to each other, and how many notices of refusals an agent was
 //! sent. It knows nothing of reviews beyond their keys.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::Code;
@@ -14,6 +13,7 @@ use crate::parts::rate::FileRate;
 use crate::words::key::ReviewKey;
 use crate::words::record::{ContentDigest, Duplicate, Notice};
 use crate::words::refusal::{Fault, Refusal};
+use crate::words::table::{RowKey, Table};
 
 /// Notices of refusals one agent gets within a minute; further ones are summed up in the next.
 pub(crate) const NOTICES_PER_MINUTE: usize = 30;
@@ -21,20 +21,52 @@ pub(crate) const NOTICES_PER_MINUTE: usize = 30;
 /// What has passed through the mailroom.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Admission {
-    pub(crate) known: BTreeMap<AgentName, BTreeMap<MessageId, AcceptedMessage>>,
+    /// Every accepted message.
+    pub(crate) known: Table<b'm'>,
     pub(crate) accepted: u64,
     pub(crate) pairs: BTreeMap<(AgentName, AgentName), VecDeque<DateTime<Utc>>>,
     pub(crate) notices: BTreeMap<AgentName, Notices>,
     /// What came out of every outbox, refused or not.
     pub(crate) rate: FileRate,
-    pub(crate) daemon_ids: BTreeSet<MessageId>,
+    /// The ids of the daemon's own messages.
+    pub(crate) daemon_ids: Table<b'd'>,
 }
 
 /// An accepted message.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct AcceptedMessage {
-    pub(crate) digest: ContentDigest,
-    pub(crate) review: Option<Arc<ReviewKey>>,
+struct AcceptedMessage {
+    digest: ContentDigest,
+    review: Option<ReviewKey>,
+}
+
+impl AcceptedMessage {
+    /// The digest, and the key as JSON behind it.
+    fn row(&self) -> Vec<u8> {
+        let mut row = self.digest.0.to_vec();
+        if let Some(key) = &self.review {
+            row.extend(serde_json::to_vec(key).expect("a key as JSON"));
+        }
+        row
+    }
+
+    fn of_row(row: &[u8]) -> Self {
+        let (digest, key) = row.split_first_chunk().expect("a digest has 32 bytes");
+        let read = |key| serde_json::from_slice(key).expect("a key as JSON");
+        Self {
+            digest: ContentDigest(*digest),
+            review: (!key.is_empty()).then(|| read(key)),
+        }
+    }
+}
+
+/// The row of an accepted message.
+pub(crate) fn row_of_message(sender: &AgentName, id: &MessageId) -> RowKey {
+    Table::<b'm'>::key(&[sender.as_str().as_bytes(), id.as_str().as_bytes()])
+}
+
+/// The row of an id of the daemon's own.
+pub(crate) fn row_of_daemon_id(id: &MessageId) -> RowKey {
+    Table::<b'd'>::key(&[id.as_str().as_bytes()])
 }
 
 /// When an agent was last told of refusals, and how many were withheld since.
@@ -65,7 +97,7 @@ impl Admission {
         id: &MessageId,
         digest: ContentDigest,
     ) -> IdStatus {
-        match self.known.get(sender).and_then(|ids| ids.get(id)) {
+        match self.message(sender, id) {
             None => IdStatus::New,
             Some(known) if known.digest == digest => IdStatus::Same,
             Some(_) => IdStatus::Other,
@@ -99,13 +131,18 @@ impl Admission {
         }
     }
 
-    pub(crate) fn review_of(&self, sender: &AgentName, id: &MessageId) -> Option<&ReviewKey> {
-        self.known.get(sender)?.get(id)?.review.as_deref()
+    pub(crate) fn review_of(&self, sender: &AgentName, id: &MessageId) -> Option<ReviewKey> {
+        self.message(sender, id)?.review
+    }
+
+    fn message(&self, sender: &AgentName, id: &MessageId) -> Option<AcceptedMessage> {
+        let row = self.known.get(&row_of_message(sender, id))?;
+        Some(AcceptedMessage::of_row(&row))
     }
 
     /// Whether the daemon itself wrote the message with this id.
     pub(crate) fn is_daemons(&self, id: &str) -> bool {
-        MessageId::new(id).is_ok_and(|id| self.daemon_ids.contains(&id))
+        MessageId::new(id).is_ok_and(|id| self.daemon_ids.has(&row_of_daemon_id(&id)))
     }
 
     /// How many messages of the limited kinds the pair exchanged in the hour before `now`.
@@ -126,18 +163,11 @@ impl Admission {
         from: &AgentName,
         id: &MessageId,
         digest: ContentDigest,
-        review: Option<Arc<ReviewKey>>,
+        review: Option<ReviewKey>,
     ) {
         self.accepted += 1;
         let known = AcceptedMessage { digest, review };
-        if let Some(ids) = self.known.get_mut(from) {
-            ids.insert(id.clone(), known);
-        } else {
-            self.known
-                .entry(from.clone())
-                .or_default()
-                .insert(id.clone(), known);
-        }
+        self.known.put(row_of_message(from, id), known.row());
     }
 
     /// Counts a message of the limited kinds; what lies an hour back is forgotten.
@@ -153,7 +183,7 @@ impl Admission {
             Notice::Sent { id, .. } => {
                 notices.sent.push_back(at);
                 notices.withheld = 0;
-                self.daemon_ids.insert(id.clone());
+                self.daemon_ids.put(row_of_daemon_id(id), []);
             }
             Notice::Withheld => notices.withheld = notices.withheld.saturating_add(1),
             Notice::Never => {}
@@ -163,7 +193,7 @@ impl Admission {
 
     /// Remembers an id of the daemon's own, so that an answer to it gets no notice.
     pub(crate) fn add_daemon_id(&mut self, id: &MessageId) {
-        self.daemon_ids.insert(id.clone());
+        self.daemon_ids.put(row_of_daemon_id(id), []);
     }
 
     pub(crate) fn may_notify(&self, agent: &AgentName, now: DateTime<Utc>) -> bool {

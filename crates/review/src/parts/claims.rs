@@ -65,6 +65,6 @@ impl State {
 
     fn is_merged(&self, key: &ReviewKey) -> bool {
         self.pull(key.repo.as_ref(), &key.pr)
-            .is_some_and(|Pull { last, .. }| *last == PullAction::Merged)
+            .is_some_and(|Pull { last, .. }| last == PullAction::Merged)
     }
 }

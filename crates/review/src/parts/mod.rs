@@ -9,6 +9,7 @@ pub(crate) mod evidence;
 pub(crate) mod gate;
 pub(crate) mod handoff;
 pub(crate) mod isolated;
+pub(crate) mod loaded;
 pub(crate) mod next;
 pub(crate) mod open_pair;
 pub(crate) mod pulls;

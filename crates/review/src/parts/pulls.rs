@@ -6,6 +6,7 @@ use message_schema::id::{CommitSha, PrNumber, Repo};
 use serde::{Deserialize, Serialize};
 
 use crate::words::event::{PullAction, PullEvent};
+use crate::words::table::{RowKey, Table};
 
 /// One pull request, as its events tell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +31,7 @@ impl Pull {
 
 /// The pull requests that had events, by number.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Pulls(pub(crate) BTreeMap<PrNumber, PullsOfNumber>);
+pub(crate) struct Pulls(pub(crate) Table<b'p'>);
 
 /// The pull requests of one number. An event that names no repository may be of any, so it is noted
 /// for all; a question that names none is answered with what was heard last.
@@ -56,13 +57,19 @@ impl PullsOfNumber {
 
 impl Pulls {
     /// The last report about a pull request, or about one that may be the same.
-    pub(crate) fn get(&self, repo: Option<&Repo>, pr: &PrNumber) -> Option<&Pull> {
-        self.0.get(&pr.to_canonical())?.get(repo)
+    pub(crate) fn get(&self, repo: Option<&Repo>, pr: &PrNumber) -> Option<Pull> {
+        self.of_number(&row_of_number(pr))?.get(repo).cloned()
+    }
+
+    fn of_number(&self, row: &RowKey) -> Option<PullsOfNumber> {
+        let json = self.0.get(row)?;
+        Some(serde_json::from_slice(&json).expect("what was written as JSON"))
     }
 
     /// Notes an event; what it does not say stays as it was.
     pub(crate) fn note(&mut self, event: &PullEvent) {
-        let of_number = self.0.entry(event.pr.to_canonical()).or_default();
+        let row = row_of_number(&event.pr);
+        let mut of_number = self.of_number(&row).unwrap_or_default();
         let after = |before: Option<&Pull>| Pull {
             last: event.action,
             author: event.author.clone().or_else(|| before?.author.clone()),
@@ -82,5 +89,12 @@ impl Pulls {
             }
         }
         of_number.last = Some(now);
+        let json = serde_json::to_vec(&of_number).expect("text keys and plain values are JSON");
+        self.0.put(row, json);
     }
+}
+
+/// The row of the pull requests of a number.
+pub(crate) fn row_of_number(pr: &PrNumber) -> RowKey {
+    Table::<b'p'>::key(&[pr.to_canonical().as_str().as_bytes()])
 }

@@ -151,6 +151,26 @@ impl Review {
         self.phase.mover()
     }
 
+    /// Whether nobody has anything to do about it: it was closed, or approved for the commit that its pull request has,
+    /// no finding waits for a person or in a queue, and it fixes no task.
+    pub fn is_at_rest(&self) -> bool {
+        let is_settled = match &self.phase {
+            Phase::Closed(_) => true,
+            Phase::Approved(approval) => !approval.stale,
+            Phase::Awaiting { .. }
+            | Phase::Reviewing(_)
+            | Phase::Fixing { .. }
+            | Phase::Addressed { .. }
+            | Phase::Escalated(_) => false,
+        };
+        is_settled
+            && self.fixes.is_none()
+            && !self
+                .threads
+                .values()
+                .any(|thread| thread.is_left_to_person() || thread.is_held() || thread.is_queued())
+    }
+
     /// The agent whose move it is, if it is an agent's.
     pub fn mover_of<'a>(&'a self, key: &'a ReviewKey) -> Option<&'a AgentName> {
         match self.mover() {

@@ -1,5 +1,5 @@
 //! The reviews, found by key, by pull request, or as the open ones between two agents, without
-//! looking through all of them.
+//! looking through all of them. Those that nobody has anything to do about are rows, but for the last few.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,22 +7,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
 
+use crate::parts::loaded::LoadedReviews;
 use crate::parts::review::Review;
-use crate::words::folded::{Folded, json_of};
+use crate::words::folded::{Folded, fold, unfold};
 use crate::words::key::{ReviewKey, TaskId};
+use crate::words::table::{RowKey, Table};
 
-/// How many finished reviews stay whole: those that finished or changed last, which are asked for most.
+/// How many reviews at rest stay current: those that came to rest or changed last, which are asked for most.
+const AT_REST_MAX: usize = 64;
+
+/// How many reviews that wait for a person stay whole, the last ones, where the others are folded.
 const WHOLE_MAX: usize = 64;
 
 /// Every review, and the indexes that follow from them. A key is kept once and shared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reviews {
-    by_key: BTreeMap<Arc<ReviewKey>, Kept>,
-    folding: Folding,
-    /// The finished reviews that are still whole, the last one at the end.
+    /// Those that somebody has something to do about, and the last that came to rest.
+    current: BTreeMap<Arc<ReviewKey>, Kept>,
+    /// The current ones at rest, the last one at the end.
+    at_rest: VecDeque<Arc<ReviewKey>>,
+    /// The current ones that no agent can move and that are not at rest, as far as they are whole, the last one at the end.
     finished: VecDeque<Arc<ReviewKey>>,
-    /// The folded reviews that somebody asked for since the last release.
+    /// The folded ones that somebody asked for since the last release.
     asked_for: AskedFor,
+    /// All others, each with its key; and what a current one was when it was at rest before.
+    pub(crate) rows: Table<b'r'>,
+    /// How many of those are in each phase.
+    row_counts: BTreeMap<String, u64>,
+    /// Those that somebody asked for since the last release.
+    loaded: LoadedReviews,
+    /// The current ones by their number.
     by_pr: BTreeMap<PrNumber, Vec<Arc<ReviewKey>>>,
     /// Reviews that an agent can move, by author and current reviewer.
     open: BTreeMap<(AgentName, AgentName), BTreeSet<Arc<ReviewKey>>>,
@@ -32,19 +46,11 @@ pub(crate) struct Reviews {
     claims: BTreeMap<TaskId, BTreeSet<Arc<ReviewKey>>>,
 }
 
-/// Whether finished reviews are folded: it costs microseconds each, and pays for a process that keeps them for long.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Folding {
-    #[default]
-    AllButTheLast,
-    Nothing,
-}
-
-/// A review as it is kept. Boxed: the leaves of a tree that grows at its end are half empty.
+/// A current review as it is kept. Boxed: the leaves of a tree that grows at its end are half empty.
 #[derive(Clone, Debug)]
 enum Kept {
     Whole(Box<Review>),
-    /// Finished, and not among the last that did.
+    /// Waits for a person, and is not among the last that began to.
     Folded(Box<Folded<Review>>),
 }
 
@@ -73,15 +79,36 @@ impl Kept {
             Self::Folded(_) => unreachable!("it was unfolded"),
         }
     }
+
+    fn into_whole(self) -> Box<Review> {
+        match self {
+            Self::Whole(review) => review,
+            Self::Folded(folded) => Box::new(folded.unfold()),
+        }
+    }
 }
 
-/// Folded reviews that are also kept whole. A copy of the reviews has none.
-#[derive(Debug, Default)]
-struct AskedFor(Mutex<Vec<Arc<ReviewKey>>>);
+/// The row of a review.
+fn row_of(key: &ReviewKey) -> RowKey {
+    let own = serde_json::to_vec(key).expect("a key as JSON");
+    Table::<b'r'>::key_in(key.pr.as_str().as_bytes(), &own)
+}
 
-impl Clone for AskedFor {
-    fn clone(&self) -> Self {
-        Self::default()
+/// Who has something to do about a review.
+#[derive(Clone, Copy)]
+enum Busy {
+    Agent,
+    Person,
+    Nobody,
+}
+
+impl Busy {
+    fn of(review: &Review) -> Self {
+        match (review.phase.is_final(), review.is_at_rest()) {
+            (_, true) => Self::Nobody,
+            (true, false) => Self::Person,
+            (false, false) => Self::Agent,
+        }
     }
 }
 
@@ -97,78 +124,115 @@ impl PartialEq for Kept {
     }
 }
 
+/// Folded reviews that are also kept whole. A copy of the reviews has none.
+#[derive(Debug, Default)]
+struct AskedFor(Mutex<Vec<Arc<ReviewKey>>>);
+
+impl Clone for AskedFor {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// Which of them are rows depends on what was undone before, and nothing else does.
 impl PartialEq for Reviews {
     fn eq(&self, other: &Self) -> bool {
         let Self {
-            by_key,
-            folding: _,
+            current,
+            at_rest: _,
             finished: _,
             asked_for: _,
-            by_pr,
+            rows,
+            row_counts: _,
+            loaded: _,
+            by_pr: _,
             open,
             deadlines,
             claims,
         } = self;
-        (by_key, by_pr, open) == (&other.by_key, &other.by_pr, &other.open)
-            && (deadlines, claims) == (&other.deadlines, &other.claims)
+        let indexes = (open, deadlines, claims);
+        let is_same = (current, rows) == (&other.current, &other.rows);
+        indexes == (&other.open, &other.deadlines, &other.claims)
+            && (is_same || self.iter().eq(other.iter()))
     }
 }
 
 impl Reviews {
-    pub(crate) fn new(folding: Folding) -> Self {
-        Self {
-            folding,
-            ..Self::default()
-        }
-    }
-
-    pub(crate) fn folding(&self) -> Folding {
-        self.folding
-    }
-
+    /// All reviews, ordered by key.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
-        self.iter_where(|_| true)
+        let all = self.loaded.all(|| {
+            let rows = self.rows.all();
+            let mut rest = self.others(rows.into_values());
+            rest.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            rest
+        });
+        let mut rows = all.iter().map(|(key, review)| (&**key, review)).peekable();
+        let mut current = self.iter_current().peekable();
+        std::iter::from_fn(move || match (rows.peek(), current.peek()) {
+            (Some((row, _)), Some((now, _))) if row < now => rows.next(),
+            (Some(_), None) => rows.next(),
+            (Some(_) | None, _) => current.next(),
+        })
     }
 
-    /// The reviews whose keys are wanted; the others stay folded.
-    pub(crate) fn iter_where(
-        &self,
-        is_wanted: impl Fn(&ReviewKey) -> bool,
-    ) -> impl Iterator<Item = (&ReviewKey, &Review)> {
-        let wanted = self.by_key.iter().filter(move |(key, _)| is_wanted(key));
-        wanted.map(|(key, kept)| (&**key, self.look(key, kept)))
+    /// The reviews that somebody has something to do about, and the last that came to rest, ordered by key.
+    pub(crate) fn iter_current(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+        let current = self.current.iter();
+        current.map(|(key, kept)| (&**key, self.look(key, kept)))
     }
 
-    /// The reviews as JSON; none is kept whole for it.
-    pub(crate) fn iter_json(&self) -> impl Iterator<Item = (&ReviewKey, String)> {
-        let json = |kept: &Kept| match kept {
-            Kept::Whole(review) => json_of(review),
-            Kept::Folded(folded) => folded.json(),
-        };
-        self.by_key
-            .iter()
-            .map(move |(key, kept)| (&**key, json(kept)))
+    /// The current reviews as a snapshot needs them: those at rest come last, in the order in which they did.
+    pub(crate) fn iter_restorable(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+        let last = self.at_rest.iter().filter_map(|key| self.entry(key));
+        self.iter_current()
+            .filter(|(_, review)| !review.is_at_rest())
+            .chain(last)
     }
 
     /// The reviews that are not final.
     pub(crate) fn iter_open(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
-        self.by_key
-            .iter()
-            .filter_map(|(key, kept)| Some((&**key, kept.open()?)))
+        let current = self.current.iter();
+        current.filter_map(|(key, kept)| Some((&**key, kept.open()?)))
     }
 
-    /// The word for the phase of each review.
-    pub(crate) fn phases(&self) -> impl Iterator<Item = &'static str> {
-        self.by_key.values().map(Kept::phase)
+    /// How many reviews are in each phase, by its word.
+    pub(crate) fn phases(&self) -> BTreeMap<String, u64> {
+        let mut phases = self.row_counts.clone();
+        for kept in self.current.values() {
+            *phases.entry(kept.phase().to_owned()).or_default() += 1;
+        }
+        phases
     }
 
-    /// Gives back the memory of finished reviews that were asked for.
+    /// How many of the reviews that are rows are in each phase.
+    pub(crate) fn row_counts(&self) -> &BTreeMap<String, u64> {
+        &self.row_counts
+    }
+
+    /// Takes up the counts of a snapshot.
+    pub(crate) fn restore_row_counts(&mut self, counts: BTreeMap<String, u64>) {
+        self.row_counts = counts;
+    }
+
+    /// Gives back the memory of rows and folded reviews that were asked for, and folds those that wait for a person but for
+    /// the last. Done now and then, so that a process that reads once and ends folds nothing.
     pub(crate) fn release(&mut self) {
+        self.loaded.clear();
         let AskedFor(keys) = std::mem::take(&mut self.asked_for);
         for key in keys.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            match self.by_key.get_mut(&key) {
+            match self.current.get_mut(&key) {
                 Some(Kept::Folded(folded)) => folded.release(),
                 Some(Kept::Whole(_)) | None => {}
+            }
+        }
+        let more = self.finished.len().saturating_sub(WHOLE_MAX);
+        for key in self.finished.drain(..more) {
+            // It may have moved on, or be undone.
+            if let Some(kept) = self.current.get_mut(&key)
+                && let Kept::Whole(review) = kept
+                && review.phase.is_final()
+            {
+                *kept = Kept::Folded(Box::new(Folded::of(review, review.phase.word())));
             }
         }
     }
@@ -187,26 +251,56 @@ impl Reviews {
         }
     }
 
-    /// The key as it is kept, to be shared.
-    pub(crate) fn shared(&self, key: &ReviewKey) -> Option<Arc<ReviewKey>> {
-        self.by_key
-            .get_key_value(key)
-            .map(|(key, _)| Arc::clone(key))
+    /// The reviews of these rows that are not current.
+    fn others(&self, rows: impl Iterator<Item = Vec<u8>>) -> Vec<(Arc<ReviewKey>, Review)> {
+        rows.map(|row| unfold::<(ReviewKey, Review)>(&row).expect("what was folded unfolds"))
+            .filter(|(key, _)| !self.current.contains_key(key))
+            .map(|(key, review)| (Arc::new(key), review))
+            .collect()
+    }
+
+    /// The reviews of a number that are rows, ordered by key.
+    fn rows_of(&self, pr: &PrNumber) -> &[(Arc<ReviewKey>, Review)] {
+        self.loaded.of_number(pr, || {
+            let rows = self.rows.group(pr.as_str().as_bytes());
+            let mut rows = self.others(rows.into_iter());
+            rows.retain(|(key, _)| key.pr == *pr);
+            rows.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            rows
+        })
+    }
+
+    /// A review with its key as it is kept.
+    pub(crate) fn entry(&self, key: &ReviewKey) -> Option<(&ReviewKey, &Review)> {
+        if let Some((key, kept)) = self.current.get_key_value(key) {
+            return Some((key, self.look(key, kept)));
+        }
+        let rows = self.rows_of(&key.pr);
+        let at = rows
+            .binary_search_by(|(known, _)| (**known).cmp(key))
+            .ok()?;
+        Some((&rows[at].0, &rows[at].1))
     }
 
     pub(crate) fn get(&self, key: &ReviewKey) -> Option<&Review> {
-        let (key, kept) = self.by_key.get_key_value(key)?;
-        Some(self.look(key, kept))
+        Some(self.entry(key)?.1)
     }
 
-    /// The reviews of a pull request number, whatever the repository.
+    /// The reviews of a pull request number, whatever the repository, ordered by key.
     pub(crate) fn of_number<'a>(
         &'a self,
         pr: &PrNumber,
     ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> + use<'a> {
-        let keys = self.by_pr.get(&pr.to_canonical()).into_iter().flatten();
-        keys.filter_map(|key| self.by_key.get_key_value(key))
+        let pr = pr.to_canonical();
+        let keys = self.by_pr.get(&pr).into_iter().flatten();
+        let current = keys.filter_map(|key| self.current.get_key_value(key));
+        let rows = self.rows_of(&pr).iter();
+        let mut reviews: Vec<(&ReviewKey, &Review)> = current
             .map(|(key, kept)| (&**key, self.look(key, kept)))
+            .chain(rows.map(|(key, review)| (&**key, review)))
+            .collect();
+        reviews.sort_unstable_by_key(|(key, _)| *key);
+        reviews.into_iter()
     }
 
     /// The reviews between two agents that are not final.
@@ -239,22 +333,19 @@ impl Reviews {
         make: Option<Review>,
         change: impl FnOnce(&mut Review),
     ) {
-        let known = match (self.shared(key), make) {
+        let known = match (self.made_current(key), make) {
             (Some(known), _) => known,
             (None, Some(review)) => self.open_new(key, review),
             (None, None) => return,
         };
-        let Some(review) = self.by_key.get_mut(&known).map(Kept::whole) else {
-            return;
-        };
+        let kept = self.current.get_mut(&known).expect("it is current");
+        let review = kept.whole();
         let before = review.deadline();
         let (was_open, claimed) = (open_with(&known, review), review.fixes.clone());
         change(review);
         let (after, is_open) = (review.deadline(), open_with(&known, review));
         let claims = review.fixes.clone();
-        if is_open.is_none() {
-            self.fold_later(&known);
-        }
+        let busy = Busy::of(review);
         if claimed != claims {
             self.keep_claim(&known, claimed, claims);
         }
@@ -263,6 +354,27 @@ impl Reviews {
         }
         if was_open != is_open {
             self.keep_open(&known, was_open, is_open);
+        }
+        self.keep_at_rest(&known, busy);
+    }
+
+    /// The key of a known review, which is current from now on.
+    fn made_current(&mut self, key: &ReviewKey) -> Option<Arc<ReviewKey>> {
+        if let Some((known, _)) = self.current.get_key_value(key) {
+            return Some(Arc::clone(known));
+        }
+        let review = self.get(key)?.clone();
+        self.count_row(&review, |count| count.saturating_sub(1));
+        self.loaded.clear();
+        Some(self.open_new(key, review))
+    }
+
+    fn count_row(&mut self, review: &Review, change: impl FnOnce(u64) -> u64) {
+        let word = review.phase.word();
+        let count = self.row_counts.entry(word.to_owned()).or_default();
+        *count = change(*count);
+        if *count == 0 {
+            self.row_counts.remove(word);
         }
     }
 
@@ -277,32 +389,48 @@ impl Reviews {
         self.keep_deadline(&key, None, review.deadline().map(|(at, _)| at));
         self.keep_open(&key, None, open_with(&key, &review));
         self.keep_claim(&key, None, review.fixes.clone());
-        let is_final = review.phase.is_final();
-        self.by_key
-            .insert(Arc::clone(&key), Kept::Whole(Box::new(review)));
-        if is_final {
-            self.fold_later(&key);
-        }
+        let busy = Busy::of(&review);
+        let kept = Kept::Whole(Box::new(review));
+        self.current.insert(Arc::clone(&key), kept);
+        self.keep_at_rest(&key, busy);
         key
     }
 
-    /// Keeps a finished review whole for now, and folds the one that has been so for longest.
-    fn fold_later(&mut self, key: &Arc<ReviewKey>) {
-        match self.folding {
-            Folding::AllButTheLast => self.finished.push_back(Arc::clone(key)),
-            Folding::Nothing => return,
+    /// Notes that a review came to rest or was moved again; the one that has been at rest for longest becomes a row.
+    fn keep_at_rest(&mut self, key: &Arc<ReviewKey>, busy: Busy) {
+        self.at_rest.retain(|known| known != key);
+        match busy {
+            Busy::Agent => return,
+            Busy::Person if self.finished.back() == Some(key) => return,
+            Busy::Person => return self.finished.push_back(Arc::clone(key)),
+            Busy::Nobody => self.at_rest.push_back(Arc::clone(key)),
         }
-        if self.finished.len() <= WHOLE_MAX {
+        if self.at_rest.len() <= AT_REST_MAX {
             return;
         }
-        // It may be open again, or undone.
-        if let Some(oldest) = self.finished.pop_front()
-            && let Some(kept) = self.by_key.get_mut(&oldest)
-            && let Kept::Whole(review) = kept
-            && review.phase.is_final()
-        {
-            *kept = Kept::Folded(Box::new(folded(review)));
+        let oldest = self.at_rest.pop_front().expect("there are some");
+        let Some(review) = self.removed(&oldest) else {
+            return;
+        };
+        self.rows.put(row_of(&oldest), fold(&(&*oldest, &*review)));
+        self.count_row(&review, |count| count + 1);
+        self.loaded.clear();
+    }
+
+    /// Takes a review out of the current ones and of all indexes.
+    fn removed(&mut self, key: &ReviewKey) -> Option<Box<Review>> {
+        let (key, kept) = self.current.remove_entry(key)?;
+        let review = kept.into_whole();
+        self.keep_deadline(&key, review.deadline().map(|(at, _)| at), None);
+        self.keep_open(&key, open_with(&key, &review), None);
+        self.keep_claim(&key, review.fixes.clone(), None);
+        if let Some(of_pr) = self.by_pr.get_mut(&key.pr) {
+            of_pr.retain(|known| *known != key);
+            if of_pr.is_empty() {
+                self.by_pr.remove(&key.pr);
+            }
         }
+        Some(review)
     }
 
     /// Makes a review what it was before, or unknown if it was not there, and keeps the indexes true.
@@ -310,19 +438,11 @@ impl Reviews {
         if let Some(before) = before {
             return self.change(key, None, |review| *review = before);
         }
-        let Some((key, mut kept)) = self.by_key.remove_entry(key) else {
-            return;
-        };
-        let review = kept.whole();
-        self.keep_deadline(&key, review.deadline().map(|(at, _)| at), None);
-        self.keep_open(&key, open_with(&key, review), None);
-        self.keep_claim(&key, review.fixes.take(), None);
-        if let Some(of_pr) = self.by_pr.get_mut(&key.pr) {
-            of_pr.retain(|known| *known != key);
-            if of_pr.is_empty() {
-                self.by_pr.remove(&key.pr);
-            }
-        }
+        // It may have become a row in the same batch.
+        self.made_current(key);
+        self.rows.put_back(row_of(key), None);
+        self.at_rest.retain(|known| **known != *key);
+        self.removed(key);
     }
 
     fn keep_deadline(
@@ -378,21 +498,72 @@ fn open_with(key: &ReviewKey, review: &Review) -> Option<(AgentName, AgentName)>
     (!review.phase.is_final()).then(pair)
 }
 
-fn folded(review: &Review) -> Folded<Review> {
-    Folded::of(review, review.phase.word())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::folded;
+    use super::*;
+    use crate::words::phase::{EscalationReason, Phase};
+
+    fn key(number: usize) -> ReviewKey {
+        let agent = |name: &str| name.parse().expect("a name");
+        let number = number.to_string().parse().expect("a number");
+        ReviewKey::new(None, &number, agent("claude"), agent("codex"))
+    }
+
+    fn approved() -> Review {
+        serde_json::from_str(include_str!("../../tests/approved.json")).expect("a review")
+    }
 
     #[test]
     fn a_review_of_two_rounds_with_two_findings_folds_to_500_bytes() {
-        let review = include_str!("../../tests/approved.json");
-        let review = serde_json::from_str(review).expect("a review");
-        let folded = folded(&review);
-        let bytes = folded.bytes();
+        let review = approved();
+        let folded = fold(&review);
+        let bytes = folded.len();
         assert!(bytes <= 500, "{bytes} bytes");
-        assert_eq!(*folded.whole(), review);
+        assert_eq!(unfold::<Review>(&folded).expect("the same"), review);
+    }
+
+    #[test]
+    fn reviews_that_came_to_rest_in_a_batch_are_taken_back_with_it() {
+        let mut reviews = Reviews::default();
+        for number in 0..2 * AT_REST_MAX {
+            reviews.change(&key(number), Some(approved()), |_| ());
+        }
+        assert_eq!(reviews.rows.all().len(), AT_REST_MAX);
+        for number in (0..2 * AT_REST_MAX).rev() {
+            reviews.put_back(&key(number), None);
+        }
+        assert_eq!(reviews, Reviews::default());
+        assert_eq!(reviews.phases(), BTreeMap::new());
+    }
+
+    #[test]
+    fn reviews_that_wait_for_a_person_are_folded_and_answer_as_before() {
+        let escalated = Review {
+            phase: Phase::Escalated(EscalationReason::MaxRoundsExceeded),
+            ..approved()
+        };
+        let mut reviews = Reviews::default();
+        for number in 0..2 * WHOLE_MAX {
+            reviews.change(&key(number), Some(escalated.clone()), |_| ());
+        }
+        let whole = reviews.clone();
+        reviews.release();
+        let folded = |reviews: &Reviews| {
+            let kept = reviews.current.values();
+            kept.filter(|kept| matches!(kept, Kept::Folded(folded) if folded.is_folded()))
+                .count()
+        };
+        assert_eq!(folded(&reviews), WHOLE_MAX);
+        assert_eq!(
+            (&reviews, reviews.phases()),
+            (&whole, whole.phases()),
+            "folding changes no answer"
+        );
+        assert!(reviews.iter_current().eq(whole.iter_current()));
+        assert_eq!(folded(&reviews), 0, "all were asked for");
+        reviews.release();
+        assert_eq!(folded(&reviews), WHOLE_MAX);
+        reviews.change(&key(0), None, |review| *review = approved());
+        assert_eq!(reviews.get(&key(0)), Some(&approved()));
     }
 }

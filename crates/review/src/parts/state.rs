@@ -10,10 +10,11 @@ use crate::parts::admission::Admission;
 use crate::parts::open_pair::OpenPair;
 use crate::parts::pulls::{Pull, Pulls};
 use crate::parts::review::{FIX_REVIEWS_MAX, Review};
-use crate::parts::reviews::{Folding, Reviews};
+use crate::parts::reviews::Reviews;
 use crate::parts::spending::Spending;
 use crate::words::event::PullEvent;
 use crate::words::key::{ReviewKey, TaskId};
+use crate::words::table::{RowKey, StoredRows, Table};
 use crate::words::task::Task;
 use pair_machine::PairId;
 use policy::{Policy, Profile};
@@ -23,13 +24,12 @@ use policy::{Policy, Profile};
 pub struct State {
     pub(crate) admission: Admission,
     pub(crate) reviews: Reviews,
-    /// The reviews each conversation was about; one may be held with several reviewers.
-    pub(crate) conversations: BTreeMap<ConversationId, BTreeSet<Arc<ReviewKey>>>,
+    pub(crate) conversations: Conversations,
     pub(crate) pulls: Pulls,
     /// The tasks handed off, by name.
     pub(crate) tasks: BTreeMap<TaskId, Task>,
     /// The ids under which events were asked for; each counts once.
-    pub(crate) orders: BTreeSet<MessageId>,
+    pub(crate) orders: Table<b'o'>,
     /// The pairs of commands that go on or may go on.
     pub(crate) pairs: BTreeMap<PairId, OpenPair>,
     /// What the commands of agents used.
@@ -37,22 +37,6 @@ pub struct State {
 }
 
 impl State {
-    /// An empty state that folds no review, for a command that reads once and ends.
-    pub fn unfolded() -> Self {
-        Self {
-            reviews: Reviews::new(Folding::Nothing),
-            ..Self::default()
-        }
-    }
-
-    /// An empty state that folds reviews as this one does.
-    pub fn emptied(&self) -> Self {
-        Self {
-            reviews: Reviews::new(self.reviews.folding()),
-            ..Self::default()
-        }
-    }
-
     /// A state in which these reviews stand, these pull requests have had their last event and these
     /// tasks were handed off, before any mail: what the rules of a review depend on and nothing
     /// else. A walk of all states needs it, since a state that remembers every message never
@@ -75,7 +59,7 @@ impl State {
         state
     }
 
-    /// The reviews, ordered by key.
+    /// All reviews, ordered by key. Reads each that a snapshot has, so it is for those who show or compare all.
     pub fn reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         self.reviews.iter()
     }
@@ -85,7 +69,21 @@ impl State {
         &self,
         pair: &OpenPair,
     ) -> impl Iterator<Item = (&ReviewKey, &Review)> {
-        self.reviews.iter_where(|key| pair.is_own(key))
+        let of_number = pair.setup.pr.iter();
+        let named = of_number.flat_map(|pr| self.reviews.of_number(pr));
+        let asked_for = pair.asked_for.iter();
+        let asked_for = asked_for.filter_map(|key| self.reviews.entry(key));
+        let own: BTreeMap<&ReviewKey, &Review> = named
+            .chain(asked_for)
+            .filter(|(key, _)| pair.is_own(key))
+            .collect();
+        own.into_iter()
+    }
+
+    /// The reviews that somebody has something to do about, and the last 64 of the others that changed; ordered by key.
+    /// Their number does not grow with the ledger.
+    pub fn current_reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+        self.reviews.iter_current()
     }
 
     /// The reviews an agent can move, ordered by key. Cheaper than to look through all, most of which are finished.
@@ -93,19 +91,21 @@ impl State {
         self.reviews.iter_open()
     }
 
-    /// The word for the phase of each review.
-    pub fn phases(&self) -> impl Iterator<Item = &'static str> {
+    /// How many reviews are in each phase, by its word.
+    pub fn phases(&self) -> BTreeMap<String, u64> {
         self.reviews.phases()
     }
 
-    /// Gives back the memory of finished reviews that were asked for: a finished review is kept folded, and whole
-    /// once somebody has asked for it.
+    /// Gives back the memory of reviews at rest that were asked for.
     pub fn release_finished(&mut self) {
         self.reviews.release();
     }
 
     /// The reviews of all pull requests of this number, ordered by key.
-    pub fn reviews_of(&self, pr: &PrNumber) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+    pub fn reviews_of<'a>(
+        &'a self,
+        pr: &PrNumber,
+    ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> + use<'a> {
         self.reviews.of_number(pr)
     }
 
@@ -120,7 +120,7 @@ impl State {
     }
 
     /// What is known of a pull request from its events.
-    pub fn pull(&self, repo: Option<&Repo>, pr: &PrNumber) -> Option<&Pull> {
+    pub fn pull(&self, repo: Option<&Repo>, pr: &PrNumber) -> Option<Pull> {
         self.pulls.get(repo, pr)
     }
 
@@ -146,7 +146,7 @@ impl State {
 
     /// Whether an event was asked for under this id before.
     pub fn has_order(&self, id: &MessageId) -> bool {
-        self.orders.contains(id)
+        self.orders.has(&row_of_order(id))
     }
 
     /// How many messages were accepted.
@@ -183,6 +183,7 @@ impl State {
     pub fn is_advised(&self, policy: &Policy, key: &ReviewKey, review: &Review) -> bool {
         let pull = self.pull(key.repo.as_ref(), &key.pr);
         let author = pull
+            .as_ref()
             .and_then(|pull| pull.author.as_deref())
             .unwrap_or(key.author.as_str());
         match policy.profile {
@@ -208,6 +209,101 @@ impl State {
         sender: &AgentName,
         id: &MessageId,
     ) -> Option<&ReviewKey> {
-        self.admission.review_of(sender, id)
+        let key = self.admission.review_of(sender, id)?;
+        Some(self.reviews.entry(&key)?.0)
     }
+
+    /// The new rows of all tables, for a snapshot; in no order.
+    pub fn new_rows(&self) -> impl Iterator<Item = (RowKey, &[u8])> {
+        let Self {
+            admission,
+            reviews,
+            conversations,
+            pulls,
+            tasks: _,
+            orders,
+            pairs: _,
+            spending: _,
+        } = self;
+        (admission.known.new_rows())
+            .chain(admission.daemon_ids.new_rows())
+            .chain(reviews.rows.new_rows())
+            .chain(conversations.0.new_rows())
+            .chain(pulls.0.new_rows())
+            .chain(orders.new_rows())
+    }
+
+    /// The rows of all tables.
+    pub(crate) fn rows(&self) -> BTreeMap<RowKey, Vec<u8>> {
+        (self.admission.known.all().into_iter())
+            .chain(self.admission.daemon_ids.all())
+            .chain(self.reviews.rows.all())
+            .chain(self.conversations.0.all())
+            .chain(self.pulls.0.all())
+            .chain(self.orders.all())
+            .collect()
+    }
+
+    /// A snapshot of the state as it is now is being made.
+    pub fn begin_snapshot(&mut self) {
+        self.admission.known.begin_snapshot();
+        self.admission.daemon_ids.begin_snapshot();
+        self.reviews.rows.begin_snapshot();
+        self.conversations.0.begin_snapshot();
+        self.pulls.0.begin_snapshot();
+        self.orders.begin_snapshot();
+    }
+
+    /// The snapshot was not made.
+    pub fn give_up_snapshot(&mut self) {
+        self.admission.known.give_up_snapshot();
+        self.admission.daemon_ids.give_up_snapshot();
+        self.reviews.rows.give_up_snapshot();
+        self.conversations.0.give_up_snapshot();
+        self.pulls.0.give_up_snapshot();
+        self.orders.give_up_snapshot();
+    }
+
+    /// The snapshot was made: what was in the tables then is among these rows.
+    pub fn rest_on(&mut self, stored: &Arc<dyn StoredRows>) {
+        self.admission.known.rest_on(Arc::clone(stored));
+        self.admission.daemon_ids.rest_on(Arc::clone(stored));
+        self.reviews.rows.rest_on(Arc::clone(stored));
+        self.conversations.0.rest_on(Arc::clone(stored));
+        self.pulls.0.rest_on(Arc::clone(stored));
+        self.orders.rest_on(Arc::clone(stored));
+    }
+}
+
+/// The reviews each conversation was about; one may be held with several reviewers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Conversations(pub(crate) Table<b'c'>);
+
+impl Conversations {
+    /// The reviews it was about, ordered by key.
+    pub(crate) fn reviews(&self, id: &ConversationId) -> BTreeSet<ReviewKey> {
+        let rows = self.0.group(id.as_str().as_bytes()).into_iter();
+        let read = |row: Vec<u8>| -> (ConversationId, ReviewKey) {
+            serde_json::from_slice(&row).expect("what was written as JSON")
+        };
+        let of_id = rows.map(read).filter(|(of, _)| of == id);
+        of_id.map(|(_, key)| key).collect()
+    }
+
+    /// Notes that it was about a review.
+    pub(crate) fn note(&mut self, id: &ConversationId, key: &ReviewKey) {
+        let json = serde_json::to_vec(&(id, key)).expect("plain values are JSON");
+        self.0.put(row_of_conversation(id, key), json);
+    }
+}
+
+/// The row of a review that a conversation was about.
+pub(crate) fn row_of_conversation(id: &ConversationId, key: &ReviewKey) -> RowKey {
+    let own = serde_json::to_vec(key).expect("a key as JSON");
+    Table::<b'c'>::key_in(id.as_str().as_bytes(), &own)
+}
+
+/// The row of an id under which an event was asked for.
+pub(crate) fn row_of_order(id: &MessageId) -> RowKey {
+    Table::<b'o'>::key(&[id.as_str().as_bytes()])
 }

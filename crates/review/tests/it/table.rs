@@ -6,8 +6,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
     Act, ContentDigest, Decision, Event, EventRecord, Fault, Judgement, PersonsDecision, Policy,
-    Posted, PullAction, PullEvent, Rank, Record, Refused, ReportedEvent, Restore, Review, State,
-    Which, apply, decide, due, on_event, refuse,
+    Posted, PullAction, PullEvent, Rank, Record, Refused, ReportedEvent, Review, State, Which,
+    apply, decide, due, on_event, refuse,
 };
 use validate_message::{PacketInput, Valid, check};
 
@@ -49,12 +49,9 @@ impl Default for Table {
 
 /// A state that was written as lines and read back.
 pub(crate) fn kept(state: &State) -> State {
-    let mut restoring = Restore::default();
-    let mut line = |line: &[u8]| restoring.take(line);
     state
-        .write_lines(&mut line)
-        .unwrap_or_else(|error| panic!("{error:?}"));
-    restoring.into_state()
+        .through_snapshot()
+        .unwrap_or_else(|error| panic!("{error:?}"))
 }
 
 /// A message to be sent; the envelope is filled in.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use daemon::gc;
-use inspect::status::overview::{Removable, Status};
+use inspect::status::overview::{ListedReviews, Removable, Status};
 use inspect::status::problems::{self, Problem};
 use message_schema::line::escaped;
 use serde::Serialize;
@@ -24,18 +24,27 @@ const NAMED_MAX: usize = 3;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled status ./mailroom
+  settled status ./mailroom --all
   settled status ./mailroom --json
   settled status ./mailroom --json | jq -r '.data.reviews[].review'")]
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,
+    /// List every review there ever was, not only the current ones
+    #[arg(long)]
+    all: bool,
 }
 
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
     let now = clock::now();
-    let answer = look(root, now, &context)?;
+    let listed = if args.all {
+        ListedReviews::All
+    } else {
+        ListedReviews::Current
+    };
+    let answer = look(root, now, listed, &context)?;
     context.say(&answer, |status| {
         views::board::text(status, now, Screen::of_output())
     })?;
@@ -46,10 +55,11 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
 fn look(
     root: &Path,
     now: DateTime<Utc>,
+    listed: ListedReviews,
     context: &Context,
 ) -> Result<CommandOutput<Status>, Failure> {
     let standing = context.status()?;
-    let answer = CommandOutput::new(Status::of(&standing, removable(root, now)));
+    let answer = CommandOutput::new(Status::of(&standing, removable(root, now), listed));
     let policy = context.policy(&standing);
     let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
     let problems = standing.problems(&policy, now, &spell);

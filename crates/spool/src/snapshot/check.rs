@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::load::{NotTaken, load};
+use super::load::{Checked, NotTaken, load};
 use super::{Fold, list};
 use crate::delivery::{Cursors, Heads};
 use crate::ledger::Verified;
@@ -65,15 +65,16 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
             })?;
             if let Some(name) = snapshots.get(&entry.seq) {
                 let mut kept = F::default();
-                let agreement = match load(&root, None, entry.seq, name, &mut kept) {
-                    Ok(taken) if taken.heads == heads && kept == fold => Agreement::Agrees,
-                    Ok(_) => Agreement::Differs,
-                    // A daemon at work made a newer one and removed this.
-                    Err(_) if list(&root)?.iter().all(|(seq, _)| *seq != entry.seq) => {
-                        return Ok(());
-                    }
-                    Err(why) => Agreement::from(why),
-                };
+                let agreement =
+                    match load(&root, (None, Checked::Whole), entry.seq, name, &mut kept) {
+                        Ok(taken) if taken.heads == heads && kept == fold => Agreement::Agrees,
+                        Ok(_) => Agreement::Differs,
+                        // A daemon at work made a newer one and removed this.
+                        Err(_) if list(&root)?.iter().all(|(seq, _)| *seq != entry.seq) => {
+                            return Ok(());
+                        }
+                        Err(why) => Agreement::from(why),
+                    };
                 found.insert(entry.seq, agreement);
             }
             Ok(())
@@ -81,7 +82,7 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
     )?;
     cursors.check(&root, end.place.seq)?;
     for (seq, name) in snapshots.split_off(&(end.place.seq + 1)) {
-        let agreement = match load(&root, None, seq, &name, &mut F::default()) {
+        let agreement = match load(&root, (None, Checked::Whole), seq, &name, &mut F::default()) {
             Ok(_) => Agreement::Differs,
             Err(why) => Agreement::from(why),
         };

@@ -1,5 +1,6 @@
-//! A snapshot's file: a line that says what it is, a line for each lane, the caller's lines, and a last line with a
-//! checksum over all before it. Text, so that `head -n 1` and `jq` can look at it.
+//! The head of a snapshot's file: a line that says what it is, a line for each lane, one that names the snapshots whose
+//! rows are among its own, the caller's lines, and a last line with a checksum over all before it. Text, so that
+//! `head -n 1` and `jq` can look at it. Its rows follow: `layer` knows those.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -7,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::Digest;
 use crate::delivery::{Heads, Lane, Pos};
-use crate::digest::Hasher;
 use disk::{self, Disk, Handle};
+use sorted_rows::Hasher;
 
 /// The version of the file's form that this program writes and reads; of the caller's lines `form` tells.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What every snapshot begins with.
 const KIND: &str = "snapshot";
@@ -19,10 +20,14 @@ const KIND: &str = "snapshot";
 /// Enough that the calls do not count.
 const BUFFER: usize = 256 * 1024;
 
+/// How much is read ahead: a head may be far shorter than the rows behind it, which are not read here.
+const READ_AHEAD: usize = 32 * 1024;
+
 /// A line longer than this many bytes is none of ours: one review with all its threads is far smaller.
 const LINE_MAX: u64 = 64 * 1024 * 1024;
 
 const LANE: &[u8] = b"lane ";
+const BENEATH: &[u8] = b"beneath ";
 const END: &[u8] = b"end ";
 
 /// The first line: where in the ledger it was taken, so that the two can be held against each other.
@@ -86,7 +91,14 @@ struct Trailer {
     sum: Digest,
 }
 
-/// A snapshot being written.
+/// The one text of a last line.
+fn line_of(end: &Trailer) -> Vec<u8> {
+    let mut line = serde_json::to_vec(end).expect("plain values are JSON");
+    line.push(b'\n');
+    line
+}
+
+/// A snapshot's head being written.
 pub(super) struct SnapshotWriter<'a> {
     disk: &'a dyn Disk,
     file: &'a Handle,
@@ -120,6 +132,11 @@ impl<'a> SnapshotWriter<'a> {
         })
     }
 
+    /// Names the snapshots whose rows this one has too, the newest first, each by its last record and its checksum.
+    pub(super) fn beneath(&mut self, named: &[(u64, Digest)]) -> io::Result<()> {
+        self.line(BENEATH, &serde_json::to_vec(named)?)
+    }
+
     /// Adds one of the caller's lines.
     pub(super) fn content(&mut self, line: &[u8]) -> io::Result<()> {
         self.line(&[], line)
@@ -145,20 +162,21 @@ impl<'a> SnapshotWriter<'a> {
         Ok(())
     }
 
-    /// Ends the file and gives its length in bytes.
-    pub(super) fn finish(mut self) -> io::Result<u64> {
+    /// Ends the head and gives its length in bytes and its checksum.
+    pub(super) fn finish(mut self) -> io::Result<(u64, Digest)> {
         self.flush()?;
+        let sum = self.sum.clone().digest();
         let end = serde_json::to_vec(&Trailer {
             lines: self.lines,
-            sum: self.sum.clone().digest(),
+            sum,
         })?;
         self.line(END, &end)?;
         self.flush()?;
-        Ok(self.offset)
+        Ok((self.offset, sum))
     }
 }
 
-/// A snapshot being read.
+/// A snapshot's head being read.
 pub(super) struct SnapshotReader<'a> {
     bytes: BufReader<Bytes<'a>>,
     sum: Hasher,
@@ -174,7 +192,7 @@ impl<'a> SnapshotReader<'a> {
         file: &'a Handle,
     ) -> Result<(SnapshotReader<'a>, Title), String> {
         let bytes = BufReader::with_capacity(
-            BUFFER,
+            READ_AHEAD,
             Bytes {
                 disk,
                 file,
@@ -210,12 +228,21 @@ impl<'a> SnapshotReader<'a> {
         }
     }
 
-    /// Gives the next of the caller's lines; after the last one checks that the file is whole.
+    /// Reads the line that names the snapshots beneath.
+    pub(super) fn beneath(&mut self) -> Result<Vec<(u64, Digest)>, String> {
+        let line = self.line()?;
+        let named = line
+            .strip_prefix(BENEATH)
+            .ok_or("it does not say whose rows it has")?;
+        let named = serde_json::from_slice(named)
+            .map_err(|error| format!("the line of those beneath cannot be read: {error}"))?;
+        self.count(&line);
+        Ok(named)
+    }
+
+    /// Gives the next of the caller's lines; after the last one checks that the head is whole.
     pub(super) fn content(&mut self) -> Result<Option<Vec<u8>>, String> {
-        let mut line = match self.ahead.take() {
-            Some(line) => line,
-            None => self.next()?,
-        };
+        let mut line = self.line()?;
         let Some(text) = line.strip_prefix(END) else {
             self.count(&line);
             line.pop();
@@ -223,14 +250,20 @@ impl<'a> SnapshotReader<'a> {
         };
         let end: Trailer = serde_json::from_slice(text)
             .map_err(|error| format!("its end cannot be read: {error}"))?;
-        if end.lines != self.lines || end.sum != self.sum.clone().digest() {
-            return Err("its checksum is not that of its bytes".to_owned());
+        if end.lines == self.lines && end.sum == self.sum() && text == line_of(&end) {
+            Ok(None)
+        } else {
+            Err("its checksum is not that of its bytes".to_owned())
         }
-        match self.bytes.fill_buf() {
-            Ok([]) => Ok(None),
-            Ok(_) => Err("there are bytes behind its end".to_owned()),
-            Err(error) => Err(format!("it cannot be read: {error}")),
-        }
+    }
+
+    /// The checksum of the lines so far.
+    pub(super) fn sum(&self) -> Digest {
+        self.sum.clone().digest()
+    }
+
+    fn line(&mut self) -> Result<Vec<u8>, String> {
+        self.ahead.take().map_or_else(|| self.next(), Ok)
     }
 
     /// Reads a line with its newline.

@@ -1,15 +1,18 @@
 //! Takes up the newest snapshot that fits the ledger and the lanes, and says why each newer one does not. An intact one
 //! that was made from other records stops the reading: the ledger was rewritten.
 
+use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use super::file::{SnapshotReader, Title};
 use super::{Fold, PassedOver, list};
 use crate::delivery::{Cursors, Heads};
 use crate::ledger::read::{self, LedgerPosition, Stretch};
-use crate::root::OpenRoot;
+use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, SpoolError, dirs, layout};
 use disk::{FileKind, Handle, OpenMode, if_there};
+use sorted_rows::{Layer, Rows};
 
 /// Lines that go from the reading thread to the fold at once, and how many such portions may wait.
 const PORTION: usize = 256;
@@ -23,6 +26,17 @@ pub(crate) struct LoadedSnapshot {
     pub(crate) bytes: u64,
     /// The lanes' last places up to there.
     pub(crate) heads: Heads,
+    /// Its rows.
+    pub(crate) rows: Arc<Rows>,
+}
+
+/// Which bytes of a snapshot's rows are compared with their checksums.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Checked {
+    /// All of them, before anything is made of it: for a process that goes on from it for long.
+    Whole,
+    /// Each before it is used: for one that asks for a few.
+    WhatIsRead,
 }
 
 /// Why a snapshot is not taken up.
@@ -44,14 +58,14 @@ impl From<String> for NotTaken {
 /// is an error.
 pub(crate) fn load_newest(
     root: &OpenRoot,
-    cursors: Option<&Cursors>,
+    (cursors, checked): (Option<&Cursors>, Checked),
     seq_max: u64,
     fold: &mut dyn Fold,
 ) -> Result<(Option<LoadedSnapshot>, Vec<PassedOver>), SpoolError> {
     let mut passed_over = Vec::new();
     fold.clear();
     for (seq, name) in list(root)?.into_iter().filter(|(seq, _)| *seq <= seq_max) {
-        match load(root, cursors, seq, &name, fold) {
+        match load(root, (cursors, checked), seq, &name, fold) {
             Ok(taken) => return Ok((Some(taken), passed_over)),
             Err(why) => {
                 fold.clear();
@@ -76,7 +90,7 @@ pub(crate) fn load_newest(
 /// Takes up this snapshot; an error is the reason why it is of no use.
 pub(super) fn load(
     root: &OpenRoot,
-    cursors: Option<&Cursors>,
+    (cursors, checked): (Option<&Cursors>, Checked),
     seq: u64,
     name: &FileName,
     fold: &mut dyn Fold,
@@ -84,14 +98,7 @@ pub(super) fn load(
     let dir = root
         .dir(dirs::SNAPSHOTS.as_ref())
         .map_err(|error| error.chain())?;
-    let cannot_be_read = |error| format!("it cannot be read: {error}");
-    let file = root
-        .disk
-        .open(&dir.handle, name.as_ref(), OpenMode::Read)
-        .map_err(cannot_be_read)?;
-    if root.disk.stat(&file).map_err(cannot_be_read)?.kind != FileKind::File {
-        return Err("it is not a file".to_owned().into());
-    }
+    let file = open(root, &dir, name)?;
     let (mut reader, title) = SnapshotReader::new(&*root.disk, &file)?;
     if title.seq != seq {
         let why = format!(
@@ -105,7 +112,9 @@ pub(super) fn load(
         // Only a whole snapshot can be held against the ledger.
         Err(NotTaken::Contradicts(what)) => {
             reader.lanes()?;
+            let rows = rows(root, &dir, (seq, name), &reader.beneath()?, Checked::Whole)?;
             while reader.content()?.is_some() {}
+            rows.check_head(reader.sum())?;
             return Err(NotTaken::Contradicts(what));
         }
         Err(of_no_use) => return Err(of_no_use),
@@ -118,13 +127,74 @@ pub(super) fn load(
     if let Some(lane) = cursors.and_then(|cursors| cursors.behind(&root.boot, &heads)) {
         return Err(format!("{lane} still needs records from before it").into());
     }
-    fill(reader, fold)?;
+    let rows = Arc::new(rows(root, &dir, (seq, name), &reader.beneath()?, checked)?);
+    fill(reader, &rows, fold)?;
     let bytes = title.segments.iter().map(|(_, len)| len).sum();
     Ok(LoadedSnapshot {
         place,
         bytes,
         heads,
+        rows,
     })
+}
+
+fn open(root: &OpenRoot, dir: &Dir, name: &FileName) -> Result<Handle, String> {
+    let cannot_be_read = |error| format!("it cannot be read: {error}");
+    let file = root
+        .disk
+        .open(&dir.handle, name.as_ref(), OpenMode::Read)
+        .map_err(cannot_be_read)?;
+    if root.disk.stat(&file).map_err(cannot_be_read)?.kind != FileKind::File {
+        return Err("it is not a file".to_owned());
+    }
+    Ok(file)
+}
+
+/// Opens the rows of the snapshot that was made after record `seq`.
+pub(super) fn rows_of(root: &OpenRoot, seq: u64) -> Result<Rows, SpoolError> {
+    let dir = root.dir(dirs::SNAPSHOTS.as_ref())?;
+    let name = layout::snapshot_name(seq);
+    let opened = || {
+        let file = open(root, &dir, &name)?;
+        let (mut reader, _) = SnapshotReader::new(&*root.disk, &file)?;
+        reader.lanes()?;
+        rows(
+            root,
+            &dir,
+            (seq, &name),
+            &reader.beneath()?,
+            Checked::WhatIsRead,
+        )
+    };
+    opened().map_err(|why| root.error_at("read again", &dir, &name, io::Error::other(why)))
+}
+
+/// Opens the rows of a snapshot and of those beneath it.
+fn rows(
+    root: &OpenRoot,
+    dir: &Dir,
+    (seq, name): (u64, &FileName),
+    beneath: &[(u64, Digest)],
+    checked: Checked,
+) -> Result<Rows, String> {
+    let layer = |seq, name: &FileName| {
+        Layer::open(Arc::clone(&root.disk), open(root, dir, name)?, seq)
+            .map_err(|error| error.to_string())
+    };
+    let mut layers = vec![layer(seq, name)?];
+    for (seq, sum) in beneath {
+        let of_beneath = |why: String| format!("of the rows of snapshot {seq} beneath it: {why}");
+        let found = layer(*seq, &layout::snapshot_name(*seq)).map_err(of_beneath)?;
+        if found.sum != *sum {
+            return Err(of_beneath("they are others".to_owned()));
+        }
+        layers.push(found);
+    }
+    let rows = Rows::new(root.layout.root(), layers);
+    if checked == Checked::Whole {
+        rows.verify().map_err(|error| error.to_string())?;
+    }
+    Ok(rows)
 }
 
 /// Holds the snapshot against the ledger: every segment up to its record is there in its length, and the record is the
@@ -214,7 +284,11 @@ fn len_of(root: &OpenRoot, ledger: &Handle, first: u64) -> Result<Option<u64>, S
 
 /// Hands the caller's lines to the fold. They are read and summed up on a thread of their own: each takes about half of
 /// the time. What the fold made of them counts only if all of them were there.
-fn fill(mut reader: SnapshotReader<'_>, fold: &mut dyn Fold) -> Result<(), String> {
+fn fill(
+    mut reader: SnapshotReader<'_>,
+    rows: &Arc<Rows>,
+    fold: &mut dyn Fold,
+) -> Result<(), String> {
     std::thread::scope(|scope| {
         let (send, receive) = sync_channel::<Vec<Vec<u8>>>(PORTIONS);
         let reading = scope.spawn(move || {
@@ -227,9 +301,9 @@ fn fill(mut reader: SnapshotReader<'_>, fold: &mut dyn Fold) -> Result<(), Strin
                 }
             }
             let _ = send.send(portion);
-            Ok(())
+            rows.check_head(reader.sum())
         });
-        let restored = fold.restore(&mut receive.into_iter().flatten());
+        let restored = fold.restore(&mut receive.into_iter().flatten(), rows);
         let whole: Result<(), String> = reading
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::file::{SnapshotWriter, Title};
-use super::load::load_newest;
+use super::load::{Checked, load_newest, rows_of};
 use super::{Fold, list};
 use crate::delivery::Heads;
-use crate::ledger::read::{self, Stretch};
+use crate::ledger::read::{self, LedgerEnd, Stretch};
 use crate::root::{Dir, OpenRoot};
 use crate::{Spool, SpoolError, dirs, layout};
-use disk::OpenMode;
+use disk::{Handle, OpenMode};
+use sorted_rows::{Layer, LayerWriter, Rows, merged, named};
 
 /// Makes one snapshot, on any thread.
 pub struct SnapshotMaker {
@@ -21,7 +22,7 @@ pub struct SnapshotMaker {
 }
 
 /// A snapshot that was made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct SnapshotInfo {
     /// The file.
     pub path: PathBuf,
@@ -29,6 +30,16 @@ pub struct SnapshotInfo {
     pub seq: u64,
     /// Its length in bytes.
     pub bytes: u64,
+    /// Its rows, for who goes on from it.
+    pub rows: Arc<Rows>,
+}
+
+/// What a new snapshot is made of.
+pub(crate) struct NewSnapshot<'a> {
+    pub(crate) heads: &'a Heads,
+    pub(crate) fold: &'a dyn Fold,
+    /// The one that was of use before.
+    pub(crate) before: Option<Arc<Rows>>,
 }
 
 impl Spool {
@@ -52,13 +63,13 @@ impl Spool {
 
 impl SnapshotMaker {
     /// Adds the ledger up in `fold`, from the newest snapshot on, and writes the result down. Older snapshots are removed,
-    /// but for the one that was of use. After an error everything is as it was.
+    /// but for the one that was of use and those whose rows are still needed. After an error everything is as it was.
     pub fn make(&self, fold: &mut dyn Fold) -> Result<SnapshotInfo, SpoolError> {
         let root = &self.root;
-        let (taken, _) = load_newest(root, None, self.seq, fold)?;
-        let (from, mut heads) =
-            taken.map_or_else(Default::default, |taken| (taken.place, taken.heads));
-        let used = from.seq;
+        let (taken, _) = load_newest(root, (None, Checked::WhatIsRead), self.seq, fold)?;
+        let (from, mut heads, before) = taken.map_or_else(Default::default, |taken| {
+            (taken.place, taken.heads, Some(taken.rows))
+        });
         let dir = root.dir(dirs::LEDGER.as_ref())?;
         let stretch = Stretch { from, to: self.seq };
         let end = read::read(
@@ -83,83 +94,125 @@ impl SnapshotMaker {
                 source,
             ));
         }
-        let place = end.place;
-        let title = Title::new(
-            fold.form(),
-            place.seq,
-            place.digest,
-            place.line_begin,
-            end.segments,
-        );
-        let dir = self.directory()?;
-        let bytes = self.write(&dir, &title, &heads, fold)?;
-        self.tidy(&dir, used)?;
-        let path = root.path(&dir.path).join(layout::snapshot_name(self.seq));
-        Ok(SnapshotInfo {
-            path,
-            seq: self.seq,
-            bytes,
-        })
+        let heads = &heads;
+        write(
+            root,
+            &end,
+            &NewSnapshot {
+                heads,
+                fold,
+                before,
+            },
+        )
     }
+}
 
-    /// Opens the place for snapshots, and makes it for the first one.
-    fn directory(&self) -> Result<Dir, SpoolError> {
-        let (dir, is_new) = self.root.dir_of_known(dirs::SNAPSHOTS.as_ref(), None)?;
-        if is_new {
-            let own = self.root.dir(dirs::OWN.as_ref())?;
-            let synced = self.root.disk.sync_dir(&own.handle);
-            synced.map_err(|source| self.root.error("sync", &own.path, source))?;
-        }
-        Ok(dir)
-    }
+/// Writes a snapshot of the records up to `end`.
+pub(crate) fn write(
+    root: &OpenRoot,
+    end: &LedgerEnd,
+    new: &NewSnapshot<'_>,
+) -> Result<SnapshotInfo, SpoolError> {
+    let place = &end.place;
+    let title = Title::new(
+        new.fold.form(),
+        place.seq,
+        place.digest,
+        place.line_begin,
+        end.segments.clone(),
+    );
+    let dir = directory(root)?;
+    let name = layout::snapshot_name(place.seq);
+    let bytes = write_file(root, &dir, &title, new)?;
+    let rows = Arc::new(rows_of(root, place.seq)?);
+    tidy(root, &dir, &[Some(&rows), new.before.as_deref()])?;
+    let path = root.path(&dir.path).join(name);
+    Ok(SnapshotInfo {
+        path,
+        seq: place.seq,
+        bytes,
+        rows,
+    })
+}
 
-    /// Writes the file under another name, syncs it, and renames it: under its own name it is whole, and a kill leaves at
-    /// most the other name, which the next one replaces.
-    fn write(
-        &self,
-        dir: &Dir,
-        title: &Title,
-        heads: &Heads,
-        fold: &dyn Fold,
-    ) -> Result<u64, SpoolError> {
-        let root = &self.root;
-        let (temporary, name) = (
-            layout::snapshot_temporary(),
-            layout::snapshot_name(self.seq),
-        );
-        root.remove(dir, &temporary)?;
-        let write = || {
-            let file = root
-                .disk
-                .open(&dir.handle, temporary.as_ref(), OpenMode::New)?;
-            let mut writer = SnapshotWriter::new(&*root.disk, &file);
-            writer.title(title)?;
-            writer.lanes(heads)?;
-            fold.save(&mut |line| writer.content(line))?;
-            let bytes = writer.finish()?;
-            root.disk.sync_data(&file)?;
-            root.disk
-                .rename_over(&dir.handle, temporary.as_ref(), name.as_ref())?;
-            Ok(bytes)
-        };
-        let bytes = write().map_err(|source| {
-            // The room is needed more than the part; if even this fails, the next one removes it.
-            let _ = root.remove(dir, &temporary);
-            root.error_at("write", dir, &name, source)
-        })?;
-        let synced = root.disk.sync_dir(&dir.handle);
-        synced
-            .map_err(|source| root.error("sync", &dir.path, source))
-            .map(|()| bytes)
+/// Opens the place for snapshots, and makes it for the first one.
+fn directory(root: &OpenRoot) -> Result<Dir, SpoolError> {
+    let (dir, is_new) = root.dir_of_known(dirs::SNAPSHOTS.as_ref(), None)?;
+    if is_new {
+        let own = root.dir(dirs::OWN.as_ref())?;
+        let synced = root.disk.sync_dir(&own.handle);
+        synced.map_err(|source| root.error("sync", &own.path, source))?;
     }
+    Ok(dir)
+}
 
-    /// Removes every other snapshot but the one that was used.
-    fn tidy(&self, dir: &Dir, used: u64) -> Result<(), SpoolError> {
-        let others = list(&self.root)?
-            .into_iter()
-            .filter(|(seq, _)| *seq != self.seq && *seq != used);
-        others
-            .into_iter()
-            .try_for_each(|(_, name)| self.root.remove(dir, &name))
-    }
+/// Writes the file under another name, syncs it, and renames it: under its own name it is whole, and a kill leaves at
+/// most the other name, which the next one replaces.
+fn write_file(
+    root: &OpenRoot,
+    dir: &Dir,
+    title: &Title,
+    new: &NewSnapshot<'_>,
+) -> Result<u64, SpoolError> {
+    let (temporary, name) = (
+        layout::snapshot_temporary(),
+        layout::snapshot_name(title.seq),
+    );
+    root.remove(dir, &temporary)?;
+    let write = || {
+        let file = root
+            .disk
+            .open(&dir.handle, temporary.as_ref(), OpenMode::New)?;
+        let bytes = write_bytes(root, &file, title, new)?;
+        root.disk.sync_data(&file)?;
+        root.disk
+            .rename_over(&dir.handle, temporary.as_ref(), name.as_ref())?;
+        Ok(bytes)
+    };
+    let bytes = write().map_err(|source| {
+        // The room is needed more than the part; if even this fails, the next one removes it.
+        let _ = root.remove(dir, &temporary);
+        root.error_at("write", dir, &name, source)
+    })?;
+    let synced = root.disk.sync_dir(&dir.handle);
+    synced
+        .map_err(|source| root.error("sync", &dir.path, source))
+        .map(|()| bytes)
+}
+
+fn write_bytes(
+    root: &OpenRoot,
+    file: &Handle,
+    title: &Title,
+    new: &NewSnapshot<'_>,
+) -> io::Result<u64> {
+    let rows = new.fold.new_rows();
+    let new_bytes = rows.iter().map(|(key, value)| key.len() + value.len());
+    let absorbed = |before: &Arc<Rows>| before.absorbed(new_bytes.sum::<usize>() as u64, title.seq);
+    let absorbed = new.before.as_ref().map_or(0, absorbed);
+    let (absorbed, beneath) = new
+        .before
+        .as_ref()
+        .map_or_else(Default::default, |before| before.split(absorbed));
+    let mut head = SnapshotWriter::new(&*root.disk, file);
+    head.title(title)?;
+    head.lanes(new.heads)?;
+    head.beneath(&named(beneath))?;
+    new.fold.save(&mut |line| head.content(line))?;
+    let (offset, sum) = head.finish()?;
+    let rows_max = rows.len() as u64 + absorbed.iter().map(Layer::rows).sum::<u64>();
+    let mut layer = LayerWriter::new(&*root.disk, file, offset, rows_max);
+    merged(absorbed, &[], &mut rows.into_iter(), &mut |key, value| {
+        layer.row(key, value)
+    })?;
+    layer.finish(sum)
+}
+
+/// Removes every other snapshot but the one that was used, and those whose rows either of them has.
+fn tidy(root: &OpenRoot, dir: &Dir, kept: &[Option<&Rows>]) -> Result<(), SpoolError> {
+    let is_kept = |seq: u64| kept.iter().flatten().any(|rows| rows.has(seq));
+    let others = list(root)?.into_iter().filter(|(seq, _)| !is_kept(*seq));
+    others
+        .into_iter()
+        .try_for_each(|(_, name)| root.remove(dir, &name))
 }

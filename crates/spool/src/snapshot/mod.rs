@@ -12,9 +12,11 @@ pub(crate) mod make;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::root::OpenRoot;
 use crate::{Entry, FileName, Spool, SpoolError, VisitError, dirs, layout};
+use sorted_rows::{RowKey, Rows};
 
 /// What adds the ledger up, and can be written down and taken up again.
 pub trait Fold {
@@ -24,10 +26,20 @@ pub trait Fold {
     fn clear(&mut self);
     /// Adds one record.
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError>;
-    /// Gives all that was added up, as lines without newlines that do not begin with `lane ` or `end `.
+    /// Gives what was added up and is always needed, as lines without newlines that do not begin with `lane `, `beneath ` or `end `.
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>;
-    /// Takes up what `save` gave, in place of everything there was. After an error it is cleared before it is used.
-    fn restore(&mut self, lines: &mut dyn Iterator<Item = Vec<u8>>) -> Result<(), VisitError>;
+    /// Gives what is asked for now and then: the rows that are new since it was restored, or began, in the order of their
+    /// keys.
+    fn new_rows(&self) -> Vec<(RowKey, &[u8])>;
+    /// Takes up what `save` gave, in place of everything there was, and where all rows are. After an error it is cleared
+    /// before it is used.
+    fn restore(
+        &mut self,
+        lines: &mut dyn Iterator<Item = Vec<u8>>,
+        rows: &Arc<Rows>,
+    ) -> Result<(), VisitError>;
+    /// Forgets the new rows, for a snapshot was made of them: they are among these.
+    fn rest_on(&mut self, rows: &Arc<Rows>);
 }
 
 /// A snapshot that was passed over.

@@ -6,8 +6,8 @@ use std::io;
 use std::sync::Arc;
 
 use spool::{
-    Agreement, Digest, Entry, FaultyDisk, Fold, Spool, SpoolError, VisitError, fold_ledger,
-    read_ledger, verify, verify_with,
+    Agreement, Digest, Entry, FaultyDisk, Fold, RowKey, Rows, Spool, SpoolError, VisitError,
+    fold_ledger, read_ledger, verify, verify_with,
 };
 
 use crate::daemon::{BOOT, Daemon, LATER, OTHER_BOOT, State, Workspace, inbox, notice};
@@ -97,8 +97,18 @@ fn a_start_reads_only_what_follows_the_snapshot() {
         fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
             self.0.save(line)
         }
-        fn restore(&mut self, lines: &mut dyn Iterator<Item = Vec<u8>>) -> Result<(), VisitError> {
-            self.0.restore(lines)
+        fn new_rows(&self) -> Vec<(RowKey, &[u8])> {
+            self.0.new_rows()
+        }
+        fn rest_on(&mut self, rows: &Arc<Rows>) {
+            self.0.rest_on(rows);
+        }
+        fn restore(
+            &mut self,
+            lines: &mut dyn Iterator<Item = Vec<u8>>,
+            rows: &Arc<Rows>,
+        ) -> Result<(), VisitError> {
+            self.0.restore(lines, rows)
         }
     }
     let mut fold = Listening(State::default(), &mut seen);
@@ -192,7 +202,7 @@ fn without_one_that_is_of_use_all_is_read() {
                 let text = workspace
                     .read(path)
                     .expect("a snapshot")
-                    .replace("\"v\":1", "\"v\":2");
+                    .replace("\"v\":2", "\"v\":3");
                 workspace.write(path, &text);
             }
         }),

@@ -1,8 +1,9 @@
 //! The state of the smallest daemon as lines, for its snapshots.
 
 use std::io;
+use std::sync::Arc;
 
-use spool::{Entry, Fold, VisitError};
+use spool::{Entry, Fold, RowKey, Rows, VisitError};
 
 use crate::daemon::State;
 
@@ -45,7 +46,17 @@ impl Fold for State {
             .try_for_each(|text| line(text.as_bytes()))
     }
 
-    fn restore(&mut self, lines: &mut dyn Iterator<Item = Vec<u8>>) -> Result<(), VisitError> {
+    fn new_rows(&self) -> Vec<(RowKey, &[u8])> {
+        Vec::new()
+    }
+
+    fn rest_on(&mut self, _: &Arc<Rows>) {}
+
+    fn restore(
+        &mut self,
+        lines: &mut dyn Iterator<Item = Vec<u8>>,
+        _: &Arc<Rows>,
+    ) -> Result<(), VisitError> {
         self.clear();
         for line in lines {
             let line = String::from_utf8(line)?;

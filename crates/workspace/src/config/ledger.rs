@@ -66,7 +66,7 @@ impl Default for LedgerSection {
     fn default() -> Self {
         Self {
             segment_mib: 64,
-            snapshot_records: 20_000,
+            snapshot_records: 1_000,
             log: None,
             workspace: None,
             host: None,

@@ -70,9 +70,7 @@ impl Look<'_> {
             .index
             .state()
             .pull(self.key.repo.as_ref(), &self.key.pr);
-        let head = pull
-            .and_then(|pull| pull.head.as_ref())
-            .map(ToString::to_string);
+        let head = pull.and_then(|pull| pull.head).map(|head| head.to_string());
         let approved = match &approval.commit {
             Some(commit) => format!("the approval is for {}", short(&commit.to_string())),
             None => "the approval names no commit".to_owned(),
@@ -226,7 +224,7 @@ impl Look<'_> {
             .index
             .state()
             .pull(self.key.repo.as_ref(), &self.key.pr);
-        let is_open = pull.is_some_and(review::Pull::is_open);
+        let is_open = pull.as_ref().is_some_and(review::Pull::is_open);
         match why {
             CloseReason::Merged | CloseReason::NotMerged if is_open => {
                 let missing = format!(

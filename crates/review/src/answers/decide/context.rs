@@ -57,7 +57,7 @@ impl<'a> MessageContext<'a> {
         Approval {
             stale: self
                 .known_head(key)
-                .is_some_and(|head| approval.is_outlived_by(head)),
+                .is_some_and(|head| approval.is_outlived_by(&head)),
             ..approval
         }
     }
@@ -70,7 +70,7 @@ impl<'a> MessageContext<'a> {
         let head = self.known_head(key).filter(|_| approval.stale)?;
         Some(Alert::ApprovalStale {
             commit: commit.clone(),
-            head: head.clone(),
+            head,
         })
     }
 
@@ -82,9 +82,8 @@ impl<'a> MessageContext<'a> {
         }
     }
 
-    fn known_head(&self, key: &ReviewKey) -> Option<&'a CommitSha> {
-        let pull = self.state.pull(key.repo.as_ref(), &key.pr)?;
-        pull.head.as_ref()
+    fn known_head(&self, key: &ReviewKey) -> Option<CommitSha> {
+        self.state.pull(key.repo.as_ref(), &key.pr)?.head
     }
 }
 

@@ -135,10 +135,14 @@ fn by_thread_of_messages<'a>(context: &MessageContext<'a>) -> Option<&'a ReviewK
 fn by_conversation<'a>(context: &MessageContext<'a>) -> Option<&'a ReviewKey> {
     let envelope = context.envelope();
     let (from, to) = (&envelope.from, context.recipient());
-    let keys = context
-        .state
+    let state = context.state;
+    let known = state
         .conversations
-        .get(envelope.conversation_id.as_ref()?)?;
+        .reviews(envelope.conversation_id.as_ref()?);
+    let keys: Vec<&ReviewKey> = known
+        .iter()
+        .filter_map(|key| Some(state.reviews.entry(key)?.0))
+        .collect();
     let is_theirs = |key: &&ReviewKey| {
         let review = context.state.review(key);
         review.is_some_and(|review| {
@@ -147,9 +151,9 @@ fn by_conversation<'a>(context: &MessageContext<'a>) -> Option<&'a ReviewKey> {
                 .all(|name| name == from || name == to)
         })
     };
-    let theirs: Vec<&ReviewKey> = keys.iter().map(|key| &**key).filter(is_theirs).collect();
+    let theirs: Vec<&ReviewKey> = keys.iter().copied().filter(is_theirs).collect();
     match theirs.as_slice() {
-        [] => keys.last().map(|key| &**key),
+        [] => keys.last().copied(),
         [only] => Some(only),
         several => only_open(context, several),
     }

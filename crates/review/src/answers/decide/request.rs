@@ -213,7 +213,7 @@ impl Request<'_> {
             }
             Phase::Approved(approval) => already_approved(self.body, approval),
             Phase::Closed(CloseReason::Merged | CloseReason::NotMerged)
-                if pull.is_some_and(Pull::is_open) =>
+                if pull.as_ref().is_some_and(Pull::is_open) =>
             {
                 return self.open_generation(Some(review));
             }

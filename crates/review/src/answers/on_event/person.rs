@@ -171,7 +171,7 @@ fn approve(
         stale: context
             .state
             .pull(key.repo.as_ref(), &key.pr)
-            .and_then(|pull| pull.head.as_ref())
+            .and_then(|pull| pull.head)
             .is_some_and(|head| !head.same_commit(commit)),
         by_person: Some(by.to_owned()),
         ..Approval::of(Some(commit.clone()), context.now)

@@ -53,7 +53,7 @@ pub(super) fn on_event(
     }
 
     let known = state.pull(event.repo.as_ref(), &event.pr);
-    let opener = opener(state, event, known, &reviews);
+    let opener = opener(state, event, known.as_ref(), &reviews);
     let mut plan = handoff::plan(event, &opener, &reviews, context.policy, state.tasks.len());
     // What was merged keeps its task, whatever is reported of the pull request afterwards.
     let gives_up = event.action == PullAction::Closed

@@ -1,4 +1,4 @@
-//! Finished reviews are kept folded; nothing that is asked of them shows it.
+//! Reviews at rest are rows; nothing that is asked of them shows it.
 
 use review::{
     CloseReason, Deadline, Event, EventRecord, Happened, Phase, Record, Review, ReviewKey,
@@ -20,14 +20,14 @@ fn state_of(count: usize, review: &Review) -> State {
 }
 
 #[test]
-fn folded_reviews_are_in_the_snapshot_and_change_as_others_do() {
+fn reviews_at_rest_are_in_the_snapshot_and_change_as_others_do() {
     let approved: Review =
         serde_json::from_str(include_str!("../../approved.json")).expect("a review");
     let mut state = state_of(200, &approved);
     let mut restored = kept(&state);
     assert_eq!(restored, state);
 
-    // The oldest was folded first.
+    // The first to rest is a row.
     let key = key(0);
     let closed = Phase::Closed(CloseReason::Merged);
     let step = ReviewStep::to(&key, 2, closed.clone());

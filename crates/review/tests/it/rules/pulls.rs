@@ -133,6 +133,6 @@ fn an_event_of_an_unknown_pull_request_is_noted_and_moves_nothing() {
         table
             .state
             .pull(None, &"086".parse().expect("a number"))
-            .is_some_and(review::Pull::is_open)
+            .is_some_and(|pull| pull.is_open())
     );
 }

@@ -30,16 +30,16 @@ impl Digest {
 
 /// A digest of bytes that come one after the other.
 #[derive(Clone, Default)]
-pub(crate) struct Hasher(Sha256);
+pub struct Hasher(Sha256);
 
 impl Hasher {
     /// Adds bytes.
-    pub(crate) fn add(&mut self, bytes: &[u8]) {
+    pub fn add(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
     /// Gives the digest of all that was added.
-    pub(crate) fn digest(self) -> Digest {
+    pub fn digest(self) -> Digest {
         Digest(self.0.finalize().into())
     }
 }

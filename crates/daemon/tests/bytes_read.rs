@@ -1,0 +1,70 @@
+//! What a command reads does not grow with the finished reviews beside the one it asks for. A binary of its own, so that
+//! every byte it counts is its own.
+
+#[path = "it/room.rs"]
+#[allow(dead_code, reason = "only a part of it is needed here")]
+mod room;
+
+use workspace::index::LedgerIndex;
+
+use crate::room::Room;
+
+/// Has so many more reviews asked for and approved, and a snapshot made.
+fn finish_reviews(room: &Room, numbers: std::ops::Range<u32>, second: i64) {
+    let message = |from: &str, to: &str, kind: &str, number: u32, body: &str| {
+        let text = format!(
+            "id: {kind}-{number}\nfrom: {from}\nto: {to}\ntype: {kind}\npriority: P1\n\
+             created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"{number}\"\nsubject: \"Change {number}\"\nbody: |\n{body}"
+        );
+        room.put(&format!("agents/{from}/outbox/{kind}-{number}.yaml"), &text);
+    };
+    for number in numbers.clone() {
+        let body = format!(
+            "  pr: {number}\n  branch: b-{number}\n  diff_summary: |\n    What was changed.\n  \
+             max_turns_reviewer: 8\n  max_runtime_s_reviewer: 600\n"
+        );
+        message("claude", "codex", "review_request", number, &body);
+    }
+    room.visit(second);
+    for number in numbers {
+        let body = "  quality_gate_result: pass\n  merge_ready: true\n";
+        message("codex", "claude", "review_lgtm", number, body);
+    }
+    room.visit(second + 60);
+}
+
+/// The bytes that this process read so far.
+fn bytes_read() -> u64 {
+    let io = std::fs::read_to_string("/proc/self/io").expect("the kernel counts them");
+    let line = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+    line.expect("a count").parse().expect("a number")
+}
+
+/// The bytes it takes to find one old review, and how many there are in all.
+fn asked(room: &Room) -> (u64, u64) {
+    let before = bytes_read();
+    let (index, folded) = LedgerIndex::read(room.root()).expect("a ledger");
+    let pr = "7".parse().expect("a number");
+    assert_eq!(index.state().reviews_of(&pr).count(), 1);
+    let bytes = bytes_read() - before;
+    assert_eq!(folded.snapshot, Some(folded.verified.records));
+    (bytes, index.state().phases()["approved"])
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_read_to_find_one_review_does_not_grow_with_the_others() {
+    let room = Room::new();
+    let config = "[limits]\nmessages_per_hour = 10000\n\n[ledger]\nsnapshot_records = 1\n";
+    std::fs::write(room.path("settled.toml"), config).expect("a config");
+    finish_reviews(&room, 1..201, 60);
+    let (few_bytes, few) = asked(&room);
+    finish_reviews(&room, 201..1001, 7_200);
+    let (many_bytes, many) = asked(&room);
+    assert_eq!((few, many), (200, 1_000));
+    let ledger = spool::verify(room.root()).expect("a whole ledger").bytes;
+    assert!(
+        many_bytes < few_bytes + 48 * 1024 && many_bytes * 8 < ledger,
+        "{few_bytes} bytes beside {few} reviews, {many_bytes} beside {many}, whose ledger has {ledger}"
+    );
+}

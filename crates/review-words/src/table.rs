@@ -1,0 +1,231 @@
+//! What a ledger of a million records adds up to and nobody asks for most of the time: rows that are found by a key. The
+//! rows that are new since the last snapshot are in memory, the others are read from it when they are asked for. Where
+//! they lie and whether they can be trusted is the business of who hands them in.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+/// The key of a row: its kind, seven bytes of the hash of its group, and twelve of the hash of itself. Nobody can choose
+/// texts so that two that matter have one key.
+pub type RowKey = [u8; 20];
+
+/// How many bytes of a key those of one group have in common.
+const GROUP: usize = 8;
+
+/// Rows that were written down; they never change.
+pub trait StoredRows: Debug + Send + Sync {
+    /// Hands over every row whose key begins with `prefix`, in the order of the keys.
+    fn visit(&self, prefix: &[u8], visit: &mut dyn FnMut(RowKey, &[u8]));
+}
+
+type NewRows = BTreeMap<RowKey, Box<[u8]>>;
+
+/// All rows of one kind.
+#[derive(Clone, Debug, Default)]
+pub struct Table<const KIND: u8> {
+    stored: Option<Arc<dyn StoredRows>>,
+    /// New rows of which a snapshot is being made.
+    closing: Arc<NewRows>,
+    new: NewRows,
+}
+
+impl<const KIND: u8> Table<KIND> {
+    /// The key of a row that is only found by itself.
+    pub fn key(parts: &[&[u8]]) -> RowKey {
+        let mut key = [0; size_of::<RowKey>()];
+        key[0] = KIND;
+        key[1..].copy_from_slice(&hash(parts)[..19]);
+        key
+    }
+
+    /// The key of a row that is found by itself and with its group.
+    pub fn key_in(group: &[u8], own: &[u8]) -> RowKey {
+        let mut key = [0; size_of::<RowKey>()];
+        key[..GROUP].copy_from_slice(&Self::group_key(group));
+        key[GROUP..].copy_from_slice(&hash(&[own])[..12]);
+        key
+    }
+
+    fn group_key(group: &[u8]) -> [u8; GROUP] {
+        let mut key = [0; GROUP];
+        key[0] = KIND;
+        key[1..].copy_from_slice(&hash(&[group])[..GROUP - 1]);
+        key
+    }
+
+    /// The value of a row.
+    pub fn get(&self, key: &RowKey) -> Option<Cow<'_, [u8]>> {
+        if let Some(value) = self.new.get(key).or_else(|| self.closing.get(key)) {
+            return Some(Cow::Borrowed(value));
+        }
+        let mut found = None;
+        self.stored
+            .as_ref()?
+            .visit(key, &mut |_, value| found = Some(value.to_vec()));
+        found.map(Cow::Owned)
+    }
+
+    /// Whether there is such a row.
+    pub fn has(&self, key: &RowKey) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// The values of a group. Another group may have the same key, so that the values must say whose they are.
+    pub fn group(&self, group: &[u8]) -> Vec<Vec<u8>> {
+        let of_group = Self::group_key(group);
+        self.beginning_with(&of_group).into_values().collect()
+    }
+
+    /// All rows, in the order of their keys.
+    pub fn all(&self) -> BTreeMap<RowKey, Vec<u8>> {
+        self.beginning_with(&[KIND])
+    }
+
+    fn beginning_with(&self, prefix: &[u8]) -> BTreeMap<RowKey, Vec<u8>> {
+        let mut rows = BTreeMap::new();
+        if let Some(stored) = &self.stored {
+            stored.visit(prefix, &mut |key, value| {
+                rows.insert(key, value.to_vec());
+            });
+        }
+        let mut low = [0; size_of::<RowKey>()];
+        low[..prefix.len()].copy_from_slice(prefix);
+        for new in [&*self.closing, &self.new] {
+            let from_there = new.range(low..);
+            let of_these = from_there.take_while(|(key, _)| key.starts_with(prefix));
+            rows.extend(of_these.map(|(key, value)| (*key, value.to_vec())));
+        }
+        rows
+    }
+
+    /// Adds a row, or gives it another value. Nothing is read for it.
+    pub fn put(&mut self, key: RowKey, value: impl Into<Box<[u8]>>) {
+        self.new.insert(key, value.into());
+    }
+
+    /// What was put under this key since the last snapshot: what [`Self::put_back`] needs.
+    pub fn put_before(&self, key: &RowKey) -> Option<Box<[u8]>> {
+        self.new.get(key).cloned()
+    }
+
+    /// Makes a row what it was.
+    pub fn put_back(&mut self, key: RowKey, before: Option<Box<[u8]>>) {
+        match before {
+            Some(value) => drop(self.new.insert(key, value)),
+            None => drop(self.new.remove(&key)),
+        }
+    }
+
+    /// The rows that a snapshot has to add to those that are stored, in the order of their keys.
+    pub fn new_rows(&self) -> impl Iterator<Item = (RowKey, &[u8])> {
+        self.new.iter().map(|(key, value)| (*key, &**value))
+    }
+
+    /// A snapshot of all rows is being made; those that are put from now on are not in it.
+    pub fn begin_snapshot(&mut self) {
+        self.give_up_snapshot();
+        self.closing = Arc::new(std::mem::take(&mut self.new));
+    }
+
+    /// The snapshot was not made.
+    pub fn give_up_snapshot(&mut self) {
+        let newer = std::mem::take(&mut self.new);
+        self.new = Arc::unwrap_or_clone(std::mem::take(&mut self.closing));
+        self.new.extend(newer);
+    }
+
+    /// The snapshot was made: all rows that were there when it began, or are there if none began, are among these.
+    pub fn rest_on(&mut self, stored: Arc<dyn StoredRows>) {
+        if self.closing.is_empty() {
+            self.new.clear();
+        }
+        self.closing = Arc::default();
+        self.stored = Some(stored);
+    }
+}
+
+/// Equal tables have the same rows, wherever they lie.
+impl<const KIND: u8> PartialEq for Table<KIND> {
+    fn eq(&self, other: &Self) -> bool {
+        let is_in_memory = |table: &Self| table.stored.is_none() && table.closing.is_empty();
+        if is_in_memory(self) && is_in_memory(other) {
+            self.new == other.new
+        } else {
+            self.all() == other.all()
+        }
+    }
+}
+
+impl<const KIND: u8> Eq for Table<KIND> {}
+
+/// Each part ends, so that no two lists of parts are the same bytes.
+fn hash(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Words = Table<7>;
+
+    #[derive(Debug)]
+    struct InMemory(BTreeMap<RowKey, Vec<u8>>);
+
+    impl StoredRows for InMemory {
+        fn visit(&self, prefix: &[u8], visit: &mut dyn FnMut(RowKey, &[u8])) {
+            let rows = self.0.iter().filter(|(key, _)| key.starts_with(prefix));
+            rows.for_each(|(key, value)| visit(*key, value));
+        }
+    }
+
+    fn key(word: &str) -> RowKey {
+        Words::key_in(&word.as_bytes()[..1], word.as_bytes())
+    }
+
+    fn words(table: &Words, group: &str) -> Vec<String> {
+        let text = |value| String::from_utf8(value).expect("a word");
+        let mut words: Vec<_> = table
+            .group(group.as_bytes())
+            .into_iter()
+            .map(text)
+            .collect();
+        words.sort();
+        words
+    }
+
+    #[test]
+    fn a_row_is_found_wherever_it_lies_and_the_newest_counts() {
+        let mut table = Words::default();
+        for word in ["ab", "ac", "b"] {
+            table.put(key(word), word.as_bytes());
+        }
+        let stored = Arc::new(InMemory(table.all()));
+        table.begin_snapshot();
+        table.put(key("ad"), *b"ad");
+        table.put(key("ac"), *b"changed");
+        assert_eq!(words(&table, "a"), ["ab", "ad", "changed"]);
+        let mut given_up = table.clone();
+        given_up.give_up_snapshot();
+        assert_eq!(given_up.new_rows().count(), 4);
+        table.rest_on(stored);
+        assert_eq!(table.new_rows().count(), 2, "the others are stored");
+        assert_eq!(words(&table, "a"), ["ab", "ad", "changed"]);
+        assert_eq!(table.get(&key("b")).as_deref(), Some(&b"b"[..]));
+        assert_eq!(table, given_up);
+
+        // What is undone shows what lies beneath it.
+        table.put_back(key("ac"), None);
+        assert_eq!(words(&table, "a"), ["ab", "ac", "ad"]);
+        assert_ne!(table, given_up);
+    }
+}

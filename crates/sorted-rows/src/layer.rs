@@ -1,0 +1,408 @@
+//! The rows of one snapshot: values found by their keys and read where they lie, so that who asks for one reads a block
+//! and not the file.
+//!
+//! ```text
+//! blocks    rows in the order of their keys: 20 bytes of key, 4 of length, the value; each block about 16 KiB
+//! filter    pages of 4 KiB that say which keys are not there
+//! index     48 bytes for each block: its first key, where it lies, its length, its checksum; then each page's checksum
+//! footer    one line of 512 bytes: where all that lies, the checksums of the index and of the head, and its own
+//! ```
+//!
+//! Every byte is under a checksum that is compared before the byte is used.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Digest;
+use disk::{self, Disk, Handle};
+
+/// A row's key. Keys are taken for hashes: those of one kind begin with the same byte, and the eight first bytes are
+/// what the filter knows.
+pub type RowKey = [u8; 20];
+
+/// What the filter looks at.
+const FILTERED: usize = 8;
+
+const BLOCK: usize = 16 * 1024;
+const PAGE: usize = 4 * 1024;
+const FOOTER: usize = 512;
+const KEY: usize = size_of::<RowKey>();
+const SUM: usize = 16;
+const BLOCK_ENTRY: usize = KEY + 8 + 4 + SUM;
+
+/// Bits of the filter for each row, and how many of them a key sets: about one in a hundred foreign keys passes.
+const BITS_PER_ROW: usize = 10;
+const BITS_SET: u32 = 6;
+
+/// Where everything lies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Footer {
+    rows: u64,
+    blocks: usize,
+    pages: usize,
+    filter_at: u64,
+    index_at: u64,
+    /// The checksum of the lines before the rows.
+    head: Digest,
+    index: Digest,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FooterLine {
+    footer: Footer,
+    sum: Digest,
+}
+
+impl FooterLine {
+    fn of(footer: Footer) -> FooterLine {
+        let sum = Digest::of(&serde_json::to_vec(&footer).expect("plain values are JSON"));
+        FooterLine { footer, sum }
+    }
+
+    /// Exactly one text for one footer, so that no byte of it can differ.
+    fn bytes(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).expect("plain values are JSON");
+        line.resize(FOOTER - 1, b' ');
+        line.push(b'\n');
+        line
+    }
+}
+
+/// The rows of one file.
+pub struct Layer {
+    disk: Arc<dyn Disk>,
+    file: Handle,
+    /// The last record of the snapshot.
+    pub seq: u64,
+    /// The footer's own checksum, by which a snapshot above names this one.
+    pub sum: Digest,
+    /// How many bytes the file has.
+    pub bytes: u64,
+    footer: Footer,
+    index: Vec<u8>,
+    pages: Vec<OnceLock<Box<[u8]>>>,
+}
+
+fn wrong(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
+}
+
+fn short_sum(bytes: &[u8]) -> [u8; SUM] {
+    let sum = Digest::of(bytes).bytes();
+    sum[..SUM].try_into().expect("sixteen of 32 bytes")
+}
+
+impl Layer {
+    /// Reads the footer and the index of a snapshot's file.
+    pub fn open(disk: Arc<dyn Disk>, file: Handle, seq: u64) -> io::Result<Layer> {
+        let bytes = disk.stat(&file)?.size;
+        let at = bytes
+            .checked_sub(FOOTER as u64)
+            .ok_or_else(|| wrong("it breaks off"))?;
+        let text = read_exact(&*disk, &file, at, FOOTER)?;
+        let line: FooterLine = serde_json::from_slice(&text)
+            .map_err(|error| wrong(&format!("its last line cannot be read: {error}")))?;
+        if FooterLine::of(line.footer.clone()).bytes() != text {
+            return Err(wrong("its last line is not as it was written"));
+        }
+        let FooterLine { footer, sum } = line;
+        let length = footer.blocks * BLOCK_ENTRY + footer.pages * SUM;
+        let index = read_exact(&*disk, &file, footer.index_at, length)?;
+        if Digest::of(&index) != footer.index || footer.index_at + length as u64 != at {
+            return Err(wrong("the checksum of its index is not that of its bytes"));
+        }
+        let pages = std::iter::repeat_with(OnceLock::new)
+            .take(footer.pages)
+            .collect();
+        Ok(Layer {
+            disk,
+            file,
+            seq,
+            sum,
+            bytes,
+            footer,
+            index,
+            pages,
+        })
+    }
+
+    /// Fails unless the lines before the rows have this checksum.
+    pub fn check_head(&self, sum: Digest) -> io::Result<()> {
+        if self.footer.head == sum {
+            Ok(())
+        } else {
+            Err(wrong("its rows belong to another head"))
+        }
+    }
+
+    /// Compares every byte with its checksum.
+    pub fn verify(&self) -> io::Result<()> {
+        (0..self.pages.len()).try_for_each(|page| self.page(page).map(drop))?;
+        (0..self.footer.blocks).try_for_each(|block| self.block(block).map(drop))
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> u64 {
+        self.footer.rows
+    }
+
+    /// Gives the rows whose keys begin with `prefix`, in order.
+    pub(crate) fn beginning_with<'a>(&'a self, prefix: &[u8]) -> io::Result<RowIter<'a>> {
+        let mut low = [0; KEY];
+        low[..prefix.len()].copy_from_slice(prefix);
+        if let Some(known) = prefix.first_chunk()
+            && !self.may_have(*known)?
+        {
+            return Ok(RowIter::new(self, self.footer.blocks, low, prefix.len()));
+        }
+        // The block before the first that begins behind it may hold it.
+        let (mut from, mut to) = (0, self.footer.blocks);
+        while from < to {
+            let middle = usize::midpoint(from, to);
+            if self.first_key(middle) <= low {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        Ok(RowIter::new(
+            self,
+            from.saturating_sub(1),
+            low,
+            prefix.len(),
+        ))
+    }
+
+    fn entry(&self, block: usize) -> &[u8] {
+        &self.index[block * BLOCK_ENTRY..][..BLOCK_ENTRY]
+    }
+
+    fn first_key(&self, block: usize) -> RowKey {
+        *self.entry(block).first_chunk().expect("a key's bytes")
+    }
+
+    fn block(&self, block: usize) -> io::Result<Vec<u8>> {
+        let entry = &self.entry(block)[KEY..];
+        let at = u64::from_le_bytes(*entry.first_chunk().expect("eight bytes"));
+        let len = u32::from_le_bytes(*entry[8..].first_chunk().expect("four bytes"));
+        let bytes = read_exact(&*self.disk, &self.file, at, len as usize)?;
+        if short_sum(&bytes) == entry[12..] {
+            Ok(bytes)
+        } else {
+            Err(wrong("the checksum of a block is not that of its bytes"))
+        }
+    }
+
+    fn page(&self, page: usize) -> io::Result<&[u8]> {
+        if let Some(known) = self.pages[page].get() {
+            return Ok(known);
+        }
+        let at = self.footer.filter_at + (page * PAGE) as u64;
+        let bytes = read_exact(&*self.disk, &self.file, at, PAGE)?;
+        if short_sum(&bytes) != self.index[self.footer.blocks * BLOCK_ENTRY + page * SUM..][..SUM] {
+            return Err(wrong("the checksum of the filter is not that of its bytes"));
+        }
+        Ok(self.pages[page].get_or_init(|| bytes.into_boxed_slice()))
+    }
+
+    fn may_have(&self, known: [u8; FILTERED]) -> io::Result<bool> {
+        if self.pages.is_empty() {
+            return Ok(false);
+        }
+        let (page, bits) = places(known, self.pages.len());
+        let page = self.page(page)?;
+        Ok(bits
+            .into_iter()
+            .all(|bit| page[bit / 8] >> (bit % 8) & 1 == 1))
+    }
+}
+
+impl std::fmt::Debug for Layer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the rows of snapshot {}", self.seq)
+    }
+}
+
+/// The page of the filter that knows a key, and the key's bits in it.
+fn places(known: [u8; FILTERED], pages: usize) -> (usize, [usize; BITS_SET as usize]) {
+    // The first byte is that of the kind, the others are those of a hash.
+    let hash = u64::from_le_bytes(known).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let page = (u128::from(hash) * pages as u128) >> 64;
+    let (one, other) = (
+        hash.rotate_left(21),
+        hash.wrapping_mul(0xd6e8_feb8_6659_fd93) | 1,
+    );
+    let mut bits = [0; BITS_SET as usize];
+    for (n, bit) in (0u64..).zip(&mut bits) {
+        let place = one.wrapping_add(other.wrapping_mul(n)) >> 40;
+        *bit = usize::try_from(place).expect("24 bits") % (PAGE * 8);
+    }
+    (usize::try_from(page).expect("less than all pages"), bits)
+}
+
+/// Rows of one layer, in the order of their keys.
+pub(crate) struct RowIter<'a> {
+    layer: &'a Layer,
+    next_block: usize,
+    block: Vec<u8>,
+    at: usize,
+    /// The first key that is wanted, and how many bytes of it all have.
+    low: RowKey,
+    common: usize,
+}
+
+impl<'a> RowIter<'a> {
+    fn new(layer: &'a Layer, next_block: usize, low: RowKey, common: usize) -> RowIter<'a> {
+        RowIter {
+            layer,
+            next_block,
+            block: Vec::new(),
+            at: 0,
+            low,
+            common,
+        }
+    }
+
+    /// Gives the next row.
+    pub(crate) fn next(&mut self) -> io::Result<Option<(RowKey, Vec<u8>)>> {
+        loop {
+            if self.at == self.block.len() {
+                if self.next_block == self.layer.footer.blocks {
+                    return Ok(None);
+                }
+                self.block = self.layer.block(self.next_block)?;
+                (self.next_block, self.at) = (self.next_block + 1, 0);
+            }
+            let (key, value) = row(&self.block[self.at..])
+                .ok_or_else(|| wrong("a block does not hold whole rows"))?;
+            self.at += KEY + 4 + value.len();
+            if key[..self.common] > self.low[..self.common] {
+                (self.next_block, self.at) = (self.layer.footer.blocks, self.block.len());
+                return Ok(None);
+            }
+            if key >= self.low {
+                return Ok(Some((key, value.to_vec())));
+            }
+        }
+    }
+}
+
+fn row(bytes: &[u8]) -> Option<(RowKey, &[u8])> {
+    let (key, rest) = bytes.split_first_chunk()?;
+    let (len, rest) = rest.split_first_chunk()?;
+    Some((*key, rest.get(..u32::from_le_bytes(*len) as usize)?))
+}
+
+fn read_exact(disk: &dyn Disk, file: &Handle, at: u64, len: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; len];
+    let mut filled = 0;
+    while filled < len {
+        match disk.read_at(file, &mut bytes[filled..], at + filled as u64)? {
+            0 => return Err(wrong("it breaks off")),
+            taken => filled += taken,
+        }
+    }
+    Ok(bytes)
+}
+
+/// Writes rows behind a head, in the order of their keys.
+pub struct LayerWriter<'a> {
+    disk: &'a dyn Disk,
+    file: &'a Handle,
+    offset: u64,
+    block: Vec<u8>,
+    first: RowKey,
+    rows: u64,
+    index: Vec<u8>,
+    filter: Vec<u8>,
+}
+
+impl<'a> LayerWriter<'a> {
+    /// Begins behind the head; there are at most `rows_max` rows.
+    pub fn new(
+        disk: &'a dyn Disk,
+        file: &'a Handle,
+        offset: u64,
+        rows_max: u64,
+    ) -> LayerWriter<'a> {
+        let bytes = usize::try_from(rows_max).expect("rows fit memory") * BITS_PER_ROW / 8;
+        LayerWriter {
+            disk,
+            file,
+            offset,
+            block: Vec::with_capacity(2 * BLOCK),
+            first: [0; KEY],
+            rows: 0,
+            index: Vec::new(),
+            filter: vec![
+                0;
+                bytes
+                    .next_multiple_of(PAGE)
+                    .max(PAGE * usize::from(rows_max > 0))
+            ],
+        }
+    }
+
+    /// Adds a row behind all others.
+    pub fn row(&mut self, key: &RowKey, value: &[u8]) -> io::Result<()> {
+        let len = u32::try_from(value.len()).map_err(|_| wrong("a row of 4 GiB"))?;
+        if self.block.is_empty() {
+            self.first = *key;
+        }
+        self.block.extend_from_slice(key);
+        self.block.extend_from_slice(&len.to_le_bytes());
+        self.block.extend_from_slice(value);
+        let known = key.first_chunk().expect("a key is longer");
+        let (page, bits) = places(*known, self.filter.len() / PAGE);
+        for bit in bits {
+            self.filter[page * PAGE + bit / 8] |= 1 << (bit % 8);
+        }
+        self.rows += 1;
+        if self.block.len() >= BLOCK {
+            self.end_block()?;
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self) -> io::Result<()> {
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        let len = u32::try_from(self.block.len()).map_err(|_| wrong("a block of 4 GiB"))?;
+        self.index.extend_from_slice(&self.first);
+        self.index.extend_from_slice(&self.offset.to_le_bytes());
+        self.index.extend_from_slice(&len.to_le_bytes());
+        self.index.extend_from_slice(&short_sum(&self.block));
+        disk::write_all(self.disk, self.file, &self.block, self.offset)?;
+        self.offset += u64::from(len);
+        self.block.clear();
+        Ok(())
+    }
+
+    /// Ends the file, whose head has this checksum; gives its length in bytes.
+    pub fn finish(mut self, head: Digest) -> io::Result<u64> {
+        self.end_block()?;
+        let blocks = self.index.len() / BLOCK_ENTRY;
+        for page in self.filter.chunks(PAGE) {
+            self.index.extend_from_slice(&short_sum(page));
+        }
+        let filter_at = self.offset;
+        let index_at = filter_at + self.filter.len() as u64;
+        let footer = FooterLine::of(Footer {
+            rows: self.rows,
+            blocks,
+            pages: self.filter.len() / PAGE,
+            filter_at,
+            index_at,
+            head,
+            index: Digest::of(&self.index),
+        });
+        let footer_at = index_at + self.index.len() as u64;
+        disk::write_all(self.disk, self.file, &self.filter, filter_at)?;
+        disk::write_all(self.disk, self.file, &self.index, index_at)?;
+        disk::write_all(self.disk, self.file, &footer.bytes(), footer_at)?;
+        Ok(footer_at + FOOTER as u64)
+    }
+}

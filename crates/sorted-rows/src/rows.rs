@@ -1,0 +1,140 @@
+//! The rows of a snapshot and of those it rests on: a new snapshot writes the rows that changed since the one before and
+//! names the files that hold the others. Layers of about the same size become one, so that there are few of them and a row
+//! is written again only as often as the whole has doubled.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::Digest;
+use crate::layer::{Layer, RowIter, RowKey};
+
+/// So many layers at most: each is an open file, and is looked into by who asks for a row.
+const LAYERS_MAX: usize = 8;
+
+/// A layer of fewer bytes than this is not worth a file.
+const LAYER_MIN: u64 = 64 * 1024;
+
+/// All rows that a snapshot holds, read where they lie.
+#[derive(Debug)]
+pub struct Rows {
+    root: PathBuf,
+    /// The newest first.
+    layers: Vec<Layer>,
+}
+
+impl Rows {
+    /// Takes the layers, the newest first.
+    pub fn new(root: &Path, layers: Vec<Layer>) -> Rows {
+        Rows {
+            root: root.to_owned(),
+            layers,
+        }
+    }
+
+    /// The root of the workspace.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The last record of the snapshot.
+    pub fn seq(&self) -> u64 {
+        self.layers.first().map_or(0, |layer| layer.seq)
+    }
+
+    /// Whether a snapshot's file holds some of them.
+    pub fn has(&self, seq: u64) -> bool {
+        self.layers.iter().any(|layer| layer.seq == seq)
+    }
+
+    /// Hands every row whose key begins with `prefix` to `visit`, in the order of the keys. Bytes that fail their
+    /// checksum are an error: the records say what was there.
+    pub fn visit(&self, prefix: &[u8], visit: &mut dyn FnMut(RowKey, &[u8])) -> io::Result<()> {
+        merged(
+            &self.layers,
+            prefix,
+            &mut [].into_iter(),
+            &mut |key, value| {
+                visit(*key, value);
+                Ok(())
+            },
+        )
+    }
+
+    /// Fails unless the lines before the rows of the snapshot itself have this checksum.
+    pub fn check_head(&self, sum: Digest) -> Result<(), String> {
+        let own = self.layers.first().expect("a snapshot has rows of its own");
+        own.check_head(sum).map_err(|error| error.to_string())
+    }
+
+    /// Compares every byte with its checksum.
+    pub fn verify(&self) -> io::Result<()> {
+        self.layers.iter().try_for_each(Layer::verify)
+    }
+
+    /// How many layers, of the newest ones, become one with so many bytes of new rows; `seq` is what the new one is
+    /// called, and no layer of that name can stay beneath.
+    pub fn absorbed(&self, new_bytes: u64, seq: u64) -> usize {
+        let mut bytes = new_bytes.max(LAYER_MIN);
+        let grown = self.layers.iter().take_while(|layer| {
+            let is_small = layer.bytes <= 2 * bytes || layer.seq == seq;
+            bytes += layer.bytes;
+            is_small
+        });
+        grown
+            .count()
+            .max((self.layers.len() + 1).saturating_sub(LAYERS_MAX))
+    }
+
+    /// Parts the layers that become one from those that stay beneath.
+    pub fn split(&self, absorbed: usize) -> (&[Layer], &[Layer]) {
+        self.layers.split_at(absorbed)
+    }
+}
+
+/// The layers a snapshot rests on, as its head names them.
+pub fn named(layers: &[Layer]) -> Vec<(u64, Digest)> {
+    layers.iter().map(|layer| (layer.seq, layer.sum)).collect()
+}
+
+/// New rows, in the order of their keys.
+pub type NewRows<'a> = dyn Iterator<Item = (RowKey, &'a [u8])> + 'a;
+
+/// Visits the new rows and those of the layers whose keys begin with `prefix` in the order of their keys; of several with
+/// one key the newest, which is that of the new rows or of the first layer.
+pub fn merged<'a>(
+    layers: &[Layer],
+    prefix: &[u8],
+    new: &mut NewRows<'a>,
+    visit: &mut dyn FnMut(&RowKey, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut sources: Vec<RowIter<'_>> = layers
+        .iter()
+        .map(|layer| layer.beginning_with(prefix))
+        .collect::<io::Result<_>>()?;
+    let mut heads: Vec<Option<(RowKey, Vec<u8>)>> = sources
+        .iter_mut()
+        .map(RowIter::next)
+        .collect::<io::Result<_>>()?;
+    let mut new = new.peekable();
+    loop {
+        let stored = heads.iter().flatten().map(|(key, _)| *key).min();
+        let added = new.peek().map(|(key, _)| *key);
+        let Some(key) = stored.into_iter().chain(added).min() else {
+            return Ok(());
+        };
+        let mut value = None;
+        if added == Some(key) {
+            let (_, bytes) = new.next().expect("it was there");
+            visit(&key, bytes)?;
+        }
+        for (head, source) in heads.iter_mut().zip(&mut sources) {
+            if head.as_ref().is_some_and(|(of, _)| *of == key) {
+                let taken = std::mem::replace(head, source.next()?);
+                value = value.or(taken);
+            }
+        }
+        if let Some((_, value)) = value.filter(|_| added != Some(key)) {
+            visit(&key, &value)?;
+        }
+    }
+}

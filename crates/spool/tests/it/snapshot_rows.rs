@@ -1,0 +1,184 @@
+//! The rows of snapshots: each is found wherever it lies, files stay few, and no wrong byte misleads anybody.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use spool::{Entry, Fold, RowKey, Rows, Spool, VisitError, fold_ledger};
+
+use crate::daemon::{Workspace, inbox, notice};
+use crate::snapshot::disk;
+
+/// The bytes of each row, so many that snapshots do not all become one file.
+const ROW: usize = 30_000;
+
+/// A row for each record, and one that changes with each.
+#[derive(Default)]
+pub(crate) struct Words {
+    stored: Option<Arc<Rows>>,
+    new: BTreeMap<RowKey, Vec<u8>>,
+}
+
+fn key(seq: u64) -> RowKey {
+    let mut key = [b'w'; 20];
+    // As good as a hash where the last bytes count little.
+    key[1..9].copy_from_slice(&seq.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+    key
+}
+
+fn value(seq: u64) -> Vec<u8> {
+    seq.to_string().into_bytes().repeat(ROW / 2)
+}
+
+impl Fold for Words {
+    fn form(&self) -> String {
+        "words 1".to_owned()
+    }
+
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
+        self.new.insert(key(entry.seq), value(entry.seq));
+        self.new.insert(key(0), entry.seq.to_string().into_bytes());
+        Ok(())
+    }
+
+    fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        line(b"words")
+    }
+
+    fn new_rows(&self) -> Vec<(RowKey, &[u8])> {
+        let rows = self.new.iter().map(|(key, value)| (*key, &value[..]));
+        rows.collect()
+    }
+
+    fn restore(
+        &mut self,
+        lines: &mut dyn Iterator<Item = Vec<u8>>,
+        rows: &Arc<Rows>,
+    ) -> Result<(), VisitError> {
+        lines.for_each(drop);
+        self.rest_on(rows);
+        Ok(())
+    }
+
+    fn rest_on(&mut self, rows: &Arc<Rows>) {
+        self.new.clear();
+        self.stored = Some(Arc::clone(rows));
+    }
+}
+
+impl Words {
+    /// All rows that begin like this; an error if a byte of them is wrong.
+    fn beginning_with(&self, prefix: &[u8]) -> io::Result<BTreeMap<RowKey, Vec<u8>>> {
+        let mut rows = BTreeMap::new();
+        if let Some(stored) = &self.stored {
+            stored.visit(prefix, &mut |key, value| {
+                assert!(rows.insert(key, value.to_vec()).is_none(), "each once");
+            })?;
+        }
+        let new = self.new.iter().filter(|(key, _)| key.starts_with(prefix));
+        rows.extend(new.map(|(key, value)| (*key, value.clone())));
+        Ok(rows)
+    }
+
+    fn value(&self, seq: u64) -> Option<Vec<u8>> {
+        let rows = self.beginning_with(&key(seq)).expect("good bytes");
+        rows.into_values().next()
+    }
+}
+
+/// What there is after so many records.
+fn expected(records: u64) -> BTreeMap<RowKey, Vec<u8>> {
+    let mut rows: BTreeMap<_, _> = (1..=records).map(|seq| (key(seq), value(seq))).collect();
+    rows.insert(key(0), records.to_string().into_bytes());
+    rows
+}
+
+fn files(workspace: &Workspace) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(workspace.path(".settled/snapshots")).expect("snapshots");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("a file").path()).collect();
+    files.sort();
+    files
+}
+
+/// A workspace with so many records, and a snapshot after each.
+fn written(records: u64) -> Workspace {
+    let workspace = Workspace::new(&["codex"]);
+    let mut spool = Spool::open(workspace.root(), disk(), &mut |_| Ok(()))
+        .expect("a start")
+        .spool;
+    for seq in 1..=records {
+        let file = notice(inbox("codex"), &format!("{seq}.yaml"), "x");
+        spool.commit(seq, vec![file]).expect("a commit");
+        spool.deliver(0).expect("a delivery");
+        spool.checkpoint().expect("a checkpoint");
+        let maker = spool.snapshot_maker().expect("an answer");
+        let made = maker.expect("nothing waits").make(&mut Words::default());
+        assert_eq!(made.expect("a snapshot").rows.seq(), seq);
+        assert!(files(&workspace).len() <= 10, "{:?}", files(&workspace));
+    }
+    workspace
+}
+
+fn looked_at(root: &Path) -> (Words, Option<u64>) {
+    let mut words = Words::default();
+    let folded = fold_ledger(root, &mut words).expect("a ledger");
+    (words, folded.snapshot)
+}
+
+#[test]
+fn rows_of_many_snapshots_are_found_each_with_its_newest_value() {
+    let workspace = written(60);
+    assert!(files(&workspace).len() > 2, "several files have the rows");
+    let (words, snapshot) = looked_at(workspace.root());
+    assert_eq!((snapshot, words.new.len()), (Some(60), 0));
+    assert!(words.beginning_with(b"w").expect("good bytes") == expected(60));
+    for seq in 1..=60 {
+        assert!(words.value(seq) == Some(value(seq)), "{seq}");
+    }
+    assert_eq!(words.value(0).as_deref(), Some(&b"60"[..]));
+    assert_eq!(words.value(61), None);
+}
+
+#[test]
+fn no_wrong_byte_of_any_file_misleads_a_start_or_an_onlooker() {
+    let workspace = written(24);
+    let expected = expected(24);
+    let mut of_no_use = 0;
+    let files = files(&workspace);
+    for path in &files {
+        let good = std::fs::read(path).expect("a snapshot");
+        // The head and the footer whole, and every so often a byte of the rows.
+        let ends = (0..good.len()).filter(|at| *at < 600 || at + 600 > good.len());
+        let between = (600..good.len().saturating_sub(600)).step_by(19_997);
+        for at in ends.step_by(7).chain(between) {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            std::fs::write(path, &bad).expect("a file");
+            let context = format!("byte {at} of {}", path.display());
+
+            let mut started = Words::default();
+            let opened = Spool::resume(workspace.root(), disk(), &mut started).expect("a start");
+            of_no_use += usize::from(opened.recovery.snapshot != Some(24));
+            drop(opened);
+            let rows = started.beginning_with(b"w");
+            assert!(rows.is_ok_and(|rows| rows == expected), "{context}");
+
+            let (looking, _) = looked_at(workspace.root());
+            let rows = looking.beginning_with(b"w");
+            assert!(
+                rows.is_err() || rows.is_ok_and(|rows| rows == expected),
+                "{context}"
+            );
+        }
+        std::fs::write(path, &good).expect("a file");
+    }
+    assert!(of_no_use > 100, "{of_no_use} starts read more");
+    let (words, snapshot) = looked_at(workspace.root());
+    assert_eq!(snapshot, Some(24));
+    assert!(words.beginning_with(b"w").expect("good bytes") == expected);
+}

@@ -10,6 +10,15 @@ struct Place {
     target: PathBuf,
 }
 
+impl Place {
+    fn profile(&self) -> &str {
+        match self.directory.file_name().and_then(|name| name.to_str()) {
+            Some("debug") | None => "dev",
+            Some(profile) => profile,
+        }
+    }
+}
+
 /// The program `settled`.
 pub fn settled() -> PathBuf {
     directory().join("settled")
@@ -18,6 +27,13 @@ pub fn settled() -> PathBuf {
 /// The program `validate-message`.
 pub fn validate_message() -> PathBuf {
     directory().join("validate-message")
+}
+
+/// The program of our tasks, built only for the tests that run one.
+pub fn xtask() -> PathBuf {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| cargo_build(place(), &["--workspace", "--test=cost", "--bin=xtask"]));
+    place().directory.join("xtask")
 }
 
 /// Where both lie, for a `PATH`: built by the same cargo, into the same target directory, with the same profile as the
@@ -57,11 +73,7 @@ fn find() -> Place {
 }
 
 fn build(place: &Place) {
-    let profile = match place.directory.file_name().and_then(|name| name.to_str()) {
-        Some("debug") | None => "dev",
-        Some(profile) => profile,
-    };
-    let selection: &[&str] = match profile {
+    let selection: &[&str] = match place.profile() {
         // With the features of the tests: with its own, each crate below would be built twice in a run of all tests, which
         // takes a minute and a half. Cargo counts the features of dev-dependencies only where a test is named.
         "dev" => &[
@@ -85,11 +97,15 @@ fn build(place: &Place) {
             "--package=settled-watch",
         ],
     };
+    cargo_build(place, selection);
+}
+
+fn cargo_build(place: &Place, selection: &[&str]) {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args(["build", "--quiet"])
         .args(selection)
-        .args(["--profile", profile, "--target-dir"])
+        .args(["--profile", place.profile(), "--target-dir"])
         .arg(&place.target)
         .current_dir(crate::repository())
         .stdin(Stdio::null())

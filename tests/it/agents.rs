@@ -385,6 +385,25 @@ fn a_wait_for_a_verdict_passes_over_other_mail() {
     );
 }
 
+#[test]
+fn a_wait_for_a_verdict_ends_at_once_when_the_agent_itself_must_move() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    seed::lay_packet(mailroom.root());
+    for post in &seed::review()[..2] {
+        mailroom.post(post.from, post.file, &post.text);
+        mailroom.once();
+    }
+    text(&run(&mailroom, "claude", &["take"]), 0);
+    let wait = |what: &[&str]| {
+        let args = [&["wait", "--timeout", "0", "--json", "--for"], what].concat();
+        run(&mailroom, "claude", &args)
+    };
+    let own = as_json(&wait(&["verdict"]), 6);
+    assert_eq!(own["data"]["reviews"][0]["move"], "yours");
+    // A question may be answered at any time.
+    as_json(&wait(&["reply", "--id", "q-1"]), 4);
+}
+
 /// A hook of this agent, told this on standard input.
 fn hook(mailroom: &Mailroom, agent: &str, args: &[&str], payload: &str) -> Output {
     let mut child = by(mailroom, agent, &[&["hook"], args].concat())

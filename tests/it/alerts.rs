@@ -104,3 +104,31 @@ fn where_nothing_is_changed_nobody_is_told_anything() {
     // Nothing says what was read, which is told of every such approval.
     assert_eq!(codes(&mailroom, "codex", &approves), ["evidence_missing"]);
 }
+
+#[test]
+fn a_warning_about_a_packet_is_shown_to_its_sender() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let _daemon = mailroom.serve();
+    codes(&mailroom, "claude", &request("req-1", &[]));
+    let findings = mailroom.root().join("findings.yaml");
+    settled_tests::write(
+        &findings,
+        "packet_id: 86_codex_claude_r1\nround: 1\nfindings:\n- {id: F-1-001, severity: P1, blocking: true, area: logic, \
+         title: The last line is lost, file: a.rs, line: 3, status: open, advice: flush before close}\n",
+    );
+    let findings = findings.display().to_string();
+    let send = |more| {
+        let args = [
+            "send",
+            "review_feedback",
+            "--pr",
+            "86",
+            "--findings-packet",
+            &findings,
+            more,
+        ];
+        codes(&mailroom, "codex", &args)
+    };
+    assert!(send("--dry-run").contains(&"packet_field_unknown".to_owned()));
+    assert!(send("--no-wait").contains(&"packet_field_unknown".to_owned()));
+}

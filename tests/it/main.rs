@@ -15,6 +15,7 @@ mod compose;
 mod dead_letter;
 mod demo;
 mod deny;
+mod dist;
 mod docs;
 mod doctor;
 mod edges;

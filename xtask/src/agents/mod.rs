@@ -109,6 +109,11 @@ impl Queue {
     /// Plays them, so many at a time.
     fn play(&self, bench: &Bench, jobs: usize) -> Vec<Played> {
         let done = Mutex::new(Vec::new());
+        // Rows that are played again and again have no last one.
+        let of = match self.until {
+            None => format!("/{}", self.rows.len()),
+            Some(_) => String::new(),
+        };
         thread::scope(|scope| {
             for _ in 0..jobs.max(1) {
                 scope.spawn(|| {
@@ -118,9 +123,8 @@ impl Queue {
                         let took = start.elapsed();
                         let mut done = done.lock().expect("no thread panics with it");
                         println!(
-                            "{:>3}/{}  {:8}  {:24}  {:5.1} s  {outcome}",
+                            "{:>3}{of}  {:8}  {:24}  {:5.1} s  {outcome}",
                             done.len() + 1,
-                            self.rows.len(),
                             program.word(),
                             row.name,
                             took.as_secs_f64(),

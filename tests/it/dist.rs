@@ -30,7 +30,7 @@ fn dist() -> &'static Path {
 }
 
 fn pack(out: &Path, kinds: &str) {
-    let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    let mut xtask = Command::new(binaries::xtask());
     xtask
         .args(["dist", "--only", kinds, "--programs"])
         .arg(binaries::directory())

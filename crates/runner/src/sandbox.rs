@@ -51,6 +51,17 @@ const PROGRAMS: [&str; 11] = [
     "/run/current-system",
 ];
 
+/// What the kernel lets its user 0 write to although nobody else may. `bwrap` covers it only where it looks writable, which
+/// the directories do not.
+const KERNEL: [&str; 6] = [
+    "/proc/acpi",
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/scsi",
+    "/proc/sys",
+];
+
 /// What programs read in `/etc`; keys and passwords are elsewhere in it.
 const SETTINGS: [&str; 22] = [
     "alternatives",
@@ -153,7 +164,7 @@ impl Sandbox {
         // It ends with its keeper, and has no capability, also where the daemon is root.
         walls.add(["--unshare-all", "--die-with-parent", "--cap-drop", "ALL"]);
         walls.add(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]);
-        for path in PROGRAMS {
+        for path in KERNEL.into_iter().chain(PROGRAMS) {
             walls.bind("--ro-bind-try", Path::new(path));
         }
         for name in SETTINGS {

@@ -74,6 +74,9 @@ fn attempts(home: &Home, root: &Path) -> String {
          ls {root}/agents {root}/.settled/ledger && echo saw the workspace
          cat {root}/settled.toml && echo read the settings
          (exec 3<>/dev/tcp/127.0.0.1/{port}) && echo called home
+         for set in $(find /proc/sys /proc/irq /proc/bus /proc/fs -type f -perm -u+w); do
+             (exec 3>>$set) && echo \"can set $set\" && break
+         done
          touch ~/x /tmp/x && ls ~ && echo PASS",
         key = home.key(),
         root = root.display(),

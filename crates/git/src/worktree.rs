@@ -82,16 +82,23 @@ impl Repository {
         self.succeeded(&mark, Some(&meant.join(&0)))?;
         for file in meant {
             let file = self.directory().join(OsStr::from_bytes(file));
-            std::fs::remove_file(&file).map_err(|error| GitError::Unusable {
+            // A submodule is an empty directory here.
+            let is_submodule = file.symlink_metadata().is_ok_and(|found| found.is_dir());
+            let removed = if is_submodule {
+                std::fs::remove_dir(&file)
+            } else {
+                std::fs::remove_file(&file)
+            };
+            removed.map_err(|error| GitError::Unusable {
                 what: format!("cannot leave out {}: {error}", file.display()),
             })?;
         }
         Ok(())
     }
 
-    /// What git prints, if it succeeds.
+    /// What git prints, if it succeeds; no filter is run, since marking a file in the index asks the filters too.
     fn succeeded(&self, args: &[&str], input: Option<&[u8]>) -> Result<Vec<u8>, GitError> {
-        let output = self.run(args, input)?;
+        let output = self.run_with(args, input, &self.without_drivers()?)?;
         if output.status.success() {
             return Ok(output.stdout);
         }

@@ -67,13 +67,22 @@ impl Checkout {
             .create(trees)?;
         let note = serde_json::to_vec(self).expect("paths of ours and a commit are JSON");
         std::fs::write(self.note(), note)?;
-        Repository::at(&self.repository)
+        let repository = Repository::at(&self.repository);
+        if repository.commit(&self.commit).map_err(told)?.is_none() {
+            return Err(io::Error::other(format!(
+                "the repository of {} does not have the commit {}: fetch it there before the request is sent, or set \
+                 `checkout = \"workdir\"` for a reviewer that fetches it",
+                self.repository.display(),
+                self.commit
+            )));
+        }
+        repository
             .add_worktree(&self.tree, &self.commit)
             .map_err(told)
     }
 
     /// Takes out of it what the agent is not to find.
-    pub(crate) fn leave_out(&self) -> io::Result<()> {
+    pub fn leave_out(&self) -> io::Result<()> {
         Repository::at(&self.tree)
             .leave_out(&self.leave_out)
             .map_err(told)

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use spool::Layout;
 
+use crate::cgroup::ControlGroup;
 use crate::checkout::{Checkout, Reviewed};
 use crate::program;
 use crate::sandbox::{Sandbox, Walled};
@@ -76,6 +77,9 @@ pub struct Processes {
     pub keeper: Option<Process>,
     /// The agent itself.
     pub agent: Option<Process>,
+    /// The control group of the agent and all that it starts, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub group: Option<ControlGroup>,
 }
 
 /// What came of a run.

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use message_schema::spend::Spend;
 use rustix::process::Pid;
 
+use crate::cgroup::ControlGroup;
 use crate::checkout::Checkout;
 use crate::folder::{ExitReason, Folder, Launch, Processes, RunEnd};
 use crate::launch::{RAN, READ, SPENT, VALIDATED};
@@ -70,19 +71,32 @@ pub fn keep(folder: &Folder) -> io::Result<()> {
         boot: tree::boot(),
         keeper,
         agent: None,
+        group: ControlGroup::make(folder.id()),
     };
     folder.tell_processes(&processes)?;
     let until = Instant::now() + Duration::from_secs(run.seconds_max);
     let (tell, news) = channel();
     hear_the_daemon(tell.clone());
     let begun = prepare(&run, folder, &tell, &news, until, own).and_then(|()| {
-        start(&run, folder, &tell).map_err(|error| ExitReason::NotStarted(error.to_string()))
+        // The system's error would be that of a program which is not there.
+        if !run.workdir.is_dir() {
+            let why = format!("its workdir {} is not a directory", run.workdir.display());
+            return Err(ExitReason::Unprepared(why));
+        }
+        let begin = || start(&run, folder, &tell);
+        let begun = match &processes.group {
+            Some(group) => group.around(begin),
+            None => begin(),
+        };
+        begun.map_err(|error| ExitReason::NotStarted(error.to_string()))
     });
     let end = match begun {
         Ok(agent) => {
             processes.agent = Process::of(agent.id().cast_signed());
             folder.tell_processes(&processes)?;
-            see_through(agent, tell, &news, until, own)
+            see_through(agent, tell, &news, until, || {
+                kept(own, processes.group.as_ref())
+            })
         }
         Err(how) => RunEnd {
             how,
@@ -90,6 +104,9 @@ pub fn keep(folder: &Folder) -> io::Result<()> {
         },
     };
     tree::reap(&[]);
+    if let Some(group) = &processes.group {
+        group.remove();
+    }
     if let Some(checkout) = &run.checkout {
         // What is left of it is removed by the daemon, which can say so.
         let _ = checkout.remove();
@@ -242,7 +259,7 @@ fn see_through(
     tell: Sender<KeeperEvent>,
     news: &Receiver<KeeperEvent>,
     until: Instant,
-    own: i32,
+    kept: impl Fn() -> Vec<Process>,
 ) -> RunEnd {
     let group = Pid::from_child(&agent);
     thread::spawn(move || tell.send(KeeperEvent::Exited(agent.wait())));
@@ -264,11 +281,7 @@ fn see_through(
     let is_over = how != ExitReason::Ended;
     // The number of a group whose leader is waited for may be given again; below the keeper it is found anyway.
     let group = (!is_over || cfg!(not(target_os = "linux"))).then_some(group);
-    tree::end(
-        || kept(own),
-        group,
-        if is_over { GRACE_OF_THE_REST } else { GRACE },
-    );
+    tree::end(kept, group, if is_over { GRACE_OF_THE_REST } else { GRACE });
     let last = Instant::now() + LAST_WORDS;
     while said.is_none()
         && let Ok(heard) = news.recv_timeout(last.saturating_duration_since(Instant::now()))
@@ -291,14 +304,18 @@ fn see_through(
     RunEnd { how, said }
 }
 
-/// What runs below. Once nothing does, what is over is taken away: its group would seem to be there still, and the whole
-/// grace would be waited for.
-fn kept(own: i32) -> Vec<Process> {
-    let below = tree::below(own);
-    if below.is_empty() {
+/// What runs below, and in the group. Once nothing does, what is over is taken away: its group would seem to be there
+/// still, and the whole grace would be waited for.
+fn kept(own: i32, group: Option<&ControlGroup>) -> Vec<Process> {
+    let mut kept = tree::below(own);
+    let members = group.into_iter().flat_map(ControlGroup::members);
+    kept.extend(members.filter(|member| member.pid != own));
+    if kept.is_empty() {
         tree::reap(&[]);
     }
-    below
+    kept.sort_unstable();
+    kept.dedup();
+    kept
 }
 
 fn how(status: ExitStatus) -> ExitReason {

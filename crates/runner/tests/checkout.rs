@@ -112,14 +112,37 @@ fn a_live_tree_survives_a_prune_and_a_repository_that_is_gone_holds_nothing_up()
 }
 
 #[test]
-fn a_tree_that_cannot_be_made_says_what_git_says() {
+fn a_tree_of_a_commit_that_is_not_there_says_so() {
     let begun = Begun::new();
     let missing = Checkout {
         commit: CommitSha::new("0".repeat(40)).expect("a commit"),
         ..begun.checkout.clone()
     };
     let error = missing.make().expect_err("no such commit").to_string();
-    assert!(error.starts_with("git cannot check out 0000"), "{error}");
+    assert!(error.contains("does not have the commit 0000"), "{error}");
     missing.remove().expect("a removal");
     assert_eq!(begun.left(), []);
+}
+
+#[test]
+fn what_is_left_out_may_be_a_submodule_and_no_filter_sees_it() {
+    let begun = Begun::new();
+    let code = begun.place.path().join("code");
+    let head = sh(
+        &code,
+        "echo '* filter=x' > .gitattributes; echo obey > GEMINI.md; git add .gitattributes GEMINI.md
+         git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),.agents; git commit -qm 2
+         git config filter.x.process 'touch ../filtered; false'; git config filter.x.required true
+         git rev-parse HEAD",
+    );
+    let checkout = Checkout {
+        commit: CommitSha::new(head).expect("a commit"),
+        leave_out: vec![".agents".to_owned(), "GEMINI.md".to_owned()],
+        ..begun.checkout
+    };
+    checkout.make().expect("a tree");
+    checkout.leave_out().expect("they are left out");
+    let found = sh(&checkout.tree, "ls -A | LC_ALL=C sort");
+    assert_eq!(found, ".git\n.gitattributes\nsrc");
+    assert!(!begun.place.path().join("filtered").exists());
 }

@@ -1,6 +1,7 @@
 //! One process for each request, whatever becomes of the daemon: no start is forgotten, none is made twice, and what
 //! an earlier daemon left is ended by what it is, not by its number.
 
+use settled_tests::mailroom::Daemon;
 use settled_tests::{wait, write};
 
 use super::{Room, lines, runs};
@@ -77,7 +78,18 @@ fn an_agent_whose_keeper_was_killed_with_the_daemon_is_ended_by_the_next() {
     let daemon = room.serve();
     room.ask("86", "request-1", 20, 8);
     let pid = first_pid(&room);
-    // The keeper is stopped first, so that it cannot see that its daemon is gone.
+    kill_both(&room, daemon);
+    assert!(runs(&pid), "nobody has ended it");
+    let daemon = room.serve();
+    wait::until("the second start", || room.starts() == 2);
+    assert!(!runs(&pid));
+    write(&go, "");
+    assert_eq!(room.end().0["phase"], "approved");
+    drop(daemon);
+}
+
+/// Kills the daemon and the one keeper; the keeper is stopped first, so that it cannot see that its daemon is gone.
+fn kill_both(room: &Room, daemon: Daemon) {
     let folder = settled_tests::list(room.mailroom.root().join(".settled/runs")).remove(0);
     let processes: serde_json::Value =
         serde_json::from_str(&settled_tests::read(folder.join("process.json"))).expect("JSON");
@@ -87,13 +99,29 @@ fn an_agent_whose_keeper_was_killed_with_the_daemon_is_ended_by_the_next() {
     rustix::process::kill_process(keeper, rustix::process::Signal::STOP).expect("it runs");
     daemon.kill();
     rustix::process::kill_process(keeper, rustix::process::Signal::KILL).expect("it runs");
-    assert!(runs(&pid), "nobody has ended it");
+}
+
+#[test]
+fn a_process_that_hides_from_its_keeper_is_ended_where_the_kernel_keeps_it_in_a_group() {
+    let hides =
+        "env -i setsid sh -c \"echo pid \\$\\$ >> $FAKE_NOTES; exec sleep 3600\" & sleep 3600";
+    let room = Room::with_command(&format!("'sh', '-c', '''{hides}'''"), "");
+    let daemon = room.serve();
+    room.ask("86", "request-1", 20, 8);
+    wait::until("the hidden process", || room.starts() == 1);
+    let pid = first_pid(&room);
+    let has_group = settled_tests::list(room.mailroom.root().join(".settled/runs"))
+        .iter()
+        .any(|folder| settled_tests::read(folder.join("process.json")).contains("\"group\""));
+    kill_both(&room, daemon);
     let daemon = room.serve();
     wait::until("the second start", || room.starts() == 2);
-    assert!(!runs(&pid));
-    write(&go, "");
-    assert_eq!(room.end().0["phase"], "approved");
+    assert_eq!(runs(&pid), !has_group, "{pid}");
     drop(daemon);
+    if !has_group {
+        let pid = rustix::process::Pid::from_raw(pid.parse().expect("a number")).expect("a pid");
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
+    }
 }
 
 #[test]

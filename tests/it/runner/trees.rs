@@ -98,14 +98,29 @@ fn placeholders_name_the_top_of_the_tree_and_the_directory_the_command_starts_in
 }
 
 #[test]
-fn a_commit_that_the_repository_lacks_and_a_config_that_says_so_leave_the_command_in_its_workdir() {
+fn a_config_that_says_so_leaves_the_command_in_its_workdir() {
     let code = Code::new();
     let script = "cat a > $FAKE_NOTES; echo PASS";
-    for (head, more) in [("0123456789", ""), (&*code.head, "checkout = \"workdir\"")] {
-        let room = code.room("part", script, more);
+    for head in ["0123456789", &code.head] {
+        let room = code.room("part", script, "checkout = \"workdir\"");
         assert_eq!(noted(&room, head), "half-done\n");
         assert!(!trees(&room).exists(), "no tree is begun");
     }
+}
+
+#[test]
+fn a_commit_that_the_repository_lacks_is_approved_by_nobody() {
+    let code = Code::new();
+    let room = code.room("part", "echo PASS", "");
+    let daemon = room.serve();
+    ask(&room, "0123456789");
+    let (review, _) = room.end();
+    drop(daemon);
+    assert_eq!(review["reason"], "invocation_failed", "{review}");
+    let why = review["failed"]["why"].as_str().expect("words");
+    let said = "does not have the commit 0123456789: fetch it there";
+    assert!(why.contains(said), "{why}");
+    assert_eq!(room.starts(), 0, "the command is never started");
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl CodePlace {
         })
     }
 
-    /// The place in a tree of that commit, if the repository of the directory has it.
+    /// The place in a tree of that commit, if the directory is in a repository.
     fn of_commit(
         root: &Path,
         agent: &AgentSection,
@@ -50,15 +50,11 @@ impl CodePlace {
     ) -> Result<Option<Self>, GitError> {
         let workdir = &root.join(&agent.workdir);
         let repository = Repository::at(workdir);
-        let Some(commit) = repository.commit(head)? else {
-            if repository.exists() {
-                // Reviewers that fetch what they review are left to it.
-                tracing::warn!(
-                    run = id, commit = %head, workdir = %workdir.display(),
-                    "the repository does not have the commit under review; the command works in its workdir"
-                );
-            }
-            return Ok(None);
+        let commit = match repository.commit(head)? {
+            Some(commit) => commit,
+            // No tree can be made of it, and the start fails: what lies in the directory is not what is asked about.
+            None if repository.exists() => head.clone(),
+            None => return Ok(None),
         };
         let below = repository.prefix()?;
         let is_in_commit =

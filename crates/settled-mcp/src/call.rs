@@ -147,7 +147,9 @@ impl ToolCall {
             "send" => send(read(arguments)?),
             "wait" => Ok(wait(read(arguments)?)),
             "why" => why(read(arguments)?),
-            other => Err(usage(&format!("there is no tool `{other}`"))),
+            other => Err(usage(&format!(
+                "there is no tool `{other}`; there are next, show, send, wait and why"
+            ))),
         }
     }
 
@@ -508,7 +510,11 @@ mod tests {
             ("show", json!({"id": "a\0b"}), usage),
             ("show", json!({"id": true}), usage),
             ("show", json!({"id": ["a"]}), usage),
-            ("rm", json!({}), "2: there is no tool `rm`"),
+            (
+                "rm",
+                json!({}),
+                "2: there is no tool `rm`; there are next, show, send, wait and why",
+            ),
         ]);
         assert!(command("next", &json!({"root": "/"})).starts_with("2: unknown field `root`"));
     }

@@ -81,6 +81,15 @@ fn a_program_that_is_not_there_is_missing() {
 }
 
 #[test]
+fn a_workdir_that_is_not_there_is_not_taken_for_a_missing_program() {
+    let room = Room::new(&["print", "", "", "0"], "workdir = \"/no/such/directory\"");
+    let failed = failed(&room);
+    assert_eq!(failed["cause"], "crashed", "{failed}");
+    let why = "it cannot be prepared: its workdir /no/such/directory is not a directory";
+    assert_eq!(failed["why"], why);
+}
+
+#[test]
 fn why_problems_and_the_notice_show_the_last_line_escaped_and_the_folder() {
     let room = Room::new(&["print", "", r"first\n\033[31mred\007 line", "3"], "");
     let failed = failed(&room);

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use settled_tests::mailroom::Mailroom;
 use settled_tests::{list, repository, seed, write};
 
+use super::Played;
+
 /// How many scripts of nobody's run beside.
 const BYSTANDERS: usize = 4;
 
@@ -139,7 +141,13 @@ impl Counted {
     }
 
     /// All of it, for the page.
-    pub(super) fn sentence(&self, rows: usize, failed: usize, jobs: usize, minutes: u64) -> String {
+    pub(super) fn sentence(
+        &self,
+        rows: usize,
+        failed: &[&Played],
+        jobs: usize,
+        minutes: u64,
+    ) -> String {
         let Self {
             children,
             runs,
@@ -148,12 +156,21 @@ impl Counted {
             left,
         } = self;
         let mut sentence = format!(
-            "{minutes} minutes of the rows again and again, {jobs} at a time: {rows} rows were played, {failed} failed. Beside \
+            "{minutes} minutes of the rows again and again, {jobs} at a time: {rows} rows were played, {} failed. Beside \
              them {BYSTANDERS} scripts of nobody's and {runs} runs of agents that fork, four at a time under one daemon, \
              started {children} processes: {touched} were stopped or ended by others, {bad_runs} of these runs did not end \
              with their approval, and {} processes were left in the end.",
+            failed.len(),
             left.len()
         );
+        for Played {
+            program,
+            row,
+            outcome,
+        } in failed
+        {
+            sentence += &format!("\n  {} `{}`: {outcome}", program.word(), row.name);
+        }
         for process in left {
             sentence += "\n  left: ";
             sentence += process;

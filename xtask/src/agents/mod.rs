@@ -162,19 +162,19 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
         .map(|_| long::Beside::start(bench.place()))
         .transpose()?;
     let done = queue.play(&bench, args.jobs);
-    let failed = done
+    let failed: Vec<&Played> = done
         .iter()
         .filter(|played| played.outcome.is_failed())
-        .count();
+        .collect();
     if let Some(beside) = beside {
         let counted = beside.end(bench.installed())?;
         let (rows, minutes) = (done.len(), began.elapsed().as_secs() / 60);
-        let figure = counted.sentence(rows, failed, args.jobs, minutes);
+        let figure = counted.sentence(rows, &failed, args.jobs, minutes);
         println!("\n{figure}");
         if args.write {
             write(long::figure(), &format!("{figure}\n"));
         }
-        return Ok(failed == 0 && counted.is_clean());
+        return Ok(failed.is_empty() && counted.is_clean());
     }
     let figures = Figures { definitions };
     if args.write {
@@ -188,10 +188,11 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
         println!("{}", page::figures(&done, &figures));
     }
     println!(
-        "{} rows, {failed} failed, {} s; requests and folders of runs are in {}",
+        "{} rows, {} failed, {} s; requests and folders of runs are in {}",
         done.len(),
+        failed.len(),
         began.elapsed().as_secs(),
         bench.place().display()
     );
-    Ok(failed == 0)
+    Ok(failed.is_empty())
 }

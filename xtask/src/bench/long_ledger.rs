@@ -67,6 +67,7 @@ struct Template(Vec<Part>);
 enum Part {
     Text(String),
     Seq,
+    At,
     Prev,
     Pr,
     Digest,
@@ -78,18 +79,14 @@ impl Template {
             .split_once(r#""original":{"#)
             .and_then(|(_, original)| original.split_once("sha256:"))
             .map(|(_, digest)| digest[..64].to_owned());
-        let (before, rest) = line.split_once(r#""prev":""#).expect("a record has one");
+        let (_, rest) = line.split_once(r#""prev":""#).expect("a record has one");
         let (_, rest) = rest.split_once('"').expect("it ends");
         let mut parts = vec![
             Part::Text(r#"{"v":1,"seq":"#.to_owned()),
             Part::Seq,
-            Part::Text(format!(
-                r#","at":{}"prev":"sha256:"#,
-                before
-                    .split_once(r#""at":"#)
-                    .expect("a record has a time")
-                    .1
-            )),
+            Part::Text(r#","at":""#.to_owned()),
+            Part::At,
+            Part::Text(r#"","prev":"sha256:"#.to_owned()),
             Part::Prev,
             Part::Text(r#"","batch":"#.to_owned()),
             Part::Seq,
@@ -123,6 +120,18 @@ impl Template {
             match part {
                 Part::Text(text) => line.push_str(text),
                 Part::Seq => write!(line, "{seq}").expect("a text has room"),
+                // One a second, as no limit of messages in an hour forbids.
+                Part::At => {
+                    let (seconds, days) = (seq % 86_400, seq / 86_400);
+                    let (hour, minute) = (seconds / 3600, seconds / 60 % 60);
+                    let (month, day) = (1 + days / 28, 1 + days % 28);
+                    write!(
+                        line,
+                        "2026-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}.000Z",
+                        seconds % 60
+                    )
+                    .expect("a text has room");
+                }
                 Part::Prev => line.push_str(prev),
                 Part::Pr => write!(line, "{pr}").expect("a text has room"),
                 Part::Digest => line.push_str(&digest),

@@ -218,6 +218,14 @@ fn the_hosts_are_listed_with_their_agents() {
     ];
     assert_eq!(all, expected);
     assert_eq!(listed["data"]["host"], "laptop");
+    let status = hosts.laptop.status();
+    assert_eq!(status["hosts"][1]["name"], "tower");
+    // The laptop has a place for claude's name, and nobody reads it there.
+    let told = refused(&hosts.laptop, &["inbox", "--agent", "claude"]);
+    assert!(
+        told.contains("claude is at home on host tower: run this there"),
+        "{told}"
+    );
 }
 
 #[test]

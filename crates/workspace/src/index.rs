@@ -8,9 +8,11 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use fleet::{Fleet, FleetRefusal};
 use judgement::UsedNames;
+use message_schema::id::AgentName;
 use review::{Event, EventRecord, HostChange, Record, Restore, ReviewKey, State, StoredRows};
-use spool::{Entry, Fold, Folded, RowKey, Rows, SpoolError, VisitError};
+use spool::{Entry, Fold, Folded, HostName, RowKey, Rows, SpoolError, VisitError};
 
+use crate::config::Config;
 use crate::known_deliveries::KnownDeliveries;
 use crate::snapshot_rows::SnapshotRows;
 use crate::untaken_requests::{Delivered, UntakenRequests};
@@ -185,6 +187,18 @@ pub fn host_change(record: &Record) -> Option<&HostChange> {
     }
 }
 
+/// The host at which an agent is at home, if that is another one than this.
+pub fn home_elsewhere(root: &Path, agent: &AgentName) -> Option<HostName> {
+    // A config that cannot be read is for others to complain about.
+    let this = Config::load(root).ok()?.ledger.shared().ok()??.host;
+    let (index, _) = LedgerIndex::read(root).ok()?;
+    index
+        .fleet
+        .home(agent)
+        .filter(|home| **home != this)
+        .cloned()
+}
+
 /// A record in an unbroken chain whose decision this version cannot read.
 #[derive(Debug, thiserror::Error)]
 #[error("ledger record {seq}: {what} is not readable by this version of settled")]
@@ -216,4 +230,36 @@ pub fn apply(state: &mut State, entry: &Entry) -> Result<(), Unreadable> {
     let (record, at) = decision(entry)?;
     review::apply(state, &record, at);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use review::JoinedHost;
+
+    use super::*;
+
+    #[test]
+    fn a_snapshot_has_the_hosts_that_share_the_ledger() {
+        let mut index = LedgerIndex::default();
+        let joined = HostChange::Joined(JoinedHost {
+            host: "tower".to_owned(),
+            key: "ed25519:00".to_owned(),
+            version: "0.1.0".to_owned(),
+            agents: vec!["codex".parse().expect("a name")],
+            policy: "[rounds]\nmax = 3\n".to_owned(),
+        });
+        let tower: HostName = "tower".parse().expect("a name");
+        assert_eq!(index.fleet.change(&joined, &tower), Ok(()));
+        index.fleet.note(&tower, 7, DateTime::UNIX_EPOCH);
+        let mut lines = Vec::new();
+        let mut write = |line: &[u8]| {
+            lines.push(line.to_vec());
+            Ok(())
+        };
+        index.save(&mut write).expect("lines");
+        let mut rows = lines.iter().filter_map(|line| line.strip_prefix(b"fleet "));
+        let restored = rows.next().map(serde_json::from_slice::<Fleet>);
+        let restored = restored.expect("a line").expect("a fleet");
+        assert_eq!(restored, index.fleet);
+    }
 }

@@ -9,7 +9,7 @@ use message_schema::line::escaped;
 use review::Policy;
 use serde::Serialize;
 use workspace::config::Config;
-use workspace::{directory, shell};
+use workspace::{directory, index, shell};
 
 use super::answer::{CommandOutput, print};
 use super::failure::Failure;
@@ -143,6 +143,10 @@ impl Context {
             super::agent(value).map_err(|why| no_agent(format!("{}: {why}", escaped(value))))?;
         if !spool::Layout::new(&root).agent(agent.as_str()).is_dir() {
             return Err(no_agent(format!("{agent} has no mailboxes here")));
+        }
+        if let Some(home) = index::home_elsewhere(&root, &agent) {
+            let message = format!("{agent} is at home on host {home}: run this there");
+            return Err(Failure::plain(Exit::Identity, message));
         }
         Ok(Me { root, agent })
     }

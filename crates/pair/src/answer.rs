@@ -14,7 +14,7 @@ use workspace::clock;
 use workspace::index::LedgerIndex;
 
 use super::mail::{self, Sent};
-use super::turn::{Given, run_name};
+use super::turn::{Prepared, run_name};
 use super::{Driver, PairError, Role, places};
 
 /// What is known of a run that is over.
@@ -35,7 +35,7 @@ pub(super) enum Word {
 pub(super) fn read(
     driver: &Driver<'_>,
     role: Role,
-    given: &Given,
+    prepared: &Prepared,
     ran: &FinishedRun,
 ) -> Result<Word, PairError> {
     let written = written(driver, role, ran)?;
@@ -52,7 +52,7 @@ pub(super) fn read(
         Role::Reviewer => match answer::read(said, words) {
             answer::AgentAnswer::GivenUp => Signal::Fail,
             answer::AgentAnswer::Response(verdict, sheet) if written.is_none() => {
-                return respond(driver, given, (verdict, &sheet)).map(Word::Signal);
+                return respond(driver, prepared, (verdict, &sheet)).map(Word::Signal);
             }
             answer::AgentAnswer::Nothing(_) if of_turn == Signal::NearMiss => of_turn,
             answer::AgentAnswer::Response(..) | answer::AgentAnswer::Nothing(_) => Signal::None,
@@ -142,7 +142,7 @@ fn by_message(role: Role, sent: &Sent, is_own: impl Fn(&ReviewKey) -> bool) -> O
 /// its brief did not show it has not read: a request that came in later takes no answer of this run.
 fn respond(
     driver: &Driver<'_>,
-    given: &Given,
+    prepared: &Prepared,
     (verdict, sheet): (ResponseKind, &ResponseFile),
 ) -> Result<Signal, PairError> {
     let me = &driver.member(Role::Reviewer).agent;
@@ -153,7 +153,7 @@ fn respond(
     };
     let write = |text: &str| note(driver, Role::Reviewer, text);
     let shown = |ask: &&Ask| {
-        given
+        prepared
             .asked
             .as_ref()
             .is_some_and(|it| *it == (ask.key(), ask.request.clone()))
@@ -166,7 +166,7 @@ fn respond(
         return Ok(Signal::None);
     };
     let mut tail = Tail::open(&driver.root, Since::End)?;
-    let id = MessageId::new(format!("run-{}", run_name(driver, given.start)))
+    let id = MessageId::new(format!("run-{}", run_name(driver, prepared.start)))
         .expect("letters, digits and dashes");
     let request = (&ask.key(), &ask.request);
     // Its reviewer reads the author's files, which are of no commit yet.

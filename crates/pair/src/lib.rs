@@ -189,7 +189,6 @@ impl<'a> Driver<'a> {
             driver.places.discard();
             return Err(error);
         }
-        driver.write_task()?;
         Ok(driver)
     }
 
@@ -202,7 +201,6 @@ impl<'a> Driver<'a> {
     ) -> Result<Self, PairError> {
         let mut driver = Self::take_over(root, id, stop, progress)?;
         driver.tell(PairStep::Resumed)?;
-        driver.write_task()?;
         Ok(driver)
     }
 
@@ -324,14 +322,6 @@ impl<'a> Driver<'a> {
                 Err(PairError::Declined { code, why })
             }
         }
-    }
-
-    fn write_task(&self) -> Result<(), PairError> {
-        let failed = |source| PairError::Io {
-            what: "the task".to_owned(),
-            source,
-        };
-        places::write(&self.places.task(), &self.setup.task).map_err(failed)
     }
 }
 

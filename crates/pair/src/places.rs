@@ -1,8 +1,9 @@
 //! `.settled/pairs/<id>/`: what the commands of a pair are given and what they printed. Only the owner of `.settled`
 //! can look into it. What counts is in the ledger; a folder that is lost costs the commands their reading.
 //!
-//! `task.md`; `mail/<iteration>-<role>/` with copies of the messages of one turn; what each side said last; and one
-//! numbered folder for every run, as the daemon's own runner has them.
+//! `mail/<iteration>-<role>/` with copies of the messages of one turn; what each side said last; and one numbered folder
+//! for every run, as the daemon's own runner has them. In it, `given/` has copies of all that this run reads: a program
+//! that may write there reaches neither another run's reading nor what any run printed.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
@@ -73,11 +74,6 @@ impl Places {
         let _ = std::fs::remove_dir_all(&self.at);
     }
 
-    /// The task.
-    pub(super) fn task(&self) -> PathBuf {
-        self.at.join("task.md")
-    }
-
     /// The log of a daemon of the pair's own.
     pub(super) fn log(&self) -> PathBuf {
         self.at.join("serve.log")
@@ -116,6 +112,53 @@ impl Places {
     /// Where a run's folder is.
     pub(super) fn run(&self, start: u16) -> PathBuf {
         self.at.join(format!("{start:03}"))
+    }
+}
+
+/// What one run reads: copies, in a folder of their own.
+#[derive(Debug)]
+pub(super) struct Given(PathBuf);
+
+impl Given {
+    /// The folder in that of a run; nothing is made yet.
+    pub(super) fn of(run: &Folder) -> Self {
+        Self(run.path().join("given"))
+    }
+
+    /// Makes it, with the task and the messages of the turn.
+    pub(super) fn fill(&self, task: &str, mail: &Path) -> io::Result<()> {
+        make(&self.mail())?;
+        std::fs::write(self.task(), task)?;
+        for letter in std::fs::read_dir(mail)? {
+            let letter = letter?;
+            std::fs::copy(letter.path(), self.mail().join(letter.file_name()))?;
+        }
+        Ok(())
+    }
+
+    /// Copies a file of the pair's into it, or makes an empty one if there is none.
+    pub(super) fn copy(&self, file: &Path) -> io::Result<PathBuf> {
+        let copied = self.0.join(file.file_name().unwrap_or_default());
+        match std::fs::copy(file, &copied) {
+            Err(error) if error.kind() == ErrorKind::NotFound => std::fs::write(&copied, "")?,
+            done => drop(done?),
+        }
+        Ok(copied)
+    }
+
+    /// The task.
+    pub(super) fn task(&self) -> PathBuf {
+        self.0.join("task.md")
+    }
+
+    /// The brief.
+    pub(super) fn brief(&self) -> PathBuf {
+        self.0.join("brief.yaml")
+    }
+
+    /// The messages.
+    pub(super) fn mail(&self) -> PathBuf {
+        self.0.join("mail")
     }
 }
 

@@ -22,6 +22,7 @@ use workspace::clock;
 use workspace::index::LedgerIndex;
 
 use super::answer::{self, FinishedRun, Word};
+use super::places::Given;
 use super::{Driver, PairError, Progress, Role, mail, places};
 
 /// How often the one who watches is told that a command is at work, and signals are looked for.
@@ -39,12 +40,11 @@ const NO_BRIEF: &str = "# No request is open: do only what the task says.\n";
 const AUTHOR: &str = include_str!("author.md");
 const REVIEWER: &str = include_str!("reviewer.md");
 
-/// What a run is given.
-pub(super) struct Given {
+/// A run that is prepared and not begun.
+pub(super) struct Prepared {
     /// The how manieth run it is.
     pub(super) start: u16,
     folder: Folder,
-    mail: PathBuf,
     /// The request whose brief it can read.
     pub(super) asked: Option<(ReviewKey, MessageId)>,
 }
@@ -66,21 +66,21 @@ impl Driver<'_> {
             mail::judged(&self.root, &member.agent)?;
         }
         let start = self.standing.starts.saturating_add(1);
-        let given = self.prepare(role, &member, start)?;
+        let prepared = self.prepare(role, &member, start)?;
         let mut tail = Tail::open(&self.root, Since::End)?;
         if let Err(error) = self.tell(PairStep::Began(start)) {
             return self.rest(error);
         }
 
         let began = Instant::now();
-        let (end, why) = match self.launch(&member, &given) {
-            Ok(keeper) => self.see_through(role, keeper, &given.folder, began),
+        let (end, why) = match self.launch(&member, &prepared) {
+            Ok(keeper) => self.see_through(role, keeper, &prepared.folder, began),
             Err(error) => (Some(not_started(&error)), None),
         };
         let ms = u64::try_from(began.elapsed().as_millis())
             .unwrap_or(u64::MAX)
             .max(1);
-        let said = said(&given.folder, end.as_ref(), &member);
+        let said = said(&prepared.folder, end.as_ref(), &member);
         let mut run = transcript(&said, start, ms);
         self.keep_words(role, &said)?;
         if let Some(StopReason::Stopped(why)) = why {
@@ -98,7 +98,7 @@ impl Driver<'_> {
             no_turns,
             messages,
         };
-        let word = answer::read(self, role, &given, &ran)?;
+        let word = answer::read(self, role, &prepared, &ran)?;
         let later = mail::accepted(&mut tail, &member.agent)?;
         run.messages = ran
             .messages
@@ -136,7 +136,7 @@ impl Driver<'_> {
     }
 
     /// Drains the mail of the agent that has the turn, and makes the folder with all it is given.
-    fn prepare(&self, role: Role, member: &PairMember, start: u16) -> Result<Given, PairError> {
+    fn prepare(&self, role: Role, member: &PairMember, start: u16) -> Result<Prepared, PairError> {
         let failed = |source| PairError::Io {
             what: format!("the folder of run {start}"),
             source,
@@ -148,10 +148,9 @@ impl Driver<'_> {
         let folder = self.places.new_run(start).map_err(failed)?;
         let given = self.give(role, member, &folder, &mail, own.first());
         let asked = given.map_err(failed)?;
-        Ok(Given {
+        Ok(Prepared {
             start,
             folder,
-            mail,
             asked,
         })
     }
@@ -164,15 +163,15 @@ impl Driver<'_> {
         mail: &Path,
         ask: Option<&Ask>,
     ) -> io::Result<Option<(ReviewKey, MessageId)>> {
-        for path in [self.places.said(role.other()), self.places.note(role)] {
-            if !path.exists() {
-                places::write(&path, "")?;
-            }
-        }
+        let given = Given::of(folder);
+        given.fill(&self.setup.task, mail)?;
+        let other_said = given.copy(&self.places.said(role.other()))?;
+        let note = given.copy(&self.places.note(role))?;
         let brief = ask.map(|ask| render_document(&ask.whole));
         let brief = brief.as_deref().unwrap_or(NO_BRIEF);
         let asked = ask.map(|ask| (ask.key(), ask.request.clone()));
         Folder::write(&folder.brief(), brief)?;
+        Folder::write(&given.brief(), brief)?;
         let words = &self.setup.words;
         let seconds = self.seconds();
         let other = match (role, &self.setup.reviewer) {
@@ -187,11 +186,12 @@ impl Driver<'_> {
             ("iteration", self.standing.pair.iteration().to_string()),
             ("iterations", self.setup.iterations.to_string()),
             ("seconds", seconds.to_string()),
-            ("task", shown(&self.places.task())),
-            ("mail", shown(mail)),
-            ("said", shown(&self.places.said(role.other()))),
-            ("note", shown(&self.places.note(role))),
-            ("brief", shown(&folder.brief())),
+            ("workdir", self.setup.workdir.clone()),
+            ("task", shown(&given.task())),
+            ("mail", shown(&given.mail())),
+            ("said", shown(&other_said)),
+            ("note", shown(&note)),
+            ("brief", shown(&given.brief())),
             ("done", words.done.clone()),
             ("pass", words.pass.clone()),
             ("fail", words.fail.clone()),
@@ -240,15 +240,17 @@ impl Driver<'_> {
             .max(1)
     }
 
-    fn launch(&self, member: &PairMember, given: &Given) -> io::Result<Child> {
-        let Given { folder, mail, .. } = given;
-        let run = run_name(self, given.start);
+    fn launch(&self, member: &PairMember, prepared: &Prepared) -> io::Result<Child> {
+        let folder = &prepared.folder;
+        let given = Given::of(folder);
+        let run = run_name(self, prepared.start);
         let text = |path: PathBuf| path.display().to_string();
         let env = BTreeMap::from([
             ("SETTLED_PAIR".to_owned(), self.id.to_string()),
             ("SETTLED_PROMPT".to_owned(), text(folder.prompt())),
-            ("SETTLED_TASK".to_owned(), text(self.places.task())),
-            ("SETTLED_MAIL".to_owned(), text(mail.to_owned())),
+            ("SETTLED_BRIEF".to_owned(), text(given.brief())),
+            ("SETTLED_TASK".to_owned(), text(given.task())),
+            ("SETTLED_MAIL".to_owned(), text(given.mail())),
         ]);
         launch::keeper(
             folder,

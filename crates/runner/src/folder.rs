@@ -25,6 +25,11 @@ use crate::validation::{CommandRun, Validation};
 /// How many folders are kept; older ones are removed.
 const KEPT_MAX: usize = 200;
 
+/// The commands of settled that an agent needs in a run. The others, such as `pair` and `agent add`, start programs or set
+/// the workspace up: a program whose shell may call the wrapper alone is not to get further by it.
+const COMMANDS: &str =
+    "brief|diff|feedback|lgtm|reply|inbox|show|threads|why|status|explain|mcp|--help|--version";
+
 /// How much of standard error is looked at for its last line, in bytes.
 const LAST_BYTES: i64 = 4096;
 
@@ -202,7 +207,8 @@ impl Folder {
             format!("'{}'", text.replace('\'', r"'\''"))
         };
         let text = format!(
-            "#!/bin/sh\nexport SETTLED_ROOT={} SETTLED_AGENT={agent} SETTLED_RUN={} SETTLED_BRIEF={}\nexec {} \"$@\"\n",
+            "#!/bin/sh\ncase \"$1\" in {COMMANDS}) ;; *)\n  echo \"settled: in a run, expected one of {COMMANDS}\" >&2; \
+             exit 5 ;;\nesac\nexport SETTLED_ROOT={} SETTLED_AGENT={agent} SETTLED_RUN={} SETTLED_BRIEF={}\nexec {} \"$@\"\n",
             quoted(root),
             self.id(),
             quoted(&self.brief()),

@@ -164,3 +164,25 @@ fn a_request_that_somebody_took_is_left_to_them_and_without_a_command_nothing_is
     assert_eq!(room.events("started"), 1);
     drop(daemon);
 }
+
+#[test]
+fn the_program_of_a_run_runs_only_what_an_agent_needs_in_it() {
+    let tried = [
+        "agent add mine --program custom -- id",
+        "pair --help",
+        "--root . pair",
+        "",
+    ];
+    let lines: Vec<String> = tried
+        .iter()
+        .map(|words| format!("{{settled}} {words}; echo $? >> \"$FAKE_NOTES\""))
+        .collect();
+    let command = format!("'sh', '-c', '''{}; {{settled}} lgtm'''", lines.join("; "));
+    let room = Room::with_command(&command, "");
+    let daemon = room.serve();
+    room.ask("86", "request-1", 20, 8);
+    assert_eq!(room.end().0["phase"], "approved");
+    assert_eq!(super::lines(&room.notes), ["5", "5", "5", "5"]);
+    assert!(!room.mailroom.agent("mine", "inbox").exists());
+    drop(daemon);
+}

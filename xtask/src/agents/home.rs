@@ -99,6 +99,12 @@ impl Outside {
         let callers = self.callers.lock().expect("no thread panics with it");
         callers.contains(&format!("/{name}"))
     }
+
+    /// Whether somebody asked the user's server for a page whose path begins so.
+    pub(super) fn was_called_below(&self, path: &str) -> bool {
+        let callers = self.callers.lock().expect("no thread panics with it");
+        callers.iter().any(|page| page.starts_with(path))
+    }
 }
 
 impl Drop for Outside {

@@ -208,6 +208,22 @@ impl Program {
     }
 }
 
+impl Program {
+    /// Moves its service and login into the file in which a person keeps them, if it has one: a program for which both are
+    /// variables already reads no other file that names them.
+    pub(super) fn keep_in_file(self, home: &Path, environment: &mut Vec<(String, String)>) {
+        if self != Self::Gemini {
+            return;
+        }
+        let is_kept = |(name, _): &mut (String, String)| {
+            ["GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"].contains(&name.as_str())
+        };
+        let kept = environment.extract_if(.., is_kept);
+        let lines = kept.map(|(name, value)| format!("{name}={value}\n"));
+        write(home.join(".gemini/.env"), &lines.collect::<String>());
+    }
+}
+
 impl SetUp {
     /// The section of `settled.toml` for an agent, started in this directory; none if the program has no such form.
     pub(super) fn section(&self, form: Form, walls: Walls, workdir: &str) -> Option<toml::Table> {
@@ -232,9 +248,13 @@ impl SetUp {
         Some(section)
     }
 
-    /// The variables, with those that the form has besides.
+    /// The variables, with those of the form.
     fn env(&self, form: Form) -> toml::Table {
-        let besides = (form == Form::Mcp).then_some("env_mcp");
+        let besides = match form {
+            Form::Mcp => Some("env_mcp"),
+            Form::Shell => Some("env_shell"),
+            Form::Plain | Form::Schema => None,
+        };
         let keys = ["env"].into_iter().chain(besides);
         let tables = keys.filter_map(|key| self.0.get(key)?.as_table());
         tables.flat_map(toml::Table::clone).collect()

@@ -43,6 +43,8 @@ pub(super) struct Runner {
     /// Whether no request may hold the instructions of the repository.
     pub instructions: bool,
     pub walls: Walls,
+    /// Whether the attempts of the script `subcommands` must not work.
+    pub is_fenced: bool,
     /// Whether the program's own permissions are switched off.
     pub is_unbound: bool,
     /// Whether the attempts of the script `attack` have to work, or must not.
@@ -70,11 +72,12 @@ const RUNNER: Runner = Runner {
     reads: false,
     instructions: false,
     walls: Walls::None,
+    is_fenced: false,
     is_unbound: false,
     worked: None,
 };
 
-pub(super) const ROWS: [Row; 20] = [
+pub(super) const ROWS: [Row; 21] = [
     Row {
         name: "pass",
         claim: "reads its brief and the changed file and ends with `PASS`: the review is approved after one start, and the ledger records that the file was read",
@@ -85,7 +88,7 @@ pub(super) const ROWS: [Row; 20] = [
     },
     Row {
         name: "instructions",
-        claim: "the same, and no request to the model contains the repository's CLAUDE.md, AGENTS.md or GEMINI.md, from the top directory or from that of the file it reads",
+        claim: "the same, and no request to the model contains the repository's CLAUDE.md, AGENTS.md or GEMINI.md, from the top directory or from that of the file it reads; nor does it call the service that the repository's `.env` names",
         play: Play::Runner(Runner {
             instructions: true,
             ..RUNNER
@@ -125,6 +128,16 @@ pub(super) const ROWS: [Row; 20] = [
         play: Play::Runner(Runner {
             script: "shell",
             form: Form::Shell,
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "subcommands",
+        claim: "from the same shell it neither sets an agent up by `settled agent add` nor redirects a command's output into the repository",
+        play: Play::Runner(Runner {
+            script: "subcommands",
+            form: Form::Shell,
+            is_fenced: true,
             ..RUNNER
         }),
     },
@@ -252,7 +265,7 @@ pub(super) const ROWS: [Row; 20] = [
     },
     Row {
         name: "pair-reviewer",
-        claim: "the reviewer of `settled pair`: reads the file and says `PASS`",
+        claim: "the reviewer of `settled pair`: reads the file and says `PASS`; no request contains the repository's instructions, except with Gemini CLI",
         play: Play::Reviewer,
     },
 ];

@@ -179,7 +179,7 @@ impl Session {
     }
 }
 
-/// What names the start in its prompt: the folder of its run, or the folder of its mail in a pair.
+/// What names the start in its prompt: the folder of its run, or the folder that it is given in a pair.
 fn run_of(body: &str) -> Option<String> {
     let is_path = |c: &char| c.is_ascii_alphanumeric() || "/._-".contains(*c);
     let path = |mark: &str| {
@@ -192,7 +192,7 @@ fn run_of(body: &str) -> Option<String> {
         let id = body[at..end].split('/').next().unwrap_or_default();
         return Some(format!("{}{id}", &body[begin..at]));
     }
-    path("/mail/0").map(|(begin, _, end)| body[begin..end].to_owned())
+    path("/given/").map(|(begin, at, _)| body[begin..at - 1].to_owned())
 }
 
 /// What programs ask besides: whether anybody is there, how many tokens something has, which models there are.
@@ -256,8 +256,9 @@ mod tests {
             run_of(body).as_deref(),
             Some("/tmp/x/mailroom/.settled/runs/01ab")
         );
-        let body = r#"{"text":"- /m/pairs/p/task.md: \n- /m/pairs/p/mail/001-author: a folder"}"#;
-        assert_eq!(run_of(body).as_deref(), Some("/m/pairs/p/mail/001-author"));
+        let body =
+            r#"{"text":"- /m/pairs/p/001/given/task.md: \n- /m/pairs/p/001/given/mail: a folder"}"#;
+        assert_eq!(run_of(body).as_deref(), Some("/m/pairs/p/001/given"));
         assert_eq!(run_of("{}"), None);
     }
 }

@@ -75,6 +75,18 @@ fn an_agent_is_set_up_once_and_another_command_stays_unless_it_is_to_be_replaced
             .success()
     );
     assert!(!read(mailroom.root().join("settled.toml")).contains("project_doc_max_bytes"));
+    // A name with a typo is seen, and `person` is nobody whom a command could be.
+    let typo = mailroom.json(&["agent", "add", "codecs", "--program", "codex"]);
+    let alerts = typo["alerts"].as_array().expect("a list");
+    assert!(
+        alerts.iter().any(|alert| alert["code"] == "new_agent"),
+        "{typo}"
+    );
+    let dry = ["agent", "add", "codecs", "--program", "codex", "--dry-run"];
+    let next = mailroom.json(&dry)["next"].to_string();
+    assert!(!next.contains("doctor"), "nothing is there to try: {next}");
+    let person = mailroom.run(&["agent", "add", "person", "--program", "codex"]);
+    assert_eq!(person.status.code(), Some(2), "{}", said(&person));
     let walls = mailroom.run(&[&other[..], &["--sandbox", "--dry-run"]].concat());
     let walls = String::from_utf8_lossy(&walls.stdout).into_owned();
     assert!(
@@ -143,6 +155,37 @@ fn a_probe_starts_each_command_and_names_what_it_lacks() {
             "{finding}"
         );
     }
+    // The cause alone, and where all is that the command was given and printed.
+    let failed = of("stranger");
+    let what = failed["what"].as_str().expect("a text");
+    assert!(
+        !what.contains("review") && !what.contains(".settled/"),
+        "{failed}"
+    );
+    let folder = std::path::Path::new(failed["folder"].as_str().expect("a path"));
+    assert!(folder.join("mailroom/.settled/runs").is_dir(), "{failed}");
+    assert!(of("good").get("folder").is_none(), "{answer}");
+    for name in ["stranger", "prose", "blind", "gone"] {
+        std::fs::remove_dir_all(of(name)["folder"].as_str().expect("a path")).expect("it is ours");
+    }
+    // An agent that is set up with tools has to answer by them.
+    let tools = mailroom.root().join("settled.toml");
+    let text = read(&tools).replace(
+        &format!("\"{good}\""),
+        &format!("\"{good}\", \"--mcp-config\", \"{{}}\""),
+    );
+    write(&tools, &text);
+    let output = mailroom.run(&["doctor", "--agents", "good"]);
+    assert_eq!(output.status.code(), Some(6), "{}", said(&output));
+    assert!(
+        said(&output).contains("not by the tools"),
+        "{}",
+        said(&output)
+    );
+    write(&tools, &text.replace(", \"--mcp-config\", \"{}\"", ""));
+    let unknown = mailroom.run(&["doctor", "--agents", "good,nobody"]);
+    assert_eq!(unknown.status.code(), Some(3), "{}", said(&unknown));
+    assert!(said(&unknown).contains("nobody"), "{}", said(&unknown));
     // The probe had a workspace of its own.
     assert_eq!(mailroom.status()["reviews"], Value::Array(Vec::new()));
     let one = mailroom.run(&["doctor", "--agents", "good"]);

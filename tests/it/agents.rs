@@ -480,6 +480,15 @@ fn hooks_tell_of_mail_once_a_turn_and_never_fail() {
 fn installed_hooks_need_no_environment() {
     let mailroom = with_mail();
     let project = tempfile::tempdir().expect("a directory");
+    let missing = project.path().join("missing");
+    let words = ["hook", "install", "claude", "--dir"];
+    let refused = run(
+        &mailroom,
+        "codex",
+        &[&words[..], &[missing.to_str().expect("text")]].concat(),
+    );
+    assert_eq!(refused.status.code(), Some(3), "{}", said(&refused));
+    assert!(!missing.exists(), "a mistyped directory is not made");
     let dir = project.path().to_str().expect("a path of text");
     for (program, file) in [
         ("claude", ".claude/settings.json"),

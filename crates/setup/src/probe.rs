@@ -13,6 +13,24 @@ use workspace::config::FILE;
 
 use crate::section::KnownProgram;
 
+/// What an answer shows of an agent with the tools of `settled mcp` that did not use them.
+const WITHOUT_TOOLS: &str =
+    "it answered, but not by the tools of `settled mcp`, with which it is set up";
+
+/// The parts of a set-up that give an agent these tools, in its command or its variables.
+const TOOLS: [&str; 4] = [
+    "--mcp-config",
+    "mcp_servers.settled",
+    "--allowed-mcp-server-names",
+    "\"mcp\":",
+];
+
+/// How a message begins that the daemon sends for an agent, with what its command printed.
+const PRINTED: &str = "id: run-";
+
+/// Where the answer is delivered.
+const INBOX: &str = "agents/doctor/inbox";
+
 /// What an answer shows that lacks the word of the brief.
 const UNREAD: &str = "it answered, but not what its brief asks for: it may have read nothing";
 
@@ -37,8 +55,13 @@ pub enum ProbeOutcome {
         /// The seconds it took.
         seconds: u64,
     },
-    /// It did not; why, as the daemon tells it.
-    Failed(String),
+    /// It did not.
+    Failed {
+        /// Why, as the daemon tells it.
+        why: String,
+        /// The folder of the probe, with all that the command was given and printed.
+        folder: PathBuf,
+    },
 }
 
 /// What a probe says of an agent.
@@ -53,6 +76,9 @@ pub struct ProbeFinding {
     /// What mends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
+    /// The folder of a probe that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
 }
 
 /// What a person is told of it, with the fix for the causes that are known.
@@ -61,20 +87,24 @@ pub fn finding(
     known: Option<KnownProgram>,
     outcome: &ProbeOutcome,
 ) -> ProbeFinding {
-    let (what, fix) = match outcome {
+    let (what, fix, folder) = match outcome {
         ProbeOutcome::Answered { seconds } => (
             format!(
                 "its program started, read its brief and gave an answer that counts, in {seconds} s"
             ),
             None,
+            None,
         ),
-        ProbeOutcome::Failed(why) => (why.clone(), Some(fix(why, known))),
+        ProbeOutcome::Failed { why, folder } => {
+            (why.clone(), Some(fix(why, known)), Some(folder.clone()))
+        }
     };
     ProbeFinding {
         agent: agent.clone(),
         ok: matches!(outcome, ProbeOutcome::Answered { .. }),
         what,
         fix,
+        folder,
     }
 }
 
@@ -95,6 +125,11 @@ fn fix(why: &str, known: Option<KnownProgram>) -> String {
                 output of its command"
             .to_owned();
     }
+    if says(&[WITHOUT_TOOLS]) {
+        return "see in its output whether the server `settled` started; `settled agent add --mcp --replace` writes the tried \
+                command"
+            .to_owned();
+    }
     if says(&["trust"]) {
         return "start the program once in the folder and trust it".to_owned();
     }
@@ -104,9 +139,6 @@ fn fix(why: &str, known: Option<KnownProgram>) -> String {
     "start its command by hand in its workdir; `settled agent add --replace` writes the tried one"
         .to_owned()
 }
-
-/// The daemon delivers the notice of an end within milliseconds; on a machine that is busy, in seconds.
-const NOTICE_MAX: Duration = Duration::from_secs(20);
 
 /// A daemon that ends with the value.
 struct Serving(Child);
@@ -129,12 +161,32 @@ pub fn probe(settled: &Path, root: &Path, agent: &AgentName) -> std::io::Result<
         .prefix("settled-probe-")
         .tempdir()?;
     let mailroom = place.path().join("mailroom");
+    let asked = ask(settled, root, agent, place.path(), &mailroom)?;
+    Ok(match asked {
+        Ok(seconds) => ProbeOutcome::Answered { seconds },
+        Err(why) => ProbeOutcome::Failed {
+            why,
+            folder: place.keep(),
+        },
+    })
+}
+
+/// Asks it, in a workspace that is made for it; the seconds until its answer, or why there is none that counts.
+fn ask(
+    settled: &Path,
+    root: &Path,
+    agent: &AgentName,
+    place: &Path,
+    mailroom: &Path,
+) -> std::io::Result<Result<u64, String>> {
     let name = agent.as_str();
-    checked(ours(settled, &mailroom).args(["init", "--agents", &format!("{ASKER},{name}")]))?;
-    std::fs::write(mailroom.join(FILE), config(root, name)?)?;
-    let log = std::fs::File::create(place.path().join("daemon.log"))?;
+    checked(ours(settled, mailroom).args(["init", "--agents", &format!("{ASKER},{name}")]))?;
+    let config = config(root, name)?;
+    let has_tools = TOOLS.iter().any(|part| config.contains(part));
+    std::fs::write(mailroom.join(FILE), config)?;
+    let log = std::fs::File::create(place.join("daemon.log"))?;
     let _daemon = Serving(
-        ours(settled, &mailroom)
+        ours(settled, mailroom)
             .arg("serve")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -144,7 +196,7 @@ pub fn probe(settled: &Path, root: &Path, agent: &AgentName) -> std::io::Result<
     let began = Instant::now();
     // A changed file is named in the brief, and not in the prompt: an answer with this word shows that the brief was read.
     let word = format!("brief-{}", workspace::clock::new_name());
-    let body = place.path().join("body.yaml");
+    let body = place.join("body.yaml");
     std::fs::write(
         &body,
         format!(
@@ -153,7 +205,7 @@ pub fn probe(settled: &Path, root: &Path, agent: &AgentName) -> std::io::Result<
         ),
     )?;
     let mut answered = None;
-    checked(ours(settled, &mailroom).args([
+    checked(ours(settled, mailroom).args([
         "send",
         "review_request",
         "--agent",
@@ -166,15 +218,22 @@ pub fn probe(settled: &Path, root: &Path, agent: &AgentName) -> std::io::Result<
         &mailroom.display().to_string(),
     ]))?;
     loop {
-        let status = json(ours(settled, &mailroom).args(["status", "--json"]))?;
+        let status = json(ours(settled, mailroom).args(["status", "--json"]))?;
         let review = &status["data"]["reviews"][0];
         match review["phase"].as_str() {
             Some("reviewing") | None if began.elapsed() < Duration::from_secs(SECONDS_MAX + 20) => {
                 std::thread::sleep(Duration::from_millis(200));
             }
-            Some("approved" | "fixing") if repeats(&mailroom, &word)? => {
-                let seconds = began.elapsed().as_secs();
-                return Ok(ProbeOutcome::Answered { seconds });
+            Some("approved" | "fixing") if repeats(mailroom, &word)? => {
+                // A packet of its findings may be there before the message.
+                if has_tools && !has_file(mailroom, &[INBOX], "id: ")? {
+                    std::thread::sleep(Duration::from_millis(100));
+                    continue;
+                }
+                if has_tools && has_file(mailroom, &[INBOX], PRINTED)? {
+                    return Ok(Err(WITHOUT_TOOLS.to_owned()));
+                }
+                return Ok(Ok(began.elapsed().as_secs()));
             }
             // The answer counts once it is in the ledger; its files follow.
             Some("approved" | "fixing")
@@ -183,23 +242,28 @@ pub fn probe(settled: &Path, root: &Path, agent: &AgentName) -> std::io::Result<
                 std::thread::sleep(Duration::from_millis(100));
             }
             Some("approved" | "fixing") => {
-                return Ok(ProbeOutcome::Failed(UNREAD.to_owned()));
+                return Ok(Err(UNREAD.to_owned()));
             }
-            _ => return cause(settled, &mailroom, review).map(ProbeOutcome::Failed),
+            _ => return Ok(Err(cause(review))),
         }
     }
 }
 
 /// Whether what the agent sent has this word.
 fn repeats(mailroom: &Path, word: &str) -> std::io::Result<bool> {
-    for place in ["agents/doctor/inbox", "packets/findings"] {
+    has_file(mailroom, &[INBOX, "packets/findings"], word)
+}
+
+/// Whether a file in one of these folders has this text.
+fn has_file(mailroom: &Path, places: &[&str], text: &str) -> std::io::Result<bool> {
+    for place in places {
         let listed = match std::fs::read_dir(mailroom.join(place)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             listed => listed?,
         };
         for file in listed {
             let file = file?.path();
-            if file.is_file() && std::fs::read_to_string(&file)?.contains(word) {
+            if file.is_file() && std::fs::read_to_string(&file)?.contains(text) {
                 return Ok(true);
             }
         }
@@ -207,30 +271,16 @@ fn repeats(mailroom: &Path, word: &str) -> std::io::Result<bool> {
     Ok(false)
 }
 
-/// What the daemon tells the asker.
-fn cause(settled: &Path, mailroom: &Path, review: &Value) -> std::io::Result<String> {
-    let inbox = mailroom.join("agents").join(ASKER).join("inbox");
-    let reason = review["reason"].as_str().unwrap_or("no answer");
-    let began = Instant::now();
-    // The ledger has the end of the review before the asker has the notice of it.
-    let letters = loop {
-        let shown = json(ours(settled, mailroom).args(["inbox", "--json", "--agent", ASKER]))?;
-        let letters = shown["data"]["letters"].as_array().cloned();
-        let letters = letters.unwrap_or_default();
-        if !letters.is_empty() || began.elapsed() > NOTICE_MAX {
-            break letters;
+/// Why the review came to nothing: the last failure of the command, or else why the review ended.
+fn cause(review: &Value) -> String {
+    let why = review["failed"]["why"].as_str();
+    let reason = || match review["reason"].as_str() {
+        Some("reviewer_budget_exceeded") => {
+            format!("it gave no answer within its budget of {SECONDS_MAX} s and 10 turns")
         }
-        std::thread::sleep(Duration::from_millis(50));
+        reason => reason.unwrap_or("no answer").to_owned(),
     };
-    for letter in letters {
-        let path = letter["path"].as_str().map_or(inbox.clone(), PathBuf::from);
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        // A sentence of the notice names the run, and what it says goes with the workspace.
-        if let Some(line) = text.lines().find(|line| line.contains(".settled/runs/")) {
-            return Ok(line.trim().to_owned());
-        }
-    }
-    Ok(reason.to_owned())
+    why.map_or_else(reason, str::to_owned)
 }
 
 /// The agent's section in a config of its own. Paths in it are those of the workspace that it is taken from.

@@ -1,5 +1,6 @@
 //! The section of an agent in `settled.toml`.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use message_schema::id::AgentName;
@@ -302,20 +303,19 @@ fn put(document: &mut DocumentMut, agent: &AgentName, set_up: &SetUp) {
     };
     let mut new = Table::new();
     if is_new {
-        let title = set_up.title.as_deref().unwrap_or("A command of your own");
-        let tried = set_up
-            .tried
-            .as_ref()
-            .map_or_else(String::new, |version| format!(" {version}"));
-        new.decor_mut().set_prefix(format!(
-            "{above}\n# {title}{tried}. It may {}.\n",
-            set_up.may
-        ));
+        let comment = comment(set_up);
+        new.decor_mut().set_prefix(format!("{above}\n{comment}"));
     }
     let section = agents.entry(agent.as_str()).or_insert(Item::Table(new));
+    if let Some(section) = section.as_table_mut()
+        && !is_new
+    {
+        promise(section, set_up);
+    }
     let Some(section) = section.as_table_like_mut() else {
         return;
     };
+    let is_other = program(section.get("command")) != program(set_up.table.get("command"));
     for key in KEYS {
         match set_up.table.get(key) {
             Some(item) => {
@@ -329,13 +329,45 @@ fn put(document: &mut DocumentMut, agent: &AgentName, set_up: &SetUp) {
                 }
                 section.insert(key, item);
             }
-            // Only a person knows who makes the model behind a custom command.
-            None if key != "vendor" => {
+            // Only a person knows who makes the model behind a custom command, but of another program nobody has said it.
+            None if key != "vendor" || is_other => {
                 section.remove(key);
             }
             None => {}
         }
     }
+}
+
+/// The program of a command, by the name of its file.
+fn program(command: Option<&Item>) -> Option<&OsStr> {
+    let words = command?.as_array()?;
+    Path::new(words.get(0)?.as_str()?).file_name()
+}
+
+/// The comment above a section: what the program may do.
+fn comment(set_up: &SetUp) -> String {
+    let title = set_up.title.as_deref().unwrap_or("A command of your own");
+    let tried = set_up
+        .tried
+        .as_ref()
+        .map_or_else(String::new, |version| format!(" {version}"));
+    format!("# {title}{tried}. It may {}.\n", set_up.may)
+}
+
+/// Puts the comment of this set-up in the place of an older one of ours; comments of a person stay.
+fn promise(section: &mut Table, set_up: &SetUp) {
+    let above = section.decor().prefix().and_then(|prefix| prefix.as_str());
+    let above = above.unwrap_or_default();
+    let is_ours = |line: &str| line.starts_with("# ") && line.contains(". It may ");
+    let lines = above.split_inclusive('\n').map(|line| {
+        if is_ours(line) {
+            comment(set_up)
+        } else {
+            line.to_owned()
+        }
+    });
+    let new: String = lines.collect();
+    section.decor_mut().set_prefix(new);
 }
 
 #[cfg(test)]
@@ -430,5 +462,26 @@ mod tests {
         let after = Config::load(root.path()).expect("a config");
         // The variables of the program before are gone with it.
         assert!(after.agents[&agent()].env.is_empty(), "{after:?}");
+        // So are its vendor and what the comment says that it may do.
+        for custom in ["./mine", "./other"] {
+            let command = [custom.to_owned()];
+            SetUp::custom(&command, Path::new("/srv/project"))
+                .write(root.path(), &agent(), true)
+                .expect("written");
+            let text = std::fs::read_to_string(root.path().join(FILE)).expect("a file");
+            assert!(
+                !text.contains("vendor") && !text.contains("Codex"),
+                "{text}"
+            );
+            assert_eq!(text.matches("It may ").count(), 1, "{text}");
+            assert!(text.contains("nothing confines it"), "{text}");
+            std::fs::write(root.path().join(FILE), text + "vendor = \"mine\"\n").expect("a file");
+        }
+        let longer = ["./other".to_owned(), "--quick".to_owned()];
+        SetUp::custom(&longer, Path::new("/srv/project"))
+            .write(root.path(), &agent(), true)
+            .expect("written");
+        let text = std::fs::read_to_string(root.path().join(FILE)).expect("a file");
+        assert!(text.contains("vendor = \"mine\""), "{text}");
     }
 }

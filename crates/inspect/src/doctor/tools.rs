@@ -11,17 +11,18 @@ use workspace::config::{Config, SandboxSection};
 use super::{CheckContext, CheckOutcome, Checked};
 
 /// The programs that are looked for.
-const TOOLS: [&str; 6] = [
+const TOOLS: [&str; 7] = [
     "claude",
     "codex",
     "gemini",
+    "opencode",
     "oacp",
     "git",
     "validate-message",
 ];
 
-/// How long all of them together may take to say their versions.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long all of them together may take to say their versions: Gemini CLI alone needs several seconds on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// How often it is looked whether one has.
 const POLL: Duration = Duration::from_millis(10);

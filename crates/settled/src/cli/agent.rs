@@ -45,7 +45,12 @@ struct AddArgs {
     #[arg(long, value_enum, value_name = "PROGRAM")]
     program: ProgramWord,
     /// The code it reviews [default: the current directory]
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = ".",
+        hide_default_value = true
+    )]
     repository: PathBuf,
     /// Let it answer by the tools of `settled mcp`
     #[arg(long)]
@@ -88,6 +93,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let AgentCommand::Add(args) = &args.command;
     let root = context.workspace()?;
     let io = |error: std::io::Error| Failure::new(Exit::Failed, &error);
+    if args.name.as_str() == "person" {
+        let message =
+            "`person` in `reviewers` is a person, whom no command can be; choose another name";
+        return Err(Failure::plain(Exit::Usage, message.to_owned()));
+    }
     let code = args.repository.canonicalize().map_err(|error| {
         let message = format!("{}: {error}", args.repository.display());
         Failure::plain(Exit::NotFound, message)
@@ -96,6 +106,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let found = known.and_then(|known| program::find(known.word()));
     let set_up = set_up(args, known, found.as_deref(), &code)?;
     let text = set_up.section(&args.name);
+    let known_agents =
+        directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let is_new = !args.dry_run && !known_agents.contains(&args.name);
     let outcome = if args.dry_run {
         AddOutcome::Same
     } else {
@@ -124,11 +137,19 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             "the version that was tried",
         );
     }
-    let check = context.command_of(None, &format!("doctor --agents {}", args.name));
-    answer.next(
-        check,
-        "starts it once, which costs one short answer of its model",
-    );
+    if is_new {
+        answer.alert(
+            "new_agent",
+            format!("{} had no mailboxes; they were made", args.name),
+        );
+    }
+    if !args.dry_run {
+        let check = context.command_of(None, &format!("doctor --agents {}", args.name));
+        answer.next(
+            check,
+            "starts it once, which costs one short answer of its model",
+        );
+    }
     context.say(&answer, AgentView::text)?;
     Ok(Exit::Ok)
 }

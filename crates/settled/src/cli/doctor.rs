@@ -94,6 +94,20 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
 fn probe_agents(root: &Path, named: &[AgentName], context: &Context) -> Result<Exit, Failure> {
     let config = Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))?;
     let settled = std::env::current_exe().map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let has_command = |agent: &&AgentName| {
+        let section = config.agents.get(*agent);
+        section.is_some_and(|section| !section.command.is_empty())
+    };
+    let without: Vec<&str> = named
+        .iter()
+        .filter(|agent| !has_command(agent))
+        .map(AgentName::as_str)
+        .collect();
+    if !without.is_empty() {
+        let message = format!("without a command in settled.toml: {}", without.join(", "));
+        let add = context.command_of(None, "agent add NAME --program codex");
+        return Err(Failure::plain(Exit::NotFound, message).next(add));
+    }
     let mut findings = Vec::new();
     for (agent, section) in &config.agents {
         if section.command.is_empty() || !(named.is_empty() || named.contains(agent)) {
@@ -109,7 +123,7 @@ fn probe_agents(root: &Path, named: &[AgentName], context: &Context) -> Result<E
         });
     }
     if findings.is_empty() {
-        let message = "no such agent has a command".to_owned();
+        let message = "no agent has a command".to_owned();
         let add = context.command_of(None, "agent add NAME --program codex");
         return Err(Failure::plain(Exit::NotFound, message).next(add));
     }
@@ -145,7 +159,11 @@ impl AgentsView {
             let fix = finding.fix.as_ref().map_or_else(String::new, |fix| {
                 format!("{:21}fix: {}\n", "", escaped(fix))
             });
-            format!("{line}\n{fix}")
+            let folder = finding.folder.as_ref().map_or_else(String::new, |folder| {
+                let folder = escaped(&folder.display().to_string());
+                format!("{:21}kept: {folder}\n", "")
+            });
+            format!("{line}\n{fix}{folder}")
         };
         self.agents.iter().map(line).collect()
     }

@@ -146,6 +146,10 @@ fn waiting(me: &Me) -> Result<(Vec<MailboxEntry>, usize), Failure> {
 }
 
 fn install(args: &Install, context: &Context) -> Result<Exit, Failure> {
+    if !args.dir.is_dir() {
+        let message = format!("{} is not a directory", args.dir.display());
+        return Err(Failure::plain(Exit::NotFound, message));
+    }
     let path = args.dir.join(args.program.settings());
     let failed = |error: &std::io::Error| {
         Failure::plain(Exit::Failed, format!("{}: {error}", path.display()))

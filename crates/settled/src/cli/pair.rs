@@ -48,7 +48,7 @@ pub(super) struct Args {
     /// The author's shell command
     #[arg(long, value_name = "COMMAND", requires = "author")]
     author_command: Option<String>,
-    /// The format of the author's output: text, claude, codex or gemini
+    /// The format of the author's output: text, claude, codex, gemini or opencode
     #[arg(long, value_name = "FORM", value_parser = form, default_value = "text", requires = "author")]
     author_output: String,
     /// The agent that the reviewer command works as; without one the pair ends with the author's DONE
@@ -57,7 +57,7 @@ pub(super) struct Args {
     /// The reviewer's shell command
     #[arg(long, value_name = "COMMAND", requires = "reviewer")]
     reviewer_command: Option<String>,
-    /// The format of the reviewer's output
+    /// The format of the reviewer's output, one of the same
     #[arg(long, value_name = "FORM", value_parser = form, default_value = "text", requires = "reviewer")]
     reviewer_output: String,
     /// A file with the task; `-` is standard input
@@ -325,7 +325,7 @@ fn form(word: &str) -> Result<String, String> {
     let known = serde_json::from_value::<OutputFormat>(word.into());
     known
         .map(|_| word.to_owned())
-        .map_err(|_| "expected text, claude, codex or gemini".to_owned())
+        .map_err(|_| "expected text, claude, codex, gemini or opencode".to_owned())
 }
 
 /// Tells what becomes of a pair while it goes on.

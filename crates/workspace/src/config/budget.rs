@@ -38,7 +38,7 @@ pub struct LimitSection {
     /// Tokens: 1 to 10^12.
     #[serde(deserialize_with = "tokens")]
     tokens: Option<u64>,
-    /// Dollars, kept in millionths: more than 0, at most a million.
+    /// Dollars, kept in millionths: a millionth to a million.
     #[serde(rename = "usd", deserialize_with = "usd")]
     micro_usd: Option<u64>,
 }
@@ -63,7 +63,7 @@ fn tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::
 }
 
 fn usd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    let expected = "a number of dollars, above 0 and at most 1000000";
+    let expected = "a number of dollars, 0.000001 to 1000000";
     let dollars = deserializer
         .deserialize_any(Dollars)
         .map_err(|_| Error::custom(format!("usd is not a number, expected {expected}")))?;
@@ -123,6 +123,10 @@ mod tests {
         for (value, said) in [
             ("{ tokens = 0 }", "tokens is 0, expected 1 to 1000000000000"),
             ("{ usd = 0 }", "usd is 0, expected a number of dollars"),
+            (
+                "{ usd = 0.0000001 }",
+                "usd is 0.0000001, expected a number of dollars, 0.000001 to 1000000",
+            ),
             ("{ usd = -1.5 }", "usd is -1.5, expected"),
             ("{ usd = nan }", "usd is NaN, expected"),
             ("{ usd = \"5\" }", "usd is not a number, expected"),

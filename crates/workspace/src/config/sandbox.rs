@@ -1,7 +1,7 @@
 //! Reads `sandbox` in an agent's section: whether its command runs behind walls, and what it may use nevertheless.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use ::runner::sandbox::{Hosts, Sandbox};
 use serde::de::value::MapAccessDeserializer;
@@ -89,8 +89,24 @@ fn reads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::
             "sandbox.reads names `{}`, expected {expected}",
             message_schema::line::escaped(path)
         ))),
+        None if paths.iter().any(|path| is_root(path)) => Err(Error::custom(format!(
+            "sandbox.reads names the root directory, and a sandbox hides the rest of the machine from its command, expected \
+             {expected}, below it"
+        ))),
         None => Ok(paths.into_iter().map(PathBuf::from).collect()),
     }
+}
+
+/// Whether a whole path leads to the root, by its words alone.
+fn is_root(path: &str) -> bool {
+    let depth = Path::new(path)
+        .components()
+        .fold(0, |depth, part| match part {
+            Component::Normal(_) => depth + 1,
+            Component::ParentDir => usize::saturating_sub(depth, 1),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => depth,
+        });
+    path.starts_with('/') && depth == 0
 }
 
 fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

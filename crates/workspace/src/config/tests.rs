@@ -357,6 +357,10 @@ fn a_sandbox_is_on_off_or_a_table_of_what_its_command_may_use() {
             "sandbox.reads names `key`, expected a list of whole paths, or of paths that begin with `~/`",
         ),
         (
+            "{ reads = [\"/srv\", \"//usr/../.\"] }",
+            "sandbox.reads names the root directory, and a sandbox hides the rest of the machine from its command",
+        ),
+        (
             "{ network = [\"https://a.b\"] }",
             "sandbox.network: `https://a.b` is no host, expected a name such as `api.example.com`, `*.example.com` or `localhost:8080`",
         ),

@@ -56,10 +56,10 @@ fn a_person_reopens_an_escalated_review_with_a_daemon_and_without() {
         );
         assert_exit(&output, 0);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(
-            said.contains("ann, why?") && said.contains("awaiting, round 2"),
-            "{said}"
-        );
+        // The terminal may show what is typed in the middle of the question.
+        for part in [", why?", "awaiting, round 2"] {
+            assert!(said.contains(part), "{said}");
+        }
         let now = review(&mailroom);
         assert_eq!(
             (

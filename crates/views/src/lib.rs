@@ -14,4 +14,5 @@ pub mod mine;
 pub mod serving;
 pub mod table;
 pub mod threads;
+pub mod trace;
 pub mod why;

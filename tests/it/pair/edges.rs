@@ -99,11 +99,15 @@ fn an_author_that_writes_where_its_task_is_changes_nothing_that_its_reviewer_rea
     let reviewer = "cd \"$(dirname \"$SETTLED_TASK\")\" && cat task.md reviewer.note; echo PASS";
     let held = room.held_of(author, reviewer, &[]);
     assert_eq!(held.word(), "complete", "{held:?}");
-    let said = held
+    let mut said = held
         .lines
         .iter()
         .filter_map(|line| line["data"]["used"]["said"].as_str());
-    assert_eq!(said.last(), Some("Let there be light.\nPASS\n"), "{held:?}");
+    assert_eq!(
+        said.next_back(),
+        Some("Let there be light.\nPASS\n"),
+        "{held:?}"
+    );
     let given = room.place.join("given");
     assert_eq!(
         settled_tests::read(given).lines().collect::<Vec<_>>(),

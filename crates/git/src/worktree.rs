@@ -69,7 +69,7 @@ impl Repository {
         if names.is_empty() {
             return Ok(());
         }
-        let listed = self.succeeded(&["ls-files", "-z"], None)?;
+        let listed = self.succeeded(&["ls-files", "-z"], None, &[])?;
         let is_named = |part: &[u8]| {
             let mut names = names.iter();
             names.any(|name| part.eq_ignore_ascii_case(name.as_bytes()))
@@ -79,7 +79,8 @@ impl Repository {
             .filter(|file| file.split(|byte| *byte == b'/').any(is_named))
             .collect();
         let mark = ["update-index", "-z", "--skip-worktree", "--stdin"];
-        self.succeeded(&mark, Some(&meant.join(&0)))?;
+        // Marking a file in the index asks the filters too.
+        self.succeeded(&mark, Some(&meant.join(&0)), &self.without_drivers()?)?;
         for file in meant {
             let file = self.directory().join(OsStr::from_bytes(file));
             // A submodule is an empty directory here.
@@ -96,9 +97,14 @@ impl Repository {
         Ok(())
     }
 
-    /// What git prints, if it succeeds; no filter is run, since marking a file in the index asks the filters too.
-    fn succeeded(&self, args: &[&str], input: Option<&[u8]>) -> Result<Vec<u8>, GitError> {
-        let output = self.run_with(args, input, &self.without_drivers()?)?;
+    /// What git prints, if it succeeds with these settings.
+    fn succeeded(
+        &self,
+        args: &[&str],
+        input: Option<&[u8]>,
+        settings: &[(String, String)],
+    ) -> Result<Vec<u8>, GitError> {
+        let output = self.run_with(args, input, settings)?;
         if output.status.success() {
             return Ok(output.stdout);
         }

@@ -28,7 +28,7 @@ type NewRows = BTreeMap<RowKey, Box<[u8]>>;
 #[derive(Clone, Debug, Default)]
 pub struct Table<const KIND: u8> {
     stored: Option<Arc<dyn StoredRows>>,
-    /// New rows of which a snapshot is being made.
+    /// New rows that a snapshot in the making writes.
     closing: Arc<NewRows>,
     new: NewRows,
 }

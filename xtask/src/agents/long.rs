@@ -1,5 +1,5 @@
-//! What the rows do to others when they are played again and again: scripts that fork beside them, some of their own and
-//! some that a daemon starts, of which each child has to end as it wants to, and what is left in the end.
+//! Plays the rows again and again beside scripts that fork, some of its own and some that a daemon starts. Counts the
+//! children that somebody else stopped or ended, and the processes that are left.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::Played;
 /// How many scripts of nobody's run beside.
 const BYSTANDERS: usize = 4;
 
-/// How many agents fork under one daemon, of which four run at a time.
+/// So many agents fork under one daemon; four run at a time.
 const FORKING: usize = 8;
 
 /// Forks without end: `$1` gets a line for each child, `$2` one for each that ended otherwise than it wanted to.

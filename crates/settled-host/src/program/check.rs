@@ -124,8 +124,8 @@ fn of_stream(replicas: usize, settings: &[String]) -> Vec<Finding> {
         .iter()
         .map(|what| {
             wrong(
-                format!("the stream cannot hold a ledger for ever: {what}"),
-                "make the stream anew, or change it with `nats stream edit`",
+                format!("the stream does not keep a ledger: {what}"),
+                "recreate the stream, or change it with `nats stream edit`",
             )
         })
         .collect();

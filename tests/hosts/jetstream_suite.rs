@@ -114,11 +114,7 @@ impl BrokerBench {
 
 impl Bench for BrokerBench {
     fn connect(&mut self) -> Box<dyn Log> {
-        let is_cut = Arc::clone(&self.is_cut);
-        Box::new(Patient {
-            log: self.open(),
-            is_cut,
-        })
+        Patient::with(self.open(), &self.is_cut)
     }
 
     fn restart(&mut self) {

@@ -12,11 +12,16 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Asks again while the log is not cut off and its answer may become another one.
 pub(crate) struct Patient<L> {
-    pub(crate) log: L,
-    pub(crate) is_cut: Arc<AtomicBool>,
+    log: L,
+    is_cut: Arc<AtomicBool>,
 }
 
 impl<L: Log> Patient<L> {
+    pub(crate) fn with(log: L, is_cut: &Arc<AtomicBool>) -> Box<Self> {
+        let is_cut = Arc::clone(is_cut);
+        Box::new(Self { log, is_cut })
+    }
+
     fn ask<T>(
         &mut self,
         mut ask: impl FnMut(&mut L) -> Result<T, LogError>,

@@ -189,27 +189,15 @@ mod tests {
             (Program::Codex, "{}\n"),
             (Program::Gemini, "{}\n"),
         ] {
-            assert_eq!(
-                output(program, Moment::TurnEnd, &none, 0, false, false),
-                quiet
-            );
-            assert_eq!(
-                output(program, Moment::TurnEnd, &none, 3, true, false),
-                quiet
-            );
-            assert_ne!(
-                output(program, Moment::SessionStart, &none, 3, true, false),
-                quiet
-            );
+            let said = |moment, waiting, goes_on_already, is_cut_off| {
+                output(program, moment, &none, waiting, goes_on_already, is_cut_off)
+            };
+            assert_eq!(said(Moment::TurnEnd, 0, false, false), quiet);
+            assert_eq!(said(Moment::TurnEnd, 3, true, false), quiet);
+            assert_ne!(said(Moment::SessionStart, 3, true, false), quiet);
             // A ledger that cannot be followed is told once, and holds up nobody's turn.
-            assert_ne!(
-                output(program, Moment::SessionStart, &none, 0, false, true),
-                quiet
-            );
-            assert_eq!(
-                output(program, Moment::TurnEnd, &none, 0, false, true),
-                quiet
-            );
+            assert_ne!(said(Moment::SessionStart, 0, false, true), quiet);
+            assert_eq!(said(Moment::TurnEnd, 0, false, true), quiet);
         }
         assert!(goes_on_already(b"{\"stop_hook_active\": true}"));
         for payload in [&b"{\"stop_hook_active\": false}"[..], b"", b"\xff", b"[]"] {

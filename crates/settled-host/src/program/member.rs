@@ -68,10 +68,7 @@ pub(super) fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Res
     let asked = fleet.clone().change(&change, &shared.host);
     asked.map_err(|refusal| refused(&refusal))?;
     if spool::is_served(root) != Some(false) {
-        let order = submit_order::submit(root, Event::Host(change));
-        return order
-            .map(drop)
-            .map_err(|error| Failure::new(Exit::Temporary, &error));
+        return order(root, change);
     }
     let log = HostDirectory::of(root).join(shared);
     let mut log = log.map_err(|error| of_place(&error))?;
@@ -82,11 +79,23 @@ pub(super) fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Res
         // Until it is recorded, the policy of all hosts counts here as well.
         sharing.policy = theirs;
     }
-    let mut member = Member::open(root, sharing)?;
+    let mut member = match Member::try_open(root, sharing) {
+        // The daemon that reopened for other homes is back.
+        Err(MailroomError::Spool(SpoolError::Locked { .. })) => return order(root, change),
+        opened => opened.map_err(|error| unopened(&error))?,
+    };
     member.follow(end)?;
     member.record(&change)?;
     member.close();
     Ok(())
+}
+
+/// Has the daemon record a change of hosts.
+fn order(root: &Path, change: HostChange) -> Result<(), Failure> {
+    let order = submit_order::submit(root, Event::Host(change));
+    order
+        .map(drop)
+        .map_err(|error| Failure::new(Exit::Temporary, &error))
 }
 
 /// The workspace, open as one of the hosts.
@@ -97,19 +106,13 @@ pub(super) struct Member {
 
 impl Member {
     pub(super) fn open(root: &Path, sharing: Sharing) -> Result<Member, Failure> {
+        Member::try_open(root, sharing).map_err(|error| unopened(&error))
+    }
+
+    fn try_open(root: &Path, sharing: Sharing) -> Result<Member, MailroomError> {
         let clock = Clock::start();
-        match Mailroom::open_shared(root, sharing) {
-            Ok((mailroom, _)) => Ok(Member { mailroom, clock }),
-            Err(error @ MailroomError::Spool(SpoolError::Locked { .. })) => {
-                let failure = Failure::new(Exit::Temporary, &error);
-                let message = format!(
-                    "{}; stop it, run this again, and start it again",
-                    failure.message
-                );
-                Err(Failure { message, ..failure })
-            }
-            Err(error) => Err(Failure::new(Exit::Failed, &error)),
-        }
+        let (mailroom, _) = Mailroom::open_shared(root, sharing)?;
+        Ok(Member { mailroom, clock })
     }
 
     /// Takes over everything up to this end.
@@ -205,6 +208,18 @@ impl Member {
     pub(super) fn close(mut self) {
         self.mailroom.close();
     }
+}
+
+fn unopened(error: &MailroomError) -> Failure {
+    let MailroomError::Spool(SpoolError::Locked { .. }) = error else {
+        return Failure::new(Exit::Failed, error);
+    };
+    let failure = Failure::new(Exit::Temporary, error);
+    let message = format!(
+        "{}; stop it, run this again, and start it again",
+        failure.message
+    );
+    Failure { message, ..failure }
 }
 
 /// A change that the fleet refuses, and what to do.

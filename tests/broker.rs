@@ -155,7 +155,7 @@ impl Drop for Broker {
 
 /// The program, installed once per build folder.
 pub fn program() -> PathBuf {
-    peer::brokers().join("bin/nats-server")
+    peer::environment().join("bin/nats-server")
 }
 
 /// Ports that nobody listens to now.

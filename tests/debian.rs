@@ -18,7 +18,7 @@ pub const PROGRAMS: [&str; 6] = [
     "validate-message",
 ];
 
-/// What makes the package; the program `xz` compresses for it.
+/// What makes the package; the program `xz` or `gzip` compresses for it.
 const CARGO_DEB: Tool = Tool {
     name: "cargo-deb",
     version: "3.8.0",
@@ -32,13 +32,14 @@ pub fn package() -> &'static Path {
     PACKAGE.get_or_init(|| {
         let build = binaries::target().join("package");
         let package = build.join("settled.deb");
-        make(binaries::directory(), &build, &package);
+        // xz would take ten times as long, to pack and at each installation.
+        make(binaries::directory(), &build, &package, "gz");
         package
     })
 }
 
-/// Makes the package of the programs in a directory, by way of a build folder of its own.
-pub fn make(programs: &Path, build: &Path, package: &Path) {
+/// Makes the package of the programs in a directory, by way of a build folder of its own; compressed as `xz` or `gz`.
+pub fn make(programs: &Path, build: &Path, package: &Path, compression: &str) {
     stage(programs, build);
     let program = CARGO_DEB.program(binaries::target());
     let mut deb = Command::new(program.unwrap_or_else(|why| panic!("{why}")));
@@ -50,6 +51,9 @@ pub fn make(programs: &Path, build: &Path, package: &Path) {
         "--no-strip",
         "--fast",
         "--quiet",
+        "--compress-system",
+        "--compress-type",
+        compression,
         "--output",
     ]);
     deb.arg(package)

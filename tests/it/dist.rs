@@ -222,7 +222,7 @@ fn pip_installs_the_programs_into_a_fresh_environment() {
 #[test]
 fn uvx_runs_the_program_without_an_installation() {
     let place = fresh();
-    let mut uvx = Command::new(peer::packers().join("bin/uvx"));
+    let mut uvx = Command::new(peer::environment().join("bin/uvx"));
     uvx.args([
         "--quiet",
         "--no-index",
@@ -283,7 +283,7 @@ impl Hooked {
 
     /// Runs a program with nothing of ours on the PATH, no compiler, and no package but the packed ones and setuptools.
     fn run(&self, program: &str, args: &[&str], at: &Path) -> Output {
-        let managers = peer::managers().join("bin");
+        let managers = peer::environment().join("bin");
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", managers.display());
         let is_ours = |program: &str| managers.join(program).exists();
         let program = if is_ours(program) {
@@ -303,7 +303,7 @@ impl Hooked {
                 format!(
                     "{} {}",
                     dist().display(),
-                    peer::packers().join("wheels").display()
+                    peer::environment().join("wheels").display()
                 ),
             )
             .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_NAME"), "tester")))

@@ -32,7 +32,7 @@ impl Repo {
     /// A program in the repository; the binaries under test and the hook managers come first on its `PATH`.
     fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let path = std::env::var("PATH").unwrap_or_default();
-        let managers = peer::managers().join("bin");
+        let managers = peer::environment().join("bin");
         let mut command = Command::new(program);
         command
             .current_dir(self.path())

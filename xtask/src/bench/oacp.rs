@@ -11,11 +11,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::ground::{self, Ground};
+use settled_tests::peer::{self, VERSION};
+
+use super::ground::Ground;
 use super::{Result, room};
 
 /// The version the tests of the whole run against, in the folder they install it into.
-const VERSION: &str = "0.5.4";
 const WRITERS: usize = 4;
 /// How long the reader rests between two looks at an inbox.
 const REST: Duration = Duration::from_millis(10);
@@ -35,10 +36,10 @@ struct Outcome {
 }
 
 pub(crate) fn run(ground: &Ground, messages: usize) -> Result<()> {
-    let peer = install()?;
+    let peer = peer::environment();
     let each = messages / WRITERS;
-    let (sent, process) = through_the_peer(ground, &peer, each)?;
-    let (dropped, accepted) = through_settled(ground, &peer, each)?;
+    let (sent, process) = through_the_peer(ground, peer, each)?;
+    let (dropped, accepted) = through_settled(ground, peer, each)?;
     println!("{WRITERS} writers at a time, {each} messages each, of one sender to one recipient");
     println!(
         "  {:<24} {:>8} {:>9} {:>5} {:>10} {:>12} {:>11} {:>8}",
@@ -297,32 +298,6 @@ fn scripts(peer: &Path) -> Result<PathBuf> {
         }
     }
     Err("the installed oacp has no send_inbox_message.py".into())
-}
-
-/// Installs the peer where the tests of the whole install it, unless they did.
-fn install() -> Result<PathBuf> {
-    let peer = ground::target().join(format!("oacp-{VERSION}"));
-    let complete = peer.join("complete");
-    if std::fs::read_to_string(&complete).is_ok_and(|version| version == VERSION) {
-        return Ok(peer);
-    }
-    done(
-        Command::new("python3")
-            .args(["-m", "venv", "--clear"])
-            .arg(&peer),
-        "making a virtual environment",
-    )?;
-    let mut pip = Command::new(peer.join("bin/python"));
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        &format!("oacp-cli=={VERSION}"),
-    ]);
-    done(&mut pip, "installing oacp-cli")?;
-    std::fs::write(&complete, VERSION)?;
-    Ok(peer)
 }
 
 fn done(command: &mut Command, what: &str) -> Result<()> {

@@ -163,7 +163,7 @@ fn pack(form: &str, folder: &Path, out: &Path) -> Result<(), String> {
 fn deb(stage: &Stage) {
     let name = format!("settled_{VERSION}-1_{}.deb", stage.platform.debian());
     let build = stage.work.join("deb");
-    debian::make(&stage.root.join("bin"), &build, &stage.out.join(name));
+    debian::make(&stage.root.join("bin"), &build, &stage.out.join(name), "xz");
 }
 
 fn write(path: impl AsRef<Path>, text: impl AsRef<[u8]>) -> Result<(), String> {

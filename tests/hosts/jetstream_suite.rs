@@ -14,7 +14,7 @@ use spool::log::{Head, Log, Signed};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::patient::Patient;
+use crate::patient::{PATIENCE, Patient};
 
 log_suite::conformance!(BrokerBench::default());
 
@@ -80,7 +80,9 @@ impl BrokerBench {
     fn change(&self, change: impl FnOnce(&mut Vec<Kept>)) {
         self.runtime.block_on(async {
             let client = async_nats::connect(self.broker.url()).await;
-            let context = async_nats::jetstream::new(client.expect("a connection"));
+            let mut context = async_nats::jetstream::new(client.expect("a connection"));
+            // Eight brokers that sync each message share a disk with whatever else runs here.
+            context.set_timeout(PATIENCE);
             let stream = context.get_stream(self.place.stream()).await;
             let stream: Stream = stream.expect("the stream");
             let config = stream.cached_info().config.clone();

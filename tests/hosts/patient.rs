@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
 
 /// How long a log may take that is not cut off.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Asks again while the log is not cut off and its answer may become another one.
 pub(crate) struct Patient<L> {

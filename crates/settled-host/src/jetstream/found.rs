@@ -1,7 +1,9 @@
 //! The stream that holds the ledgers: made by the first host that joins, looked at by the others.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
 use async_nats::{ConnectOptions, ServerAddr};
 use spool::log::LogError;
@@ -11,6 +13,9 @@ use super::link::chain;
 
 /// How long a cluster may take to make a stream: it chooses a leader first.
 const MADE: Duration = Duration::from_secs(10);
+
+/// The pause after a cluster that could not place it yet.
+const AGAIN: Duration = Duration::from_millis(250);
 
 /// A stream as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,9 +66,29 @@ pub async fn found(
         return Ok(looked_at(&stream.cached_info().config));
     }
     let wanted = replicas.unwrap_or(if is_cluster { 3 } else { 1 });
-    let stream = context.create_stream(config(place, wanted)).await;
-    let stream = stream.map_err(|error| unreachable(&error))?;
-    Ok(looked_at(&stream.cached_info().config))
+    let end = Instant::now() + MADE;
+    loop {
+        match context.create_stream(config(place, wanted)).await {
+            Ok(stream) => return Ok(looked_at(&stream.cached_info().config)),
+            Err(error) if is_too_early(&error) && Instant::now() < end => {
+                tokio::time::sleep(AGAIN).await;
+            }
+            Err(error) => return Err(unreachable(&error)),
+        }
+    }
+}
+
+/// Says whether a cluster that has just been started refused. Its leader places replicas on servers that told it what
+/// room they have, and that takes them a moment longer than to elect it.
+fn is_too_early(error: &CreateStreamError) -> bool {
+    let CreateStreamErrorKind::JetStream(refused) = error.kind() else {
+        return false;
+    };
+    let early = [
+        ErrorCode::CLUSTER_NO_PEERS,
+        ErrorCode::CLUSTER_NOT_AVAILABLE,
+    ];
+    early.contains(&refused.error_code())
 }
 
 /// A stream in which nothing is ever removed, and whose leader alone answers.

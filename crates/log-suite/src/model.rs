@@ -42,7 +42,7 @@ impl Weather {
 
 struct ModelState {
     batches: Vec<Signed>,
-    /// What a host other than the first is shown, once the log is split.
+    /// What every second handle is shown, once the log is split.
     split: Option<Vec<Signed>>,
     /// What reaches the log later.
     late: Vec<Signed>,
@@ -107,10 +107,15 @@ impl Shared {
         state.late.clear();
     }
 
-    /// Shows every host but the first a history of its own from here on.
+    /// Shows every second handle a history of its own from here on. A host that begins again may come to the other side.
     pub fn split(&self) {
         let mut state = self.state();
         state.split = Some(state.batches.clone());
+    }
+
+    /// The batches as the handle of this number is shown them.
+    pub fn shown_to(&self, number: usize) -> Vec<Signed> {
+        self.state().history(number).clone()
     }
 
     fn state(&self) -> MutexGuard<'_, ModelState> {
@@ -121,7 +126,7 @@ impl Shared {
 impl ModelState {
     fn history(&mut self, number: usize) -> &mut Vec<Signed> {
         match &mut self.split {
-            Some(other) if number > 1 => other,
+            Some(other) if number.is_multiple_of(2) => other,
             Some(_) | None => &mut self.batches,
         }
     }
@@ -172,6 +177,13 @@ fn end(history: &[Signed]) -> Head {
     history
         .last()
         .map_or(Head::EMPTY, |signed| signed.batch.head())
+}
+
+impl ModelLog {
+    /// Its number: the first handle has 1.
+    pub fn number(&self) -> usize {
+        self.number
+    }
 }
 
 impl Log for ModelLog {

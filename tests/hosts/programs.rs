@@ -229,6 +229,33 @@ fn the_hosts_are_listed_with_their_agents() {
 }
 
 #[test]
+fn hosts_on_a_broker_hear_of_each_other() {
+    let hosts = Hosts::on_a_broker();
+    let (_tower, laptop) = (hosts.tower.serve(), hosts.laptop.serve());
+    review(&hosts, "86");
+    let heard = |status: &Value| status["hosts"][0]["heard"].clone();
+    wait::until("the tower to hear that the laptop has all records", || {
+        let heard = heard(&hosts.tower.status());
+        heard["standing"] == "in_step" && heard["behind"] == 0
+    });
+    let there = heard(&hosts.tower.status());
+    assert_eq!(there["version"], env!("CARGO_PKG_VERSION"));
+    let ahead = there["clock_ahead_ms"].as_i64().expect("a number");
+    assert!(ahead.abs() < 2_000, "one machine has one clock: {there}");
+    assert_eq!(hosts.tower.status()["hosts"][1]["heard"], Value::Null);
+    let listed = done(&hosts.tower, &["host", "list"]);
+    assert!(listed.contains("HEARD"), "{listed}");
+    assert!(
+        done(&hosts.tower, &["status"]).contains("heard "),
+        "{listed}"
+    );
+    // Nothing of it is in the ledger, and what was heard stays when the laptop has ended.
+    drop(laptop);
+    assert_eq!(ledger(hosts.tower.root()).lines().count(), 4);
+    assert!(heard(&hosts.tower.status())["at"].is_string());
+}
+
+#[test]
 fn a_claim_that_does_not_fit_is_refused_with_what_to_do() {
     let hosts = Hosts::on_a_repository();
     let log = hosts.log();

@@ -15,7 +15,7 @@ use review::{Policy, Record, ReviewKey, Which};
 use spool::{Entry, Fold as _, Since, SpoolError, Tail, VisitError};
 use workspace::config::Config;
 use workspace::index::{self, LedgerIndex};
-use workspace::{directory, operator_alerts};
+use workspace::{directory, heartbeat, operator_alerts};
 
 use crate::agents::{AgentRow, Runs};
 use crate::history::HistoryTally;
@@ -74,6 +74,7 @@ impl Follower {
                 dead: Vec::new(),
                 troubles: Vec::new(),
                 host: None,
+                heard: Vec::new(),
             },
             policy: Policy::default(),
             past,
@@ -112,6 +113,7 @@ impl Follower {
         self.standing.dead = self.past.refusals.open(self.standing.index.state());
         self.standing.serving = spool::is_served(&self.root);
         self.standing.troubles = operator_alerts::read(&self.root);
+        self.standing.heard = heartbeat::read(&self.root);
         let config = Config::load(&self.root).unwrap_or_default();
         self.standing.host = config.ledger.host.clone();
         self.policy = config.policy(self.standing.agents.iter().cloned());

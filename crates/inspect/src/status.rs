@@ -18,6 +18,7 @@ use review::{Review, ReviewKey, Which};
 use spool::{Folded, HostName, SpoolError};
 use workspace::config::Config;
 use workspace::directory;
+use workspace::heartbeat::{self, HeardHost};
 use workspace::index::LedgerIndex;
 use workspace::operator_alerts::{self, Alert};
 
@@ -43,6 +44,8 @@ pub struct WorkspaceStatus {
     pub troubles: Vec<Alert>,
     /// This host's name among those that share the ledger.
     pub host: Option<HostName>,
+    /// What its daemon heard last of the others.
+    pub heard: Vec<HeardHost>,
 }
 
 /// The validation commands of the one open request that is meant: those of the request and of the project.
@@ -96,6 +99,7 @@ impl WorkspaceStatus {
             dead,
             troubles,
             host,
+            heard: heartbeat::read(root),
         })
     }
 

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spool::Digest;
-use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
+use spool::log::{Appended, Head, Heartbeat, Log, LogError, Ring, Signed};
 
 use crate::{Bench, Dice};
 
@@ -47,6 +47,8 @@ struct ModelState {
     /// What reaches the log later.
     late: Vec<Signed>,
     rings: Vec<Ring>,
+    /// Heartbeats, each with the number of its sender. Who begins to listen later has missed what was sent before.
+    heartbeats: Vec<(usize, Vec<u8>)>,
     dice: Dice,
     weather: Weather,
     is_cut: bool,
@@ -61,6 +63,8 @@ pub struct Shared(Arc<Mutex<ModelState>>);
 pub struct ModelLog {
     shared: Shared,
     number: usize,
+    /// How many heartbeats it has heard, or missed.
+    heard: usize,
 }
 
 impl Shared {
@@ -71,6 +75,7 @@ impl Shared {
             split: None,
             late: Vec::new(),
             rings: Vec::new(),
+            heartbeats: Vec::new(),
             dice: Dice::new(seed),
             weather,
             is_cut: false,
@@ -84,6 +89,7 @@ impl Shared {
         state.hosts += 1;
         ModelLog {
             number: state.hosts,
+            heard: state.heartbeats.len(),
             shared: self.clone(),
         }
     }
@@ -248,6 +254,26 @@ impl Log for ModelLog {
 
     fn poll_ms(&self) -> u64 {
         1_000
+    }
+
+    fn send_heartbeat(&mut self, bytes: Vec<u8>) {
+        let mut state = self.shared.state();
+        if state.unreachable().is_ok() {
+            state.heartbeats.push((self.number, bytes));
+        }
+    }
+
+    fn heartbeats(&mut self) -> Vec<Heartbeat> {
+        let state = self.shared.state();
+        let new = state.heartbeats[self.heard..].iter();
+        let others = new.filter(|(sender, _)| *sender != self.number);
+        let given = others.map(|(_, bytes)| Heartbeat {
+            bytes: bytes.clone(),
+            waited_ms: 0,
+        });
+        let given = given.collect();
+        self.heard = state.heartbeats.len();
+        given
     }
 }
 

@@ -116,7 +116,13 @@ fn host(row: &HostRow, now: DateTime<Utc>) -> String {
         let ago = ago(now - at);
         format!(", record {seq} {ago}")
     });
-    format!("{}{mark}: {agents}{}", row.name, last.unwrap_or_default())
+    let heard = row.heard.as_ref().map(|heard| heard.said(now));
+    let heard = heard.map_or_else(String::new, |heard| format!(", {heard}"));
+    format!(
+        "{}{mark}: {agents}{}{heard}",
+        row.name,
+        last.unwrap_or_default()
+    )
 }
 
 /// A failed one is still there because it can be resumed.

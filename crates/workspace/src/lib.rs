@@ -6,6 +6,7 @@ pub mod clock;
 pub mod config;
 pub mod directory;
 pub mod error;
+pub mod heartbeat;
 pub mod index;
 pub mod known_deliveries;
 pub mod operator_alerts;

@@ -90,6 +90,7 @@ fn status(place: &Place<'_>) -> WorkspaceStatus {
         dead: Vec::new(),
         troubles: Vec::new(),
         host: None,
+        heard: Vec::new(),
     }
 }
 

@@ -10,7 +10,7 @@ use spool::{Committed, SpoolError};
 use workspace::clock::Moment;
 use workspace::index;
 
-use super::{Mailroom, Pass, Standing};
+use super::{Mailroom, Pass};
 use crate::docket::OpenBatch;
 
 /// Why a change of hosts is not recorded.
@@ -49,13 +49,7 @@ impl Mailroom {
     pub(super) fn hosts_gauge(&self) -> Option<(usize, &'static str)> {
         let (fleet, standing) = (self.fleet()?, self.standing()?);
         let hosts = fleet.members().filter(|(_, member)| !member.is_retired);
-        let word = match standing {
-            Standing::InStep => "in_step",
-            Standing::Waiting { .. } => "waiting",
-            Standing::Frozen { .. } => "frozen",
-            Standing::Outdated { .. } => "stopped",
-        };
-        Some((hosts.count(), word))
+        Some((hosts.count(), standing.word()))
     }
 
     /// Records a change of the hosts, under the id it was asked for by, if any.

@@ -18,6 +18,7 @@ use workspace::clock::Moment;
 use workspace::index;
 use workspace::operator_alerts::{Alert, AlertKind};
 
+use super::heartbeats::Heartbeats;
 use super::{Mailroom, Pass};
 use crate::docket::OpenBatch;
 
@@ -72,7 +73,8 @@ pub enum Standing {
 /// The sharing, and where it stands.
 pub(super) struct SharedLedger {
     pub(super) sharing: Sharing,
-    standing: Standing,
+    pub(super) standing: Standing,
+    pub(super) heartbeats: Heartbeats,
     /// A batch that the log may or may not have.
     unknown: Option<Signed>,
     /// How many bytes the log takes, where it refused a batch for its size.
@@ -102,6 +104,18 @@ impl Default for LastRecord {
     }
 }
 
+impl Standing {
+    /// The word for it in metrics and in what other hosts hear.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Standing::InStep => "in_step",
+            Standing::Waiting { .. } => "waiting",
+            Standing::Frozen { .. } => "frozen",
+            Standing::Outdated { .. } => "stopped",
+        }
+    }
+}
+
 impl Sharing {
     /// The agents at home on this host.
     pub(super) fn homes(&self) -> Homes {
@@ -118,6 +132,7 @@ impl SharedLedger {
         Self {
             sharing,
             standing: Standing::InStep,
+            heartbeats: Heartbeats::default(),
             unknown: None,
             too_large: None,
             look_at: 0,
@@ -379,6 +394,7 @@ impl Mailroom {
     /// Finds out what nobody knew, and takes over what is new. Says whether anything may be judged here now.
     pub(super) fn follow(&mut self, moment: Moment) -> Result<bool, SpoolError> {
         let may_judge = self.follow_log(moment);
+        self.exchange_heartbeats(moment);
         self.tell_standing();
         may_judge
     }

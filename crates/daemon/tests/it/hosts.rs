@@ -14,6 +14,7 @@ use spool::{Content, Digest, Entry};
 use tempfile::TempDir;
 use workspace::clock::Moment;
 use workspace::directory;
+use workspace::heartbeat::HostState;
 
 use crate::room::at_ms;
 
@@ -497,6 +498,54 @@ fn cut_off_a_host_accepts_nothing_says_so_and_catches_up() {
     assert_eq!(names(&hosts[1].path("agents/codex/inbox")), ["a.yaml"]);
     let told = fs::read_to_string(hosts[0].path(".settled/troubles.json")).expect("alerts");
     assert!(!told.contains("waiting"), "{told}");
+}
+
+#[test]
+fn hosts_hear_of_each_other_without_a_record() {
+    let log = Shared::new(1, Weather::default());
+    let mut hosts = started(&log);
+    hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
+    let mut ms = 0;
+    settle(&mut hosts, &mut ms);
+    let records = hosts[0].entries().len();
+    for _ in 0..3 {
+        ms += 10_000;
+        // Who speaks first in a round is heard in it, the others in the second one.
+        for _ in 0..2 {
+            hosts.iter_mut().for_each(|host| host.pass(ms));
+        }
+    }
+    let heard = |host: &Host| {
+        let heard = workspace::heartbeat::read(host.root.path()).into_iter();
+        let said = heard.map(|heard| {
+            let clock = heard.clock_ahead().num_seconds();
+            let state = &heard.state;
+            (
+                state.host.to_string(),
+                state.standing.clone(),
+                state.seq,
+                heard.behind,
+                clock,
+            )
+        });
+        said.collect::<Vec<_>>()
+    };
+    let in_step = "in_step".to_owned();
+    let of = |host: &str, clock| (host.to_owned(), in_step.clone(), 1, 0, clock);
+    assert_eq!(heard(&hosts[1]), [of("box", -135), of("tower", -90)]);
+    // What no host has signed is not heard.
+    let forged = HostState {
+        host: "box".parse().expect("a name"),
+        version: "9.9.9".to_owned(),
+        seq: 9,
+        standing: in_step.clone(),
+        at: hosts[2].moment(ms + 5_000).utc,
+    };
+    let forged = workspace::heartbeat::written(&forged, "w", &Named("tower"));
+    log.connect().send_heartbeat(forged);
+    hosts[1].pass(ms + 1_000);
+    assert_eq!(heard(&hosts[1])[0], of("box", -135));
+    assert_eq!(hosts[0].entries().len(), records);
 }
 
 #[test]

@@ -1,10 +1,15 @@
 //! The hosts that share the ledger, as people and programs read them.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{Fleet, Member};
 use message_schema::id::AgentName;
 use serde::Serialize;
 use spool::HostName;
+use workspace::clock;
+use workspace::heartbeat::{self, HeardHost};
+
+/// How far clocks are apart before it is told, in milliseconds: records keep the later time then.
+const CLOCK_TOLD_MS: i64 = 2_000;
 
 /// One host. Fields are added, never changed.
 #[derive(Clone, Debug, Serialize)]
@@ -27,10 +32,75 @@ pub struct HostRow {
     /// When it judged that record, by its own clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_at: Option<DateTime<Utc>>,
+    /// What this host's daemon heard of it last. A log without heartbeats has nothing of the kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heard: Option<LastHeard>,
+}
+
+/// What was heard of a host last. Fields are added, never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LastHeard {
+    /// When, by this host's clock.
+    pub at: DateTime<Utc>,
+    /// The version of settled that ran there.
+    pub version: String,
+    /// `in_step`, `waiting`, `frozen` or `stopped`: how it stood to the shared ledger.
+    pub standing: String,
+    /// How many records its ledger was behind this one.
+    pub behind: u64,
+    /// How far its clock was ahead of this one's, in milliseconds; negative if it was behind.
+    pub clock_ahead_ms: i64,
+}
+
+impl LastHeard {
+    /// Says whether the host has been silent for longer than a lost heartbeat explains: it sleeps, is off, or is cut off.
+    pub fn is_silent(&self, now: DateTime<Utc>) -> bool {
+        now - self.at > heartbeat::SILENT
+    }
+
+    /// The offset of its clock, to a tenth of a second.
+    pub fn clock(&self) -> String {
+        // Rounded before the sign is chosen: there is no negative zero.
+        let tenths = (self.clock_ahead_ms + 50 * self.clock_ahead_ms.signum()) / 100;
+        let sign = if tenths < 0 { '-' } else { '+' };
+        let tenths = tenths.abs();
+        format!("{sign}{}.{} s", tenths / 10, tenths % 10)
+    }
+
+    /// What a person should know of it, in a few words: silence first, then what is not as it should be.
+    pub fn said(&self, now: DateTime<Utc>) -> String {
+        let ago = clock::span((now - self.at).max(TimeDelta::zero()));
+        if self.is_silent(now) {
+            return format!("silent for {ago}");
+        }
+        let mut said = format!("heard {ago} ago");
+        if self.standing != "in_step" {
+            said += &format!(", {}", self.standing);
+        }
+        if self.behind > 0 {
+            said += &format!(", {} records behind", self.behind);
+        }
+        if self.clock_ahead_ms.abs() > CLOCK_TOLD_MS {
+            said += &format!(", clock {}", self.clock());
+        }
+        said
+    }
+}
+
+impl From<&HeardHost> for LastHeard {
+    fn from(heard: &HeardHost) -> Self {
+        Self {
+            at: heard.heard_at,
+            version: heard.state.version.clone(),
+            standing: heard.state.standing.clone(),
+            behind: heard.behind,
+            clock_ahead_ms: heard.clock_ahead().num_milliseconds(),
+        }
+    }
 }
 
 /// All hosts, by name; none where the workspace has one.
-pub fn rows(fleet: &Fleet, this: Option<&HostName>) -> Vec<HostRow> {
+pub fn rows(fleet: &Fleet, this: Option<&HostName>, heard: &[HeardHost]) -> Vec<HostRow> {
     let row = |(name, member): (&HostName, &Member)| HostRow {
         name: name.to_string(),
         is_this: this == Some(name),
@@ -40,6 +110,36 @@ pub fn rows(fleet: &Fleet, this: Option<&HostName>) -> Vec<HostRow> {
         is_retired: member.is_retired,
         last_record: member.last_record.map(|(seq, _)| seq),
         last_at: member.last_record.map(|(_, at)| at),
+        heard: heard
+            .iter()
+            .find(|heard| heard.state.host == *name && this != Some(name))
+            .map(LastHeard::from),
     };
     fleet.members().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_said_first_and_then_what_is_not_as_it_should_be() {
+        let heard = |standing: &str, behind, clock_ahead_ms| LastHeard {
+            at: DateTime::UNIX_EPOCH,
+            version: "0.1.0".to_owned(),
+            standing: standing.to_owned(),
+            behind,
+            clock_ahead_ms,
+        };
+        let said =
+            |heard: LastHeard, after| heard.said(DateTime::UNIX_EPOCH + TimeDelta::seconds(after));
+        assert_eq!(said(heard("in_step", 0, -49), 3), "heard 3 s ago");
+        assert_eq!(
+            said(heard("waiting", 12, -5_040), 3),
+            "heard 3 s ago, waiting, 12 records behind, clock -5.0 s"
+        );
+        assert_eq!(said(heard("in_step", 12, 0), 240), "silent for 4 min");
+        let clocks = [-5_040, -49, 0, 50, 2_960].map(|ms| heard("in_step", 0, ms).clock());
+        assert_eq!(clocks, ["-5.0 s", "+0.0 s", "+0.0 s", "+0.1 s", "+3.0 s"]);
+    }
 }

@@ -215,7 +215,11 @@ impl Status {
                 .map(|(id, pair)| PairRow::of(id, pair))
                 .collect(),
             troubles: standing.troubles.clone(),
-            hosts: hosts::rows(&standing.index.fleet, standing.host.as_ref()),
+            hosts: hosts::rows(
+                &standing.index.fleet,
+                standing.host.as_ref(),
+                &standing.heard,
+            ),
         }
     }
 }

@@ -8,7 +8,7 @@ use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::stream::{RawMessageBuilder, RawMessageErrorKind};
 use async_nats::jetstream::{self, Context};
-use async_nats::{ClientError, ConnectOptions, Event, ServerAddr, ServerError};
+use async_nats::{ClientError, ConnectOptions, Event, ServerAddr, ServerError, SubscribeError};
 use spool::log::{LogError, Signed};
 
 use super::LedgerName;
@@ -38,6 +38,7 @@ pub(super) struct Link {
     stream: jetstream::stream::Stream<()>,
     stream_name: String,
     subject: String,
+    heartbeats: String,
     trouble: Arc<Mutex<Option<Trouble>>>,
 }
 
@@ -81,6 +82,7 @@ impl Link {
     ) -> Result<Link, LogError> {
         let trouble = Arc::new(Mutex::new(None));
         let told = Arc::clone(&trouble);
+        let heartbeats = place.heartbeats();
         let options = options
             .retry_on_initial_connect()
             .max_reconnects(None)
@@ -92,8 +94,13 @@ impl Link {
             .connection_timeout(CONNECTED)
             .request_timeout(Some(ANSWER))
             .event_callback(move |event| {
-                let told = Arc::clone(&told);
-                async move { note(&told, &event) }
+                // A host that may not send heartbeats, or hear them, follows the ledger all the same.
+                let told = (!event.to_string().contains(&heartbeats)).then(|| Arc::clone(&told));
+                async move {
+                    if let Some(told) = told {
+                        note(&told, &event);
+                    }
+                }
             });
         let client = options
             .connect(servers)
@@ -115,6 +122,7 @@ impl Link {
             stream,
             stream_name,
             subject: place.subject(),
+            heartbeats: place.heartbeats(),
             trouble,
         })
     }
@@ -209,6 +217,23 @@ impl Link {
                 | PublishErrorKind::Other => SendOutcome::Unknown(chain(&error)),
             },
             Err(_) => SendOutcome::Unknown("no acknowledgement in time".to_owned()),
+        }
+    }
+
+    /// Listens to the heartbeats of this workspace's hosts.
+    pub(super) async fn listen(&self) -> Result<async_nats::Subscriber, SubscribeError> {
+        let client = self.context.client();
+        client.subscribe(self.heartbeats.clone()).await
+    }
+
+    /// Sends a heartbeat to whoever listens. Without a connection it is dropped: sent later, its time would be wrong.
+    pub(super) async fn send_heartbeat(&self, bytes: Vec<u8>) {
+        if self.is_up().is_ok() {
+            let client = self.context.client();
+            let sent = client.publish(self.heartbeats.clone(), bytes.into()).await;
+            if let Err(error) = sent {
+                tracing::debug!("sending a heartbeat: {error}");
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 //! and nothing from a message that is missing: a leader that was cut off may answer without the newest ones.
 
 mod found;
+mod heartbeats;
 mod link;
 mod own_runtime;
 mod pulse;
@@ -15,8 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::{ConnectOptions, ServerAddr};
-use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
+use spool::log::{Appended, Head, Heartbeat, Log, LogError, Ring, Signed};
 
+use self::heartbeats::Listener;
 use self::link::{Found, Link, SendOutcome};
 use self::own_runtime::OwnRuntime;
 use self::pulse::Pulse;
@@ -53,6 +55,11 @@ impl LedgerName {
     pub fn subject(&self) -> String {
         format!("led.{}.{}", self.shard, self.workspace)
     }
+
+    /// The subject of its hosts' heartbeats, which no stream keeps.
+    pub fn heartbeats(&self) -> String {
+        format!("beat.{}.{}", self.shard, self.workspace)
+    }
 }
 
 /// A ledger in JetStream. It has a thread of its own, and none of its calls waits for longer than two answers.
@@ -60,6 +67,7 @@ pub struct JetStream {
     // In this order: what uses the runtime ends before it.
     follower: Option<Followed>,
     pulse: Pulse,
+    listener: Listener,
     link: Link,
     bell: Arc<Bell>,
     /// Where a batch is that this host saw lately.
@@ -131,9 +139,11 @@ impl JetStream {
         let link = runtime.block_on(Link::open(servers, options, place))?;
         let bell = Arc::new(Bell::default());
         let pulse = Pulse::start(runtime.handle(), link.clone(), Arc::clone(&bell));
+        let listener = Listener::start(runtime.handle(), link.clone());
         Ok(JetStream {
             follower: None,
             pulse,
+            listener,
             link,
             bell,
             seen: None,
@@ -490,5 +500,16 @@ impl Log for JetStream {
 
     fn poll_ms(&self) -> u64 {
         POLL_MS
+    }
+
+    fn send_heartbeat(&mut self, bytes: Vec<u8>) {
+        let link = self.link.clone();
+        self.runtime
+            .handle()
+            .spawn(async move { link.send_heartbeat(bytes).await });
+    }
+
+    fn heartbeats(&mut self) -> Vec<Heartbeat> {
+        self.listener.take()
     }
 }

@@ -11,7 +11,7 @@ use views::exit::Exit;
 use views::failure::Failure;
 use views::table::columns;
 use workspace::operator_alerts::{self, AlertKind};
-use workspace::{clock, directory};
+use workspace::{clock, directory, heartbeat};
 
 use super::{HostContext, member};
 
@@ -46,15 +46,31 @@ pub(super) fn run(context: &HostContext) -> Result<Exit, Failure> {
         workspace: shared.workspace,
         trouble: trouble.map(|alert| alert.what),
         homeless,
-        hosts: rows(&fleet, Some(&shared.host)),
+        hosts: rows(&fleet, Some(&shared.host), &heartbeat::read(root)),
     };
     context.say(&CommandOutput::new(hosts), |hosts| said(hosts, now))
 }
 
 fn said(hosts: &Hosts, now: DateTime<Utc>) -> String {
-    let mut lines = vec![["HOST", "AGENTS", "LAST RECORD", "VERSION"].map(str::to_owned)];
-    lines.extend(hosts.hosts.iter().map(|row| cells(row, now)));
-    let mut text = columns(&lines);
+    // A log without heartbeats leaves no columns that are always empty.
+    let is_heard = hosts.hosts.iter().any(|row| row.heard.is_some());
+    let head = ["HOST", "AGENTS", "LAST RECORD", "VERSION"].map(str::to_owned);
+    let rows = hosts.hosts.iter().map(|row| cells(row, now));
+    let mut text = if is_heard {
+        let heard_head = ["HEARD", "BEHIND", "CLOCK"].map(str::to_owned);
+        let heard = hosts.hosts.iter().map(|row| heard_cells(row, now));
+        let all = std::iter::once(heard_head).chain(heard);
+        let lines: Vec<[String; 7]> = std::iter::once(head)
+            .chain(rows)
+            .zip(all)
+            .map(|([host, agents, last, version], [heard, behind, clock])| {
+                [host, agents, last, heard, behind, clock, version]
+            })
+            .collect();
+        columns(&lines)
+    } else {
+        columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
+    };
     text += &format!("ledger: {} at {}\n", hosts.workspace, hosts.log);
     for agent in &hosts.homeless {
         text += &format!(
@@ -77,15 +93,37 @@ fn cells(row: &HostRow, now: DateTime<Utc>) -> [String; 4] {
     } else {
         agents.join(", ")
     };
-    let version = if row.is_retired {
-        "key retired"
-    } else {
-        &row.version
+    let version = match &row.heard {
+        _ if row.is_retired => "key retired",
+        // The one that runs there, not the one that joined.
+        Some(heard) => &heard.version,
+        None => &row.version,
     };
     [
         format!("{}{mark}", row.name),
         agents,
         last.unwrap_or_else(|| "-".to_owned()),
         version.to_owned(),
+    ]
+}
+
+/// When a host was heard, how many records it was behind then, and the offset of its clock.
+fn heard_cells(row: &HostRow, now: DateTime<Utc>) -> [String; 3] {
+    let none = || "-".to_owned();
+    let Some(heard) = row.heard.as_ref().filter(|_| !row.is_retired) else {
+        return [none(), none(), none()];
+    };
+    if heard.is_silent(now) {
+        // How far behind it was says nothing any more.
+        return [heard.said(now), none(), none()];
+    }
+    let standing = match heard.standing.as_str() {
+        "in_step" => String::new(),
+        other => format!(", {other}"),
+    };
+    [
+        format!("{}{standing}", ago(now - heard.at)),
+        heard.behind.to_string(),
+        heard.clock(),
     ]
 }

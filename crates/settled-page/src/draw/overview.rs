@@ -4,8 +4,10 @@ use chrono::{DateTime, Utc};
 use cockpit::agents::AgentRow;
 use cockpit::needs::Need;
 use cockpit::{Overview, Urgency};
+use inspect::status::hosts::HostRow;
 use inspect::status::row::ReviewRow;
 use maud::{Markup, html};
+use message_schema::id::AgentName;
 
 use super::{
     Frame, Look, ago, brief, command, instant, link, one_line, page as whole, plural, prose, query,
@@ -72,6 +74,12 @@ pub(crate) fn page(overview: &Overview, asked: &Asked, look: &Look<'_>) -> Marku
         section #agents aria-labelledby="agents-h" {
             h2 #agents-h { "Agents" }
             ul .plain { @for agent in &overview.agents { (of_agent(agent, look.now)) } }
+        }
+        @if !status.hosts.is_empty() {
+            section #hosts aria-labelledby="hosts-h" {
+                h2 #hosts-h { "Hosts that share the ledger" }
+                ul .plain { @for host in &status.hosts { (of_host(host, look.now)) } }
+            }
         }
         @if !overview.problems.is_empty() {
             section #problems aria-labelledby="problems-h" {
@@ -236,6 +244,21 @@ fn of_agent(agent: &AgentRow, now: DateTime<Utc>) -> Markup {
                     @if let Some(ended) = &run.ended { ", " (one_line(ended)) }
                 }
                 @if !run.last_words.is_empty() { br; q .words { (one_line(&run.last_words)) } }
+            }
+        }
+    }
+}
+
+fn of_host(host: &HostRow, now: DateTime<Utc>) -> Markup {
+    let agents: Vec<&str> = host.agents.iter().map(AgentName::as_str).collect();
+    html! {
+        li data-host=(host.name) {
+            strong { (one_line(&host.name)) }
+            @if host.is_this { " (this one)" }
+            @if host.is_retired { ": key retired" } @else {
+                ": home of " @if agents.is_empty() { "no agent" } @else { (one_line(&agents.join(", "))) }
+                @if let Some(at) = host.last_at { ", last record " (ago(at, now)) " ago" }
+                @if let Some(heard) = &host.heard { ", " (heard.said(now)) ", version " (one_line(&heard.version)) }
             }
         }
     }

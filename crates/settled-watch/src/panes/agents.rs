@@ -1,4 +1,6 @@
-//! The agents: what waits with each, and its command with its last words.
+//! The agents: what waits with each, and its command with its last words. Then the hosts, if several share the ledger.
+
+use inspect::status::hosts::HostRow;
 
 use super::time::clock;
 use crate::app::App;
@@ -60,5 +62,43 @@ pub(crate) fn lines(app: &App, width: usize) -> Vec<Pieces> {
     if lines.is_empty() {
         lines.push(vec![(Ink::Plain, " no agent has a mailbox".to_owned())]);
     }
+    let hosts = app.overview.status.hosts.iter();
+    lines.extend(hosts.map(|row| host(row, app, width)));
     lines
+}
+
+/// A host that shares the ledger. One that is silent may sleep, which alarms nobody.
+fn host(row: &HostRow, app: &App, width: usize) -> Pieces {
+    let agents: Vec<String> = row
+        .agents
+        .iter()
+        .map(|agent| shown(agent.as_str()))
+        .collect();
+    let (ink, state) = match &row.heard {
+        _ if row.is_retired => (Ink::Aside, "key retired".to_owned()),
+        _ if row.is_this => (Ink::Plain, "this host".to_owned()),
+        Some(heard) if heard.is_silent(app.now) => (Ink::Aside, heard.said(app.now)),
+        Some(heard) if heard.standing == "in_step" => (Ink::Plain, heard.said(app.now)),
+        Some(heard) => (Ink::Care, heard.said(app.now)),
+        None => {
+            let last = row
+                .last_at
+                .map(|at| format!("last record {}", screen::ago(app.now - at)));
+            (
+                Ink::Plain,
+                last.unwrap_or_else(|| "no record yet".to_owned()),
+            )
+        }
+    };
+    let home = if agents.is_empty() {
+        "no agent".to_owned()
+    } else {
+        agents.join(", ")
+    };
+    let name = padded(&shown(&row.name), 16);
+    let rest = format!(" host, home of {home}  {state}");
+    vec![
+        (Ink::Head, format!(" {name}")),
+        (ink, screen::cut(&rest, width.saturating_sub(18))),
+    ]
 }

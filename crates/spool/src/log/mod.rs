@@ -114,6 +114,15 @@ impl From<NotABatch> for LogError {
 /// nothing.
 pub type Ring = Box<dyn Fn() + Send + Sync>;
 
+/// A heartbeat of another host, as it was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// What it says, and who signed that, is for the reader to see.
+    pub bytes: Vec<u8>,
+    /// How long ago it arrived, in milliseconds.
+    pub waited_ms: u64,
+}
+
 /// The order of a shared ledger. Every call returns within about a second, whatever the network does: the daemon is one
 /// thread and delivers mail meanwhile. What takes longer a backend does on a thread of its own.
 pub trait Log: Send {
@@ -134,4 +143,13 @@ pub trait Log: Send {
 
     /// How long to wait between two looks without a ring, in milliseconds.
     fn poll_ms(&self) -> u64;
+
+    /// Sends a heartbeat to the hosts that listen now. Nobody keeps it and nobody acknowledges it. A log that has no way
+    /// for this does nothing.
+    fn send_heartbeat(&mut self, _bytes: Vec<u8>) {}
+
+    /// Gives the heartbeats that arrived since the last call, this host's own perhaps among them.
+    fn heartbeats(&mut self) -> Vec<Heartbeat> {
+        Vec::new()
+    }
 }

@@ -83,6 +83,7 @@ fn standing(review: &Review, pull: Option<PullAction>, serving: bool) -> Workspa
         dead: Vec::new(),
         troubles: Vec::new(),
         host: None,
+        heard: Vec::new(),
     }
 }
 

@@ -1,0 +1,117 @@
+//! What hosts that share a ledger say of themselves every few seconds, and what this host heard last of each. None of it is
+//! a record and nothing is decided by it: a heartbeat that is lost is followed by the next one.
+
+use std::path::Path;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use fleet::Fleet;
+use serde::{Deserialize, Serialize};
+use spool::log::HostKeys;
+use spool::{HostName, Layout};
+
+/// The file in `.settled`.
+const FILE: &str = "hosts.json";
+
+/// How often a host says it.
+pub const EVERY: TimeDelta = TimeDelta::seconds(10);
+
+/// After how long without a heartbeat a host is called silent: two may be lost.
+pub const SILENT: TimeDelta = TimeDelta::seconds(35);
+
+/// The longest version and the longest standing.
+const WORD_BYTES_MAX: usize = 64;
+
+/// What a host says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostState {
+    /// Its name.
+    pub host: HostName,
+    /// The version of settled that runs there.
+    pub version: String,
+    /// The last record of its ledger.
+    pub seq: u64,
+    /// How it stands to the shared ledger: `in_step`, `waiting`, `frozen` or `stopped`.
+    pub standing: String,
+    /// Its clock.
+    pub at: DateTime<Utc>,
+}
+
+/// What was heard of a host last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeardHost {
+    /// What it said.
+    #[serde(flatten)]
+    pub state: HostState,
+    /// When that arrived here, by this host's clock.
+    pub heard_at: DateTime<Utc>,
+    /// How many records it was behind this host then.
+    pub behind: u64,
+}
+
+impl HeardHost {
+    /// How far that host's clock is ahead of this one's; what the heartbeat took on its way makes it a little less.
+    pub fn clock_ahead(&self) -> TimeDelta {
+        self.state.at - self.heard_at
+    }
+}
+
+/// A heartbeat on its way: the text, and the signature of the host that it names.
+#[derive(Serialize, Deserialize)]
+struct SignedState {
+    state: String,
+    signature: Vec<u8>,
+}
+
+fn signed_bytes(workspace: &str, state: &str) -> Vec<u8> {
+    // Nothing that is signed elsewhere begins like this.
+    format!("heartbeat of a host of {workspace}\n{state}").into_bytes()
+}
+
+/// Writes a heartbeat, signed by its host.
+pub fn written(state: &HostState, workspace: &str, keys: &dyn HostKeys) -> Vec<u8> {
+    let state = serde_json::to_string(state).expect("plain values are JSON");
+    let signature = keys.sign(&signed_bytes(workspace, &state));
+    serde_json::to_vec(&SignedState { state, signature }).expect("plain values are JSON")
+}
+
+/// Says whether people can be shown this as it is: a short word of a terminal's plain letters.
+fn is_word(text: &str) -> bool {
+    text.len() <= WORD_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Reads a heartbeat. Nothing if it is none, or is not signed by the host that it names.
+pub fn heard(
+    bytes: &[u8],
+    workspace: &str,
+    fleet: &Fleet,
+    keys: &dyn HostKeys,
+) -> Option<HostState> {
+    let signed: SignedState = serde_json::from_slice(bytes).ok()?;
+    let state: HostState = serde_json::from_str(&signed.state).ok()?;
+    if !is_word(&state.version) || !is_word(&state.standing) {
+        return None;
+    }
+    let key = fleet.key(&state.host)?;
+    let said = signed_bytes(workspace, &signed.state);
+    keys.is_signed(key, &said, &signed.signature)
+        .then_some(state)
+}
+
+/// Reads what the daemon heard last of each host; none if there is no readable file.
+pub fn read(root: &Path) -> Vec<HeardHost> {
+    let text = std::fs::read(Layout::new(root).own().join(FILE)).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// Saves what was heard. It is not synced: what a power cut takes is heard again.
+pub fn save<'a>(root: &Path, heard: impl Iterator<Item = &'a HeardHost>) {
+    let own = Layout::new(root).own();
+    let (file, temporary) = (own.join(FILE), own.join(format!("{FILE}.tmp")));
+    let all: Vec<&HeardHost> = heard.collect();
+    let text = serde_json::to_string(&all).expect("plain values are JSON");
+    let written =
+        std::fs::write(&temporary, text + "\n").and_then(|()| std::fs::rename(&temporary, &file));
+    if let Err(error) = written {
+        tracing::debug!(%error, "cannot save what was heard of other hosts; it is heard again");
+    }
+}

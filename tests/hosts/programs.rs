@@ -547,6 +547,7 @@ fn doctor_says_what_the_log_promises() {
         "{told}"
     );
     assert!(told.contains("one server holds the ledger"), "{told}");
+    assert!(told.contains("takes 1024 KiB at once"), "{told}");
     let told = done(&hosts.tower, &["doctor"]);
     assert!(
         told.contains("host tower has joined with the key it has here"),

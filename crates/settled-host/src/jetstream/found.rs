@@ -22,6 +22,8 @@ const AGAIN: Duration = Duration::from_millis(250);
 pub struct Founded {
     /// How many servers hold each record.
     pub replicas: usize,
+    /// The most bytes that the server takes in one message.
+    pub message_bytes_max: usize,
     /// What of it is not as it should be, one sentence each.
     pub wrong: Vec<String>,
 }
@@ -60,16 +62,19 @@ pub async fn found(
         return Err(LogError::Unreachable { why });
     }
     let is_cluster = info.cluster.is_some();
+    let message_bytes_max = info.max_payload;
     let mut context = async_nats::jetstream::new(client);
     context.set_timeout(MADE);
     if let Ok(stream) = context.get_stream(place.stream()).await {
-        return Ok(looked_at(&stream.cached_info().config));
+        return Ok(looked_at(&stream.cached_info().config, message_bytes_max));
     }
     let wanted = replicas.unwrap_or(if is_cluster { 3 } else { 1 });
     let end = Instant::now() + MADE;
     loop {
         match context.create_stream(config(place, wanted)).await {
-            Ok(stream) => return Ok(looked_at(&stream.cached_info().config)),
+            Ok(stream) => {
+                return Ok(looked_at(&stream.cached_info().config, message_bytes_max));
+            }
             Err(error) if is_too_early(&error) && Instant::now() < end => {
                 tokio::time::sleep(AGAIN).await;
             }
@@ -110,7 +115,7 @@ fn config(place: &LedgerName, replicas: usize) -> Config {
     }
 }
 
-fn looked_at(config: &Config) -> Founded {
+fn looked_at(config: &Config, message_bytes_max: usize) -> Founded {
     let mut wrong = Vec::new();
     let mut must = |holds: bool, what: &str| {
         if !holds {
@@ -138,6 +143,7 @@ fn looked_at(config: &Config) -> Founded {
     must(!config.no_ack, "it acknowledges nothing");
     Founded {
         replicas: config.num_replicas,
+        message_bytes_max,
         wrong,
     }
 }

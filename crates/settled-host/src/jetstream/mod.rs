@@ -33,6 +33,11 @@ const BEHIND: Duration = Duration::from_secs(2);
 /// How often the daemon looks without a ring. The ring is what wakes it.
 const POLL_MS: u64 = 500;
 
+/// The most bytes of a message with which a broker takes every record: a message and its packet have 256 KiB each, in JSON
+/// with their escapes twice that, the fields that a record repeats of a packet are no more than the packet, and the rest is
+/// names.
+pub const MESSAGE_BYTES_ENOUGH: usize = 6 * 256 * 1024 + 128 * 1024;
+
 /// How much is given to the daemon at once.
 const GIVEN_BYTES_MAX: usize = 4 * 1024 * 1024;
 

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use serde::Serialize;
+use settled_host::jetstream::MESSAGE_BYTES_ENOUGH;
 use settled_host::keys::HostKey;
 use settled_host::monitoring::jsz;
 use settled_host::place::{HostDirectory, LogPlace};
@@ -54,7 +55,10 @@ pub(super) fn run(args: &CheckArgs, context: &HostContext) -> Result<Exit, Failu
     match LogPlace::parse(&shared.log).map_err(|error| Failure::new(Exit::Usage, &error))? {
         LogPlace::Brokers(servers) => {
             match own.founded(&shared) {
-                Ok(founded) => findings.extend(of_stream(founded.replicas, &founded.wrong)),
+                Ok(founded) => {
+                    findings.extend(of_stream(founded.replicas, &founded.wrong));
+                    findings.push(of_size(founded.message_bytes_max));
+                }
                 Err(error) => {
                     findings.push(wrong(error.to_string(), "repair the network or the broker"));
                 }
@@ -142,6 +146,20 @@ fn of_stream(replicas: usize, settings: &[String]) -> Vec<Finding> {
         )),
     });
     findings
+}
+
+/// Whether the broker takes every record.
+fn of_size(message_bytes_max: usize) -> Finding {
+    let kib = message_bytes_max / 1024;
+    if message_bytes_max >= MESSAGE_BYTES_ENOUGH {
+        return ok(format!(
+            "the broker takes {kib} KiB at once, which is enough for every message and packet"
+        ));
+    }
+    note(format!(
+        "the broker takes {kib} KiB at once: a larger record is refused as too_large; `max_payload: 2MB` in its configuration takes \
+         every message and packet"
+    ))
 }
 
 /// What a broker says of its disk.

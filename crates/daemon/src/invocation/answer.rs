@@ -11,14 +11,17 @@ use mailbox::compose::message::Fields;
 use mailbox::compose::omissions::ResponseKind;
 use mailbox::compose::post::{PostError, Posting};
 use mailbox::compose::response::{self, Unwritten};
-use mailbox::compose::response_file::ResponseFile;
+use mailbox::compose::response_file::{NotAResponseFile, ResponseFile};
 use mailbox::compose::sent_before;
+use message_schema::Malformed;
 use message_schema::body::Examined;
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::MessageId;
+use message_schema::line::escaped;
 use review::{ReviewKey, Signal, SignalWords};
 use runner::checkout::Reviewed;
 use runner::stream::AgentOutput;
+use serde::de::IgnoredAny;
 use serde_json::json;
 
 /// The answer of an agent's command.
@@ -74,13 +77,22 @@ pub fn read(said: &AgentOutput, words: &SignalWords) -> AgentAnswer {
     }
     let text = unfenced(&said.text);
     if text.starts_with('{') {
+        if has_words_behind(text) {
+            return AgentAnswer::Nothing(NOT_ALONE.to_owned());
+        }
         return match ResponseFile::read(text) {
             Ok(sheet @ ResponseFile::Structured(_)) => {
                 AgentAnswer::Response(verdict(&sheet), Box::new(sheet))
             }
-            Ok(ResponseFile::Loose(_) | ResponseFile::Word) | Err(_) => {
-                AgentAnswer::Nothing("its output does not match the schema of the brief".to_owned())
+            Ok(ResponseFile::Loose(_) | ResponseFile::Word) => {
+                AgentAnswer::Nothing(unfit("`response` is missing, expected a mapping"))
             }
+            Err(NotAResponseFile::Malformed(Malformed {
+                place: Some(place),
+                message,
+                ..
+            })) => AgentAnswer::Nothing(unfit(&format!("{place}: {message}"))),
+            Err(error) => AgentAnswer::Nothing(unfit(&error.to_string())),
         };
     }
     match Signal::read(&said.text, words) {
@@ -88,13 +100,31 @@ pub fn read(said: &AgentOutput, words: &SignalWords) -> AgentAnswer {
         Signal::Fail => AgentAnswer::GivenUp,
         Signal::Done | Signal::NearMiss | Signal::Unsent | Signal::None => {
             let why = if said.text.lines().any(|line| line.starts_with(['{', FENCE])) {
-                "its output is not one JSON object alone"
+                NOT_ALONE
             } else {
                 "it ended without a verdict"
             };
             AgentAnswer::Nothing(why.to_owned())
         }
     }
+}
+
+/// Why JSON with words around it is no answer.
+const NOT_ALONE: &str = "its output is not one JSON object alone";
+
+/// Whether a whole JSON object comes first, and more behind it.
+fn has_words_behind(text: &str) -> bool {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    matches!(values.next(), Some(Ok(_))) && !text[values.byte_offset()..].trim().is_empty()
+}
+
+/// That an answer is none by the schema, and why: the value found is shown, short and on one line, since the next start
+/// has to know it.
+fn unfit(why: &str) -> String {
+    format!(
+        "its answer does not match the schema of the brief: {}",
+        escaped(why)
+    )
 }
 
 /// What a code fence begins and ends with.
@@ -220,7 +250,7 @@ fn is_incomplete(why: &Unwritten) -> bool {
     }
 }
 
-/// In words of our own: what was answered is not repeated.
+/// In words of our own: of what was answered, only a wrong value is repeated.
 fn told(why: &Unwritten) -> String {
     match why {
         Unwritten::Gaps(gaps) => {
@@ -237,14 +267,14 @@ fn told(why: &Unwritten) -> String {
             )
         }
         Unwritten::Response(error) => match error {
-            NotAResponse::Missing(_) => "its answer leaves an open thread out".to_owned(),
-            NotAResponse::NotOpen(_) => "its answer acts on a thread that is not open".to_owned(),
+            NotAResponse::Missing(id) => format!("its answer leaves the open thread {id} out"),
+            NotAResponse::NotOpen(id) => {
+                format!("its answer acts on {id}, which is not an open thread")
+            }
             NotAResponse::Form(_)
             | NotAResponse::NotResolved(_)
             | NotAResponse::NotDeferrable(_)
-            | NotAResponse::Field { .. } => {
-                "its answer does not match the schema of the brief".to_owned()
-            }
+            | NotAResponse::Field { .. } => unfit(&error.to_string()),
         },
         Unwritten::Empty => "its feedback raises no finding and keeps no thread open".to_owned(),
         Unwritten::Other(_) => "its answer is an approval and a refusal at once".to_owned(),
@@ -289,9 +319,21 @@ mod tests {
             ),
             (
                 "{\"response\": {}}\nDone.",
-                "its output does not match the schema of the brief",
+                "its output is not one JSON object alone",
             ),
             ("I like it.", "it ended without a verdict"),
+            (
+                r#"{"response": {"type": "review_feedback", "threads": {}, "findings": [{"severity": "P9"}]}}"#,
+                r#"its answer does not match the schema of the brief: `findings[0].severity` is "P9", expected one of P0, P1, P2, P3"#,
+            ),
+            (
+                r#"{"findings": []}"#,
+                "its answer does not match the schema of the brief: `response` is missing, expected a mapping",
+            ),
+            (
+                r#"{"response": {"#,
+                "its answer does not match the schema of the brief: 1:14: unclosed bracket '{'",
+            ),
         ] {
             let said = AgentOutput {
                 text: text.to_owned(),

@@ -4,27 +4,32 @@
 use std::collections::BTreeMap;
 
 use message_schema::id::FindingId;
+use message_schema::line::escaped;
 use message_schema::packet::{Action, CommandRun, Severity, Stance};
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use serde_path_to_error::{Path, Segment};
+
+/// The most characters that an error shows of a wrong value.
+const FOUND_MAX: usize = 40;
+
+/// The most characters of an error's expectation: a list of fields may be long.
+const EXPECTED_MAX: usize = 240;
 
 /// The response to one request, as a brief's schema describes it.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StructuredResponse {
     /// The verdict; one level down, because structured outputs want an object at the root.
     pub response: TerminalResponse,
 }
 
 /// Which of the two terminal responses it is.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(tag = "type")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum TerminalResponse {
-    /// Findings.
-    #[serde(rename = "review_feedback")]
+    /// Findings: `review_feedback`.
     Feedback(FeedbackAnswer),
-    /// Approved.
-    #[serde(rename = "review_lgtm")]
+    /// Approved: `review_lgtm`.
     Lgtm(LgtmAnswer),
 }
 
@@ -182,7 +187,7 @@ pub struct NitAnswer {
 /// Why a value is no response to the open request, or cannot be written as one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAResponse {
-    /// It has not the form of one.
+    /// It has not the form of one: the first field that differs, what is there, and what would have been accepted.
     #[error("{0}")]
     Form(String),
     /// An open thread has no action; silence would not say which.
@@ -209,10 +214,171 @@ pub enum NotAResponse {
     },
 }
 
+/// The root of a response, before its type is known.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Root {
+    response: Map<String, Value>,
+}
+
 impl StructuredResponse {
     /// Reads a value of the form of the schema; fields whose text would be empty may be left out.
     /// Fails with [`NotAResponse::Form`] on any other.
+    ///
+    /// The type is read first, by hand: `serde` copies a tagged enum before it reads the rest, and the way to a wrong field
+    /// is lost in the copy.
     pub fn read(value: &Value) -> Result<Self, NotAResponse> {
-        Self::deserialize(value).map_err(|error| NotAResponse::Form(error.to_string()))
+        let Root { mut response } = form(value)?;
+        let kind = response.remove("type");
+        let verdict = Value::Object(response);
+        let response = match kind.as_ref().and_then(Value::as_str) {
+            Some("review_feedback") => TerminalResponse::Feedback(form(&verdict)?),
+            Some("review_lgtm") => TerminalResponse::Lgtm(form(&verdict)?),
+            Some(_) | None => {
+                let found = kind.as_ref().map_or("missing".to_owned(), shown);
+                return Err(NotAResponse::Form(format!(
+                    "`type` is {found}, expected review_feedback or review_lgtm"
+                )));
+            }
+        };
+        Ok(Self { response })
+    }
+}
+
+fn form<T: DeserializeOwned>(value: &Value) -> Result<T, NotAResponse> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let why = error.inner().to_string();
+        NotAResponse::Form(difference(value, error.path(), &why))
+    })
+}
+
+/// The field at the end of the path, with what is there and what `why` expects.
+fn difference(value: &Value, path: &Path, why: &str) -> String {
+    let why = why.replace('`', "");
+    let is_about_a_key = why.starts_with("unknown field");
+    let what = match (why.split_once("expected "), at(value, path)) {
+        (Some((_, expected)), Some(found)) if !is_about_a_key => {
+            format!(
+                " is {}, expected {}",
+                shown(found),
+                cut(expected, EXPECTED_MAX)
+            )
+        }
+        _ => format!(": {}", cut(&why, EXPECTED_MAX)),
+    };
+    match path.to_string().as_str() {
+        "." => format!("the answer{what}"),
+        place => format!("`{}`{what}", cut(place, EXPECTED_MAX)),
+    }
+}
+
+/// The value at the end of a path.
+fn at<'v>(value: &'v Value, path: &Path) -> Option<&'v Value> {
+    path.iter().try_fold(value, |value, segment| match segment {
+        Segment::Seq { index } => value.get(index),
+        Segment::Map { key } => value.get(key),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    })
+}
+
+/// A value as it is written, or what kind of value it is where it is long.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Object(_) => "a mapping".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            cut(&value.to_string(), FOUND_MAX)
+        }
+    }
+}
+
+/// At most so many characters of a text, on one line.
+fn cut(text: &str, characters_max: usize) -> String {
+    let text = escaped(text);
+    match text.char_indices().nth(characters_max) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What is said of a feedback with this one field.
+    fn of_feedback(field: &str, given: Value) -> String {
+        let mut response = json!({"type": "review_feedback", "threads": {}, "findings": []});
+        response[field] = given;
+        let read = StructuredResponse::read(&json!({"response": response}));
+        read.map_or_else(|error| error.to_string(), |read| format!("{read:?}"))
+    }
+
+    #[test]
+    fn what_is_no_response_names_its_first_wrong_field() {
+        let long = "p".repeat(1_000);
+        for (field, given, told) in [
+            (
+                "findings",
+                json!([{"severity": "P3"}, {"severity": "P9"}]),
+                r#"`findings[1].severity` is "P9", expected one of P0, P1, P2, P3"#,
+            ),
+            (
+                "findings",
+                json!([{"title": "a"}]),
+                "`findings[0]`: missing field severity",
+            ),
+            (
+                "findings",
+                json!([{"severity": "P1", "lines": 40}]),
+                "`findings[0].lines` is 40, expected a string",
+            ),
+            (
+                "findings",
+                json!({"severity": "P1"}),
+                "`findings` is a mapping, expected a sequence",
+            ),
+            (
+                "findings",
+                json!([{"severity": long}]),
+                &format!(
+                    r#"`findings[0].severity` is "{}..., expected one of P0, P1, P2, P3"#,
+                    &long[..FOUND_MAX - 1]
+                ),
+            ),
+            (
+                "findings",
+                json!([{"severity": "P1", "line": 4}]),
+                "`findings[0].line`: unknown field line, expected one of severity, blocking, title, file, lines, category, \
+                 evidence, recommendation, introduced_by",
+            ),
+            (
+                "threads",
+                json!({"F-1-001": {"action": "drop"}}),
+                r#"`threads.F-1-001.action` is "drop", expected resolve, veto, escalate, reply or defer"#,
+            ),
+            (
+                "type",
+                json!("approve\n"),
+                r#"`type` is "approve\n", expected review_feedback or review_lgtm"#,
+            ),
+        ] {
+            assert_eq!(of_feedback(field, given.clone()), told, "{field}: {given}");
+        }
+        for (root, told) in [
+            (json!({}), "the answer: missing field response"),
+            (
+                json!({"response": "PASS"}),
+                r#"`response` is "PASS", expected a map"#,
+            ),
+            (
+                json!({"response": {"findings": []}}),
+                "`type` is missing, expected review_feedback or review_lgtm",
+            ),
+        ] {
+            let error = StructuredResponse::read(&root).expect_err("no response");
+            assert_eq!(error.to_string(), told, "{root}");
+        }
     }
 }

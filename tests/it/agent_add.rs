@@ -175,13 +175,13 @@ fn a_probe_starts_each_command_and_names_what_it_lacks() {
         &format!("\"{good}\", \"--mcp-config\", \"{{}}\""),
     );
     write(&tools, &text);
-    let output = mailroom.run(&["doctor", "--agents", "good"]);
+    let output = mailroom.run(&["doctor", "--agents", "good", "--json"]);
     assert_eq!(output.status.code(), Some(6), "{}", said(&output));
-    assert!(
-        said(&output).contains("not by the tools"),
-        "{}",
-        said(&output)
-    );
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    let finding = &answer["data"]["agents"][0];
+    let what = finding["what"].as_str().unwrap_or_default();
+    assert!(what.contains("not by the tools"), "{answer}");
+    std::fs::remove_dir_all(finding["folder"].as_str().expect("a path")).expect("it is ours");
     write(&tools, &text.replace(", \"--mcp-config\", \"{}\"", ""));
     let unknown = mailroom.run(&["doctor", "--agents", "good,nobody"]);
     assert_eq!(unknown.status.code(), Some(3), "{}", said(&unknown));
@@ -197,4 +197,70 @@ fn a_probe_starts_each_command_and_names_what_it_lacks() {
             .code(),
         Some(3)
     );
+}
+
+#[test]
+fn another_version_than_the_tried_one_is_a_note() {
+    let mailroom = Mailroom::new(&["claude"]);
+    let kept = tempfile::tempdir().expect("a directory");
+    // The name of the file tells the program: this one says its version, and answers nothing.
+    script(
+        &mailroom,
+        "codex",
+        r#"test "$1" = --version && echo 'codex-cli 0.1.2'"#,
+    );
+    let path = format!(
+        "{}:{}",
+        mailroom.root().display(),
+        std::env::var("PATH").expect("a PATH")
+    );
+    let run = |words: &[&str]| {
+        let output = settled()
+            .args(words)
+            .env("SETTLED_ROOT", mailroom.root())
+            .env("PATH", &path)
+            .env("TMPDIR", kept.path())
+            .output();
+        let output = output.expect("settled can be run");
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    };
+    let json = |words: &[&str]| {
+        let (code, text) = run(&[words, &["--json"]].concat());
+        let answer: Value = serde_json::from_str(&text).expect("one document");
+        (code, answer)
+    };
+    let (code, added) = json(&["agent", "add", "codex", "--program", "codex"]);
+    assert_eq!(code, Some(0), "{added}");
+    let version = &added["data"]["version"];
+    assert_eq!(version["installed"], "0.1.2", "{added}");
+    let tried = version["tried"].as_str().expect("a version").to_owned();
+    assert_eq!(added["alerts"][0]["code"], "version_not_tried", "{added}");
+    let (_, said) = run(&["agent", "add", "codex", "--program", "codex"]);
+    let note = format!("Codex 0.1.2 is installed, and this set-up was tried with {tried}");
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(one_line(&said).contains(&note), "{said}");
+    let (code, probed) = json(&["doctor", "--agents", "codex"]);
+    // It answers nothing, which is wrong; its version is not.
+    assert_eq!(code, Some(6), "{probed}");
+    let finding = &probed["data"]["agents"][0];
+    assert_eq!(finding["version"], *version, "{probed}");
+    assert!(
+        finding["note"]
+            .as_str()
+            .is_some_and(|said| said.contains(&note)),
+        "{probed}"
+    );
+    let (_, said) = run(&["doctor", "--agents", "codex"]);
+    assert!(said.contains("note: Codex 0.1.2"), "{said}");
+    script(
+        &mailroom,
+        "codex",
+        &format!("test \"$1\" = --version && echo 'codex-cli {tried}'"),
+    );
+    let (_, same) = json(&["agent", "add", "codex", "--program", "codex"]);
+    assert_eq!(same["data"]["version"]["installed"], *tried, "{same}");
+    assert_eq!(same["alerts"], Value::Array(Vec::new()), "{same}");
 }

@@ -3,5 +3,7 @@
 
 pub mod probe;
 pub mod section;
+pub mod version;
 
 pub use section::{AddOutcome, KnownProgram, SectionError, SetUpForm};
+pub use version::Versions;

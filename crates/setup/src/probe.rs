@@ -12,6 +12,7 @@ use toml_edit::DocumentMut;
 use workspace::config::FILE;
 
 use crate::section::KnownProgram;
+use crate::version::Versions;
 
 /// What an answer shows of an agent with the tools of `settled mcp` that did not use them.
 const WITHOUT_TOOLS: &str =
@@ -79,12 +80,19 @@ pub struct ProbeFinding {
     /// The folder of a probe that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
+    /// The versions of a program that we know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<Versions>,
+    /// What should be known besides: the version is not the one that was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
-/// What a person is told of it, with the fix for the causes that are known.
+/// What a person is told of it, with the fix for the causes that are known and a note on the version of the program.
 pub fn finding(
     agent: &AgentName,
     known: Option<KnownProgram>,
+    version: Option<Versions>,
     outcome: &ProbeOutcome,
 ) -> ProbeFinding {
     let (what, fix, folder) = match outcome {
@@ -105,6 +113,10 @@ pub fn finding(
         what,
         fix,
         folder,
+        note: known
+            .zip(version.as_ref())
+            .and_then(|(known, version)| version.note(known)),
+        version,
     }
 }
 

@@ -122,6 +122,16 @@ impl KnownProgram {
         text(&self.table(), "login").expect("each file has one")
     }
 
+    /// Its name for people.
+    pub fn title(self) -> String {
+        text(&self.table(), "title").expect("each file has one")
+    }
+
+    /// The version that its set-up was tried with.
+    pub fn tried(self) -> String {
+        text(&self.table(), "tried").expect("each file has one")
+    }
+
     /// The program that a command starts, by the name of its file.
     pub fn of_command(command: &[String]) -> Option<Self> {
         let name = Path::new(command.first()?).file_name()?;

@@ -7,7 +7,7 @@ use message_schema::id::AgentName;
 use runner::program;
 use serde::Serialize;
 use setup::section::SetUp;
-use setup::{AddOutcome, KnownProgram, SectionError, SetUpForm};
+use setup::{AddOutcome, KnownProgram, SectionError, SetUpForm, Versions};
 use workspace::{directory, shell};
 
 use super::answer::CommandOutput;
@@ -87,6 +87,8 @@ struct AgentView {
     dry_run: bool,
     section: String,
     may: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<Versions>,
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
@@ -118,6 +120,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             .map_err(|error| Failure::new(Exit::Failed, &error))?;
         outcome
     };
+    let version = known.zip(found.as_deref());
+    let version = version.map(|(known, program)| Versions::of(known, program));
+    let note = known.zip(version.as_ref());
+    let note = note.and_then(|(known, version)| version.note(known));
     let mut answer = CommandOutput::new(AgentView {
         agent: args.name.clone(),
         file: std::path::absolute(root.join(workspace::config::FILE)).map_err(io)?,
@@ -125,7 +131,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         dry_run: args.dry_run,
         section: text,
         may: set_up.may.clone(),
+        version,
     });
+    if let Some(note) = note {
+        answer.alert("version_not_tried", note);
+    }
     if let (Some(known), None, Some(npm)) = (known, &found, &set_up.npm) {
         let version = set_up.tried.as_deref().unwrap_or("latest");
         answer.alert(

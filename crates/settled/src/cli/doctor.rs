@@ -5,9 +5,10 @@ use std::path::Path;
 
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
+use runner::program;
 use serde::Serialize;
-use setup::KnownProgram;
 use setup::probe::{self, ProbeFinding};
+use setup::{KnownProgram, Versions};
 use workspace::config::Config;
 use workspace::{clock, directory};
 
@@ -114,8 +115,11 @@ fn probe_agents(root: &Path, named: &[AgentName], context: &Context) -> Result<E
             continue;
         }
         let known = KnownProgram::of_command(&section.command);
+        // A program that is not there has no version.
+        let version = known.zip(program::find(&section.command[0]));
+        let version = version.map(|(known, program)| Versions::of(known, &program));
         findings.push(match probe::probe(&settled, root, agent) {
-            Ok(outcome) => probe::finding(agent, known, &outcome),
+            Ok(outcome) => probe::finding(agent, known, version, &outcome),
             Err(error) => {
                 let message = format!("{agent} cannot be tried: {error}");
                 return Err(Failure::plain(Exit::Failed, message));
@@ -163,7 +167,10 @@ impl AgentsView {
                 let folder = escaped(&folder.display().to_string());
                 format!("{:21}kept: {folder}\n", "")
             });
-            format!("{line}\n{fix}{folder}")
+            let note = finding.note.as_ref().map_or_else(String::new, |note| {
+                format!("{:21}note: {}\n", "", escaped(note))
+            });
+            format!("{line}\n{fix}{folder}{note}")
         };
         self.agents.iter().map(line).collect()
     }

@@ -1,0 +1,143 @@
+//! The installed version of a program beside the one that its set-up was tried with: another one may have other options.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::section::KnownProgram;
+
+/// How long a program may take to say its version: those that run on Node.js need seconds on a busy machine.
+const ANSWER_MAX: Duration = Duration::from_secs(20);
+
+/// The most bytes of what it says that are read.
+const BYTES_MAX: u64 = 4_096;
+
+/// The two versions of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Versions {
+    /// What the program says of itself; none if it says nothing in time.
+    pub installed: Option<String>,
+    /// The version with which its set-up was tried.
+    pub tried: String,
+}
+
+impl Versions {
+    /// Asks the program for its version: nothing of the code is read, and no model is asked.
+    pub fn of(known: KnownProgram, program: &Path) -> Self {
+        Self {
+            installed: installed(program, ANSWER_MAX),
+            tried: known.tried(),
+        }
+    }
+
+    /// What a person should know of them; nothing if they are the same.
+    pub fn note(&self, known: KnownProgram) -> Option<String> {
+        let (title, tried) = (known.title(), &self.tried);
+        match &self.installed {
+            Some(installed) if installed == tried => None,
+            Some(installed) => Some(format!(
+                "{title} {installed} is installed, and this set-up was tried with {tried}: its options may differ"
+            )),
+            None => Some(format!(
+                "{title} did not tell its version; this set-up was tried with {tried}"
+            )),
+        }
+    }
+}
+
+/// The version that a program prints with `--version`, if it does within this time.
+fn installed(program: &Path, answer_max: Duration) -> Option<String> {
+    let mut child = Command::new(program)
+        .arg("--version")
+        // A program may read settings of the directory that it is started in.
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let began = Instant::now();
+    let ended = loop {
+        match child.try_wait() {
+            Ok(None) if began.elapsed() < answer_max => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Ok(ended) => break ended,
+            Err(_) => break None,
+        }
+    };
+    if ended.is_none() {
+        let _ = child.kill();
+        let _ = child.wait();
+        return None;
+    }
+    let output = child.stdout.take().expect("it is a pipe");
+    let mut said = Vec::new();
+    output.take(BYTES_MAX).read_to_end(&mut said).ok()?;
+    version(&String::from_utf8_lossy(&said))
+}
+
+/// The first word of a text that is a version: numbers with dots, and what a pre-release has behind them.
+fn version(text: &str) -> Option<String> {
+    let words = text.split(|c: char| c.is_whitespace() || "(),".contains(c));
+    let mut words = words.map(|word| word.strip_prefix('v').unwrap_or(word));
+    let is_version = |word: &&str| {
+        let numbers = word.split(['-', '+']).next().unwrap_or_default();
+        numbers.contains('.')
+            && numbers
+                .split('.')
+                .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    words.find(is_version).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_read_from_the_words_of_each_program() {
+        for (said, read) in [
+            ("2.1.330 (Claude Code)\n", Some("2.1.330")),
+            ("codex-cli 0.169.0\n", Some("0.169.0")),
+            ("0.61.0\n", Some("0.61.0")),
+            ("v1.18.33-beta.2\n", Some("1.18.33-beta.2")),
+            ("usage: it [--help]\n", None),
+            ("", None),
+        ] {
+            assert_eq!(version(said).as_deref(), read, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_says_nothing_holds_nobody_up() {
+        assert_eq!(installed(Path::new("/nowhere/program"), ANSWER_MAX), None);
+        // It prints what it is asked for, `--version`, without end.
+        assert_eq!(
+            installed(Path::new("/usr/bin/yes"), Duration::from_millis(200)),
+            None
+        );
+    }
+
+    #[test]
+    fn a_person_is_told_of_another_version_and_of_none() {
+        let note = |installed: Option<&str>| {
+            Versions {
+                installed: installed.map(str::to_owned),
+                tried: "0.169.0".to_owned(),
+            }
+            .note(KnownProgram::Codex)
+        };
+        assert_eq!(note(Some("0.169.0")), None);
+        assert_eq!(
+            note(Some("0.170.0")).as_deref(),
+            Some(
+                "Codex 0.170.0 is installed, and this set-up was tried with 0.169.0: its options may differ"
+            )
+        );
+        assert!(note(None).is_some_and(|note| note.contains("0.169.0")));
+    }
+}

@@ -39,6 +39,8 @@ fn name(page: &Path) -> String {
 /// A reader who follows a page from top to bottom in an empty directory.
 struct Reader {
     directory: TempDir,
+    /// Where commands keep temporary files, such as the folder of a probe that failed.
+    temporary: TempDir,
     /// The daemon started last, with its root.
     daemon: Option<(Child, String)>,
     /// What goes on besides: other hosts, and their broker.
@@ -53,6 +55,7 @@ impl Reader {
     fn new() -> Self {
         Self {
             directory: tempfile::tempdir().expect("a temporary directory"),
+            temporary: tempfile::tempdir().expect("a temporary directory"),
             daemon: None,
             beside: Vec::new(),
             broker_port: free_port(),
@@ -75,6 +78,7 @@ impl Reader {
                 "PATH",
                 format!("{}:{path}", binaries::directory().display()),
             )
+            .env("TMPDIR", self.temporary.path())
             .env_remove("COLUMNS")
             .env_remove("SETTLED_ROOT")
             .env_remove("SETTLED_AGENT")

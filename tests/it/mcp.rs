@@ -353,12 +353,22 @@ fn a_tool_says_what_its_command_says() {
             .env("SETTLED_AGENT", "codex")
             .output()
             .expect("settled can be run");
-        assert_eq!(
-            answer.text,
-            String::from_utf8_lossy(&output.stdout),
-            "{tool} {arguments}"
-        );
+        let printed = String::from_utf8_lossy(&output.stdout);
         let is_refusal = !matches!(output.status.code(), Some(0 | 4 | 6));
+        if is_refusal {
+            // All that the command says, and what a model needs besides.
+            let printed: Value = serde_json::from_str(&printed).expect("one document");
+            let mut told = answer.json();
+            for key in ["code", "field", "fix"] {
+                assert!(told["error"][key].is_string(), "{tool} {arguments}: {told}");
+                if printed["error"][key].is_null() {
+                    told["error"].as_object_mut().expect("keys").remove(key);
+                }
+            }
+            assert_eq!(told, printed, "{tool} {arguments}");
+        } else {
+            assert_eq!(answer.text, printed, "{tool} {arguments}");
+        }
         assert_eq!(
             answer.is_refusal, is_refusal,
             "{tool} {arguments}: {}",
@@ -438,6 +448,14 @@ fn no_argument_names_another_agent_a_path_or_an_option() {
     ] {
         let refused = client.refused(tool, &arguments);
         assert_eq!(refused["ok"], false, "{tool} {arguments}: {refused}");
+        for key in ["code", "field", "fix"] {
+            assert!(
+                refused["error"][key]
+                    .as_str()
+                    .is_some_and(|text| !text.is_empty()),
+                "{tool} {arguments}: {key} in {refused}"
+            );
+        }
         assert!(
             !refused.to_string().contains("a secret"),
             "{tool} {arguments}: {refused}"
@@ -504,6 +522,60 @@ fn a_wait_that_is_given_up_ends_its_command_and_the_server_answers_on() {
     let id = client.ask("tools/call", &json!({"name": "next", "arguments": {}}));
     let heard = client.hear();
     assert_eq!(heard["id"], id, "{heard}");
+}
+
+#[test]
+fn a_line_that_is_no_message_is_answered_and_the_next_one_is_read() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let mut client = Client::new(&mailroom, "codex");
+    let resident = |client: &Client| {
+        let status = read(format!("/proc/{}/status", client.server.id()));
+        let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+        let kib = line.and_then(|line| line.split_whitespace().nth(1));
+        kib.and_then(|kib| kib.parse::<u64>().ok()).expect("a size")
+    };
+    let before = resident(&client);
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    let huge = format!(
+        r#"{{"jsonrpc": "2.0", "id": 9, "method": "ping", "params": {{"text": "{}"}}}}"#,
+        "x".repeat(30_000_000)
+    );
+    for (line, code, id, words) in [
+        ("no JSON", -32700, Value::Null, "not JSON"),
+        (
+            r#"{"jsonrpc": "2.0", "id": 9"#,
+            -32700,
+            Value::Null,
+            "not JSON",
+        ),
+        (&deep, -32700, Value::Null, "nests deeper"),
+        (&huge, -32700, Value::Null, "1 MiB"),
+        ("[]", -32600, Value::Null, "no request"),
+        (
+            r#"{"id": 9, "method": "ping"}"#,
+            -32600,
+            json!(9),
+            "no request",
+        ),
+    ] {
+        let input = client.input.as_mut().expect("the server is open");
+        writeln!(input, "{line}").expect("the server reads");
+        let start = &line[..line.len().min(40)];
+        let heard = client.hear();
+        assert_eq!(heard["error"]["code"], code, "{start}: {heard}");
+        assert_eq!(heard["id"], id, "{start}: {heard}");
+        assert!(
+            heard
+                .as_object()
+                .is_some_and(|keys| keys.contains_key("id")),
+            "{heard}"
+        );
+        let message = heard["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(words), "{start}: {heard}");
+        client.done("next", &json!({}));
+    }
+    let grown = resident(&client) - before;
+    assert!(grown < 16_384, "{grown} KiB for a line of 30 MB");
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::refusal::CallRefusal;
 
 /// How long `wait` blocks unless told otherwise, in seconds: clients give up on a request after a minute.
 const WAIT_S: u64 = 50;
@@ -16,36 +18,8 @@ pub(crate) struct ToolCall {
     pub(crate) input: Option<String>,
     /// The number of the only file of a diff that is asked for.
     pub(crate) nth: Option<usize>,
-}
-
-/// A call that has no command, or a command that has no answer.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum CallRefusal {
-    /// The arguments, or the machine.
-    Here { exit: i32, message: String },
-    /// A command, in these words.
-    Document(String),
-}
-
-impl CallRefusal {
-    pub(crate) fn new(exit: i32, message: String) -> Self {
-        Self::Here { exit, message }
-    }
-
-    /// In the form of the commands' `--json`.
-    pub(crate) fn json(self) -> String {
-        match self {
-            Self::Here { exit, message } => json!({
-                "schema_version": 1,
-                "ok": false,
-                "error": { "exit": exit, "message": message },
-                "alerts": [],
-                "next": [],
-            })
-            .to_string(),
-            Self::Document(document) => document,
-        }
-    }
+    /// The argument that says what the command is about; the tool, where none does.
+    pub(crate) about: &'static str,
 }
 
 #[derive(Deserialize)]
@@ -138,23 +112,51 @@ impl<'de> Deserialize<'de> for NameOrNumber {
     }
 }
 
+/// How each tool is called, for those who called it otherwise.
+const CALLS: [(&str, &str); 5] = [
+    (
+        "next",
+        "give no argument, or `act` (take or done) with `id`",
+    ),
+    (
+        "show",
+        "give `id` alone, or `what` (brief, threads, files, diff) with `pr`; `n`, from 1, goes with `what: diff`",
+    ),
+    (
+        "send",
+        "answer a request by `type` (feedback or lgtm) with `pr` and `fields`; else give `type` with `to`, or `reply_to`, and \
+         either `text` or `fields`",
+    ),
+    (
+        "wait",
+        "give any of `for` (any, reply, verdict), `id`, `pr` and `seconds`, or nothing",
+    ),
+    ("why", "give one of `pr`, `id` and `code`"),
+];
+
 impl ToolCall {
     /// The command that a tool stands for.
     pub(crate) fn read(tool: &str, arguments: JsonObject) -> Result<Self, CallRefusal> {
         match tool {
-            "next" => next(read(arguments)?),
-            "show" => show(read(arguments)?),
-            "send" => send(read(arguments)?),
-            "wait" => Ok(wait(read(arguments)?)),
-            "why" => why(read(arguments)?),
-            other => Err(usage(&format!(
-                "there is no tool `{other}`; there are next, show, send, wait and why"
-            ))),
+            "next" => next(read(tool, arguments)?),
+            "show" => show(read(tool, arguments)?),
+            "send" => send(read(tool, arguments)?),
+            "wait" => Ok(wait(read(tool, arguments)?)),
+            "why" => why(read(tool, arguments)?),
+            other => Err(CallRefusal::argument(
+                "name",
+                &format!("there is no tool `{other}`"),
+                "call next, show, send, wait or why",
+            )),
         }
     }
 
-    /// A command about `named`, which is never taken for an option.
-    fn new(verb: &str, options: Vec<String>, named: Option<NameOrNumber>) -> Self {
+    /// A command about what the argument `about` names, which is never taken for an option.
+    fn new(
+        verb: &str,
+        options: Vec<String>,
+        (about, named): (&'static str, Option<NameOrNumber>),
+    ) -> Self {
         let mut words = vec![verb.to_owned(), "--json".to_owned()];
         words.extend(options);
         if let Some(NameOrNumber(named)) = named {
@@ -164,6 +166,7 @@ impl ToolCall {
             words,
             input: None,
             nth: None,
+            about,
         }
     }
 
@@ -183,12 +186,19 @@ impl ToolCall {
     }
 }
 
-fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, CallRefusal> {
-    serde_json::from_value(Value::Object(arguments)).map_err(|error| usage(&error.to_string()))
+/// The arguments of a tool; a refusal names the one that is wrong.
+fn read<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, CallRefusal> {
+    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
+        let path = error.path().to_string();
+        refused(tool, &path, &error.inner().to_string())
+    })
 }
 
-fn usage(message: &str) -> CallRefusal {
-    CallRefusal::new(2, message.to_owned())
+/// A call that the arguments of this tool do not allow.
+fn refused(tool: &str, field: &str, message: &str) -> CallRefusal {
+    let of_tool = CALLS.iter().find(|(name, _)| *name == tool);
+    let (_, how) = of_tool.expect("each tool has its line");
+    CallRefusal::argument(field, message, how)
 }
 
 /// `--name=value`, where there is a value.
@@ -204,31 +214,45 @@ impl From<NameOrNumber> for String {
 
 fn next(NextArguments { act, id }: NextArguments) -> Result<ToolCall, CallRefusal> {
     match (act, id) {
-        (None, None) => Ok(ToolCall::new("next", Vec::new(), None)),
-        (Some(MailAct::Take), Some(id)) => Ok(ToolCall::new("take", Vec::new(), Some(id))),
-        (Some(MailAct::Done), Some(id)) => Ok(ToolCall::new("done", Vec::new(), Some(id))),
-        (Some(_), None) | (None, Some(_)) => Err(usage("`act` and `id` go together")),
+        (None, None) => Ok(ToolCall::new("next", Vec::new(), ("act", None))),
+        (Some(MailAct::Take), Some(id)) => Ok(ToolCall::new("take", Vec::new(), ("id", Some(id)))),
+        (Some(MailAct::Done), Some(id)) => Ok(ToolCall::new("done", Vec::new(), ("id", Some(id)))),
+        (Some(_), None) => Err(refused("next", "id", "`act` and `id` go together")),
+        (None, Some(_)) => Err(refused("next", "act", "`act` and `id` go together")),
     }
 }
 
 fn show(ShowArguments { id, pr, what, n }: ShowArguments) -> Result<ToolCall, CallRefusal> {
     match (id, pr, what, n) {
-        (Some(id), None, None, None) => Ok(ToolCall::new("show", Vec::new(), Some(id))),
-        (None, pr, Some(ShowTopic::Brief), None) => Ok(ToolCall::new("brief", Vec::new(), pr)),
+        (Some(id), None, None, None) => Ok(ToolCall::new("show", Vec::new(), ("id", Some(id)))),
+        (None, pr, Some(ShowTopic::Brief), None) => {
+            Ok(ToolCall::new("brief", Vec::new(), ("pr", pr)))
+        }
         (None, Some(pr), Some(ShowTopic::Threads), None) => {
-            Ok(ToolCall::new("threads", Vec::new(), Some(pr)))
+            Ok(ToolCall::new("threads", Vec::new(), ("pr", Some(pr))))
         }
-        (None, pr, Some(ShowTopic::Files), None) => {
-            Ok(ToolCall::new("diff", vec!["--names".to_owned()], pr))
-        }
+        (None, pr, Some(ShowTopic::Files), None) => Ok(ToolCall::new(
+            "diff",
+            vec!["--names".to_owned()],
+            ("pr", pr),
+        )),
         (None, pr, Some(ShowTopic::Diff), Some(n)) if n > 0 => Ok(ToolCall {
             nth: Some(n),
-            ..ToolCall::new("diff", Vec::new(), pr)
+            ..ToolCall::new("diff", Vec::new(), ("pr", pr))
         }),
-        (None, pr, Some(ShowTopic::Diff), None) => Ok(ToolCall::new("diff", Vec::new(), pr)),
-        _ => Err(usage(
-            "say `id` alone, or `what` with `pr`; `n`, from 1, goes with `what: diff`",
+        (None, pr, Some(ShowTopic::Diff), None) => {
+            Ok(ToolCall::new("diff", Vec::new(), ("pr", pr)))
+        }
+        (None, None, Some(ShowTopic::Threads), None) => {
+            Err(refused("show", "pr", "`what: threads` needs `pr`"))
+        }
+        (None, _, Some(_), Some(_)) => Err(refused(
+            "show",
+            "n",
+            "`n` is the number of a file, from 1, and goes with `what: diff`",
         )),
+        (Some(_), ..) => Err(refused("show", "id", "`id` stands alone")),
+        (None, _, None, _) => Err(refused("show", "what", "neither `id` nor `what` is given")),
     }
 }
 
@@ -254,21 +278,32 @@ fn send(send: SendArguments) -> Result<ToolCall, CallRefusal> {
     .flatten()
     .collect();
     if let Some(verb @ ("feedback" | "lgtm")) = kind.as_deref() {
-        if reply_to.is_some() || to.is_some() || text.is_some() {
-            return Err(usage(
+        let given = [
+            ("reply_to", reply_to.is_some()),
+            ("to", to.is_some()),
+            ("text", text.is_some()),
+        ];
+        if let Some((field, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            return Err(refused(
+                "send",
+                field,
                 "an answer to a request takes `pr` and `fields`; its recipient is the author",
             ));
         }
         options.push("--findings=-".to_owned());
         let fields = Value::Object(fields.unwrap_or_default());
-        return Ok(ToolCall::new(verb, options, pr).with_input(fields.to_string()));
+        return Ok(ToolCall::new(verb, options, ("pr", pr)).with_input(fields.to_string()));
     }
     let body = match (text, fields) {
         (Some(text), None) => text,
         // The body of a review message is YAML, and JSON is YAML.
         (None, Some(fields)) => Value::Object(fields).to_string(),
         (None, None) | (Some(_), Some(_)) => {
-            return Err(usage("say what it contains: either `text` or `fields`"));
+            return Err(refused(
+                "send",
+                "text",
+                "say what it contains: either `text` or `fields`",
+            ));
         }
     };
     options.extend([option("to", to), option("pr", pr)].into_iter().flatten());
@@ -276,10 +311,10 @@ fn send(send: SendArguments) -> Result<ToolCall, CallRefusal> {
     let call = match (reply_to, kind) {
         (Some(parent), kind) => {
             options.extend(option("type", kind));
-            ToolCall::new("reply", options, Some(parent))
+            ToolCall::new("reply", options, ("reply_to", Some(parent)))
         }
-        (None, Some(kind)) => ToolCall::new("send", options, Some(NameOrNumber(kind))),
-        (None, None) => return Err(usage("say `type`, or `reply_to`")),
+        (None, Some(kind)) => ToolCall::new("send", options, ("type", Some(NameOrNumber(kind)))),
+        (None, None) => return Err(refused("send", "type", "say `type`, or `reply_to`")),
     };
     Ok(call.with_input(body))
 }
@@ -291,39 +326,59 @@ fn wait(wait: WaitArguments) -> ToolCall {
         WaitTopic::Verdict => "verdict",
     });
     let seconds = wait.seconds.unwrap_or(WAIT_S).to_string();
+    let about = if wait.pr.is_some() { "pr" } else { "id" };
     let options = [
         option("for", what),
         option("id", wait.id),
         option("pr", wait.pr),
         option("timeout", Some(seconds)),
     ];
-    ToolCall::new("wait", options.into_iter().flatten().collect(), None)
+    ToolCall::new(
+        "wait",
+        options.into_iter().flatten().collect(),
+        (about, None),
+    )
 }
 
 fn why(WhyArguments { pr, id, code }: WhyArguments) -> Result<ToolCall, CallRefusal> {
     match (pr, id, code) {
-        (Some(pr), None, None) => Ok(ToolCall::new("why", Vec::new(), Some(pr))),
-        (None, Some(id), None) => Ok(ToolCall::new("trace", Vec::new(), Some(id))),
-        (None, None, Some(code)) => Ok(ToolCall::new("explain", Vec::new(), Some(code))),
-        _ => Err(usage("say one of `pr`, `id` and `code`")),
+        (Some(pr), None, None) => Ok(ToolCall::new("why", Vec::new(), ("pr", Some(pr)))),
+        (None, Some(id), None) => Ok(ToolCall::new("trace", Vec::new(), ("id", Some(id)))),
+        (None, None, Some(code)) => Ok(ToolCall::new("explain", Vec::new(), ("code", Some(code)))),
+        _ => Err(refused("why", "pr", "say one of `pr`, `id` and `code`")),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
 
-    /// The command of a call, or the message of its refusal.
+    use super::*;
+    use crate::refusal::OwnRefusal;
+
+    /// The command of a call, or the place and the message of its refusal.
     fn command(tool: &str, arguments: &Value) -> String {
         let arguments = arguments.as_object().expect("an object").clone();
         match ToolCall::read(tool, arguments) {
-            Ok(ToolCall { words, input, nth }) => {
+            Ok(ToolCall {
+                words, input, nth, ..
+            }) => {
                 let input = input.map(|input| format!(" < {input}"));
                 let nth = nth.map(|nth| format!(" ({nth})"));
                 words.join(" ") + &input.unwrap_or_default() + &nth.unwrap_or_default()
             }
-            Err(CallRefusal::Here { exit, message }) => format!("{exit}: {message}"),
-            Err(CallRefusal::Document(document)) => document,
+            Err(CallRefusal::Here(OwnRefusal {
+                code,
+                field,
+                message,
+                fix,
+                ..
+            })) => {
+                assert_eq!(code, "argument_invalid");
+                assert!(!fix.is_empty() && !field.is_empty(), "{message}");
+                format!("{field}: {message}")
+            }
+            Err(document @ CallRefusal::Document { .. }) => document.json(),
         }
     }
 
@@ -336,7 +391,6 @@ mod tests {
 
     #[test]
     fn next_looks_takes_and_puts_away() {
-        let pair = "2: `act` and `id` go together";
         assert_commands(&[
             ("next", json!({}), "next --json"),
             (
@@ -349,14 +403,22 @@ mod tests {
                 json!({"act": "done", "id": "r-1"}),
                 "done --json -- r-1",
             ),
-            ("next", json!({"act": "take"}), pair),
-            ("next", json!({"id": "r-1"}), pair),
+            (
+                "next",
+                json!({"act": "take"}),
+                "id: `act` and `id` go together",
+            ),
+            (
+                "next",
+                json!({"id": "r-1"}),
+                "act: `act` and `id` go together",
+            ),
         ]);
     }
 
     #[test]
     fn show_says_which_part_of_what_it_shows() {
-        let usage = "2: say `id` alone, or `what` with `pr`; `n`, from 1, goes with `what: diff`";
+        let file = "n: `n` is the number of a file, from 1, and goes with `what: diff`";
         assert_commands(&[
             ("show", json!({"id": "r-1"}), "show --json -- r-1"),
             ("show", json!({"what": "brief"}), "brief --json"),
@@ -385,18 +447,30 @@ mod tests {
                 json!({"what": "diff", "pr": 86, "n": 1}),
                 "diff --json -- 86 (1)",
             ),
-            ("show", json!({"what": "diff", "pr": 86, "n": 0}), usage),
-            ("show", json!({"what": "files", "pr": 86, "n": 1}), usage),
-            ("show", json!({"what": "threads"}), usage),
-            ("show", json!({"id": "r-1", "pr": 86}), usage),
-            ("show", json!({}), usage),
+            ("show", json!({"what": "diff", "pr": 86, "n": 0}), file),
+            ("show", json!({"what": "files", "pr": 86, "n": 1}), file),
+            (
+                "show",
+                json!({"what": "threads"}),
+                "pr: `what: threads` needs `pr`",
+            ),
+            (
+                "show",
+                json!({"id": "r-1", "pr": 86}),
+                "id: `id` stands alone",
+            ),
+            ("show", json!({}), "what: neither `id` nor `what` is given"),
         ]);
     }
 
     #[test]
     fn an_answer_to_a_request_takes_its_fields_and_nothing_else() {
-        let usage =
-            "2: an answer to a request takes `pr` and `fields`; its recipient is the author";
+        let usage = |field: &str| {
+            format!(
+                "{field}: an answer to a request takes `pr` and `fields`; its recipient is the author"
+            )
+        };
+        let [text, to, reply_to] = ["text", "to", "reply_to"].map(usage);
         assert_commands(&[
             (
                 "send",
@@ -411,24 +485,24 @@ mod tests {
             (
                 "send",
                 json!({"type": "lgtm", "pr": 86, "text": "fine"}),
-                usage,
+                &text,
             ),
             (
                 "send",
                 json!({"type": "lgtm", "pr": 86, "to": "codex"}),
-                usage,
+                &to,
             ),
             (
                 "send",
                 json!({"type": "feedback", "pr": 86, "reply_to": "r-1"}),
-                usage,
+                &reply_to,
             ),
         ]);
     }
 
     #[test]
     fn a_message_has_a_type_or_a_parent_and_one_body() {
-        let body = "2: say what it contains: either `text` or `fields`";
+        let body = "text: say what it contains: either `text` or `fields`";
         assert_commands(&[
             (
                 "send",
@@ -453,7 +527,7 @@ mod tests {
             (
                 "send",
                 json!({"text": "Done."}),
-                "2: say `type`, or `reply_to`",
+                "type: say `type`, or `reply_to`",
             ),
             ("send", json!({"type": "question", "to": "codex"}), body),
             (
@@ -488,7 +562,7 @@ mod tests {
 
     #[test]
     fn why_is_asked_of_one_thing() {
-        let usage = "2: say one of `pr`, `id` and `code`";
+        let usage = "pr: say one of `pr`, `id` and `code`";
         assert_commands(&[
             ("why", json!({"pr": 86}), "why --json -- 86"),
             ("why", json!({"id": "r-1"}), "trace --json -- r-1"),
@@ -504,19 +578,15 @@ mod tests {
 
     #[test]
     fn a_name_is_no_path_and_no_other_value() {
-        let usage = "2: expected a number, or a name without `/`";
+        let usage = "id: expected a number, or a name without `/`";
         assert_commands(&[
             ("show", json!({"id": "a/b"}), usage),
             ("show", json!({"id": "a\0b"}), usage),
             ("show", json!({"id": true}), usage),
             ("show", json!({"id": ["a"]}), usage),
-            (
-                "rm",
-                json!({}),
-                "2: there is no tool `rm`; there are next, show, send, wait and why",
-            ),
+            ("rm", json!({}), "name: there is no tool `rm`"),
         ]);
-        assert!(command("next", &json!({"root": "/"})).starts_with("2: unknown field `root`"));
+        assert!(command("next", &json!({"root": "/"})).starts_with("root: unknown field `root`"));
     }
 
     #[test]
@@ -524,19 +594,5 @@ mod tests {
         let words = ["diff", "--json", "--", "86"].map(str::to_owned);
         let more = ToolCall::and(&words, "--names".to_owned());
         assert_eq!(more, ["diff", "--names", "--json", "--", "86"]);
-    }
-
-    #[test]
-    fn a_refusal_has_the_form_of_the_commands() {
-        let here = CallRefusal::new(3, "no such file".to_owned()).json();
-        let expected = json!({
-            "schema_version": 1,
-            "ok": false,
-            "error": {"exit": 3, "message": "no such file"},
-            "alerts": [],
-            "next": [],
-        });
-        assert_eq!(serde_json::from_str(&here).ok(), Some(expected));
-        assert_eq!(CallRefusal::Document("{}".to_owned()).json(), "{}");
     }
 }

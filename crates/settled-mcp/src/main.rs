@@ -5,6 +5,8 @@
 
 mod call;
 mod doorbell;
+mod lines;
+mod refusal;
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -22,7 +24,9 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use call::{CallRefusal, ToolCall};
+use call::ToolCall;
+use lines::LineTransport;
+use refusal::{CallRefusal, OwnRefusal};
 
 /// The definitions, as a client gets them.
 const TOOLS: &str = include_str!("tools.json");
@@ -53,7 +57,8 @@ async fn main() -> ExitCode {
         tools: tools(),
         rings,
     };
-    let served = match server.serve(rmcp::transport::stdio()).await {
+    let lines = LineTransport::new(tokio::io::stdin(), tokio::io::stdout());
+    let served = match server.serve(lines).await {
         Ok(served) => served,
         Err(error) => return failed(&error.to_string()),
     };
@@ -146,8 +151,7 @@ impl ServerHandler for MailTools {
             Err(refused) => Err(refused),
         };
         let result = match answered {
-            Ok((text, true)) => CallToolResult::success(vec![ContentBlock::text(text)]),
-            Ok((text, false)) => CallToolResult::error(vec![ContentBlock::text(text)]),
+            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
             Err(refused) => CallToolResult::error(vec![ContentBlock::text(refused.json())]),
         };
         Ok(result.into())
@@ -155,14 +159,24 @@ impl ServerHandler for MailTools {
 }
 
 impl MailTools {
-    /// Runs the command of a call.
-    async fn answer(&self, call: ToolCall, context: &RequestContext<RoleServer>) -> ToolAnswer {
+    /// Runs the command of a call; its answer, or its refusal.
+    async fn answer(
+        &self,
+        call: ToolCall,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<String, CallRefusal> {
         let mut words = call.words;
         if let Some(n) = call.nth {
             let name = self.nth(&words, n, context).await?;
             words = ToolCall::and(&words, format!("--file={name}"));
         }
-        self.run(&words, call.input, context.ct.cancelled()).await
+        match self.run(&words, call.input, context.ct.cancelled()).await? {
+            (text, true) => Ok(text),
+            (text, false) => Err(CallRefusal::Document {
+                text,
+                about: call.about,
+            }),
+        }
     }
 
     /// The name of the `n`th file of a change.
@@ -175,14 +189,22 @@ impl MailTools {
         let names = ToolCall::and(diff, "--names".to_owned());
         let (list, is_answer) = self.run(&names, None, context.ct.cancelled()).await?;
         if !is_answer {
-            return Err(CallRefusal::Document(list));
+            return Err(CallRefusal::Document {
+                text: list,
+                about: "pr",
+            });
         }
         let list: Value = serde_json::from_str(&list).unwrap_or_default();
         let name = &list["data"]["files"][n - 1]["path"];
         name.as_str().map(str::to_owned).ok_or_else(|| {
-            let message =
-                format!("the change has no file number {n}: `show` with `what: files` lists them");
-            CallRefusal::new(3, message)
+            CallRefusal::Here(OwnRefusal {
+                exit: 3,
+                code: "not_found",
+                field: "n".to_owned(),
+                message: format!("the change has no file number {n}"),
+                fix: "call `show` with `what: files`: it lists the files, the first is number 1"
+                    .to_owned(),
+            })
         })
     }
 
@@ -194,7 +216,7 @@ impl MailTools {
         given_up: impl Future<Output = ()>,
     ) -> ToolAnswer {
         let not_run = |error: std::io::Error| {
-            CallRefusal::new(1, format!("{}: {error}", self.settled.display()))
+            CallRefusal::machine(format!("{}: {error}", self.settled.display()))
         };
         let mut command = tokio::process::Command::new(&self.settled);
         let mut child = command
@@ -216,7 +238,7 @@ impl MailTools {
             read = output.read_to_string(&mut printed) => read.map_err(not_run)?,
             () = given_up => {
                 child.kill().await.map_err(not_run)?;
-                return Err(CallRefusal::new(1, "given up by the client".to_owned()));
+                return Err(CallRefusal::machine("given up by the client".to_owned()));
             }
         };
         let status = child.wait().await.map_err(not_run)?;
@@ -311,7 +333,7 @@ mod tests {
             rings: false,
         };
         let given_up = tools.run(&["3600".to_owned()], None, async {}).await;
-        let expected = CallRefusal::new(1, "given up by the client".to_owned());
+        let expected = CallRefusal::machine("given up by the client".to_owned());
         assert_eq!(given_up, Err(expected));
     }
 
@@ -323,7 +345,10 @@ mod tests {
             rings: false,
         };
         let refused = tools.run(&[], None, std::future::pending()).await;
-        let Err(CallRefusal::Here { exit: 1, message }) = refused else {
+        let Err(CallRefusal::Here(OwnRefusal {
+            exit: 1, message, ..
+        })) = refused
+        else {
             panic!("{refused:?}");
         };
         assert!(message.starts_with("/no/such/program: "), "{message}");

@@ -1,0 +1,281 @@
+//! Standard input and output as lines of JSON-RPC, each of which is answered: a client that gets no reply waits until it gives
+//! up. `rmcp` drops a line that is too long or no JSON without a word, so the lines are read here.
+
+use std::sync::Arc;
+
+use rmcp::RoleServer;
+use rmcp::model::ErrorCode;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite,
+    AsyncWriteExt as _, BufReader,
+};
+use tokio::sync::{Mutex, mpsc};
+
+/// The longest line that is read, in bytes: four messages of the largest size that the daemon accepts.
+const LINE_BYTES_MAX: usize = 1024 * 1024;
+
+/// How deep a line may nest: `serde_json` reads no deeper.
+const DEPTH_MAX: usize = 127;
+
+type Output = Arc<Mutex<Box<dyn AsyncWrite + Send + Unpin>>>;
+
+/// A client at the other end of two streams.
+pub(crate) struct LineTransport {
+    messages: mpsc::Receiver<RxJsonRpcMessage<RoleServer>>,
+    output: Output,
+}
+
+impl LineTransport {
+    /// Reads from now on. At most one message is read ahead, so a client that floods the server waits, and memory is bounded
+    /// by two lines.
+    pub(crate) fn new(
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
+        let output: Output = Arc::new(Mutex::new(Box::new(output)));
+        let (admitted, messages) = mpsc::channel(1);
+        tokio::spawn(read(BufReader::new(input), admitted, output.clone()));
+        Self { messages, output }
+    }
+}
+
+impl Transport<RoleServer> for LineTransport {
+    type Error = std::io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = std::io::Result<()>> + Send + 'static {
+        let output = self.output.clone();
+        async move { write(&output, &message).await }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        self.messages.recv().await
+    }
+
+    async fn close(&mut self) -> std::io::Result<()> {
+        self.output.lock().await.shutdown().await
+    }
+}
+
+async fn write(output: &Output, message: &impl Serialize) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    let mut output = output.lock().await;
+    output.write_all(&line).await?;
+    output.flush().await
+}
+
+/// Reads until the client is gone, or nobody takes its messages any more.
+async fn read(
+    mut input: impl AsyncBufRead + Unpin,
+    admitted: mpsc::Sender<RxJsonRpcMessage<RoleServer>>,
+    output: Output,
+) {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut bounded = (&mut input).take(LINE_BYTES_MAX as u64 + 1);
+        match bounded.read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let is_cut = line.len() > LINE_BYTES_MAX && line.last() != Some(&b'\n');
+        let refused = if is_cut {
+            LineRefusal::parse(
+                "the line is longer than 1 MiB; send less in one message: findings or text of up to 256 KiB",
+            )
+        } else {
+            match message(&line) {
+                Ok(None) => continue,
+                Ok(Some(message)) => {
+                    if admitted.send(message).await.is_err() {
+                        return;
+                    }
+                    continue;
+                }
+                Err(refused) => refused,
+            }
+        };
+        if write(&output, &refused.json()).await.is_err() {
+            return;
+        }
+        if is_cut && skip_line(&mut input).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Passes over the rest of a line.
+async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<()> {
+    loop {
+        let buffer = input.fill_buf().await?;
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let passed = end.map_or(buffer.len(), |end| end + 1);
+        let is_over = end.is_some() || buffer.is_empty();
+        input.consume(passed);
+        if is_over {
+            return Ok(());
+        }
+    }
+}
+
+/// Why a line is no message, and the id of the request that it may have been.
+#[derive(Debug, PartialEq)]
+struct LineRefusal {
+    code: ErrorCode,
+    id: Value,
+    message: String,
+}
+
+impl LineRefusal {
+    fn parse(message: impl Into<String>) -> Self {
+        Self {
+            code: ErrorCode::PARSE_ERROR,
+            id: Value::Null,
+            message: message.into(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let Self { code, id, message } = self;
+        json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+    }
+}
+
+/// The message in a line. A blank line has none, and neither has a notification that we do not know: to both there is no reply.
+fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, LineRefusal> {
+    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let value: Value = serde_json::from_slice(line).map_err(|error| {
+        LineRefusal::parse(if error.to_string().starts_with("recursion limit") {
+            format!("the line nests deeper than {DEPTH_MAX} levels; nest the arguments less")
+        } else {
+            format!("the line is not JSON ({error}); send one JSON object on a line")
+        })
+    })?;
+    let id = Some(&value["id"]).filter(|id| id.is_string() || id.is_i64() || id.is_u64());
+    let id = id.cloned();
+    let is_notification = value.get("id").is_none() && value["method"].is_string();
+    let is_answer = value.get("result").is_some() || value.get("error").is_some();
+    match serde_json::from_value(value) {
+        Ok(message) => Ok(Some(message)),
+        // No answer to an answer: two that did not understand each other would go on for ever.
+        Err(_) if is_notification || is_answer => Ok(None),
+        Err(_) => Err(LineRefusal {
+            code: ErrorCode::INVALID_REQUEST,
+            id: id.unwrap_or_default(),
+            message: "the line is no request; send one JSON object with `jsonrpc` \"2.0\", an `id`, a `method` and its `params`"
+                .to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The code and the id of the reply to a line; none where it is a message or gets no reply.
+    fn reply(line: &[u8]) -> Option<(i32, Value)> {
+        message(line)
+            .err()
+            .map(|refused| (refused.code.0, refused.id))
+    }
+
+    #[test]
+    fn a_line_that_is_no_message_is_answered() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        for (line, code, id) in [
+            ("no JSON", -32700, Value::Null),
+            (r#"{"jsonrpc": "2.0", "id": 1"#, -32700, Value::Null),
+            ("{} {}", -32700, Value::Null),
+            (&nested(DEPTH_MAX + 1), -32700, Value::Null),
+            (&nested(DEPTH_MAX), -32600, Value::Null),
+            ("5", -32600, Value::Null),
+            ("{}", -32600, Value::Null),
+            (
+                r#"{"jsonrpc": "1.0", "id": 7, "method": "ping"}"#,
+                -32600,
+                json!(7),
+            ),
+            (
+                r#"{"jsonrpc": "2.0", "id": "a", "method": 5}"#,
+                -32600,
+                json!("a"),
+            ),
+            (
+                r#"[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]"#,
+                -32600,
+                Value::Null,
+            ),
+        ] {
+            assert_eq!(reply(line.as_bytes()), Some((code, id)), "{line}");
+        }
+        assert_eq!(reply(b"\"\xff\""), Some((-32700, Value::Null)));
+    }
+
+    #[test]
+    fn a_message_is_read_and_a_notification_or_an_answer_gets_no_reply() {
+        for (line, is_message) in [
+            (
+                &br#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#[..],
+                true,
+            ),
+            (
+                b"\xEF\xBB\xBF{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}\r\n",
+                true,
+            ),
+            (
+                br#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#,
+                true,
+            ),
+            (
+                br#"{"jsonrpc": "1.0", "method": "no/such/notification"}"#,
+                false,
+            ),
+            (br#"{"jsonrpc": "2.0", "id": null, "error": 5}"#, false),
+            (b" \r\n", false),
+        ] {
+            let text = String::from_utf8_lossy(line);
+            let read = message(line).unwrap_or_else(|refused| panic!("{text}: {refused:?}"));
+            assert_eq!(read.is_some(), is_message, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_passed_over_and_the_next_is_read() {
+        let (mut client, server) = tokio::io::duplex(1024);
+        let (input, output) = tokio::io::split(server);
+        let mut lines = LineTransport::new(input, output);
+        let ping = b"{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}\n";
+        let fitting = [&vec![b' '; LINE_BYTES_MAX - ping.len() + 1][..], &ping[..]].concat();
+        let long = [&vec![b' '; 3 * LINE_BYTES_MAX][..], b"\n"].concat();
+        let client = tokio::spawn(async move {
+            for line in [&fitting[..], &long[..], &ping[..]] {
+                client.write_all(line).await.expect("the server reads");
+            }
+            let mut replies = String::new();
+            client.shutdown().await.expect("the server is there");
+            client.read_to_string(&mut replies).await.expect("text");
+            replies
+        });
+        assert!(lines.receive().await.is_some(), "a line of 1 MiB is read");
+        assert!(lines.receive().await.is_some(), "so is the one after it");
+        assert!(lines.receive().await.is_none());
+        lines.close().await.expect("the client is there");
+        drop(lines);
+        let replies = client.await.expect("no panic");
+        assert_eq!(replies.lines().count(), 1, "{replies}");
+        assert!(
+            replies.contains("-32700") && replies.contains("1 MiB"),
+            "{replies}"
+        );
+    }
+}

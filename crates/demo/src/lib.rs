@@ -14,24 +14,24 @@ pub use script::{DemoStep, Who, files, steps};
 pub use svg::svg;
 use workspace::shell::quoted;
 
-/// How long the daemon may take to begin to serve.
+/// The time the daemon has to begin to serve.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a step says stands this far in.
+/// The columns by which the output of a step is indented.
 const INDENT: usize = 4;
 
-/// How wide the story may be told, in columns.
+/// The widths that the story may have, in columns.
 const WIDTH: RangeInclusive<usize> = 60..=200;
 
-/// Why a demonstration broke off.
+/// The reason why a demonstration broke off.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     /// The disk, or a process that cannot be started.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The daemon did not begin to serve.
@@ -42,11 +42,11 @@ pub enum DemoError {
     Otherwise {
         /// The command.
         command: String,
-        /// What it ended with.
+        /// The exit status of the command.
         found: String,
         /// The exit code of the script.
         expected: i32,
-        /// What it printed.
+        /// The output of the command.
         said: String,
     },
 }
@@ -60,14 +60,14 @@ pub struct Demo {
     daemon: Child,
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug)]
 pub struct DemoResult {
     /// The step.
     pub step: &'static DemoStep,
-    /// What its command printed, without what differs between workspaces.
+    /// The output of its command, without what differs between workspaces.
     pub lines: Vec<String>,
-    /// How wide the story is told.
+    /// The width of the story.
     columns: usize,
 }
 
@@ -181,7 +181,7 @@ fn begins_to_serve(root: &Path, patience: Duration) -> bool {
     true
 }
 
-/// Whether an instant of today stands in the line, as in `2026-02-13T10:00:00.000Z`.
+/// True if the line holds an instant, as in `2026-02-13T10:00:00.000Z`.
 fn has_instant(line: &str) -> bool {
     line.split_whitespace()
         .any(|word| chrono::DateTime::parse_from_rfc3339(word).is_ok())
@@ -229,7 +229,7 @@ impl DemoStep {
         text + "\n"
     }
 
-    /// Who acts, in a word.
+    /// The name of the actor: the agent's, or `you` for the person.
     pub fn name(&self) -> &'static str {
         match self.who {
             Who::Agent(agent) => agent,
@@ -239,7 +239,7 @@ impl DemoStep {
 }
 
 impl DemoResult {
-    /// The step for a reader: what happens, the command, what it printed.
+    /// The step for a reader: the story, the command, its output.
     pub fn text(&self, number: usize) -> String {
         let DemoStep { says, .. } = self.step;
         let mut text = format!(

@@ -1,6 +1,6 @@
 //! What the two agents of the demonstration say, and what it shows. A step is one command that is really run.
 
-/// Who acts.
+/// The one who acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// An agent of this name.
@@ -12,17 +12,17 @@ pub enum Who {
 /// One command of the review, and why it is given.
 #[derive(Debug)]
 pub struct DemoStep {
-    /// Who gives it.
+    /// The actor.
     pub who: Who,
     /// One sentence on what happens.
     pub says: &'static str,
     /// The command, without our own name.
     pub words: &'static [&'static str],
-    /// What it reads on standard input.
+    /// The text on the command's standard input.
     pub input: &'static str,
-    /// What it ends with.
+    /// The exit code that the script expects.
     pub exit: i32,
-    /// How many lines of what it prints are shown.
+    /// The number of output lines that are shown.
     pub shown: usize,
 }
 

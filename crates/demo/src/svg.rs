@@ -70,7 +70,7 @@ fn folded(line: &str) -> Vec<String> {
     lines
 }
 
-/// What is typed.
+/// The style of a command that is typed.
 const TYPED: &str = " fill=\"#7ee2a8\"";
 
 fn style(line: &str) -> &'static str {

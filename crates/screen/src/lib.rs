@@ -25,14 +25,14 @@ const BAR: usize = 10;
 /// The screen that an answer goes to.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
-    /// How many cells a line has: most characters take one, those of Chinese or Japanese two.
+    /// The cells of a line: most characters take one, those of Chinese or Japanese two.
     pub width: usize,
-    /// Whether somebody said how wide: only then is prose wrapped, since a pipe's reader looks for whole lines.
+    /// True if `COLUMNS` or a terminal sets the width. Only then is prose wrapped: a pipe's reader wants whole lines.
     is_fitted: bool,
     has_colours: bool,
 }
 
-/// What a text is coloured for.
+/// The reason why a text is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// Somebody has to act now.
@@ -41,7 +41,7 @@ pub enum Tone {
     Care,
     /// It is well.
     Well,
-    /// It only stands beside.
+    /// It is secondary.
     Aside,
 }
 
@@ -68,14 +68,14 @@ pub fn terminal_size() -> Option<(usize, usize)> {
     (columns > 0 && rows > 0).then_some((columns, rows))
 }
 
-/// Whether the terminal shows control sequences as text, as far as is known: `TERM` says so, or says nothing.
+/// True if the terminal is assumed to show control sequences as text: `TERM` is `dumb`, empty or not set.
 pub fn is_dumb() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
 impl Screen {
-    /// What standard output is: `COLUMNS`, else the terminal's width, else 100; colours on a terminal without
-    /// `NO_COLOR` that is not `dumb`.
+    /// The screen of standard output: `COLUMNS` wide, else as wide as the terminal, else 100; coloured on a terminal
+    /// that is not `dumb`, unless `NO_COLOR` is set.
     pub fn of_output() -> Self {
         let columns = std::env::var("COLUMNS")
             .ok()
@@ -99,7 +99,7 @@ impl Screen {
         }
     }
 
-    /// Whether a line fits, or nobody asked that it should.
+    /// True if the line fits, or if nothing sets the width.
     pub fn has_room_for(self, line: &str) -> bool {
         !self.is_fitted || line.width() <= self.width
     }
@@ -170,7 +170,7 @@ impl Screen {
     }
 }
 
-/// How much of a whole is left, as a bar.
+/// Draws the part of a whole that is left as a bar.
 pub fn bar(left: u64, whole: u64) -> String {
     let cells = BAR as u64;
     let full = if whole == 0 {
@@ -182,7 +182,7 @@ pub fn bar(left: u64, whole: u64) -> String {
     format!("[{}{}]", "#".repeat(full), "-".repeat(BAR - full))
 }
 
-/// How many cells a text takes.
+/// Returns the number of cells that a text takes.
 pub fn cells(text: &str) -> usize {
     text.width()
 }
@@ -238,7 +238,7 @@ pub fn middle(text: &str, width: usize) -> String {
     begin.chars().chain(end.into_iter().rev()).collect()
 }
 
-/// How long ago something was.
+/// Writes the age of something: `2 h ago`.
 pub fn ago(passed: TimeDelta) -> String {
     if passed < TimeDelta::zero() {
         "in the future".to_owned()
@@ -247,7 +247,7 @@ pub fn ago(passed: TimeDelta) -> String {
     }
 }
 
-/// How soon something will be.
+/// Writes the time until something happens: `in 2 h`, or `overdue`.
 pub fn ahead(left: TimeDelta) -> String {
     if left < TimeDelta::zero() {
         "overdue".to_owned()

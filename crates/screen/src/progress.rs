@@ -4,16 +4,16 @@ use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::time::{Duration, Instant};
 
-/// What takes less time says nothing.
+/// A command that takes less time shows no progress.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long the line stays as it is.
+/// The least time between two updates of the line.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The clock is looked at once in so many steps.
 const STEPS: u32 = 256;
 
-/// How far a long command has come; the line is gone with the value.
+/// The progress of a long command, on a line that is removed when the value is dropped.
 #[derive(Debug)]
 pub struct ProgressLine {
     what: &'static str,

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The time `curl` gives the receiver, in seconds: it is to complain before it is ended.
 const WEBHOOK_S: u64 = 20;
 
-/// How often a program is asked whether it is done.
+/// The time between two checks whether a program has ended.
 const POLL: Duration = Duration::from_millis(10);
 
 /// One way to tell people something.
@@ -39,7 +39,7 @@ pub enum Channel {
     Desktop,
 }
 
-/// Why a notice did not arrive, as far as is known.
+/// The reason why a notice did not arrive, as far as it is known.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     /// The program cannot be started.
@@ -47,7 +47,7 @@ pub enum SendError {
     Unstarted {
         /// The program.
         program: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The program failed.
@@ -72,7 +72,7 @@ pub enum SendError {
     Secret {
         /// Its file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The file of the secret is empty.

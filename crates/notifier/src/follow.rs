@@ -75,7 +75,7 @@ fn notices_of(
     notices
 }
 
-/// Whether an agent handed it to a person. What a person took is known to people.
+/// True if an agent handed the thread to a person. What a person took is known to people.
 fn by_agent(state: ThreadState) -> bool {
     match state {
         ThreadState::Held(Hold::Veto | Hold::Escalate) => true,

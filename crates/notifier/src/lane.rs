@@ -21,8 +21,8 @@ const CURSORS: &str = "notify";
 /// The first and the longest pause after a notice that was not taken, in milliseconds: doubled each time.
 const BACKOFF_MS: [u64; 2] = [1_000, 5 * 60 * 1_000];
 
-/// How long a daemon must have been seen serving before its end is worth a notice, in milliseconds. A command that
-/// judges mail in a daemon's place holds the lock for less.
+/// The least time a daemon must serve before its end is worth a notice, in milliseconds. A command that judges mail in
+/// a daemon's place holds the lock for less.
 const SERVED_MS: u64 = 2_000;
 
 /// The time, as the caller reads it.
@@ -32,11 +32,11 @@ pub struct Step {
     pub mono: u64,
     /// The time of day where the operator lives.
     pub at: DateTime<FixedOffset>,
-    /// Whether a daemon serves; nothing where that cannot be seen.
+    /// True if a daemon serves; `None` if that cannot be seen.
     pub serving: Option<bool>,
 }
 
-/// Why a lane cannot go on.
+/// The reason why a lane cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum LaneError {
     /// The ledger cannot be read.
@@ -47,20 +47,20 @@ pub enum LaneError {
     Cursor {
         /// Its file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// How far a channel has come, as it is kept on the disk.
+/// The progress of a channel, as the disk keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Cursor {
     /// Every notice of the records up to this one was sent.
     seq: u64,
-    /// How many notices of the record behind it were sent.
+    /// The number of notices of the next record that were sent.
     #[serde(default)]
     of_next: usize,
-    /// Whether a daemon has served since the last time one stopped.
+    /// True if a daemon has served since the last time one stopped.
     #[serde(default)]
     has_served: bool,
     /// A daemon that is gone.
@@ -86,9 +86,9 @@ pub struct Lane {
     stopped_after_ms: u64,
     follower: Follower,
     cursor: Cursor,
-    /// What is not sent yet, oldest first.
+    /// The notices that are not sent yet, oldest first.
     queue: VecDeque<Notice>,
-    /// How many of the first record in the queue were sent by the process before this one.
+    /// The number of the first record's notices that the process before this one sent.
     sent_before: usize,
     failures: u32,
     next_try: u64,
@@ -177,7 +177,7 @@ impl Lane {
         }
     }
 
-    /// Whether anything waits to be sent.
+    /// True if nothing waits to be sent.
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty()
     }

@@ -11,7 +11,7 @@ use spool::{Digest, Entry};
 /// The version of the JSON form.
 const VERSION: u32 = 1;
 
-/// What happened, in one word.
+/// The kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -31,9 +31,9 @@ pub struct Notice {
     schema_version: u32,
     /// The idempotency id: the same for each attempt to tell the same thing.
     pub id: String,
-    /// What happened.
+    /// The kind of event.
     pub kind: Kind,
-    /// When.
+    /// The time of the event.
     pub at: DateTime<Utc>,
     /// The record that says so, or the last one before the daemon stopped.
     pub seq: u64,
@@ -48,7 +48,7 @@ pub struct Notice {
     /// The reviewer, where it is about a review.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
-    /// Why, in the ledger's word.
+    /// The reason, in the ledger's word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The thread, where it is about one.

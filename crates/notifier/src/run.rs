@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// The pause after a ledger that could not be read.
 const TROUBLE: Duration = Duration::from_secs(30);
 
-/// Why nobody is told anything.
+/// The reason why the notifier sends nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The config cannot be used.
@@ -36,7 +36,7 @@ pub enum RunError {
     Lock {
         /// Its file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A channel cannot go on.
@@ -47,7 +47,7 @@ pub enum RunError {
     Send {
         /// The channel.
         channel: &'static str,
-        /// Why.
+        /// The cause.
         source: SendError,
     },
 }

@@ -30,7 +30,8 @@ pub(crate) struct Decision {
     reason: String,
 }
 
-/// Who decides, where the page may be used for that at all.
+/// Returns the name of the person who decides; `None` without `--act`. Refuses a user that an agent runs as, and a name
+/// that does not fit.
 pub(crate) fn person(args: &Args) -> Result<Option<String>, PageError> {
     if !args.act {
         return Ok(None);

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use tokio::net::{TcpListener, UnixListener};
 
-/// Where to listen.
+/// The place where the page listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Listen {
     /// At a loopback address.
@@ -118,7 +118,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What lets a browser in.
+/// The secrets and names that let a browser in.
 #[derive(Debug)]
 pub(crate) struct Keys {
     /// The names the page answers to.
@@ -129,7 +129,7 @@ pub(crate) struct Keys {
     pub(crate) session: String,
     /// The name of the cookie.
     pub(crate) cookie: String,
-    /// What every form of the page carries.
+    /// The token that every form of the page carries.
     pub(crate) form: String,
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn secret() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Whether two secrets are the same, in a time that does not tell how far they agree.
+/// True if two secrets are equal, compared in a time that does not tell how much of them agrees.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     let differences = one
         .bytes()

@@ -23,10 +23,10 @@ use crate::state::Site;
 /// The pages that may be open at a time: each costs a thread.
 const PAGES_MAX: usize = 32;
 
-/// How often the ledger is looked at while a page is open. Without a new record it is one look at a file's size.
+/// The time between two looks at the ledger while a page is open. Without a new record a look only reads a file's size.
 const POLL: Duration = Duration::from_millis(40);
 
-/// How often it is looked whether a daemon serves.
+/// The time between two checks whether a daemon serves.
 const SERVING: Duration = Duration::from_millis(500);
 
 /// The records on their way to a browser that reads slowly.
@@ -49,7 +49,7 @@ impl Drop for Place {
     }
 }
 
-/// Where a page that was just loaded begins: behind the records it shows.
+/// The starting point of a page that was just loaded: after the records it shows.
 #[derive(Deserialize)]
 pub(crate) struct Begin {
     after: Option<u64>,

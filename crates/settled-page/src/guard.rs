@@ -11,11 +11,12 @@ use crate::door::{Keys, is_same};
 use crate::draw;
 use crate::state::Site;
 
-/// What a page may load and where it may send: itself. Nothing in a page is a script or a style.
+/// The content security policy: a page may load from and send to its own origin only. Nothing in a page is a script or
+/// a style.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Why a request was refused.
+/// The reason why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Forbidden {
     Host,

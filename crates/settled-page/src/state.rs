@@ -15,7 +15,7 @@ use workspace::{clock, shell};
 use crate::door::Keys;
 use crate::draw::{self, Look};
 
-/// Why there is no page.
+/// The reason why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PageError {
     /// An agent runs as the same user.
@@ -39,9 +39,9 @@ pub(crate) enum PageError {
     /// The machine refused.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -52,7 +52,7 @@ pub(crate) struct Site {
     pub(crate) root: PathBuf,
     pub(crate) keys: Arc<Keys>,
     pub(crate) followers: Arc<AtomicUsize>,
-    /// Who decides, where anybody may.
+    /// The person who decides; `None` if nobody may.
     pub(crate) by: Option<Arc<str>>,
     pub(crate) follower: Arc<Mutex<Follower>>,
 }

@@ -14,37 +14,37 @@ use maud::{DOCTYPE, Markup, html};
 use message_schema::line;
 use workspace::clock;
 
-/// What stands between the author and the reviewer in a review's name.
+/// The arrow between the author and the reviewer in a review's name.
 const ARROW: &str = "->";
 
-/// How many characters of a text are shown; the commands show all of it.
+/// The most characters of a text that a page shows; the commands show all of it.
 const TEXT_MAX: usize = 2_000;
 
-/// How everything is looked at.
+/// The context in which every page is drawn.
 pub(crate) struct Look<'a> {
-    /// When.
+    /// The time of the drawing.
     pub(crate) now: DateTime<Utc>,
     /// Writes a command.
     pub(crate) spell: &'a Spell<'a>,
-    /// Who decides, where anybody may.
+    /// The person who decides; `None` if nobody may.
     pub(crate) by: Option<&'a str>,
-    /// What every form carries.
+    /// The token that every form carries.
     pub(crate) form: &'a str,
 }
 
-/// Why nothing was decided, for the person who tried.
+/// The reason why nothing was decided, for the person who tried.
 #[derive(Debug)]
 pub(crate) struct Outcome(pub(crate) String);
 
-/// What is around the parts of a page.
+/// The frame around the parts of a page.
 struct Frame<'a> {
     title: &'a str,
     /// The last record that is shown.
     seq: u64,
     serving: Option<bool>,
-    /// Why nothing was decided, and the address of the same page without that.
+    /// The reason why nothing was decided, and the address of the same page without it.
     outcome: Option<(&'a Outcome, String)>,
-    /// Whether somebody may be typing: without scripts such a page does not reload by itself.
+    /// True if somebody may be typing: without scripts such a page does not reload by itself.
     is_typed_in: bool,
 }
 
@@ -116,7 +116,7 @@ fn daemon_text(serving: Option<bool>) -> &'static str {
     }
 }
 
-/// Why somebody is not let in.
+/// Draws the answer to a browser that is not let in.
 pub(crate) fn refusal(why: &str) -> Markup {
     html! {
         (DOCTYPE)
@@ -130,7 +130,7 @@ pub(crate) fn refusal(why: &str) -> Markup {
     }
 }
 
-/// What stands in the way of any page.
+/// Draws the page for a ledger that cannot be read.
 pub(crate) fn trouble(what: &str, command: &str) -> Markup {
     html! {
         (DOCTYPE)
@@ -229,12 +229,12 @@ fn instant(at: DateTime<Utc>) -> Markup {
     html! { time datetime=(at.to_rfc3339()) { (at.format("%Y-%m-%d %H:%M:%S")) " UTC" } }
 }
 
-/// How long ago, or how long still.
+/// The time since an instant, without a sign; zero for one that is still to come.
 fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     clock::span((now - at).max(chrono::TimeDelta::zero()))
 }
 
-/// What is left of a wait, in words and as a bar.
+/// The rest of a wait, in words and as a bar.
 fn time_left(due: DateTime<Utc>, whole_s: Option<u64>, now: DateTime<Utc>) -> Markup {
     let left = (due - now).max(chrono::TimeDelta::zero());
     let (look, text) = match Urgency::of(due, whole_s, now) {

@@ -24,7 +24,7 @@ const REVIEWS: usize = 50;
 /// The problems, tasks and findings that are shown.
 const ROWS_MAX: usize = 40;
 
-/// What of the mailroom is asked for.
+/// The part of the mailroom that a browser asks for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Asked {

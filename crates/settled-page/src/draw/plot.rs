@@ -9,7 +9,7 @@ const WIDTH: u64 = 600;
 const BAR: u64 = 16;
 const ROW: u64 = 26;
 
-/// Where the bars begin; names stand before.
+/// The left edge of the bars; the names are to the left of it.
 const LEFT: u64 = 200;
 
 /// The room for the number behind the longest bar.

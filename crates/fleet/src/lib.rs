@@ -11,8 +11,8 @@ use review_words::host_change::{HostChange, JoinedHost};
 use serde::{Deserialize, Serialize};
 use spool::HostName;
 
-/// How long after a deadline the home host of the agent it concerns is waited for. That host has looked into the agent's
-/// outbox, and an answer in time counts; after this, another host ends the wait.
+/// The time after a deadline in which only the home host of the agent concerned may fire it. That host has read the
+/// agent's outbox, where an answer in time may still be; after this, another host may end the wait.
 pub const GRACE: TimeDelta = TimeDelta::seconds(60);
 
 /// The hosts of a workspace and the homes of its agents. Every host has the same.
@@ -30,7 +30,7 @@ pub struct Fleet {
 pub struct Member {
     /// Its public key.
     pub key: String,
-    /// Whether the key is retired: nothing that it signs counts any more.
+    /// True if the key is retired: nothing that it signs counts any more.
     pub is_retired: bool,
     /// Its version of settled when it joined.
     pub version: String,
@@ -38,7 +38,7 @@ pub struct Member {
     pub last_record: Option<(u64, DateTime<Utc>)>,
 }
 
-/// Why a change of the fleet is refused.
+/// The reason a change of the fleet is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FleetRefusal {
     /// A host of that name has another key.
@@ -67,9 +67,9 @@ pub enum FleetRefusal {
     /// Only the host itself may say this.
     #[error("host {by} speaks for host {host}")]
     Elsewhere {
-        /// Who said it.
+        /// The host that recorded the change.
         by: HostName,
-        /// Who may.
+        /// The host that the change is about; only it may record it.
         host: HostName,
     },
     /// The host that joins judges by another policy.
@@ -202,7 +202,7 @@ impl Fleet {
         Some(&member.key)
     }
 
-    /// Whether no host has joined: the workspace has one host.
+    /// True if no host has joined: the workspace has one host.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -217,7 +217,7 @@ impl Fleet {
         self.policy.as_deref()
     }
 
-    /// Where an agent is at home.
+    /// The home of an agent.
     pub fn home(&self, agent: &AgentName) -> Option<&HostName> {
         self.homes.get(agent)
     }
@@ -233,7 +233,8 @@ impl Fleet {
         here.map(|(agent, _)| agent)
     }
 
-    /// When a host may fire a deadline that concerns this agent: at once at the agent's home, elsewhere after a grace.
+    /// The time from which a host may fire a deadline that concerns this agent: at once at the agent's home, elsewhere
+    /// after [`GRACE`].
     pub fn may_fire_from(
         &self,
         host: &HostName,

@@ -1,5 +1,5 @@
-//! What the project may choose. The daemon reads it from `settled.toml` and hands it in; what a
-//! decision took from it is recorded, so that replay needs no policy.
+//! The choices that are left to the project. The daemon reads them from `settled.toml` and hands them in. A record
+//! keeps what its decision took from the policy, so that replay needs none.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -14,37 +14,37 @@ use serde::{Deserialize, Serialize};
 /// The project's rules and its agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// The agents that have a mailbox, each with the roles it may take; no role named means both.
+    /// The agents that have a mailbox, each with the roles it may take; an empty set means both.
     pub agents: BTreeMap<AgentName, BTreeSet<Role>>,
     /// The rounds a generation may take.
     pub rounds: Rounds,
-    /// How silence about an open thread is read.
+    /// The interpretation of silence about an open thread.
     pub threads: ThreadMode,
-    /// Whether a blocker found late, outside the files the author touched, still blocks.
+    /// The treatment of a blocker that a reviewer finds late, outside the files the author touched.
     pub late_findings: LateFindings,
-    /// What the quality gate asks beyond the findings.
+    /// The requirements of the quality gate beyond the findings.
     pub gate: GatePolicy,
-    /// How many messages outside the review loop one agent may send another within an hour.
+    /// The most messages outside the review loop that one agent may send another within an hour.
     pub messages_per_hour: MessagesPerHour,
-    /// How many files may come out of one outbox within an hour before only open reviews go on.
+    /// The number of files one outbox may send within an hour; beyond it, only open reviews go on.
     pub files_per_hour: FilesPerHour,
-    /// How many reviews of one author may be open with one reviewer at a time.
+    /// The most reviews of one author that may be open with one reviewer at a time.
     pub open_reviews: OpenReviews,
-    /// Whether the gate decides or advises.
+    /// The mode of the quality gate: it decides or it advises.
     pub profile: Profile,
-    /// When a reviewer's seconds begin to count.
+    /// The moment a reviewer's runtime budget starts.
     pub runtime_clock: RuntimeClock,
-    /// What is handed off once a pull request is merged, and to whom.
+    /// The findings to hand off once a pull request is merged, and the agents that get them.
     pub handoff: HandoffPolicy,
     /// The order in which reviewers are asked, when one cannot work; after the last a person decides.
     pub reviewers: Vec<AgentName>,
-    /// Who makes the model of an agent, where the config says so.
+    /// The vendor of each agent's model, if the config names it.
     pub vendors: BTreeMap<AgentName, String>,
-    /// How many tokens and how much money the commands of agents may use.
+    /// The most tokens and money the commands of agents may use.
     pub budget: SpendBudget,
 }
 
-/// How many tokens and how much money the commands of agents may use; no limit unless the project sets one.
+/// The most tokens and money the commands of agents may use; no limit unless the project sets one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpendBudget {
     /// In one generation of a review.
@@ -76,18 +76,18 @@ pub struct SpendLimit {
 }
 
 impl SpendLimit {
-    /// Whether so much uses it up.
+    /// True if the spend uses up the limit of tokens or of money.
     pub fn is_reached(&self, spend: Spend) -> bool {
         self.tokens.is_some_and(|max| spend.tokens >= max)
             || self.micro_usd.is_some_and(|max| spend.micro_usd >= max)
     }
 }
 
-/// What an approval comes to that does not show that its change was read.
+/// The treatment of an approval that does not show that its reviewer read the change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceMode {
-    /// It is accepted, and what is missing is told.
+    /// It is accepted with a warning that names what is missing.
     #[default]
     Warn,
     /// It is refused.
@@ -100,7 +100,7 @@ pub enum EvidenceMode {
 pub struct HumanPaths(Vec<String>);
 
 impl HumanPaths {
-    /// Admits patterns that say something.
+    /// Admits a list in which no pattern is blank, starts with `/` or contains `***`.
     pub fn new(patterns: Vec<String>) -> Option<Self> {
         let is_fit = |pattern: &String| {
             !pattern.trim().is_empty() && !pattern.starts_with('/') && !pattern.contains("***")
@@ -108,12 +108,12 @@ impl HumanPaths {
         patterns.iter().all(is_fit).then_some(Self(patterns))
     }
 
-    /// Whether there is none.
+    /// True if there is no pattern.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the path is one of them.
+    /// True if a pattern matches the path.
     pub fn admits(&self, path: &str) -> bool {
         let path: Vec<&str> = path.split('/').collect();
         self.0.iter().any(|pattern| {
@@ -156,7 +156,7 @@ fn is_like(pattern: &[char], name: &[char]) -> bool {
     }
 }
 
-/// Whether the quality gate decides or advises.
+/// The mode of the quality gate: it decides or it advises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
@@ -167,21 +167,21 @@ pub enum Profile {
     Advisory,
 }
 
-/// When a reviewer's seconds begin to count.
+/// The moment a reviewer's runtime budget starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuntimeClock {
-    /// When it takes the request.
+    /// The reviewer takes the request.
     #[default]
     Take,
-    /// When the request is delivered.
+    /// The daemon delivers the request.
     Delivery,
 }
 
-/// What is handed off once a pull request is merged, and to whom.
+/// The findings to hand off once a pull request is merged, and the agents that get them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandoffPolicy {
-    /// Which findings go by themselves.
+    /// The findings that go without a person's request.
     pub mode: HandoffMode,
     /// In threshold mode: the mildest severity that goes.
     pub threshold: Severity,
@@ -191,9 +191,9 @@ pub struct HandoffPolicy {
     pub bots: BTreeSet<String>,
     /// Agents whose requests can come from a verify run.
     pub verify_agents: BTreeSet<AgentName>,
-    /// Who gets a finding that names nobody and whose category has no route.
+    /// The agent that gets a finding that names no agent and whose category has no route.
     pub target: Option<AgentName>,
-    /// Who gets the findings of a category.
+    /// The agent that gets the findings of each category.
     pub routes: BTreeMap<String, AgentName>,
 }
 
@@ -211,7 +211,7 @@ impl Default for HandoffPolicy {
     }
 }
 
-/// Which findings are handed off by themselves.
+/// The findings that the daemon hands off without a person's request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HandoffMode {
@@ -224,7 +224,7 @@ pub enum HandoffMode {
     Full,
 }
 
-/// Which part an agent may take in a review.
+/// A part that an agent may take in a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -243,7 +243,7 @@ impl std::fmt::Display for Role {
     }
 }
 
-/// How a response that does not name an open thread is read.
+/// The interpretation of a response that does not name an open thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadMode {
@@ -255,8 +255,8 @@ pub enum ThreadMode {
     Explicit,
 }
 
-/// What becomes of a new blocker below P0 that is raised from the second round of a generation on, in
-/// no file the author touched.
+/// The treatment of a new blocker below P0 that a reviewer raises from the second round of a generation on, in no file
+/// the author touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LateFindings {
@@ -267,22 +267,22 @@ pub enum LateFindings {
     Defer,
 }
 
-/// What the quality gate asks beyond the findings.
+/// The requirements of the quality gate beyond the findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatePolicy {
-    /// Whether an approval without any recorded validation command is refused.
+    /// True if the gate refuses an approval without any recorded validation command.
     pub require_validation: bool,
-    /// Whether silence resolves nothing: each thread needs an action or a status.
+    /// True if silence resolves nothing: each thread needs an action or a status.
     pub require_actions: bool,
-    /// Whether an approval that names no commit is refused.
+    /// True if the gate refuses an approval that names no commit.
     pub require_head: bool,
     /// Commands that must be recorded as passing, besides those the request names.
     pub validation_commands: Vec<String>,
-    /// What an approval comes to that does not show that its change was read.
+    /// The treatment of an approval that does not show that its reviewer read the change.
     pub evidence: EvidenceMode,
-    /// Whether author and reviewer have to be of two vendors.
+    /// True if author and reviewer must be of two vendors.
     pub reviewer_other_vendor: bool,
-    /// The files whose change only a person approves.
+    /// The files whose changes only a person may approve.
     pub human_paths: HumanPaths,
 }
 
@@ -363,15 +363,15 @@ impl Default for OpenReviews {
 }
 
 impl Policy {
-    /// Whether the agent may take the role.
+    /// True if the agent may take the role. An agent that the policy does not list may take both.
     pub fn admits(&self, agent: &AgentName, role: Role) -> bool {
         self.agents
             .get(agent)
             .is_none_or(|roles| roles.is_empty() || roles.contains(&role))
     }
 
-    /// Who is asked for a review of this author when the reviewer cannot work, in order; `None` if the list does not name
-    /// the reviewer.
+    /// The agents to ask, in order, for a review of this author when the reviewer cannot work; `None` if the list does
+    /// not name the reviewer.
     pub fn reviewers_after(
         &self,
         reviewer: &AgentName,

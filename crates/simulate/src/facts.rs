@@ -27,7 +27,8 @@ pub struct Fact {
     /// Its kind.
     #[serde(rename = "weight")]
     pub kind: FactKind,
-    /// What the line names, each by its key: `review`, `phase`, `round`, `thread`, `clause`, `field`, counters.
+    /// The values that the line names, each by its key: `review`, `phase`, `round`, `thread`, `clause`, `field`,
+    /// counters.
     #[serde(flatten)]
     pub keys: Keys,
 }
@@ -173,7 +174,7 @@ pub(super) fn record(record: &Record) -> Vec<Fact> {
     }
 }
 
-/// What was decided about a message.
+/// The facts of the decision about a message.
 pub(super) fn judgement(judgement: &Judgement) -> Vec<Fact> {
     match judgement {
         Judgement::Accepted(accepted) => match &accepted.step {
@@ -207,7 +208,7 @@ pub(super) fn judgement(judgement: &Judgement) -> Vec<Fact> {
     }
 }
 
-/// What the daemon changed, limited or saw: `alert CODE [thread=…]`.
+/// The fact of an alert: `alert CODE [thread=…]`.
 fn alert(alert: &Alert) -> Fact {
     let thread = alert
         .thread()
@@ -215,7 +216,7 @@ fn alert(alert: &Alert) -> Fact {
     Fact::note(format!("alert {}{thread}", alert.code())).with(None, alert.to_string())
 }
 
-/// What was decided about an event.
+/// The facts of the decision about an event.
 pub(super) fn event(record: &EventRecord) -> Vec<Fact> {
     match record {
         EventRecord::Happened(happened) => {
@@ -241,7 +242,7 @@ pub(super) fn event(record: &EventRecord) -> Vec<Fact> {
     }
 }
 
-/// What a refusal cost, and whether its sender is told.
+/// The attempt that a refusal used up, and the notice to its sender.
 pub(super) fn cost(refused: &RefusedMessage) -> Vec<Fact> {
     let RefusedMessage {
         from, cost, notice, ..
@@ -314,7 +315,7 @@ fn threads(step: &ReviewStep) -> impl Iterator<Item = Fact> {
     })
 }
 
-/// What a step made of its review, by key.
+/// The review's phase, round and budgets after a step, by key.
 fn step_keys(step: &ReviewStep) -> Keys {
     let open = step.phase.invocation();
     keys([
@@ -423,7 +424,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// What has lines only.
+    /// An entry with lines and no keys.
     pub(super) fn plain(lines: Vec<String>) -> Self {
         Self {
             keys: Keys::new(),

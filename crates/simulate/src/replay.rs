@@ -30,7 +30,7 @@ pub struct Replay {
     pub same: usize,
     /// Decisions that would differ, in order.
     pub different: Vec<Difference>,
-    /// How many records other rules than this program's judged.
+    /// The number of records judged by other rules than this program's.
     pub other_rules: usize,
     /// Numbers of the records whose refused message is gone and cannot be judged again.
     pub not_replayed: Vec<u64>,

@@ -81,7 +81,7 @@ fn inline(node: &Node) -> Result<String, ParseError> {
     }
 }
 
-/// Whether YAML and TOML read the letters as the same number or truth.
+/// True if YAML and TOML read the text as the same integer or boolean.
 fn is_bare(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_integer = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());

@@ -267,7 +267,7 @@ fn failed(node: &Node, setup: &Setup) -> Parsed<Event> {
     })
 }
 
-/// What a run used: a bare number is tokens, and each step is a run of its own unless it names one.
+/// Reads the tokens and money of a run: a bare number is tokens, and each step is a run of its own unless it names one.
 fn spent(node: &Node, setup: &Setup) -> Parsed<Event> {
     let is_bare = node.scalar().is_some();
     let field = |name| {

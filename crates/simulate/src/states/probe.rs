@@ -102,7 +102,7 @@ impl Input {
         }
     }
 
-    /// Whether it can lead to another phase; a new head only ages an approval.
+    /// True if the probe can lead to another phase; a new head only ages an approval.
     pub(super) fn is_edge(self) -> bool {
         self != Self::Synchronize
     }

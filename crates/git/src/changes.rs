@@ -7,12 +7,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::repository::{GitError, Repository};
 
-/// What differs between two commits.
+/// The difference between two commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
     /// The digest over modes, object ids and paths.
     pub digest: DiffDigest,
-    /// The files, sorted; one whose name is no text, or has control characters, stands as git quotes it.
+    /// The changed files, sorted. A name that is not UTF-8 or has control characters is quoted as git quotes it.
     pub files: Vec<RepoPath>,
 }
 
@@ -23,7 +23,8 @@ pub struct FileDiff {
     pub path: RepoPath,
     /// Its part of the diff, from `diff --git` on.
     pub text: Vec<u8>,
-    /// Whether the content is in it. Of a binary file, or one that attributes call binary, git only says that it differs.
+    /// True if the diff shows the content. For a binary file, or one that attributes call binary, git only says that it
+    /// differs.
     pub has_content: bool,
 }
 
@@ -58,7 +59,7 @@ const PATCH: [&str; 13] = [
 ];
 
 impl Repository {
-    /// What differs between two commits, by their whole names.
+    /// Returns the difference between two commits, given by their full names.
     pub fn changes(&self, base: &str, head: &str) -> Result<Changes, GitError> {
         let raw = self.raw(base, head)?;
         let files = raw.iter().map(|entry| entry.path());
@@ -133,7 +134,7 @@ fn parts(patch: &[u8]) -> Vec<&[u8]> {
         .collect()
 }
 
-/// Whether the part shows what differs, and not only that something does.
+/// True unless git only says that the binary files differ.
 fn has_content(part: &[u8]) -> bool {
     !part
         .split(|byte| *byte == b'\n')

@@ -12,7 +12,7 @@ pub struct Repository {
     directory: PathBuf,
 }
 
-/// Git could not be asked, or gave no answer that can be used.
+/// Git could not be run, or gave no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     /// It could not be run.
@@ -20,18 +20,18 @@ pub enum GitError {
     NotRun {
         /// The directory.
         directory: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The directory, a branch or a commit is not what it should be.
+    /// The directory, a branch or a commit is not as expected.
     #[error("{what}")]
     Unusable {
-        /// What was found and what was expected.
+        /// The text of the error: what was found and what was expected.
         what: String,
     },
 }
 
-/// Where two commits parted.
+/// The merge base of two commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergeBase {
     /// At this commit.
@@ -55,7 +55,7 @@ impl Repository {
         &self.directory
     }
 
-    /// Whether the directory is in a repository. Without git it is in none.
+    /// True if the directory is in a repository and git can be run.
     pub fn exists(&self) -> bool {
         self.run(&["rev-parse", "--git-dir"], None)
             .is_ok_and(|output| output.status.success())
@@ -83,7 +83,7 @@ impl Repository {
         CommitSha::new(self.resolve("HEAD").ok()??).ok()
     }
 
-    /// Where two commits, by their whole names, parted.
+    /// Returns the merge base of two commits, given by their full names.
     pub fn merge_base(&self, one: &str, other: &str) -> Result<MergeBase, GitError> {
         let bases = self.run(&["merge-base", "--all", one, other], None)?;
         let bases = String::from_utf8_lossy(&bases.stdout).into_owned();
@@ -154,7 +154,7 @@ impl Repository {
     }
 }
 
-/// What keeps git from starting anything and from fetching.
+/// Arguments that keep git from fetching and from starting other programs.
 const QUIET: [&str; 10] = [
     "--no-pager",
     "--no-replace-objects",
@@ -174,7 +174,7 @@ const ENVIRONMENT: [(&str, &str); 3] = [
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
 
-/// What would have git look into another repository, or see another history or another diff in this one.
+/// Variables that would point git to another repository, or change the history or the diff it reads in this one.
 const OF_OTHERS: [&str; 10] = [
     "GIT_DIR",
     "GIT_COMMON_DIR",

@@ -12,7 +12,7 @@ pub struct Store {
     pub top: PathBuf,
     /// The directory that all its worktrees share.
     pub common: PathBuf,
-    /// What there is below that directory and is read.
+    /// The paths that hold the history: parts of the shared directory, and a linked worktree's own directory.
     pub parts: Vec<PathBuf>,
     /// Directories of objects elsewhere that the repository borrows.
     pub borrowed: Vec<PathBuf>,
@@ -20,7 +20,7 @@ pub struct Store {
     pub config: String,
 }
 
-/// What lies in the shared directory and is no setting.
+/// The parts of the shared directory that hold history, not settings.
 const HISTORY: [&str; 7] = [
     "HEAD",
     "index",

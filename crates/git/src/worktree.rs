@@ -34,7 +34,7 @@ impl Repository {
         Ok(PathBuf::from(printed.trim_end_matches(['\n', '/'])))
     }
 
-    /// Whether the commit has a directory of that path.
+    /// True if the commit has a directory at that path.
     pub fn has_directory(&self, commit: &CommitSha, path: &Path) -> Result<bool, GitError> {
         let name = format!("{commit}:{}", path.display());
         let kind = self.run(&["cat-file", "-t", &name], None)?;
@@ -97,7 +97,7 @@ impl Repository {
         Ok(())
     }
 
-    /// What git prints, if it succeeds with these settings.
+    /// Runs git with these settings and returns its output; an error if git fails.
     fn succeeded(
         &self,
         args: &[&str],

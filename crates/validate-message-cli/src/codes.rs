@@ -24,7 +24,7 @@ struct CodeList {
     codes: Vec<Listed>,
 }
 
-/// What is said of a code here; `explain` says all.
+/// A code as it is listed; `explain` prints the whole page.
 #[derive(Serialize)]
 struct Listed {
     code: Code,

@@ -57,7 +57,8 @@ fn write(file: &Path, temporary: &Path, before: &[u8], after: &[u8]) -> io::Resu
     fs::rename(temporary, file)
 }
 
-/// Whose a file is proves who sent it: root, who may mend anybody's, must not make it its own.
+/// Gives the new file the owner of the old one. The owner proves who sent a message, so root, who may fix anybody's,
+/// must not become its owner.
 #[cfg(unix)]
 fn keep_owner(out: &File, of: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt as _, fchown};

@@ -26,7 +26,7 @@ pub(crate) struct Args {
     diff: bool,
 }
 
-/// What came of a file, the worst last.
+/// The outcome for a file, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Came {
     Formed,

@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 /// The line by which a hook is known as ours, whatever version wrote it.
 const MARK: &str = "# Written by `validate-message install-hook`; `--uninstall` takes it out.";
 
-/// What git runs before a commit, and before the commit that a merge without conflicts makes by itself.
+/// The hooks that git runs before a commit, and before a commit that a merge without conflicts makes by itself.
 const HOOKS: [&str; 2] = ["pre-commit", "pre-merge-commit"];
 
 /// Where to install, or that it is to be taken out.
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     uninstall: bool,
 }
 
-/// Why there is no hook.
+/// The reason why the hook was not installed or removed.
 enum Trouble {
     /// Git does not say where hooks belong.
     NoRepository(String),

@@ -36,7 +36,7 @@ fn messages(folder: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// What the binary prints about one message, and its exit status.
+/// The binary's output for one message, and its exit status.
 fn judged(message: &Path) -> (String, Option<i32>) {
     let relative = message.strip_prefix(root()).expect("below the root");
     let output = Command::new(env!("CARGO_BIN_EXE_validate-message"))

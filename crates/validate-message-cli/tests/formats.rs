@@ -66,7 +66,7 @@ fn in_pipe(root: &Path, args: &[&str]) -> Output {
     command.output().expect("the binary runs")
 }
 
-/// What a terminal shows that stdout writes to.
+/// Returns the output of a run whose stdout is a terminal.
 fn on_terminal(root: &Path, args: &[&str], variables: &[(&str, &str)]) -> String {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let near = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");

@@ -22,7 +22,7 @@ fn run(at: &Path, args: &[&str]) -> Output {
         .expect("the binary runs")
 }
 
-/// What a run printed, errors behind, and how it ended.
+/// The output of a run, stdout before stderr, and its exit status.
 fn said(output: &Output) -> (String, Option<i32>) {
     let text = [output.stdout.as_slice(), &output.stderr].concat();
     (String::from_utf8(text).expect("text"), output.status.code())

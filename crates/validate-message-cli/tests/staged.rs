@@ -76,7 +76,7 @@ impl Repository {
             .expect("the binary runs")
     }
 
-    /// What is said of the index: exit status, findings, summary.
+    /// Asserts the exit status, the findings and the summary for the index.
     #[track_caller]
     fn assert(&self, args: &[&str], status: i32, found: &[&str], summary: &str) {
         let output = self.validate(args);

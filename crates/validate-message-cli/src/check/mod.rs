@@ -78,15 +78,15 @@ pub(crate) struct Args {
     fix: fix::Args,
 }
 
-/// What is left of a file once it is judged.
+/// The printed part of a file, with its totals, once it is judged.
 struct Piece {
     printed: String,
     totals: Totals,
-    /// What kept it from being read or told in full.
+    /// The reason why the file was not read, or not reported in full.
     note: Option<Note>,
 }
 
-/// Something that is to be known of a file besides its violations.
+/// Something to say about a file besides its violations.
 pub(crate) enum Note {
     /// The file of that name could not be read, and why.
     Unreadable(String, String),
@@ -158,7 +158,7 @@ fn piece(subject: &Subject, lookup: &Lookup, printer: &Printer) -> Piece {
     }
 }
 
-/// Why nothing was checked.
+/// The reason why nothing was checked.
 enum Failure {
     Usage(String),
     Unreadable(String),
@@ -209,7 +209,7 @@ fn looked_up(args: Args) -> Result<(Lookup, Vec<Subject>), Failure> {
     ))
 }
 
-/// What could not be read, and one line that counts.
+/// The files that could not be read, then one line with the totals.
 fn summary(totals: Totals, notes: &[Note]) -> String {
     let lost = |note: &Note| match note {
         Note::Unreadable(file, why) => Some(format!("{file}: cannot be read: {why}\n")),

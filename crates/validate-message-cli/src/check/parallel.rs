@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// How many items a thread takes at once: enough that threads seldom meet, few enough that the
-/// results that wait for their turn stay small.
+/// The number of items a thread takes at once: enough that threads seldom meet, few enough that the results waiting for
+/// their turn stay small.
 const PORTION: usize = 32;
 
 /// Works on every item and hands the results on in the items' order, each as soon as all before

@@ -18,7 +18,7 @@ use super::subject::Subject;
 use super::verdict::{Outcome, Texts, Verdict};
 use crate::limited_read::read;
 
-/// Where messages and packets are looked for.
+/// The options of the command, and git's index where it is checked.
 pub(crate) struct Lookup {
     pub(crate) root: Option<PathBuf>,
     pub(crate) packet: Option<PathBuf>,
@@ -59,8 +59,8 @@ fn outcome(subject: &Subject, lookup: &Lookup, texts: &mut Texts) -> io::Result<
     Ok(Outcome::Judged { violations, is_cut })
 }
 
-/// Whether the file is a findings packet, and not a message: by what it says, or, where it says neither, by its
-/// place. A packet in a mailbox is somebody's mistake.
+/// True if the file is a findings packet rather than a message. Its fields decide, or its place if it has none of id,
+/// from, to and type. A packet in a mailbox is a mistake, not a packet to check.
 fn is_packet_alone(subject: &Subject, message: &Message) -> bool {
     let place = subject
         .place()

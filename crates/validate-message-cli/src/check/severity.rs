@@ -15,7 +15,7 @@ use super::subject::Subject;
 /// The file's name.
 const FILE: &str = "validate-message.toml";
 
-/// What the file may say.
+/// The contents of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SeverityFile {
@@ -60,7 +60,7 @@ struct Config {
 #[derive(Default)]
 pub(crate) struct Severities {
     configs: Vec<Config>,
-    /// Which of the configs holds in a directory.
+    /// The index of the config that applies in each directory.
     by_directory: HashMap<PathBuf, Option<usize>>,
 }
 

@@ -6,7 +6,7 @@ use message_schema::Level;
 use serde::Serialize;
 use validate_message::{Source, Violation};
 
-/// What came of one file.
+/// The result for one file.
 pub(crate) struct Verdict {
     /// The file as it was named, escaped.
     pub(crate) file: String,

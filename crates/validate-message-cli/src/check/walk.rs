@@ -22,7 +22,7 @@ pub(crate) fn subjects(files: Vec<PathBuf>, stdin_filename: Option<&Path>) -> Ve
     subjects
 }
 
-/// What a walk has met.
+/// The files found by a walk.
 #[derive(Default)]
 struct Met {
     in_mailboxes: Vec<PathBuf>,

@@ -15,7 +15,7 @@ use validate_message::{PacketInput, check};
 
 use crate::print;
 
-/// What packets are called here.
+/// The name of the template for findings packets.
 const PACKET: &str = "findings_packet";
 
 #[derive(clap::Args)]
@@ -164,7 +164,7 @@ fn called_for(kind: TextKind) -> &'static str {
     }
 }
 
-/// Who writes and who reads a message of that type, where nobody is named.
+/// The default sender and recipient of a message of that type.
 fn places(kind: &str) -> (&'static str, &'static str) {
     match kind {
         "review_request" | "review_addressed" => ("author", "reviewer"),

@@ -11,10 +11,10 @@ use validate_message::{Source, Violation};
 use super::source::Lines;
 use crate::check::verdict::Verdict;
 
-/// How wide it is printed when nobody says, in columns.
+/// The width if neither COLUMNS nor a terminal gives one, in columns.
 const WIDTH: usize = 100;
 
-/// What stands before a line of a file: its number and a bar.
+/// The columns before a source line: its number and a bar.
 const MARGIN: usize = 8;
 
 /// The renderer, set to where it prints.

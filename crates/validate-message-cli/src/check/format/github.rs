@@ -62,14 +62,14 @@ pub(crate) fn tail(totals: Totals) -> String {
     format!("::notice title=validate-message::{totals}{unreadable}\n")
 }
 
-/// What may stand behind the second `::`.
+/// Escapes a text for the message of a command, after its second `::`.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-/// What may stand as a property's value. Runners show their log on terminals.
+/// Escapes a text for a property's value. Runners show their log on terminals, so control characters are escaped too.
 fn property(text: &str) -> String {
     data(&escaped(text)).replace(':', "%3A").replace(',', "%2C")
 }

@@ -15,7 +15,7 @@ struct FileVerdict<'v> {
     #[serde(skip_serializing_if = "Option::is_none")]
     unreadable: Option<&'v str>,
     violations: Vec<ReportedViolation>,
-    /// Whether there were too many violations to list.
+    /// True if there were too many violations to list.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     cut: bool,
 }

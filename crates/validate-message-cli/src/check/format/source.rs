@@ -3,10 +3,10 @@
 use message_schema::Place;
 use message_schema::line::is_trap;
 
-/// How far above a violation the line it hangs from is still shown, in lines.
+/// The greatest distance above a violation at which its parent line is still shown, in lines.
 const PARENT_DISTANCE_MAX: usize = 40;
 
-/// How long a mark may be, in characters.
+/// The maximum length of a mark, in characters.
 const MARK_MAX: usize = 60;
 
 /// A text and where its lines begin.
@@ -20,9 +20,9 @@ pub(super) struct Excerpt {
     /// The number of the first line, from 1.
     pub(super) first: usize,
     pub(super) text: String,
-    /// Where the place is in it, in bytes.
+    /// The place within the excerpt, in bytes.
     pub(super) mark: std::ops::Range<usize>,
-    /// Where the line begins that the place's line hangs from, in bytes.
+    /// The parent line's text within the excerpt, in bytes.
     pub(super) parent: Option<std::ops::Range<usize>>,
 }
 
@@ -88,7 +88,7 @@ impl<'t> Lines<'t> {
         })
     }
 
-    /// The line that this one hangs from: the nearest above with less indentation.
+    /// The parent of this line: the nearest line above with less indentation.
     fn parent(&self, number: usize) -> Option<usize> {
         let own = indentation(self.line(number)?)?;
         let nearest = number.saturating_sub(PARENT_DISTANCE_MAX).max(1);
@@ -100,13 +100,12 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// How far a line is indented; an empty one is not.
+/// The number of blanks before the line's text; none for an empty line.
 fn indentation(line: &[u8]) -> Option<usize> {
     line.iter().position(|byte| *byte != b' ')
 }
 
-/// How many characters from the column on belong to what is wrong: what is said to stand there,
-/// else a word.
+/// The number of characters to mark from the column on: a whole quoted text or list, else the found value, else a word.
 fn mark_length(line: &str, column: usize, found: Option<&str>) -> usize {
     let rest: String = line.chars().skip(column).take(MARK_MAX).collect();
     // A quoted text or a list is marked to its end, when that is in this line.

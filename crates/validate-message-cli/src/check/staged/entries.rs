@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::process::{Command, Stdio};
 
-/// What the index holds at a path.
+/// The index entry at a path.
 pub(crate) struct IndexEntry {
     pub(crate) is_file: bool,
     pub(crate) is_symlink: bool,

@@ -26,10 +26,10 @@ pub(crate) struct Staged {
     prefix: String,
     /// The way from the current directory up to there: empty, or `../` some times.
     up: String,
-    /// What the next commit adds, changes or removes.
+    /// The files that the next commit adds, changes or removes.
     changed: Vec<(String, IndexEntry)>,
     batch: Mutex<Batch>,
-    /// What lies in a `packets` directory, by its path. Listed when a message first asks.
+    /// The files in `packets` directories, by path. Listed when a message first needs one.
     packets: OnceLock<Result<BTreeMap<String, IndexEntry>, String>>,
 }
 
@@ -137,7 +137,7 @@ impl Staged {
         Ok(namers)
     }
 
-    /// Whether a changed file is a findings packet: by its place, else by what it says.
+    /// True if a changed file is a findings packet, by its place or else by its fields.
     fn is_packet(&self, path: &str, entry: &IndexEntry) -> io::Result<bool> {
         if !entry.is_file || !place::is_named_as_message(Path::new(path)) {
             return Ok(false);
@@ -262,7 +262,7 @@ impl Staged {
     }
 }
 
-/// Whether a file of the index is a message: called like one, in a mailbox.
+/// True if a file of the index has a message's name and is in a mailbox.
 fn is_message(path: &str) -> bool {
     let path = Path::new(path);
     place::is_named_as_message(path) && place::workspace_around_mailbox(path).is_some()
@@ -276,7 +276,7 @@ fn is_beneath_packets(path: &str) -> bool {
     })
 }
 
-/// What a path of that workspace is called from the top.
+/// Returns a workspace path as a path from the top of the repository.
 fn beneath(root: &str, path: &PacketPath) -> String {
     let parts = path
         .as_str()

@@ -8,7 +8,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::ink::Theme;
 
-/// What fills the screen beside the list.
+/// The view that fills the screen beside the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pane {
     /// The chosen review at a glance.
@@ -19,9 +19,9 @@ pub enum Pane {
     Timeline,
     /// The agents and their commands.
     Agents,
-    /// What became of reviews over time.
+    /// The outcomes of reviews over time.
     History,
-    /// What needs an operator or a correction, and what was handed off.
+    /// Problems for an operator, refused messages to correct, and handoffs.
     Problems,
     /// The keys.
     Help,
@@ -53,7 +53,7 @@ impl Pane {
     }
 }
 
-/// Which rows are listed.
+/// The rows to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// All.
@@ -92,7 +92,7 @@ pub enum ListRow {
     Review(usize),
 }
 
-/// What a key asks of the code that owns the terminal.
+/// The action that a key asks of the code that owns the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// Nothing but another frame.
@@ -118,21 +118,21 @@ pub struct App {
     pub theme: Theme,
     /// The agent that looks.
     pub agent: Option<String>,
-    /// What fills the screen beside the list.
+    /// The view that fills the screen beside the list.
     pub pane: Pane,
-    /// Whether the pane has the keys and, where there is no room for both, the screen.
+    /// True if the pane has the keys and, where there is no room for both, the screen.
     pub is_in_pane: bool,
-    /// Which rows are listed.
+    /// The rows to list.
     pub filter: Filter,
     /// The words that rows have to contain.
     pub search: String,
-    /// Whether the search is being typed.
+    /// True while the search is being typed.
     pub is_typing: bool,
-    /// What was done last, or what went wrong.
+    /// The last action or the last error.
     pub notice: Option<String>,
-    /// Why the ledger cannot be read, while it cannot.
+    /// The reason why the ledger cannot be read; `None` while it can.
     pub trouble: Option<String>,
-    /// How far the pane is scrolled.
+    /// The line to which the pane is scrolled.
     pub scroll: usize,
     rows: Vec<ListRow>,
     chosen: usize,
@@ -216,7 +216,7 @@ impl App {
         self.review_of(*self.rows.get(self.chosen)?)
     }
 
-    /// What the chosen row, or its review, waits for.
+    /// Returns the need of the chosen row or of its review.
     pub fn chosen_need(&self) -> Option<&Need> {
         match self.rows.get(self.chosen)? {
             ListRow::Need(at) => self.overview.needs_somebody.get(*at),

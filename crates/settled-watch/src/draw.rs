@@ -195,7 +195,7 @@ fn head(app: &App, width: usize) -> Vec<Pieces> {
     lines
 }
 
-/// What the chosen row waits for, in full.
+/// The thing that the chosen row waits for, in full.
 fn missing(app: &App, width: usize) -> Vec<Pieces> {
     let missing = app.chosen_need().map_or("", |need| &need.missing);
     let lines = wrapped(&with_short_commits(missing), width.saturating_sub(8), 4);
@@ -206,7 +206,7 @@ fn missing(app: &App, width: usize) -> Vec<Pieces> {
     lines.into_iter().enumerate().map(line).collect()
 }
 
-/// Who has to do what about the chosen row, with the command in full: it is read, copied or selected.
+/// The next actor and command for the chosen row. The command is in full: it is read, copied or selected.
 fn next(app: &App, width: usize) -> Vec<Pieces> {
     let rule = vec![(Ink::Aside, "─".repeat(width))];
     let Some(need) = app.chosen_need() else {
@@ -246,7 +246,7 @@ fn next(app: &App, width: usize) -> Vec<Pieces> {
     lines
 }
 
-/// The keys that do something here, or what was done last.
+/// The keys that do something here, or the last action.
 fn keys(app: &App, width: usize) -> Vec<Pieces> {
     if let Some(notice) = &app.notice {
         return vec![vec![(

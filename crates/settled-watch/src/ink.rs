@@ -7,14 +7,14 @@ use ratatui::text::{Line, Span};
 /// No text is longer than so many characters before it is escaped; nobody reads more on a screen.
 const SHOWN_MAX: usize = 2_000;
 
-/// Whether colours are used.
+/// The use of colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
     /// Not with `NO_COLOR`, and not on a terminal that has none.
     pub has_colours: bool,
 }
 
-/// What a text is for.
+/// The purpose of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ink {
     /// What is read.
@@ -110,7 +110,7 @@ pub(crate) fn wrapped(text: &str, width: usize, lines_max: usize) -> Vec<String>
     lines
 }
 
-/// How many bytes of a text fit into so many cells; at least one character.
+/// Returns the number of bytes of a text that fit into so many cells; at least one character.
 fn fitting(text: &str, width: usize) -> usize {
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
     let fits = ends.take_while(|end| screen::cells(&text[..*end]) <= width);
@@ -125,7 +125,7 @@ pub(crate) fn padded(text: &str, width: usize) -> String {
     text + &" ".repeat(blanks)
 }
 
-/// How much of a whole is left, in shapes.
+/// Draws the part of a whole that is left, in shapes.
 pub(crate) fn bar(left: u64, whole: u64, width: usize) -> String {
     let cells = width as u64;
     let full = if whole == 0 {

@@ -17,17 +17,17 @@ use crate::draw::draw;
 use crate::ink::Theme;
 use crate::terminal::Taken;
 
-/// How long a key is waited for before the ledger is looked at.
+/// The time to wait for a key before the next look at the ledger.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How often the rest is looked at, and the clock goes on: outboxes, runs, whether a daemon serves.
+/// The time between two looks at the rest, after which the clock goes on too: outboxes, runs, the daemon.
 const TICK: Duration = Duration::from_secs(1);
 
 /// After a look, this many times as long as it took passes before the next: a large mailroom takes no more than a fifth
 /// of a core.
 const REST: u32 = 4;
 
-/// What is looked at, and by whom.
+/// The workspace to show and the agent that looks.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The workspace.

@@ -17,12 +17,12 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-/// Whether the terminal of this process has to be given back.
+/// True while this process has to give the terminal back.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// A terminal that is drawn on, until the value is gone.
 pub struct Taken {
-    /// Where frames go.
+    /// The target of frames.
     pub terminal: Terminal<CrosstermBackend<Stdout>>,
     is_over: Arc<AtomicBool>,
 }
@@ -53,7 +53,7 @@ impl Taken {
         }
     }
 
-    /// Whether a signal asked for the end.
+    /// True if a signal asked for the end.
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }

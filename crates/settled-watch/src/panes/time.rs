@@ -15,7 +15,7 @@ pub(super) fn clock(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     }
 }
 
-/// How long is left of a wait of so many seconds, or since when it goes on without an end.
+/// The rest of a wait of so many seconds, or the time since the start of one without an end.
 pub(super) fn left(
     due: Option<DateTime<Utc>>,
     wait_s: Option<u64>,

@@ -12,10 +12,10 @@ use screen::Screen;
 /// The version of the envelope and of every `data` in it. Fields are added, never changed.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What a command found out or did.
+/// The result of a command.
 #[derive(Debug)]
 pub struct CommandOutput<T> {
-    /// What it is.
+    /// The data of the answer.
     pub data: T,
     alerts: Vec<Note>,
     /// The commands that come next.
@@ -35,7 +35,7 @@ pub struct Note {
 pub struct Next {
     /// The command.
     pub run: String,
-    /// What it is for.
+    /// The purpose of the command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }

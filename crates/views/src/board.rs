@@ -19,10 +19,10 @@ const ATTEMPTS: u8 = review::ATTEMPTS;
 /// A screen that is narrower gives up the column of ages before it shortens names.
 const SINCE_WIDTH_MIN: usize = 72;
 
-/// What nobody must overlook.
+/// The part of the counts that is coloured, so that nobody overlooks it.
 const NOT_SERVING: &str = "no daemon is serving";
 
-/// What is indented below a row.
+/// The indentation of lines below a row.
 const INDENT: usize = 4;
 
 /// All of it.
@@ -221,7 +221,7 @@ fn coloured(row: &ReviewRow, line: &str, now: DateTime<Utc>, screen: Screen) -> 
     screen.paint(tone, line)
 }
 
-/// What is running out, and what prevents approval.
+/// The budgets that run out, and the blockers of an approval.
 fn details(row: &ReviewRow, now: DateTime<Utc>) -> Vec<String> {
     let mut parts = Vec::new();
     if let (Some(which), Some(due), Some(whole)) = (row.waits_for, row.due_at, row.wait_s) {

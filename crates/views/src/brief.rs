@@ -7,7 +7,7 @@ use message_schema::line::escaped;
 use message_schema::packet::{Action, Stance};
 use screen::Screen;
 
-/// What the author said, which the ledger does not keep.
+/// The author's words, which the ledger does not keep.
 pub fn in_json(ask: &Ask, said: &Said) -> serde_json::Value {
     let request = said.request.as_ref();
     let threads = ask.open_threads.iter().map(|open| {

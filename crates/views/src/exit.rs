@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// How a command ended.
+/// The exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// As asked.
@@ -11,7 +11,7 @@ pub enum Exit {
     Failed = 1,
     /// The command line or the config is wrong.
     Usage = 2,
-    /// What was named does not exist.
+    /// The named thing does not exist.
     NotFound = 3,
     /// The time was up; the answer says how things stand.
     Timeout = 4,

@@ -8,16 +8,16 @@ use serde_json::Value;
 use crate::answer::Next;
 use crate::exit::Exit;
 
-/// Why a command failed, and the next command where there is one.
+/// The reason why a command failed, and the next command where there is one.
 #[derive(Debug)]
 pub struct Failure {
-    /// How the command ends.
+    /// The exit code of the command.
     pub exit: Exit,
-    /// What happened, in a phrase.
+    /// The failure, in a phrase.
     pub message: String,
-    /// The code of the protocol it is about, where it is about one.
+    /// The protocol's code for it, where there is one.
     pub code: Option<&'static str>,
-    /// What is known in spite of it, for `--json`.
+    /// The data that is known in spite of it, for `--json`.
     pub data: Option<Box<Value>>,
     /// The commands that mend it.
     pub next: Vec<Next>,

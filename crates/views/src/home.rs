@@ -10,19 +10,19 @@ use serde::Serialize;
 use crate::inbox::Waiting;
 use crate::mine::line;
 
-/// Where an agent stands.
+/// The situation of an agent: its mail and its reviews.
 #[derive(Debug, Serialize)]
 pub struct Home {
     /// The agent.
     pub agent: String,
     /// The workspace.
     pub root: String,
-    /// Whether a daemon serves; absent if that cannot be seen.
+    /// True if a daemon serves; absent if that cannot be seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serving: Option<bool>,
     /// Its mail.
     pub inbox: Waiting,
-    /// How many messages in the outbox were not judged yet.
+    /// The number of messages in the outbox that are not judged yet.
     pub unjudged: usize,
     /// The files in the outbox.
     pub outbox: Vec<UnjudgedFile>,
@@ -38,14 +38,14 @@ pub struct Home {
 pub struct RefusedMessage {
     /// Its file in `dead_letter/`, or the report's if only that is left.
     pub file: String,
-    /// Why, as a code.
+    /// The reason, as a code.
     pub code: &'static str,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub summary: String,
 }
 
 impl Home {
-    /// Whether the agent has something to do.
+    /// True if the agent has something to do.
     pub fn has_to_act(&self) -> bool {
         let is_ours = |mine: &MyReview| mine.whose == Move::Yours;
         let is_faulty = |file: &UnjudgedFile| !file.errors.is_empty();

@@ -7,17 +7,17 @@ use message_schema::line::escaped;
 use screen::{Screen, cut};
 use serde::Serialize;
 
-/// Where what is said of a message begins, if it has a line of its own.
+/// The column in which the description of a message begins, if it has a line of its own.
 const INDENT: usize = 5;
 
-/// What waits. Fields are added, never changed.
+/// The messages that wait for an agent. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 pub struct Waiting {
     /// The agent.
     pub agent: String,
-    /// How many lie in the inbox.
+    /// The number of messages in the inbox.
     pub waiting: usize,
-    /// How many the agent works on.
+    /// The number of messages that the agent works on.
     pub taken: usize,
     /// Taken ones first, then the most urgent, of the same priority the oldest.
     pub letters: Vec<MailboxEntry>,
@@ -29,12 +29,12 @@ impl Waiting {
         self.letters.first()
     }
 
-    /// Those that are named.
+    /// The messages that are listed.
     pub fn letters(&self) -> &[MailboxEntry] {
         &self.letters
     }
 
-    /// What waits, for people.
+    /// The waiting messages, for people.
     pub fn text(&self, screen: Screen) -> String {
         let Self {
             agent,
@@ -58,7 +58,7 @@ impl Waiting {
     }
 }
 
-/// A message on one line, or on two where it is too long: its name is copied, so what is said of it is cut.
+/// A message on one line, or on two where it is too long: somebody copies its name, so the description is cut.
 pub fn line(letter: &MailboxEntry, screen: Screen) -> String {
     let field = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let mark = match letter.place {

@@ -4,7 +4,7 @@ use inspect::ledger::{LedgerCheck, WrongRecord};
 use serde::Serialize;
 use spool::Agreement;
 
-/// What the ledger holds. Fields are added, never changed.
+/// The contents of the ledger. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 pub struct LedgerView {
     records: u64,
@@ -17,7 +17,7 @@ pub struct LedgerView {
     wrong: Option<WrongRecord>,
 }
 
-/// What became of holding a snapshot against the records.
+/// The result of comparing a snapshot with the records.
 #[derive(Debug, Serialize)]
 struct Snapshot {
     /// The last record it stands for.
@@ -43,7 +43,7 @@ impl Snapshot {
 }
 
 impl LedgerView {
-    /// What a check found.
+    /// The view of a check's result.
     pub fn of(check: &LedgerCheck) -> Self {
         let LedgerCheck {
             verified,

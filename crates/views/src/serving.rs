@@ -19,8 +19,8 @@ pub fn of_spool(
     Failure { message, ..failure }.next(format!("{next} {root}"))
 }
 
-/// How a failure of the spool ends the daemon (6 where starting it again would only fail again), what is to be said of it
-/// besides, and the next command.
+/// Returns the daemon's exit code for a failure of the spool (6 where another start would only fail again), an addition
+/// to the message, and the next command.
 fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
     match error {
         SpoolError::Locked { .. } => (

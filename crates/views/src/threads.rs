@@ -101,7 +101,7 @@ fn of_thread(thread: &ThreadView, is_last: bool, screen: Screen) -> String {
     text
 }
 
-/// What may be done with a thread now, actor the reviewer and actor a person.
+/// The actions that the reviewer and a person may take on a thread now.
 fn may_be_done(thread: &ThreadView) -> String {
     let mut text = String::new();
     let mut legal = thread.legal.values();

@@ -9,7 +9,7 @@ use screen::{Screen, ago, ahead};
 /// The cells of a label such as `otherwise:`, with the blank behind it.
 const LABEL: usize = 11;
 
-/// What one review waits for.
+/// The text of one `settled why`.
 pub fn text(why: &Why, serving: Option<bool>, now: DateTime<Utc>, screen: Screen) -> String {
     let reason = why
         .reason

@@ -16,7 +16,7 @@ use workspace::config::Config;
 pub struct AgentRow {
     /// Its name.
     pub agent: String,
-    /// Who makes its model, where the config says so.
+    /// The company that makes its model, where the config names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vendor: Option<String>,
     /// The program the daemon starts for it, where the config names one.
@@ -42,11 +42,11 @@ pub struct RunView {
     pub review: String,
     /// The program.
     pub program: String,
-    /// When it was started.
+    /// The time of its start.
     pub since: DateTime<Utc>,
-    /// Whether it still runs.
+    /// True while it runs.
     pub is_running: bool,
-    /// How it ended: `exit code 0`, `signal 9`, `ended by settled` or why it was not started.
+    /// The way it ended: `exit code 0`, `signal 9`, `ended by settled`, or the reason why it was not started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
     /// The turns it took, once it has ended.
@@ -69,7 +69,7 @@ struct KnownRun {
     view: RunView,
 }
 
-/// What `run.json` says of a run for a review.
+/// The fields of `run.json` of a run for a review.
 #[derive(Deserialize)]
 struct StartedRun {
     review: ReviewKey,

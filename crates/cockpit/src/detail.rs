@@ -23,26 +23,26 @@ pub struct ReviewDetail {
     pub seq: u64,
     /// Its row in `settled status`.
     pub row: ReviewRow,
-    /// What `settled why` says of it.
+    /// The answer of `settled why`.
     pub why: Why,
-    /// Whose part the next move is, if anybody has to move.
+    /// The role of the one who has to move, if anybody has to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<WhoseMove>,
-    /// What the newest request says about the change.
+    /// The change, as the newest request describes it.
     pub change: ChangeView,
     /// Its rounds, oldest first.
     pub rounds: Vec<RoundView>,
-    /// What `settled threads` says of it, with both sides' words.
+    /// The answer of `settled threads`, with both sides' words.
     pub threads: Threads,
-    /// What runs out.
+    /// The budgets and deadlines of the review.
     pub budgets: Vec<Supply>,
-    /// What its messages report of tokens and cost.
+    /// The tokens and costs that its messages report.
     pub usage: Vec<ReportedUsage>,
-    /// What stands between it and an approval that holds.
+    /// The gate: all that prevents an approval that holds.
     pub gate: GateView,
 }
 
-/// What is reviewed. Fields are added, never changed.
+/// The change under review. Fields are added, never changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ChangeView {
     /// The commit the pull request is at, as far as that is known.
@@ -54,7 +54,7 @@ pub struct ChangeView {
     /// The branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// What the change does, in the author's words.
+    /// The purpose of the change, in the author's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// The files that differ, as the request says.
@@ -63,7 +63,7 @@ pub struct ChangeView {
 }
 
 impl ReviewDetail {
-    /// Who has to move, and whose part that is; nobody, where nothing is missing.
+    /// The one who has to move, with the role: `claude (author)`; `None` if nobody has to.
     pub fn mover(&self) -> Option<String> {
         let actor = self.why.actor.as_deref()?;
         Some(self.part?.of_mover(actor))

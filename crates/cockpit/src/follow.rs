@@ -132,7 +132,7 @@ impl Follower {
         self.tail.seq()
     }
 
-    /// What the commands read of the same workspace.
+    /// The status that the commands read of the same workspace.
     pub fn standing(&self) -> &WorkspaceStatus {
         &self.standing
     }

@@ -14,12 +14,12 @@ pub struct GateView {
     /// The commit that is asked about: where the pull request is, as far as that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
-    /// What `settled gate check --json` answers for that commit.
+    /// The answer of `settled gate check --json` for that commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<ApprovalVerdict>,
     /// The clauses, in the order of the protocol.
     pub clauses: Vec<ClauseView>,
-    /// What is in the way, as `settled why` says.
+    /// The obstacles that `settled why` names.
     pub in_the_way: Vec<String>,
 }
 
@@ -28,13 +28,13 @@ pub struct GateView {
 pub struct ClauseView {
     /// Its word, as in reports.
     pub clause: &'static str,
-    /// Whether it is met.
+    /// The state of the clause.
     pub is: ClauseState,
-    /// Why, in a few words.
+    /// The reason, in a few words.
     pub what: String,
 }
 
-/// Whether a clause is met.
+/// The state of a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClauseState {
@@ -58,7 +58,7 @@ impl ClauseState {
 }
 
 impl GateView {
-    /// Whether an approval would pass now, in one line: what is broken, else what is to come.
+    /// Says in one line if an approval would pass now: the broken clauses, else those to come.
     pub fn verdict(&self) -> (ClauseState, String) {
         let of = |state| -> Vec<&str> {
             let clauses = self.clauses.iter().filter(|clause| clause.is == state);
@@ -259,7 +259,7 @@ fn evidence(review: &Review) -> ClauseView {
     view(clause, ClauseState::ToCome, what)
 }
 
-/// Whether any agent may approve it: another vendor's, and nothing that only a person approves.
+/// The clause about the approver: another vendor's agent, and nothing that only a person approves.
 fn approver(
     standing: &WorkspaceStatus,
     key: &ReviewKey,
@@ -281,7 +281,7 @@ fn approver(
     view("approver", ClauseState::Broken, barred.join("; "))
 }
 
-/// Whether this review approves the head.
+/// The clause about the head: this review approves it.
 fn approval(key: &ReviewKey, check: Option<&ApprovalVerdict>) -> ClauseView {
     let mut reviews = check.into_iter().flat_map(|check| &check.reviews);
     match reviews.find(|checked| checked.review == key.to_string()) {

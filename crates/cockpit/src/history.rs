@@ -16,17 +16,17 @@ use crate::timeline::verdict;
 pub struct History {
     /// The days on which something began or ended, oldest first, UTC.
     pub days: Vec<DayCount>,
-    /// How many approvals came after so many rounds, counted over the pull request's life.
+    /// The number of approvals after so many rounds, counted over the pull request's life.
     pub rounds_to_approval: BTreeMap<u32, u64>,
     /// Seconds that reviews waited for each side, without the waits that go on: `author`, `reviewer`, `person`.
     pub waited_s: BTreeMap<&'static str, u64>,
-    /// How many messages were refused, by code.
+    /// The number of refused messages, by code.
     pub refusals: BTreeMap<String, u64>,
     /// The reviewers, by name.
     pub reviewers: Vec<ReviewerScore>,
 }
 
-/// What began and ended on a day. Fields are added, never changed.
+/// The events of one day. Fields are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DayCount {
     /// The day, UTC.
@@ -41,7 +41,7 @@ pub struct DayCount {
     pub closed: u64,
 }
 
-/// How one reviewer has done. Fields are added, never changed.
+/// The record of one reviewer. Fields are added, never changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ReviewerScore {
     /// The agent.
@@ -64,7 +64,7 @@ pub struct ReviewerScore {
     pub answers: u64,
 }
 
-/// What the records add up to so far.
+/// The sums over the records so far.
 #[derive(Debug, Default)]
 pub(crate) struct HistoryTally {
     days: BTreeMap<NaiveDate, DayCount>,
@@ -80,10 +80,10 @@ struct ReviewTally {
     since: DateTime<Utc>,
     phase: &'static str,
     side: Side,
-    /// Whose the first answer was and whether it approved, once there was one. The review may have gone to another
-    /// reviewer since.
+    /// The sender of the first answer, and true if it approved; `None` before that answer. The review may have gone to
+    /// another reviewer since.
     first: Option<(String, bool)>,
-    /// Who raised each finding.
+    /// The agent that raised each finding.
     raised: BTreeMap<FindingId, String>,
     /// The findings that are open.
     open: BTreeSet<FindingId>,

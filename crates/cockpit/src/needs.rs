@@ -16,24 +16,24 @@ use crate::urgency::Urgency;
 /// Something that waits for somebody. Fields are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Need {
-    /// Whose part it is.
+    /// The role of the one who has to move.
     pub part: WhoseMove,
-    /// Who has to move: an agent, `person` or `operator`.
+    /// The one who has to move: an agent, `person` or `operator`.
     pub mover: String,
     /// The review, as people write it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
     /// The kind of thing that is missing, or of the problem.
     pub kind: NeedKind,
-    /// What is missing, in a sentence.
+    /// The missing thing, in a sentence.
     pub missing: String,
     /// Since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<DateTime<Utc>>,
-    /// When the daemon ends the wait.
+    /// The time at which the daemon ends the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_at: Option<DateTime<Utc>>,
-    /// How long the wait is from its begin to its end, in seconds.
+    /// The length of the whole wait, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_s: Option<u64>,
     /// The one command that brings it.
@@ -41,7 +41,7 @@ pub struct Need {
     pub fix: Option<FixCommand>,
 }
 
-/// Whose part a move is, in the order in which people look.
+/// The role of the one who has to move, in the order in which people look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhoseMove {
@@ -57,7 +57,7 @@ pub enum WhoseMove {
     Sender,
 }
 
-/// What is missing in a review, or what kind of problem it is.
+/// The kind of missing thing in a review, or the kind of problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum NeedKind {
@@ -79,7 +79,7 @@ impl WhoseMove {
         }
     }
 
-    /// Who has to move and whose part it is: `claude (author)`, or `person` alone.
+    /// Writes the one who has to move, with the role: `claude (author)`, or `person` alone.
     pub fn of_mover(self, mover: &str) -> String {
         match self {
             Self::Operator | Self::Person => self.word().to_owned(),
@@ -127,12 +127,12 @@ impl ToldCommands {
 }
 
 impl Need {
-    /// Whether little is left of the wait, if it has an end.
+    /// The urgency of the wait; `None` if it has no end.
     pub fn urgency(&self, now: DateTime<Utc>) -> Option<Urgency> {
         Some(Urgency::of(self.due_at?, self.wait_s, now))
     }
 
-    /// What a review waits for, if it waits.
+    /// The need of a review, if it waits for anything.
     pub(crate) fn of_review(
         key: &ReviewKey,
         review: &Review,

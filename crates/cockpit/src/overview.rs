@@ -18,23 +18,23 @@ use crate::tasks::{QueuedFinding, TaskRow};
 pub struct Overview {
     /// The name of the workspace's directory.
     pub mailroom: String,
-    /// What `settled status --json` says, without what `settled gc` would remove.
+    /// The answer of `settled status --json`, without the files that `settled gc` would remove.
     pub status: Status,
     /// The newest decisions, oldest first.
     pub decisions: Vec<LogLine>,
     /// The ledger's end.
     pub head: LedgerHead,
-    /// Who must move, by whose part it is and by the time that is left.
+    /// The needs, ordered by role and by the time that is left.
     pub needs_somebody: Vec<Need>,
-    /// What `settled problems` says, with the dead letters and their fix.
+    /// The answer of `settled problems`, with the dead letters and their fix.
     pub problems: Vec<Problem>,
-    /// What merges handed off.
+    /// The tasks that merges handed off.
     pub tasks: Vec<TaskRow>,
     /// The findings that are with a person, and those a person has queued.
     pub queue: Vec<QueuedFinding>,
     /// The agents.
     pub agents: Vec<AgentRow>,
-    /// What became of reviews over time.
+    /// The outcomes of reviews over time.
     pub history: History,
 }
 
@@ -45,16 +45,16 @@ pub struct LedgerHead {
     pub seq: u64,
     /// The digest of its line: a person who keeps it can prove later that nothing before was changed.
     pub digest: String,
-    /// Whether each record names the digest of the one before. A ledger in which one does not cannot be read at all.
+    /// True if each record names the digest of the one before. A ledger in which one does not cannot be read at all.
     pub is_chained: bool,
-    /// When the last record was written.
+    /// The time of the last record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
 }
 
 impl Overview {
-    /// What this review waits for, if it waits. Another than the phase names may then have to move: mail
-    /// that nobody judges is the operator's.
+    /// Returns the need of this review, if it waits for anything. The mover may be another than the phase names: if
+    /// mail waits and nobody judges it, the operator has to move.
     pub fn need_of(&self, review: &str) -> Option<&Need> {
         self.needs_somebody.iter().find(|need| {
             matches!(need.kind, NeedKind::Missing(_)) && need.review.as_deref() == Some(review)

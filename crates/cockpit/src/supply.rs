@@ -14,18 +14,18 @@ pub struct Supply {
     /// `rounds`, `turns`, `attempts`, `replacements`, `generations`, `tokens`, `cents` (of a US dollar), or the deadline that runs: `pick_up`, `runtime`,
     /// `author`.
     pub of: &'static str,
-    /// What is left; of a deadline `ends_at` tells.
+    /// The count that is left; a deadline has `ends_at` instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<u64>,
-    /// What there was: a count, or seconds of a deadline.
+    /// The whole: a count, or the seconds of a deadline.
     pub whole: u64,
-    /// When a deadline comes.
+    /// The time of a deadline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ends_at: Option<DateTime<Utc>>,
 }
 
 impl Supply {
-    /// What is left now: a count, or seconds of a deadline.
+    /// Returns the rest at this time: a count, or the seconds to a deadline.
     pub fn left_at(&self, now: DateTime<Utc>) -> u64 {
         let seconds = || {
             let left = self.ends_at.map_or(0, |end| (end - now).num_seconds());

@@ -38,7 +38,7 @@ pub struct QueuedFinding {
     pub title: Option<String>,
     /// `held`: out of the agents' hands; `left`: the merge left it to a person; `queued`: handed off at the merge.
     pub state: &'static str,
-    /// What shows it with everything a person may do.
+    /// The command that shows it with everything a person may do.
     pub fix: FixCommand,
 }
 

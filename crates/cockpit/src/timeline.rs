@@ -18,12 +18,12 @@ use spool::{Content, Entry, Mailbox};
 pub struct TimelineEvent {
     /// The ledger record's number; of several alike, the last one's.
     pub seq: u64,
-    /// When.
+    /// The time of the event.
     pub at: DateTime<Utc>,
-    /// What it is: the type of an accepted message, `refused`, `duplicate`, `declined`, or the word of an event (`taken`,
+    /// The kind: the type of an accepted message, `refused`, `duplicate`, `declined`, or the word of an event (`taken`,
     /// `started`, `failed`, `turns`, `observed`, `ran`, `deadline`, `pull`, `decided`).
     pub kind: &'static str,
-    /// Who did it: an agent, a person by name, or `settled`.
+    /// The actor: an agent, a person by name, or `settled`.
     pub actor: String,
     /// The same words as in `settled log`.
     pub what: String,
@@ -33,9 +33,9 @@ pub struct TimelineEvent {
     /// The message, by its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// How many threads it opened or changed.
+    /// The number of threads it opened or changed.
     pub threads: usize,
-    /// How many records it stands for: turns and reads that follow each other are one.
+    /// The number of records in this event: turns and reads that follow each other count as one event.
     pub count: u32,
 }
 
@@ -59,10 +59,10 @@ pub struct RoundView {
 pub struct RoundStop {
     /// `request`, `taken`, `feedback`, `lgtm`, `addressed`, `escalated` or `decision`.
     pub stop: &'static str,
-    /// When it came.
+    /// The time at which it was reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<DateTime<Utc>>,
-    /// How many threads it opened or changed.
+    /// The number of threads it opened or changed.
     pub threads: usize,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Timelines {
     by_name: HashMap<String, ReviewKey>,
 }
 
-/// What happened to one review, and what was said in it.
+/// The events of one review, and the messages in it.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     rounds: Vec<Round>,

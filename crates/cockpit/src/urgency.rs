@@ -8,7 +8,7 @@ const LAST_MINUTES: TimeDelta = TimeDelta::minutes(5);
 /// Or when no more than this part of it is left: two hours of a day.
 const LAST_PART: u64 = 12;
 
-/// How near a deadline is.
+/// The urgency of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
     /// It is far away.

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::timeline::StoredMessage;
 
-/// What an agent's messages in a review report of themselves. Nobody checks it. Fields are added, never changed.
+/// The usage that an agent's messages in a review report. Nobody checks it. Fields are added, never changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ReportedUsage {
     /// The agent.
@@ -63,7 +63,8 @@ pub fn add_words(told: &mut Threads, said: &Said) {
     }
 }
 
-/// What was said in a review, by the messages of the ledger; `reviewer` may have been asked in another's place.
+/// The words of both sides in a review, by the messages of the ledger; `reviewer` may have been asked in another's
+/// place.
 pub(crate) fn said(key: &ReviewKey, reviewer: &AgentName, messages: &[StoredMessage]) -> Said {
     let mut said = Said::default();
     for message in messages {
@@ -78,7 +79,7 @@ pub(crate) fn said(key: &ReviewKey, reviewer: &AgentName, messages: &[StoredMess
     said
 }
 
-/// What the messages report of tokens, time and cost, by agent.
+/// The tokens, time and cost that the messages report, by agent.
 pub(crate) fn usage(messages: &[StoredMessage]) -> Vec<ReportedUsage> {
     let mut by_agent: BTreeMap<&str, ReportedUsage> = BTreeMap::new();
     for message in messages {

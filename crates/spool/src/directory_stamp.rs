@@ -8,13 +8,13 @@ use crate::{Now, SpoolError};
 /// systems count in steps of two seconds.
 const SETTLED_MS: i64 = 3_000;
 
-/// What a directory looked like before it was listed. Every name that comes or goes changes it.
+/// The state of a directory before it was listed. Every name that comes or goes changes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectoryStamp {
     dev: u64,
     ino: u64,
     mtime_ns: i64,
-    /// Nobody can set this one.
+    /// No program can set this one.
     ctime_ns: i64,
 }
 

@@ -45,7 +45,7 @@ pub const OWN: &str = ".settled";
 pub(crate) const LEDGER: &str = ".settled/ledger";
 /// One cursor file for each lane.
 pub(crate) const CURSORS: &str = ".settled/cursors";
-/// What the ledger added up to at some records.
+/// The snapshots: the sum of the ledger at some of its records.
 pub const SNAPSHOTS: &str = ".settled/snapshots";
 /// Bytes that were cut off a torn ledger.
 pub const TORN: &str = ".settled/torn";

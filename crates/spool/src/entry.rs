@@ -11,12 +11,12 @@ use serde_json::value::RawValue;
 use crate::dirs::{DEAD_LETTER, SENT};
 use crate::{Digest, FileName, HostName, Mailbox};
 
-/// What one decision wants written; the ledger adds its place in the chain.
+/// One decision to be written; the ledger adds its place in the chain.
 #[derive(Debug, Clone)]
 pub struct EntryDraft {
-    /// When it was decided: RFC 3339, UTC, with milliseconds.
+    /// The time of the decision: RFC 3339, UTC, with milliseconds.
     pub at: String,
-    /// What was decided, in one word; opaque here.
+    /// The decision in one word; opaque here.
     pub kind: String,
     /// The version of the rules that decided; opaque here.
     pub rules: u32,
@@ -43,9 +43,9 @@ pub struct Entry {
     pub batch: u64,
     /// The host that decided it, where several share the ledger.
     pub host: Option<HostName>,
-    /// When it was decided: RFC 3339, UTC, with milliseconds.
+    /// The time of the decision: RFC 3339, UTC, with milliseconds.
     pub at: String,
-    /// What was decided, in one word; opaque here.
+    /// The decision in one word; opaque here.
     pub kind: String,
     /// The version of the rules that decided; opaque here. Records from before there were versions have none.
     pub rules: Option<u32>,
@@ -70,17 +70,17 @@ pub struct Original {
     pub file: FileName,
     /// The digest of what was judged; absent if it was never read (too large, not a regular file).
     pub digest: Option<Digest>,
-    /// Which file it was, as intake saw it; absent if somebody else than intake named it.
+    /// The identity of the file as intake saw it; absent if somebody else than intake named it.
     #[serde(default)]
     pub stamp: Option<Stamp>,
-    /// Where it is put away.
+    /// The file's new place, once it is put away.
     pub away: Away,
     /// Its exact text; accepted messages only.
     #[serde(default)]
     pub text: Option<String>,
 }
 
-/// Which file it was: one that differs in any of these is taken for another file or another content.
+/// The identity of one version of a file: a file that differs in any of these is another file or has another content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// The inode's number.
@@ -99,7 +99,7 @@ fn yes() -> bool {
     true
 }
 
-/// Where an original goes once it was judged, and under which name.
+/// The directory and the name that a judged original gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Away {
     /// Accepted: into the sender's `sent/`.
@@ -151,15 +151,15 @@ impl<'de> Deserialize<'de> for Away {
 /// One file a record makes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Delivery {
-    /// Where.
+    /// The mailbox that gets the file.
     pub mailbox: Mailbox,
-    /// Under which name, unless other bytes have it already: then `<stem>.<seq>.<ext>`.
+    /// The file's name, unless other bytes have it already: then `<stem>.<seq>.<ext>`.
     pub file: FileName,
-    /// What is in it.
+    /// The file's content.
     pub content: Content,
 }
 
-/// What a delivered file holds.
+/// The content of a delivered file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
@@ -192,7 +192,7 @@ impl Entry {
     }
 }
 
-/// What a mailbox holds under a name once a delivery is done.
+/// The content that a mailbox holds under a name once a delivery is done.
 pub(crate) enum ExpectedContent<'a> {
     /// A file of these bytes.
     File(&'a [u8]),

@@ -7,30 +7,30 @@ use std::path::{Path, PathBuf};
 
 use crate::Digest;
 
-/// What the caller's visitor of ledger entries may fail with.
+/// An error of the caller's visitor of ledger entries.
 pub type VisitError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Says why the spool could not do what it was asked.
+/// The reason the spool could not do what the caller asked.
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
     /// A file call failed; nothing was decided by it and it may be tried again.
     #[error("cannot {operation} {}", .path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The failed call, as a verb.
         operation: &'static str,
-        /// On which path.
+        /// The path it was called on.
         path: PathBuf,
-        /// What the system answered.
+        /// The system's answer.
         source: io::Error,
     },
     /// A write or sync failed after which nobody knows what the disk holds: the process must end and recover.
     #[error("cannot {operation} {}, and nobody knows what the disk holds now", .path.display())]
     Fatal {
-        /// What was tried, as a verb.
+        /// The failed call, as a verb.
         operation: &'static str,
-        /// On which path.
+        /// The path it was called on.
         path: PathBuf,
-        /// What the system answered.
+        /// The system's answer.
         source: io::Error,
     },
     /// Another process holds the lock of this workspace.
@@ -48,7 +48,7 @@ pub enum SpoolError {
         segment: PathBuf,
         /// The line in it, from 1.
         line: u64,
-        /// What was found and what was expected.
+        /// The damage found there, and the expectation.
         what: String,
     },
     /// An intact snapshot says that the ledger held other records; nothing was changed.
@@ -56,7 +56,7 @@ pub enum SpoolError {
     Contradicted {
         /// The snapshot's path.
         snapshot: PathBuf,
-        /// What was found in the ledger, and what was expected.
+        /// The record found in the ledger, and the expected one.
         what: String,
     },
     /// A person accepts a ledger that ends otherwise; nothing was changed.
@@ -83,9 +83,9 @@ pub enum SpoolError {
     /// The caller decided on an older ledger than there is; nothing was written.
     #[error("the batch was decided for sequence {expected}, but the next one is {next}")]
     Sequence {
-        /// What the caller expected.
+        /// The number that the caller expected.
         expected: u64,
-        /// What the next record would get.
+        /// The number that the next record would get.
         next: u64,
     },
     /// A draft asks for something that cannot be carried out; nothing was written.
@@ -93,7 +93,7 @@ pub enum SpoolError {
     Unfit {
         /// The draft's place in the batch, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The reason it cannot be carried out.
         what: String,
     },
     /// There was no room for the batch; the ledger is as it was before and the batch may be tried again.
@@ -101,7 +101,7 @@ pub enum SpoolError {
     Full {
         /// The segment's path.
         path: PathBuf,
-        /// What the system answered.
+        /// The system's answer.
         source: io::Error,
     },
     /// Somebody else moved, removed or changed what only the daemon may write; nothing was written there.
@@ -109,7 +109,7 @@ pub enum SpoolError {
     Replaced {
         /// The path that leads somewhere else now.
         path: PathBuf,
-        /// What was found there, and what was expected.
+        /// The difference between what is there and what the daemon expected.
         what: String,
     },
     /// An earlier write or sync failed, so nobody knows what the disk holds: restart and recover.
@@ -122,7 +122,7 @@ pub enum SpoolError {
     /// judged again.
     #[error("the shared ledger did not take the batch: {why}")]
     NotTaken {
-        /// What the log said.
+        /// The log's answer.
         why: String,
     },
     /// The caller's visitor refused a record of the ledger.

@@ -1,4 +1,4 @@
-//! Which agents have their mailboxes on this host.
+//! The agents that have their mailboxes on this host.
 
 use std::collections::BTreeSet;
 

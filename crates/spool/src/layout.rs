@@ -141,22 +141,22 @@ impl Layout {
         self.root.join(agent_home(agent))
     }
 
-    /// Where an agent's accepted originals are.
+    /// The directory of an agent's accepted originals.
     pub fn sent(&self, agent: &str) -> PathBuf {
         self.root.join(agent_dir(agent, dirs::SENT))
     }
 
-    /// Where an agent's refused originals are, and the reports on them.
+    /// The directory of an agent's refused originals and the reports on them.
     pub fn dead_letter(&self, agent: &str) -> PathBuf {
         self.root.join(agent_dir(agent, dirs::DEAD_LETTER))
     }
 
-    /// Where an agent keeps the messages of its inbox that it is working on.
+    /// The directory of the inbox messages that an agent is working on.
     pub fn taken(&self, agent: &str) -> PathBuf {
         self.root.join(agent_dir(agent, dirs::TAKEN))
     }
 
-    /// Where an agent keeps the messages it is done with.
+    /// The directory of the messages that an agent is done with.
     pub fn archive(&self, agent: &str) -> PathBuf {
         self.root.join(agent_dir(agent, dirs::ARCHIVE))
     }
@@ -171,17 +171,17 @@ impl Layout {
         self.root.join(packets_dir(folder))
     }
 
-    /// Where the ledger's segments are.
+    /// The directory of the ledger's segments.
     pub fn ledger(&self) -> PathBuf {
         self.root.join(dirs::LEDGER)
     }
 
-    /// Where the snapshots of the ledger are.
+    /// The directory of the ledger's snapshots.
     pub fn snapshots(&self) -> PathBuf {
         self.root.join(dirs::SNAPSHOTS)
     }
 
-    /// Where all agents' directories are.
+    /// The directory above those of all agents.
     pub fn agents(&self) -> PathBuf {
         self.root.join(dirs::AGENTS)
     }

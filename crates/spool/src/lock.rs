@@ -10,7 +10,7 @@ use crate::root::OpenRoot;
 use crate::{SpoolError, dirs};
 use disk::{self, Handle, OpenMode};
 
-/// How often the lock is tried while onlookers hold it, and the pause in between: about a second.
+/// The number of tries while onlookers hold the lock, and the pause in between: about a second.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 

@@ -12,7 +12,7 @@ use crate::dirs::{DEAD_LETTER, INBOX, PACKET_FOLDERS, PACKETS, PULLS, is_agent_n
 /// A pull request's number has at most so many digits.
 const PULL_DIGITS_MAX: usize = 20;
 
-/// Where files are delivered.
+/// A place to which files are delivered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mailbox {
     /// An agent's `inbox/`.

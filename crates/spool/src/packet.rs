@@ -13,15 +13,15 @@ use crate::root::OpenRoot;
 use crate::{Hint, Now, SpoolError, dirs};
 use disk::{self, FileKind, Stat};
 
-/// How long a packet that nobody saw closed must be still to count as finished, in milliseconds.
+/// The time that a packet nobody saw closed must be still to count as finished, in milliseconds.
 const STILL_MS: u64 = 500;
-/// The same for one that its writer was seen to begin and not to end, or that a writer has open: a pause is not the end. A file that was linked in
-/// looks like that as well, so it must not last forever.
+/// The same for one that its writer was seen to begin and not to end, or that a writer has open: a pause is not the
+/// end. A file that was linked in looks like that as well, so it must not last forever.
 const WRITER_MS: u64 = 3_000;
 /// So many packets are remembered; beyond, all are forgotten, which costs each of them `STILL_MS` once.
 const KNOWN_MAX: usize = 1024;
 
-/// What a packet path led to.
+/// The result of reading the file at a packet path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PacketRead {
     /// The file's bytes.
@@ -41,7 +41,7 @@ pub enum PacketRead {
     OfAnother(u32),
 }
 
-/// What is known of packets that were not still for long. All of it only saves time.
+/// The watched packets that were not still for long. All of it only saves time.
 #[derive(Debug, Default)]
 pub(crate) struct Packets(Mutex<HashMap<PathBuf, SeenPacket>>);
 
@@ -51,7 +51,7 @@ struct SeenPacket {
     writing: bool,
     /// The file as its writer left it.
     closed: Option<Stat>,
-    /// Since when it has not changed, in milliseconds of the monotonic clock.
+    /// The time since which it has not changed, in milliseconds of the monotonic clock.
     still: Option<(Stat, u64)>,
 }
 
@@ -190,8 +190,8 @@ fn kind(root: &OpenRoot, path: &Path) -> io::Result<FileKind> {
     Ok(root.disk.stat_at(&at, name.as_ref())?.kind)
 }
 
-/// What lies in mailboxes, in the ledger or beside them is nobody's packet: the daemon may read more than the agent that
-/// names a path, and hands on what it reads.
+/// Refuses a path that does not lead into `packets/`: the daemon may read more than the agent that names a path, and
+/// hands on what it reads.
 fn check(path: &Path) -> Result<(), &'static str> {
     let mut first = true;
     for component in path.components() {

@@ -21,7 +21,7 @@ pub struct PresenceMemory(BTreeMap<Mailbox, Remembered>);
 #[derive(Debug, Clone, Copy)]
 struct Remembered {
     stamp: DirectoryStamp,
-    /// When it was looked at, on the monotonic clock.
+    /// The time of that look, on the monotonic clock.
     at: u64,
     /// Every file of an earlier record was there.
     next_seq: u64,

@@ -45,7 +45,7 @@ pub fn read_ledger_to(
     .map(drop)
 }
 
-/// What an onlooker's fold was made of.
+/// The sources of an onlooker's fold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folded {
     /// The ledger; the chain was checked from the snapshot on.

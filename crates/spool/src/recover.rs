@@ -18,10 +18,10 @@ use crate::spool::Spool;
 use crate::{Digest, Entry, Homes, SpoolError, VisitError, dirs, lock};
 use disk::Disk;
 
-/// What the start found and did, for the operator.
+/// The start's findings and repairs, for the operator.
 #[derive(Debug)]
 pub struct Recovery {
-    /// How many records the ledger holds.
+    /// The number of records in the ledger.
     pub records: u64,
     /// Bytes of an unfinished batch that were cut off the ledger; a copy is in `.settled/torn/`.
     pub torn: Option<TornTail>,
@@ -29,7 +29,7 @@ pub struct Recovery {
     pub new_boot: bool,
     /// The last record of the snapshot that was taken up, if one was: the records up to it were not read.
     pub snapshot: Option<u64>,
-    /// How many bytes of the ledger lie before that.
+    /// The size of the ledger up to that record, in bytes.
     pub snapshot_bytes: u64,
     /// Newer snapshots that were of no use.
     pub passed_over: Vec<PassedOver>,
@@ -37,7 +37,7 @@ pub struct Recovery {
     pub cursors_lost: Vec<Lane>,
     /// Lanes of whose cursor only the durable part could be read.
     pub notes_lost: Vec<Lane>,
-    /// What was delivered and put away, and which lanes failed at it.
+    /// The deliveries and the originals put away, and the lanes that failed.
     pub pass: Pass,
 }
 
@@ -45,7 +45,7 @@ pub struct Recovery {
 pub struct Opened {
     /// The spool.
     pub spool: Spool,
-    /// What was found.
+    /// The findings of the start.
     pub recovery: Recovery,
 }
 

@@ -35,13 +35,13 @@ pub struct Spool {
     pub(crate) lanes: Lanes,
     pub(crate) judged: JudgedOriginals,
     pub(crate) packets: Packets,
-    /// Whose mail is delivered here.
+    /// The agents whose mail is delivered here.
     pub(crate) homes: Homes,
-    /// Who signed the batches of a shared ledger, once one came.
+    /// The signatures of a shared ledger's batches, once one came.
     pub(crate) signatures: Option<Signatures>,
     /// The most files of a delivery beside other work.
     pub(crate) slice_max: usize,
-    /// LockGuard as long as the spool lives.
+    /// Held as long as the spool lives.
     pub(crate) _lock: LockGuard,
 }
 
@@ -134,7 +134,7 @@ impl Spool {
         entries.into_iter().map(Committed).collect()
     }
 
-    /// Whose mail is delivered here.
+    /// The agents whose mail is delivered here.
     pub fn homes(&self) -> &Homes {
         &self.homes
     }
@@ -254,7 +254,7 @@ impl Spool {
         self.lanes.waiting()
     }
 
-    /// What may be asked while deliveries go on.
+    /// A view that answers questions while deliveries go on.
     pub fn view(&self) -> View<'_> {
         let next_seq = self.ledger.next_seq();
         View {

@@ -14,7 +14,7 @@ use crate::{Digest, Entry, SpoolError, Verified, VisitError, dirs};
 use disk::Os;
 use disk::{Disk, Handle, OpenMode, Stat};
 
-/// Where a [`Tail`] begins.
+/// The place at which a [`Tail`] begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since {
     /// With the first record.
@@ -30,9 +30,9 @@ pub enum Since {
 pub struct Tail {
     layout: Layout,
     place: LedgerPosition,
-    /// What the segment of `place` looked like when all of it had been read.
+    /// The metadata of the segment of `place` when all of it had been read.
     seen: Option<Stat>,
-    /// What the ledger held when records were found last.
+    /// The size and the end of the ledger when records were found last.
     verified: Option<Verified>,
 }
 
@@ -74,7 +74,7 @@ impl Tail {
         self.place.seq
     }
 
-    /// What the ledger held when [`Tail::read`] found records last; `None` until it has found any.
+    /// The size and the end of the ledger when [`Tail::read`] found records last; `None` until it has found any.
     pub fn verified(&self) -> Option<&Verified> {
         self.verified.as_ref()
     }
@@ -197,7 +197,7 @@ fn open_dir(root: &Handle, layout: &Layout) -> Result<Handle, SpoolError> {
         .map_err(SpoolError::io("open", layout.ledger()))
 }
 
-/// Where reading from a place ends.
+/// Returns the place at which a reading from `from` up to record `to` ends.
 fn read_to(
     layout: &Layout,
     dir: &Handle,

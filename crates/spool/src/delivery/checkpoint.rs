@@ -26,7 +26,7 @@ const FILES_MAX: usize = if cfg!(target_os = "linux") {
 pub(crate) struct Touched {
     files: Vec<(PathBuf, FileName)>,
     count: usize,
-    /// How many there were when the last checkpoint tried to make them durable.
+    /// The value of `count` when the last checkpoint began to sync.
     tried: usize,
     dirs: BTreeSet<PathBuf>,
     pub(crate) lanes: BTreeSet<Lane>,
@@ -119,7 +119,7 @@ impl Touched {
         Ok(closed)
     }
 
-    /// What is left to be made durable once all lanes but those held up are.
+    /// Keeps what still has to be made durable once every lane is, except those held up.
     pub(super) fn left(self, is_held: &dyn Fn(&Lane) -> bool) -> Touched {
         let lanes: BTreeSet<Lane> = self.lanes.into_iter().filter(is_held).collect();
         let places: Vec<PathBuf> = lanes.iter().flat_map(dirs_of).collect();
@@ -131,7 +131,7 @@ impl Touched {
             .into_iter()
             .filter(|(dir, _)| is_in(dir))
             .collect();
-        // Which files these were was not noted beyond that many, so it takes the whole file system again.
+        // Beyond that many the names were not noted, so it takes the whole file system again.
         let count = if self.count > FILES_MAX {
             FILES_MAX + 1
         } else {

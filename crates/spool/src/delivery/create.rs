@@ -6,7 +6,7 @@ use std::io;
 use crate::root::{Dir, OpenRoot};
 use crate::{FileName, SpoolError};
 
-/// What is left of a file that was delivered before a power cut.
+/// The remains of a file that was delivered before a power cut.
 pub(crate) enum Remains {
     /// All its bytes.
     Whole,

@@ -19,7 +19,7 @@ use disk::{self, Handle, OpenMode};
 /// The length of a cursor file in bytes.
 pub(crate) const LEN: usize = 4 * LINE;
 
-/// What a lane knows about itself.
+/// The progress of one lane, as its cursor file stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Progress {
     /// Everything up to here survives a power cut.
@@ -34,7 +34,7 @@ pub(crate) struct Progress {
     pub(crate) verify: u64,
 }
 
-/// What a cursor file was good for.
+/// The part of a cursor file that can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trust {
     /// All of it.
@@ -48,7 +48,7 @@ pub(crate) enum Trust {
 }
 
 impl Progress {
-    /// What a lane knows that was never used before record `head + 1`.
+    /// The progress of a lane that no record up to `head` used.
     pub(crate) fn new_after(head: u64) -> Progress {
         let pos = Pos::end_of(head);
         Progress {

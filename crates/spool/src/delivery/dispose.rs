@@ -80,7 +80,7 @@ impl LaneQueue {
     }
 }
 
-/// What became of an original.
+/// The fate of an original.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Disposition {
     /// It was put away under this name.

@@ -38,11 +38,11 @@ pub(super) struct ExpectedFile<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-/// What became of a file that is to be written.
+/// The result of preparing one file.
 pub(super) enum Ready {
     /// It is complete under its temporary name.
     Written,
-    /// Its reader has or had it already; nothing lies under its temporary name.
+    /// Its reader has it or had it already; there is nothing under its temporary name.
     There,
 }
 

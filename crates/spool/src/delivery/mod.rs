@@ -54,10 +54,10 @@ pub(crate) struct Lanes {
     joins_pulls: bool,
 }
 
-/// Which cursors could not be trusted, for the operator.
+/// The cursors that could not be trusted, for the operator.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
-    /// Lanes whose cursor could not be read at all: everything in them was looked for.
+    /// Lanes whose cursor could not be read at all: the start looked for everything in them.
     pub(crate) lost: Vec<Lane>,
     /// Lanes whose cursor could be read only in its durable part.
     pub(crate) notes_lost: Vec<Lane>,
@@ -90,7 +90,7 @@ fn touch(touched: &mut Touched, lane: &Lane, item: &LaneItem) {
     touched.file_before(&dir, file, item.pos.seq);
 }
 
-/// What the lanes have left to do: the cursors are read first, then each record adds what its lanes have not done.
+/// The work that the lanes have left: the cursors are read first, then each record adds what its lanes have not done.
 pub(crate) struct Backlog {
     homes: Homes,
     cursors: Cursors,

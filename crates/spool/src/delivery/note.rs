@@ -46,7 +46,7 @@ impl FromStr for Pos {
     }
 }
 
-/// Which of the four lines.
+/// One of the four lines of a cursor file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// Everything up to here was synced, files and directories; the even turns.
@@ -67,7 +67,7 @@ impl Slot {
         Slot::Delivered,
     ];
 
-    /// Where the line begins in the file.
+    /// The offset of the line in the file, in bytes.
     pub(crate) fn offset(self) -> u64 {
         self.index() as u64 * LINE as u64
     }
@@ -81,7 +81,7 @@ impl Slot {
         }
     }
 
-    /// Which of the four lines it is, from 0.
+    /// The line's place among the four, from 0.
     pub(super) fn index(self) -> usize {
         match self {
             Slot::DurableEven => 0,

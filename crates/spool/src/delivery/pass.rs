@@ -6,7 +6,7 @@ use crate::{FileName, Mailbox};
 /// A file in a mailbox, and the record that made it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// Where.
+    /// The mailbox that holds it.
     pub mailbox: Mailbox,
     /// The name the record gave it.
     pub file: FileName,
@@ -17,22 +17,22 @@ pub struct Placed {
 /// A lane that is left alone for a while because its directory could not be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parked {
-    /// Which lane.
+    /// The lane that failed.
     pub lane: Lane,
-    /// What failed, with its causes.
+    /// The failure, with its causes.
     pub why: String,
-    /// When it is tried again, on the caller's monotonic clock in milliseconds.
+    /// The time of the next try, on the caller's monotonic clock in milliseconds.
     pub retry_at: u64,
-    /// How many files wait in it.
+    /// The number of files that wait in it.
     pub waiting: usize,
 }
 
-/// What one pass over the lanes did.
+/// The outcome of one pass over the lanes.
 #[derive(Debug, Default)]
 pub struct Pass {
-    /// How many files were made in mailboxes.
+    /// The number of files made in mailboxes.
     pub delivered: usize,
-    /// How many originals were put away.
+    /// The number of originals put away.
     pub put_away: usize,
     /// Lanes that failed in this pass.
     pub parked: Vec<Parked>,

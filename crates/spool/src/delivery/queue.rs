@@ -20,7 +20,7 @@ use crate::{Delivery, Entry, FileName, Mailbox, SpoolError};
 pub(crate) struct LaneItem {
     pub(crate) pos: Pos,
     pub(crate) entry: Arc<Entry>,
-    /// Which of the record's deliveries; of no meaning for an original.
+    /// The index in the record's deliveries; 0 and without a meaning for an original.
     pub(crate) index: usize,
 }
 
@@ -29,12 +29,12 @@ impl LaneItem {
         &self.entry.deliveries[self.index]
     }
 
-    /// What the mailbox holds under this name once the item is done.
+    /// The content that the mailbox holds under this name once the item is done.
     pub(super) fn expected(&self) -> ExpectedContent<'_> {
         self.entry.expected(self.delivery())
     }
 
-    /// Where the file is to be.
+    /// The mailbox that the file goes to.
     pub(super) fn mailbox(&self) -> &Mailbox {
         &self.delivery().mailbox
     }
@@ -79,7 +79,7 @@ pub(super) fn items_of(entry: &Arc<Entry>) -> Vec<(Lane, LaneItem)> {
     items
 }
 
-/// Why a parked lane is left alone, and until when.
+/// The reason a parked lane is left alone, and the time of its next try.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
     pub(crate) why: String,

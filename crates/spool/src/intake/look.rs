@@ -10,24 +10,25 @@ use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, Now, SpoolError, Stamp};
 use disk::{self, FileKind, OpenMode, Stat};
 
-/// How long a file that was made in place and not closed yet is waited for, in milliseconds. It may have been linked in,
-/// whole, and then nobody ever closes it.
+/// The wait for a file that was made in place and not closed yet, in milliseconds. It may have been linked in, whole,
+/// and then nobody ever closes it.
 const MADE_MS: u64 = 2_000;
-/// How long a writer that was seen to write and not to close, or that has the file open, is waited for after each change,
-/// in milliseconds.
+/// The wait after each change for a writer that was seen to write and not to close, or that has the file open, in
+/// milliseconds.
 const WRITER_MS: u64 = 30_000;
-/// How long a file must be still whose writers the kernel does not tell, in milliseconds, if nobody saw it closed.
+/// The quiet time for a file that nobody saw closed and whose writers the kernel does not tell, in milliseconds.
 const UNKNOWN_MS: u64 = 2_000;
-/// When a file is looked at again that a writer has open, in milliseconds.
+/// The pause before the next look at a file that a writer has open, in milliseconds.
 const OPEN_MS: u64 = 250;
-/// A file that nobody changed for so long, in milliseconds, has no writer that comes back to it.
+/// A file that nobody changed for this many milliseconds has no writer that comes back to it.
 const ABANDONED_MS: u64 = 60_000;
-/// How long a second name is tolerated, in milliseconds: some writers link the finished file in and unlink the first.
+/// The time for which a second name is tolerated, in milliseconds: some writers link the finished file in and unlink
+/// the first.
 const LINK_MS: u64 = 2_000;
 /// A change within so many milliseconds before the reading does not show in the time of the last change for sure.
 const FRESH_MS: i64 = 50;
 
-/// Why a file cannot be read as a message.
+/// The reason a file cannot be read as a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unfit {
     /// It is a symbolic link.
@@ -54,7 +55,7 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// What a watcher saw happen to a file. A hint may be missing or late; it only saves time.
+/// An event of a file that a watcher saw. A hint may be missing or late; it only saves time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
     /// A writer closed it, or it was renamed in: it is finished.
@@ -65,7 +66,7 @@ pub enum Hint {
     Growing,
 }
 
-/// What a file turned out to be.
+/// The content of a file, or the reason it was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
     /// A finished file, read once: from here on these bytes are the message.
@@ -79,11 +80,12 @@ pub enum Body {
     Unfit(Unfit),
 }
 
-/// What intake remembers of a file between two looks.
+/// The memory of a file between two looks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory {
-    /// When the file was first seen, and since when it has not changed; milliseconds of the monotonic clock.
+    /// The time of the first look that found a second name, in milliseconds of the monotonic clock.
     pub(super) first: Option<u64>,
+    /// The file at the last look, and the time since which it has not changed, by the same clock.
     pub(super) still: Option<(Stamp, u64)>,
     pub(super) hint: Option<Hint>,
     /// The caller wants to see it again only when it changed from this, or at that time.
@@ -92,7 +94,7 @@ pub(super) struct Memory {
     pub(super) pause: u64,
 }
 
-/// What to do with a file after a look.
+/// The next step for a file after a look.
 pub(super) enum Readiness {
     /// It is to be judged.
     Take(FinishedFile),
@@ -110,7 +112,7 @@ pub(super) struct FinishedFile {
     pub(super) may_grow: bool,
 }
 
-/// What opening and reading a file brought.
+/// The result of opening and reading a file.
 enum ReadOutcome {
     Bytes {
         bytes: Vec<u8>,
@@ -122,7 +124,7 @@ enum ReadOutcome {
     Changed,
 }
 
-/// How to look.
+/// The limits that a look applies: the largest size in bytes and the quiet time in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     pub(super) size_max: u64,

@@ -14,7 +14,7 @@ use self::steady::SteadyClock;
 use crate::root::Dir;
 use crate::{Digest, Entry, FileName, Now, SpoolError, Stamp, View, dirs, layout};
 
-/// How long a file must be still to count as finished, in milliseconds: events are less exact outside of Linux.
+/// The time that a file must be still to count as finished, in milliseconds: events are less exact outside of Linux.
 pub const QUIET_MS: u64 = if cfg!(target_os = "linux") { 50 } else { 250 };
 /// The first and the longest pause after a file could not be read, in milliseconds.
 const PAUSE_MS: (u64, u64) = (100, 30_000);
@@ -32,19 +32,19 @@ const WINDOW: usize = 16_384;
 /// A file that is to be judged now.
 #[derive(Debug, Clone)]
 pub struct OutboxFile {
-    /// Whose outbox it lies in.
+    /// The owner of the outbox.
     pub agent: String,
     /// Its name there.
     pub file: FileName,
-    /// Which file it is; goes into the record's original.
+    /// The file's identity; it goes into the record's original.
     pub stamp: Stamp,
     /// The user it belongs to: that of the very file whose bytes were read, or of the entry that is not to be read.
     pub owner: u32,
-    /// What is in it.
+    /// The file's content, or the reason it was not read.
     pub body: Body,
     /// Nobody saw it closed, and its writer may still have it open: what comes later would be missing from `body`.
     pub may_grow: bool,
-    /// How many milliseconds ago it was last changed when it was read, by a clock that nobody set meanwhile.
+    /// The age of its last change when it was read, in milliseconds, by a clock that nobody set meanwhile.
     pub age_ms: u64,
 }
 
@@ -76,7 +76,7 @@ impl OutboxFile {
     }
 }
 
-/// What one taking brought.
+/// The result of one call that takes files.
 #[derive(Debug, Default)]
 pub struct Taken {
     /// Files to be judged.
@@ -87,20 +87,20 @@ pub struct Taken {
     pub troubles: Vec<SpoolError>,
 }
 
-/// What is known of all outboxes: which files wait for their turn, and which for a time.
+/// The known files of all outboxes: some wait for their turn, others for a time.
 pub struct Intake {
     rules: Rules,
     clock: SteadyClock,
     outboxes: BTreeMap<String, Outbox>,
     /// Files that are looked at again at a time, in its order.
     sleeping: BTreeSet<(u64, String, FileName)>,
-    /// Whose turn was last.
+    /// The agent whose turn was last.
     last: String,
     /// The outboxes whose turn is passed over.
     passed_over: BTreeSet<String>,
     /// The outboxes that rest, each until a time on the monotonic clock.
     resting: BTreeMap<String, u64>,
-    /// How often a file was put into a queue.
+    /// The number of times that a file was put into a queue.
     queued: u64,
 }
 
@@ -132,7 +132,7 @@ impl Outbox {
     }
 }
 
-/// What a look at the next file of an outbox brought.
+/// The result of a look at the next file of an outbox.
 enum Next {
     Found(Box<OutboxFile>),
     /// It was given time, and is not there any more.
@@ -143,7 +143,7 @@ enum Next {
 #[derive(Default)]
 struct File {
     memory: Memory,
-    /// When it is looked at again; absent while it is in the queue.
+    /// The time of the next look; absent while the file is in the queue.
     wake: Option<u64>,
 }
 

@@ -126,10 +126,10 @@ impl<'a> Backward<'a> {
 struct LinesBackward<'a> {
     disk: &'a dyn Disk,
     file: &'a Handle,
-    /// What was read: from `start` to the end of the file as it was.
+    /// The bytes read so far: from `start` to the end of the file as it was.
     bytes: Vec<u8>,
     start: u64,
-    /// Where the line begins that was given last.
+    /// The offset at which the line returned last begins.
     end: u64,
 }
 
@@ -148,7 +148,7 @@ impl<'a> LinesBackward<'a> {
         Ok(lines)
     }
 
-    /// Where the line before begins, and its text without the newline.
+    /// Returns the offset at which the line before begins, and its text without the newline.
     fn previous(&mut self) -> io::Result<Option<(u64, &[u8])>> {
         let Some(newline) = self.end.checked_sub(1) else {
             return Ok(None);

@@ -56,7 +56,7 @@ pub enum NotABatch {
     Unreadable {
         /// The record's number.
         seq: u64,
-        /// What is wrong with it.
+        /// The reader's error, or the difference in form.
         what: String,
     },
     /// A record does not follow the one before.
@@ -64,7 +64,7 @@ pub enum NotABatch {
     Unchained {
         /// The number it should have.
         seq: u64,
-        /// What was found, and what was expected.
+        /// The link that was found, and the expected one.
         what: String,
     },
 }
@@ -137,7 +137,7 @@ impl Batch {
         &self.entries
     }
 
-    /// What of the batch is behind `head`, if that is its beginning or a place inside of it.
+    /// The part of the batch behind `head`, if `head` is its beginning or a place inside of it.
     pub(crate) fn rest(&self, head: Head) -> Option<Batch> {
         let known = usize::try_from(head.seq.checked_sub(self.after.seq)?).ok()?;
         let entries = self.entries.get(known..).filter(|rest| !rest.is_empty())?;

@@ -51,7 +51,7 @@ struct Version {
     v: u32,
 }
 
-/// Why a line is no record of ours.
+/// The reason a line is no record of ours.
 #[derive(Debug)]
 pub(crate) enum NotARecord {
     /// A newer program wrote it.

@@ -17,25 +17,25 @@ use disk::{Disk, Handle, OpenMode};
 /// Large enough that the calls do not count, small enough to stay in the cache.
 const BUFFER: usize = 256 * 1024;
 
-/// What was found behind the last good record: bytes of a batch that was never finished.
+/// The bytes behind the last good record: those of a batch that was never finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TornTail {
     /// The segment's path.
     pub segment: PathBuf,
-    /// Where the bytes begin, and how long the segment is without them.
+    /// The offset at which the bytes begin, which is the segment's length without them.
     pub offset: u64,
-    /// How many bytes there are.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
-/// What a whole ledger was found to hold.
+/// The size and the end of a ledger that was read as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
-    /// How many records there are; the last one has this number.
+    /// The number of records, which is also the number of the last one.
     pub records: u64,
-    /// How many segments they lie in.
+    /// The number of segments that hold them.
     pub segments: usize,
-    /// How many bytes the records have.
+    /// The size of the records in bytes.
     pub bytes: u64,
     /// The digest of the last line. Kept elsewhere, it proves later that nothing before was changed.
     pub last: Digest,
@@ -52,9 +52,9 @@ pub(crate) struct LedgerPosition {
     pub(crate) digest: Digest,
     /// The first record of the segment it lies in.
     pub(crate) segment: u64,
-    /// Where in that segment its line begins.
+    /// The offset in that segment at which its line begins.
     pub(crate) line_begin: u64,
-    /// Where its line ends, newline included.
+    /// The offset at which its line ends, newline included.
     pub(crate) offset: u64,
 }
 
@@ -71,7 +71,7 @@ impl Default for LedgerPosition {
     }
 }
 
-/// Which records are read: those behind a place, up to a number.
+/// The records to read: those behind a place, up to a number.
 #[derive(Debug, Clone)]
 pub(crate) struct Stretch {
     /// Behind this record, which is known; the segments before its own are only seen to be there.
@@ -90,19 +90,19 @@ impl Default for Stretch {
     }
 }
 
-/// Where the ledger ends, or the reading did.
+/// The end of the ledger, or the place at which the reading ended.
 #[derive(Debug)]
 pub(crate) struct LedgerEnd {
     /// The last record.
     pub(crate) place: LedgerPosition,
     /// The first record of each segment and its length, of the last one without the torn tail.
     pub(crate) segments: Vec<(u64, u64)>,
-    /// What is to be cut off the last segment.
+    /// The bytes to cut off the last segment.
     pub(crate) torn: Option<TornTail>,
 }
 
 impl LedgerEnd {
-    /// What onlookers are told.
+    /// The summary for onlookers.
     pub(crate) fn verified(&self) -> Verified {
         let bytes = self.segments.iter().map(|(_, len)| len).sum();
         let (records, last) = (self.place.seq, self.place.digest);
@@ -116,7 +116,7 @@ impl LedgerEnd {
     }
 }
 
-/// What a visitor of the ledger is.
+/// A visitor of the ledger.
 pub(crate) type Visit<'a> = dyn FnMut(Entry) -> Result<(), SpoolError> + 'a;
 
 /// Records that go from the reading thread to the visitor at once, and how many such portions may wait.

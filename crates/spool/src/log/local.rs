@@ -13,7 +13,7 @@ use crate::root::OpenRoot;
 use crate::{Entry, SpoolError, dirs};
 use disk::Disk;
 
-/// How often somebody else's append is looked for: there is nobody else.
+/// The pause between two looks for somebody else's append, in milliseconds: there is nobody else.
 const POLL_MS: u64 = 60_000;
 
 /// The ledger of a workspace, locked, as a log.

@@ -18,7 +18,7 @@ pub use local::Local;
 pub(crate) use signatures::Signatures;
 pub use signed::Signed;
 
-/// What became of an append.
+/// The outcome of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Appended {
     /// The log holds the batch, durably, right behind the end it names.
@@ -29,27 +29,27 @@ pub enum Appended {
     Unknown(String),
 }
 
-/// Why a log could not answer. None of them leaves anything of a batch in the log.
+/// The reason a log could not answer. No error leaves a part of a batch in the log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
     /// The log cannot be reached now.
     #[error("the ledger cannot be reached: {why}")]
     Unreachable {
-        /// What the connection said.
+        /// The error of the connection.
         why: String,
     },
     /// The batch is larger than the log takes.
     #[error("a batch of {bytes} bytes is too large for the log, which takes {bytes_max}")]
     TooLarge {
-        /// The batch's size.
+        /// The batch's size in bytes.
         bytes: usize,
-        /// What the log takes.
+        /// The largest batch that the log takes, in bytes.
         bytes_max: usize,
     },
     /// The log does not let this host in.
     #[error("the log refuses this host: {why}")]
     Denied {
-        /// What it said.
+        /// The log's answer.
         why: String,
     },
     /// The log ends before a record that it once acknowledged.
@@ -76,7 +76,7 @@ pub enum LogError {
     /// The log holds something that is no continuation: a gap, an unreadable batch, a broken chain.
     #[error("the log is damaged: {what}")]
     Broken {
-        /// What was found, and what was expected.
+        /// The record that was found, and the expected one.
         what: String,
     },
 }
@@ -110,16 +110,16 @@ impl From<NotABatch> for LogError {
     }
 }
 
-/// What calls the daemon's loop when there may be something to follow. Called from any thread, at any time, also for
-/// nothing.
+/// A function that wakes the daemon's loop when there may be something to follow. A log calls it from any thread, at
+/// any time, also for nothing.
 pub type Ring = Box<dyn Fn() + Send + Sync>;
 
 /// A heartbeat of another host, as it was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// What it says, and who signed that, is for the reader to see.
+    /// The heartbeat as it was sent. Its reader checks the content and the signature.
     pub bytes: Vec<u8>,
-    /// How long ago it arrived, in milliseconds.
+    /// The time since it arrived, in milliseconds.
     pub waited_ms: u64,
 }
 
@@ -141,7 +141,7 @@ pub trait Log: Send {
     /// Takes what to call when a batch has arrived. A log that never calls it is asked every [`Log::poll_ms`].
     fn ring(&mut self, ring: Ring);
 
-    /// How long to wait between two looks without a ring, in milliseconds.
+    /// The pause between two looks when nothing rings, in milliseconds.
     fn poll_ms(&self) -> u64;
 
     /// Sends a heartbeat to the hosts that listen now. Nobody keeps it and nobody acknowledges it. A log that has no way

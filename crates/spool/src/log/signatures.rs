@@ -23,7 +23,7 @@ pub(crate) struct Signatures {
     len: u64,
 }
 
-/// Who signed a batch that ends with this digest.
+/// The host that signed the batch ending with this digest, and its signature.
 pub(crate) struct Signature {
     last: Digest,
     host: HostName,

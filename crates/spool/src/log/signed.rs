@@ -2,7 +2,7 @@
 
 use super::{Batch, Head, HostKeys, HostName};
 
-/// What a signature begins with, so that what a host signed for a batch is never taken for something else.
+/// The first line of the bytes that a host signs for a batch. It keeps the signature from fitting anything else.
 const DOMAIN: &str = "settled batch 1";
 
 /// A batch, the host that judged it, and that host's signature over [`Signed::bytes`]. The log carries all three
@@ -11,7 +11,7 @@ const DOMAIN: &str = "settled batch 1";
 pub struct Signed {
     /// The batch.
     pub batch: Batch,
-    /// Who judged it.
+    /// The host that judged it.
     pub host: HostName,
     /// That host's signature.
     pub signature: Vec<u8>,
@@ -34,7 +34,7 @@ impl Signed {
         keys.is_signed(key, &bytes, &self.signature)
     }
 
-    /// What a host signs: the workspace, its own name, the end that the batch follows, and the lines.
+    /// The bytes that a host signs: the workspace, its own name, the end that the batch follows, and the lines.
     pub fn bytes(batch: &Batch, workspace: &str, host: &HostName) -> Vec<u8> {
         let Head { seq, digest } = batch.after();
         // Neither names nor numbers hold a newline, so two different batches never give the same bytes.

@@ -19,8 +19,8 @@ const READ_MAX: u64 = 4 * 1024 * 1024;
 pub(super) struct OldFile {
     name: FileName,
     stat: Stat,
-    /// When its name or owner was last changed. A reader that moved it here did so, and the time of its content would
-    /// make a message look old on the day it was archived.
+    /// The time when its name or owner was last changed. A reader that moved it here did so, and the time of its
+    /// content would make a message look old on the day it was archived.
     ctime_ns: i64,
     digest: Option<Digest>,
 }
@@ -195,7 +195,8 @@ fn removed(
     }
 }
 
-/// When a file's name, owner or content was last changed, in nanoseconds since 1970; nothing if that cannot be seen.
+/// The time when a file's name, owner or content was last changed, in nanoseconds since 1970; `None` if it cannot be
+/// read.
 fn ctime_ns(dir: &Dir, name: &FileName) -> Option<i64> {
     let name: &Path = name.as_ref();
     let stat = rustix::fs::statat(&dir.handle, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;

@@ -24,7 +24,7 @@ use disk::Os;
 pub enum KeptFolder {
     /// Accepted originals.
     Sent,
-    /// What the agent is done with.
+    /// The messages that the agent is done with.
     Archive,
     /// Refused originals and the reports on them.
     DeadLetter,
@@ -57,7 +57,7 @@ pub struct Cutoff {
     pub at: String,
 }
 
-/// What counts as old in each folder; in a folder without a cutoff, nothing does.
+/// The cutoff of each folder; in a folder without one, no file is old.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Old {
     /// In `sent/`.
@@ -78,7 +78,7 @@ impl Old {
     }
 }
 
-/// Whether old files are removed or only counted.
+/// The mode of [`tidy`]: it removes old files or only counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
     /// Removed.
@@ -90,9 +90,9 @@ pub enum Removal {
 /// Some files and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
-    /// How many.
+    /// The number of files.
     pub files: u64,
-    /// How many bytes they have.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
@@ -106,13 +106,13 @@ impl Count {
 /// The files of one folder, and what became of the old ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderReport {
-    /// Whose.
+    /// The agent that owns the folder.
     pub agent: String,
-    /// Which.
+    /// The folder.
     pub folder: KeptFolder,
     /// All plain files that are not hidden.
     pub there: Count,
-    /// When the one was last changed that was not for the longest time, in nanoseconds since 1970.
+    /// The earliest of their last changes, in nanoseconds since 1970.
     pub oldest_ns: Option<i64>,
     /// Old ones that were removed, or would be.
     pub gone: Count,
@@ -120,7 +120,7 @@ pub struct FolderReport {
     pub uncertain: Count,
     /// Old ones that no record knows, and stay.
     pub unknown: Count,
-    /// What could not be looked at or removed, each with the reason.
+    /// The files that could not be looked at or removed, each with the reason.
     pub failed: Vec<String>,
 }
 

@@ -8,7 +8,7 @@ use super::folder::FolderScan;
 use crate::delivery::{Lane, Pos};
 use crate::{Away, Content, Digest, Entry, FileName, Mailbox, Stamp};
 
-/// How the ledger identifies a file.
+/// The key by which the ledger knows a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum FileIdentity {
     /// Its bytes.

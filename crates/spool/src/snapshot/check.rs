@@ -13,7 +13,7 @@ use crate::root::OpenRoot;
 use crate::{Entry, FileName, SpoolError, VisitError, dirs};
 use disk::Os;
 
-/// What became of holding a snapshot against the ledger.
+/// The result of comparing a snapshot with the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Agreement {
     /// The records add up to what it says.

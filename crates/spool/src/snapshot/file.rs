@@ -14,13 +14,13 @@ use sorted_rows::Hasher;
 /// The version of the file's form that this program writes and reads; of the caller's lines `form` tells.
 const VERSION: u32 = 2;
 
-/// What every snapshot begins with.
+/// The word that every snapshot begins with.
 const KIND: &str = "snapshot";
 
 /// Enough that the calls do not count.
 const BUFFER: usize = 256 * 1024;
 
-/// How much is read ahead: a head may be far shorter than the rows behind it, which are not read here.
+/// The size of the read-ahead in bytes: a head may be far shorter than the rows behind it, which are not read here.
 const READ_AHEAD: usize = 32 * 1024;
 
 /// A line longer than this many bytes is none of ours: one review with all its threads is far smaller.
@@ -41,7 +41,7 @@ pub(super) struct Title {
     pub(super) seq: u64,
     /// The digest of that record's line.
     pub(super) digest: Digest,
-    /// Where that line begins in the last of the segments.
+    /// The offset in the last of the segments at which that line begins.
     pub(super) line_begin: u64,
     /// The first record and the length of each segment up to then; the last one ends with that line.
     pub(super) segments: Vec<(u64, u64)>,

@@ -20,9 +20,9 @@ const PORTIONS: usize = 8;
 
 /// A snapshot that was taken up; the fold holds what was in it.
 pub(crate) struct LoadedSnapshot {
-    /// From where the ledger is to be read on.
+    /// The place from which the ledger is read on.
     pub(crate) place: LedgerPosition,
-    /// How many bytes of the ledger it saves reading.
+    /// The number of ledger bytes that it saves reading.
     pub(crate) bytes: u64,
     /// The lanes' last places up to there.
     pub(crate) heads: Heads,
@@ -30,7 +30,7 @@ pub(crate) struct LoadedSnapshot {
     pub(crate) rows: Arc<Rows>,
 }
 
-/// Which bytes of a snapshot's rows are compared with their checksums.
+/// The rows of a snapshot that are compared with their checksums.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checked {
     /// All of them, before anything is made of it: for a process that goes on from it for long.
@@ -39,7 +39,7 @@ pub(crate) enum Checked {
     WhatIsRead,
 }
 
-/// Why a snapshot is not taken up.
+/// The reason a snapshot is not taken up.
 pub(super) enum NotTaken {
     /// It is of no use; the records are read instead.
     OfNoUse(String),
@@ -87,7 +87,7 @@ pub(crate) fn load_newest(
     Ok((None, passed_over))
 }
 
-/// Takes up this snapshot; an error is the reason why it is of no use.
+/// Takes up this snapshot; an error is the reason it is of no use.
 pub(super) fn load(
     root: &OpenRoot,
     (cursors, checked): (Option<&Cursors>, Checked),

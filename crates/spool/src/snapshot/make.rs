@@ -34,7 +34,7 @@ pub struct SnapshotInfo {
     pub rows: Arc<Rows>,
 }
 
-/// What a new snapshot is made of.
+/// The sources of a new snapshot.
 pub(crate) struct NewSnapshot<'a> {
     pub(crate) heads: &'a Heads,
     pub(crate) fold: &'a dyn Fold,

@@ -18,7 +18,7 @@ use crate::root::OpenRoot;
 use crate::{Entry, FileName, Spool, SpoolError, VisitError, dirs, layout};
 use sorted_rows::{RowKey, Rows};
 
-/// What adds the ledger up, and can be written down and taken up again.
+/// A fold of the ledger that can be saved to a snapshot and restored from one.
 pub trait Fold {
     /// Names the form of the lines and the way of adding up; a snapshot of another form is passed over.
     fn form(&self) -> String;
@@ -47,7 +47,7 @@ pub trait Fold {
 pub struct PassedOver {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 

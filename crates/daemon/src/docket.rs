@@ -52,22 +52,22 @@ pub(crate) struct Docket {
     waits: HashMap<(String, FileName), (Stamp, u64)>,
     /// Review messages that wait for a packet, or behind one that does.
     held: HeldMessages,
-    /// Where a batch ends.
+    /// The limits of a batch.
     pub(crate) limits: BatchLimits,
     /// The bytes of messages and packets read for this batch.
     batch_bytes: usize,
-    /// How much a shared ledger's log takes.
+    /// The most a shared ledger's log takes.
     pub(crate) log_takes: LogTakes,
 }
 
-/// Where a batch ends, besides its number of messages and bytes: an agent that writes meanwhile waits for the rest.
+/// The limits of a batch besides its number of messages and bytes: an agent that writes meanwhile waits for the rest.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchLimits {
-    /// So much time of judging.
+    /// The most time spent judging it.
     pub(crate) time: Duration,
-    /// So many files that follow from it. A refusal is judged in no time, and makes three.
+    /// The most files that follow from it. A refusal takes no time to judge, and makes three.
     pub(crate) files: usize,
-    /// An outbox that a batch was busy with rests before the next one.
+    /// An outbox that kept a batch busy rests before the next one.
     pub(crate) has_rests: bool,
 }
 
@@ -81,9 +81,9 @@ impl Default for BatchLimits {
     }
 }
 
-/// How many times as long as it was worked for an outbox rests from which something was not accepted, or that has more
-/// files waiting. Whoever writes what is refused has at most a quarter of the daemon, and whoever writes faster than the
-/// daemon reads has half of it; the others find it idle meanwhile.
+/// The rest of an outbox, as a multiple of the time it kept the daemon busy, if something from it was not accepted or
+/// if it has more files waiting. An agent whose files are refused gets at most a quarter of the daemon, and one that
+/// writes faster than the daemon reads gets half; the others find it idle meanwhile.
 const REST_UNACCEPTED: u32 = 3;
 const REST_BACKLOG: u32 = 1;
 
@@ -101,9 +101,9 @@ pub(crate) struct OpenBatch {
     pub(crate) records: Vec<Record>,
     /// The numbers of those whose file may still have a writer.
     pub(crate) growing: BTreeSet<u64>,
-    /// How many files are made or put away for them.
+    /// The number of files to make or put away for them.
     files: usize,
-    /// Somebody waits for nothing but its commit.
+    /// A writer waits for nothing but its commit.
     is_awaited: bool,
     /// The outboxes from which it was taken, and whether everything from there was accepted.
     pub(crate) outboxes: BTreeMap<String, bool>,
@@ -122,12 +122,12 @@ impl OpenBatch {
     }
 }
 
-/// How much the log of a shared ledger takes at once, as far as that was found out.
+/// The most the log of a shared ledger takes at once, as far as this host has found out.
 #[derive(Debug)]
 pub(crate) struct LogTakes {
     /// The most files of a batch.
     files_max: usize,
-    /// Files whose record alone is too large, and how many bytes the log takes.
+    /// Files whose record alone is too large, and the number of bytes the log takes.
     too_large: BTreeMap<(String, FileName), usize>,
 }
 
@@ -421,7 +421,7 @@ impl Docket {
         NextStep::Commit(Box::new((draft, record)))
     }
 
-    /// Whether an earlier review message of this outbox to the same recipient still waits. That ends: every wait for a
+    /// True if an earlier review message of this outbox to the same recipient still waits. That ends: every wait for a
     /// packet is limited, and a file its writer removes stops waiting.
     fn is_behind(&self, found: &OutboxFile, message: &Message) -> bool {
         if self.held.is_empty() || !is_review(message) {

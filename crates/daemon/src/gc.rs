@@ -6,12 +6,12 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use spool::{Count, Cutoff, FolderReport, Old, Removal, SpoolError};
 use workspace::config::RetentionSection;
 
-/// Whether old files are removed.
+/// A choice between removing old files and counting them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Old files are removed.
+    /// Removes old files.
     Remove,
-    /// Old files are only counted.
+    /// Only counts old files.
     DryRun,
 }
 

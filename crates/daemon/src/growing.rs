@@ -10,24 +10,25 @@ use review::{Event, SentDiffers};
 use spool::{Away, Entry, Original, Since, SpoolError, Tail, View};
 use workspace::clock::Moment;
 
-/// How long an original is looked after, in seconds.
+/// The time an original is watched for, in seconds.
 const WATCH_S: i64 = 600;
 
-/// The most originals of one outbox that are looked after; the oldest gives way.
+/// The most originals of one outbox that are watched; the oldest gives way.
 const WATCHED_MAX: usize = 256;
 
-/// The pause before the second look at an original, in milliseconds; each further one is twice as long. Who comes back to a
-/// file does so soon, and 256 files of each outbox looked at in every sweep are more than an idle daemon may cost.
+/// The pause before the second look at an original, in milliseconds; each further one is twice as long. A writer that
+/// comes back to a file does so soon, and looking at 256 files of each outbox in every sweep costs more than an idle
+/// daemon should.
 const PAUSE_MIN_MS: u64 = 2_000;
 
-/// So many records before a start are asked for what their daemon looked after.
+/// The number of records before a start that are searched for originals the earlier daemon watched.
 const RECENT: u64 = 1_000;
 
-/// The originals that are looked after, by outbox.
+/// The watched originals, by outbox.
 #[derive(Debug, Default)]
 pub(crate) struct GrowingOriginals {
     outboxes: BTreeMap<String, VecDeque<Watched>>,
-    /// Whether the records before this start were asked.
+    /// True once the records before this start were searched.
     knows_recent: bool,
 }
 
@@ -37,13 +38,13 @@ struct Watched {
     /// Without its text.
     original: Original,
     since: DateTime<Utc>,
-    /// When it is looked at next, on the monotonic clock, and the pause after that.
+    /// The time of the next look, on the monotonic clock, and the pause after that.
     next: u64,
     pause_ms: u64,
 }
 
 impl Watched {
-    /// Whether it is to be looked at now; the next look is then twice as far away.
+    /// True if a look is due now; the next one is then twice as far away.
     fn is_due(&mut self, now: u64) -> bool {
         let is_due = self.next <= now;
         if is_due {

@@ -41,7 +41,7 @@ impl HeldMessages {
             .unwrap_or(u64::MAX)
     }
 
-    /// Whether an earlier message of the outbox to one of these recipients is held.
+    /// True if an earlier message of the outbox to one of these recipients is held.
     pub(crate) fn is_behind(&self, agent: &str, file: &FileName, to: &[&str]) -> bool {
         let Some(outbox) = self.outboxes.get(agent) else {
             return false;

@@ -75,7 +75,7 @@ pub fn start(asked: Option<LogFormat>) {
     };
 }
 
-/// What is logged: a level, or levels of parts of the program; nothing, or what is neither, is `info`.
+/// Parses the log filter: a level, or levels of parts of the program. Empty or invalid text means `info`.
 fn filter(asked: &str) -> Targets {
     let read = asked.parse::<Targets>().ok();
     read.filter(|_| !asked.is_empty())
@@ -98,7 +98,7 @@ pub fn lost(form: LogFormat, count: u64) -> String {
     }
 }
 
-/// Whether standard error is the stream that `JOURNAL_STREAM` names by device and inode; a pipe put in its place is not.
+/// True if standard error is the stream that `JOURNAL_STREAM` names by device and inode; a replacement pipe is not.
 fn is_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else {
         return false;

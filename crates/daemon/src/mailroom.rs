@@ -44,7 +44,7 @@ pub use self::shared::{Sharing, Standing};
 pub use self::sweeping::BeforeListing;
 pub(crate) use self::sweeping::StepEnd;
 
-/// What stops the mailroom.
+/// An error that stops the mailroom.
 #[derive(Debug, thiserror::Error)]
 pub enum MailroomError {
     /// The config cannot be used.
@@ -58,7 +58,7 @@ pub enum MailroomError {
         "the ledger of this workspace is shared: its end is at {log}, and only a daemon that follows it may write"
     )]
     Shared {
-        /// Where the ledger's end is.
+        /// The log that has the ledger's end.
         log: String,
     },
     /// The policy of a shared workspace was changed on one host.
@@ -97,7 +97,7 @@ pub struct Mailroom {
     pub(crate) meter: Meter,
 }
 
-/// What one pass did.
+/// The results of one pass.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Pass {
     /// Messages accepted.
@@ -113,7 +113,7 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// Whether anything happened.
+    /// True if nothing happened.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -399,8 +399,8 @@ impl Mailroom {
         Ok(())
     }
 
-    /// What goes on without any event, and when, on the monotonic clock. A deadline that has come is left out: it waits
-    /// for a sweep.
+    /// The work that continues without any event, and its times on the monotonic clock. A deadline that has come is
+    /// left out: it waits for a sweep.
     pub fn schedule(&self, now: Moment) -> Schedule<Wakeup> {
         let mut schedule = Schedule::default();
         schedule.set(Wakeup::Log, self.next_look());
@@ -425,7 +425,8 @@ impl Mailroom {
         schedule
     }
 
-    /// What is left for a daemon that ends once nothing is, without files that could not be read several times over.
+    /// The work left for a daemon that ends once there is none, without files that could not be read after several
+    /// attempts.
     pub fn left_over(&self) -> Schedule<Wakeup> {
         let mut schedule = Schedule::default();
         schedule.set(Wakeup::Look, self.docket.intake.next_hopeful());
@@ -434,12 +435,12 @@ impl Mailroom {
         schedule
     }
 
-    /// How many files are committed and not yet made or put away.
+    /// The number of files that are committed and not yet made or put away.
     pub fn undelivered(&self) -> usize {
         self.spool.waiting()
     }
 
-    /// How many outboxes and files in them could not be read yet, or are still being written.
+    /// The number of outboxes, and of files in them, that could not be read yet or are still being written.
     pub fn unread(&self) -> usize {
         self.sweeping.unlisted + self.docket.intake.waiting()
     }
@@ -454,12 +455,12 @@ impl Mailroom {
         &self.root
     }
 
-    /// Where orders lie.
+    /// The directory of orders.
     pub fn orders(&self) -> PathBuf {
         orders::directory(&self.root)
     }
 
-    /// Where findings packets lie.
+    /// The directory of findings packets.
     pub fn findings(&self) -> PathBuf {
         self.spool.layout().packets(spool::dirs::FINDINGS)
     }

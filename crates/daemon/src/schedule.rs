@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// What the daemon does by the clock, in the order in which it is done when several are due.
+/// A duty of the daemon that the clock drives; duties due at once are done in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Duty {
     /// Looks through every outbox, whatever the watcher says.
@@ -16,7 +16,7 @@ pub(crate) enum Duty {
     Beat,
 }
 
-/// What the mailroom goes on with by the clock, without any event.
+/// Work that the mailroom continues by the clock, without any event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wakeup {
     /// Looks at a file in an outbox; at 0 one waits for its turn.
@@ -69,25 +69,25 @@ impl<D: Copy + Ord> Schedule<D> {
         self.not_before.insert(duty, at);
     }
 
-    /// When a duty is due; nothing while it need not be done.
+    /// The time a duty is due; none while it need not be done.
     pub fn at(&self, duty: D) -> Option<u64> {
         let at = *self.at.get(&duty)?;
         let earliest = self.not_before.get(&duty);
         Some(earliest.map_or(at, |earliest| at.max(*earliest)))
     }
 
-    /// What is due, in the order in which it is done.
+    /// The duties that are due, in the order in which they are done.
     pub fn due(&self, now: u64) -> Vec<D> {
         let duties = self.at.keys().copied();
         duties.filter(|duty| self.is_due(*duty, now)).collect()
     }
 
-    /// Whether a duty is due, also after another duty has put it off.
+    /// True if a duty is due, also after another duty has put it off.
     pub fn is_due(&self, duty: D, now: u64) -> bool {
         self.at(duty).is_some_and(|at| at <= now)
     }
 
-    /// When anything is due next.
+    /// The next time that any duty is due.
     pub fn next(&self) -> Option<u64> {
         self.at.keys().filter_map(|duty| self.at(*duty)).min()
     }

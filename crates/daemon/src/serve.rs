@@ -25,28 +25,28 @@ use crate::schedule::{Duty, Schedule, Wakeup};
 use crate::supervisor::Supervisor;
 use crate::watch::{Hint, Watch};
 
-/// How often every outbox is looked through, whatever the watcher says, in milliseconds.
+/// The interval between two sweeps of every outbox, whatever the watcher says, in milliseconds.
 const SWEEP_MS: u64 = if cfg!(target_os = "linux") {
     2_000
 } else {
     1_000
 };
 
-/// How long nothing must have happened before what was delivered is made to survive a power cut.
+/// The quiet time, in milliseconds, after which delivered files are made to survive a power cut.
 const IDLE_MS: u64 = 1_000;
 
-/// How long a full disk is left alone, in milliseconds.
+/// The pause after a write to a full disk, in milliseconds.
 const RETRY_MS: u64 = 1_000;
 
-/// How long a batch is judged before it is committed. A writer waits for at most two batches, however long the files of
-/// others take. Nobody waits for `serve --once`.
+/// The time spent judging a batch before it is committed. A writer waits for at most two batches, however long the
+/// files of others take. Nobody waits for `serve --once`.
 const BATCH_TIME: Duration = Duration::from_millis(4);
 
 /// A batch ends after so many files that follow from it: to write them takes longer than to judge.
 const BATCH_FILES: usize = 128;
 
-/// How long one step through the outboxes, or through the inboxes, may take. The loop serves new writers after that,
-/// however many agents there are.
+/// The most time that one step through the outboxes, or through the inboxes, may take. The loop serves new writers
+/// after that, however many agents there are.
 const STEP_TIME: Duration = Duration::from_millis(8);
 
 /// The pause between two sweeps is at least this many times as long as a sweep takes, but not longer than the other
@@ -54,20 +54,20 @@ const STEP_TIME: Duration = Duration::from_millis(8);
 const SWEEP_PAUSE: u64 = 30;
 const SWEEP_MAX_MS: u64 = 10_000;
 
-/// How long `serve --once` waits for files that can be finished or read any moment, in milliseconds: a little longer
-/// than the longest patience with a file whose packet is missing.
+/// The time that `serve --once` waits for files that may become finished or readable any moment, in milliseconds: a
+/// little longer than the longest patience with a file whose packet is missing.
 const ONCE_FILES_MS: u64 = 6_000;
 
-/// How long it tries again what failed, in milliseconds, and the pause in between.
+/// The time for which it retries failed work, in milliseconds, and the pause in between.
 const ONCE_RETRY_MS: (u64, u64) = (1_000, 100);
 
-/// How many files the runtime and its signals open.
+/// The number of files that the runtime and its signals open.
 const RUNTIME_FILES: usize = 8;
 
-/// How many files a pass over one agent's mail has open at a time, with some to spare.
+/// The number of files that a pass over one agent's mail has open at a time, with some to spare.
 const PASS_FILES: usize = 10;
 
-/// What `serve --once` did.
+/// The results of `serve --once`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Tally {
     /// Messages accepted.
@@ -82,7 +82,7 @@ pub struct Tally {
     pub unread: usize,
 }
 
-/// What stops the daemon.
+/// An error that stops the daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     /// The mailroom cannot be opened or cannot go on.
@@ -91,7 +91,7 @@ pub enum DaemonError {
     /// The runtime, or its signals, could not be set up.
     #[error("the daemon cannot be set up")]
     Setup(#[source] std::io::Error),
-    /// What `[metrics] listen` names cannot be listened to.
+    /// The address in `[metrics] listen` cannot be listened to.
     #[error("metrics.listen cannot be listened to")]
     Metrics(#[source] std::io::Error),
 }
@@ -102,7 +102,7 @@ impl From<SpoolError> for DaemonError {
     }
 }
 
-/// What ends a daemon besides its own troubles.
+/// An event that ends a daemon besides an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// A signal.
@@ -111,7 +111,7 @@ pub enum Until {
     EndOfInput,
 }
 
-/// Why a daemon ended without a trouble.
+/// The reason a daemon ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServeEnd {
     /// It was told to.
@@ -207,13 +207,13 @@ struct Daemon<'r> {
     mailroom: Mailroom,
     runner: Runner,
     watch: Watch,
-    /// Whose outbox a directory is.
+    /// The agent of each outbox, by directory.
     outboxes: HashMap<PathBuf, String>,
-    /// Where findings packets lie.
+    /// The directory of findings packets.
     findings: PathBuf,
-    /// Where orders lie.
+    /// The directory of orders.
     orders: PathBuf,
-    /// When every outbox was last looked through.
+    /// The time every outbox was last swept.
     swept_at: DateTime<Utc>,
     /// The sweep that goes on: its number, and when it was asked for.
     sweeping: Option<(u64, Moment)>,
@@ -227,7 +227,7 @@ struct Daemon<'r> {
     /// Called once every outbox was looked through for the first time.
     ready: Option<Ready<'r>>,
     supervisor: Supervisor,
-    /// Where the counts can be read, if anywhere.
+    /// The server of the metrics, if there is one.
     exporter: Option<Exporter>,
 }
 
@@ -266,8 +266,8 @@ impl<'r> Daemon<'r> {
         })
     }
 
-    /// When there is something to do again, if nothing has happened since `moved_at`; nothing if it was waited for long
-    /// enough. Both in milliseconds of the monotonic clock.
+    /// The time of the next try if nothing has happened since `moved_at`; none if it has waited long enough. Both are
+    /// in milliseconds of the monotonic clock.
     fn next_try(&self, moved_at: u64, now: u64) -> Option<u64> {
         let quiet = now.saturating_sub(moved_at);
         let (retry, pause) = ONCE_RETRY_MS;
@@ -378,7 +378,7 @@ impl<'r> Daemon<'r> {
         }
     }
 
-    /// How long nothing has to be done, unless something happens.
+    /// The time until the next duty, unless something happens first.
     fn pause(&mut self, now: Moment) -> Duration {
         if self.schedule.at(Duty::Checkpoint).is_none() {
             self.mailroom.rest(now);

@@ -52,7 +52,7 @@ impl Write for Log {
     }
 }
 
-/// Whether a write of one page would not wait; also where it would fail at once.
+/// True if a write of one page would not wait, and also if it would fail at once.
 fn has_room(stderr: &io::StderrLock<'_>, patience_ns: i64) -> bool {
     let mut polled = [PollFd::new(stderr, PollFlags::OUT)];
     let patience = Timespec {

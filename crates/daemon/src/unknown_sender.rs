@@ -43,7 +43,7 @@ const UNCHANGED_MS: u64 = 300_000;
 /// The results for one inbox.
 #[derive(Debug, Default)]
 struct ScannedInbox {
-    /// What it looked like before the last listing, and whether every file of that listing was judged since.
+    /// The directory's stamp before the last listing, and true once every file of that listing is judged.
     listed: Option<DirectoryStamp>,
     is_judged: bool,
     /// The files of the last listing that no scan has read yet. The inbox is listed again once all of them were.
@@ -51,7 +51,7 @@ struct ScannedInbox {
     /// It is not scanned before this time, on the monotonic clock; the same if it looks as it did.
     rest_until: u64,
     unchanged_until: u64,
-    /// How long it rests, in milliseconds.
+    /// The time it rests, in milliseconds.
     rest_ms: u64,
     /// The hashes of the names of files that need no second look.
     known: HashSet<u64>,
@@ -187,7 +187,7 @@ impl ScannedInbox {
     }
 }
 
-/// Whether an outbox holds a file of this name, as a compatible sender delivers the copy before the original is judged.
+/// True if an outbox holds a file of this name: a compatible sender delivers the copy before the original is judged.
 fn has_original(agents: &[AgentName], layout: &Layout, name: &FileName) -> bool {
     agents.iter().any(|agent| {
         layout

@@ -33,7 +33,7 @@ pub enum Hint {
 pub struct Seen {
     /// Files by directory and name, with the latest hint.
     pub hints: Vec<(PathBuf, OsString, Hint)>,
-    /// Whether events were lost, so that only a sweep can tell.
+    /// True if events were lost, so that only a sweep can tell.
     pub sweep: bool,
 }
 
@@ -45,8 +45,8 @@ pub struct Watch {
     watched: HashMap<PathBuf, Identity>,
 }
 
-/// Which directory it was that had the name: a number is given out again at once on some file
-/// systems, so the time it was made counts as well, where there is one.
+/// The identity of the directory that had the name. File systems may reuse an inode number at once, so the creation
+/// time counts as well, where there is one.
 type Identity = (u64, u64, Option<SystemTime>);
 
 /// The board on which the watcher's thread pins hints.

@@ -52,7 +52,7 @@ fn name_reviewed(reviewed: &Reviewed, body: &mut Fields) {
     }
 }
 
-/// Why a response was not written.
+/// The reason a response was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum NotPosted {
     /// It leaves threads unanswered, or the gate would refuse it: the same answer would never be sent.
@@ -109,10 +109,10 @@ pub fn read(said: &AgentOutput, words: &SignalWords) -> AgentAnswer {
     }
 }
 
-/// Why JSON with words around it is no answer.
+/// The reason JSON with words around it is no answer.
 const NOT_ALONE: &str = "its output is not one JSON object alone";
 
-/// Whether a whole JSON object comes first, and more behind it.
+/// True if a whole JSON object comes first and is followed by more text.
 fn has_words_behind(text: &str) -> bool {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
     matches!(values.next(), Some(Ok(_))) && !text[values.byte_offset()..].trim().is_empty()
@@ -127,7 +127,7 @@ fn unfit(why: &str) -> String {
     )
 }
 
-/// What a code fence begins and ends with.
+/// The character that begins and ends a code fence.
 const FENCE: char = '`';
 
 /// The text in a code fence that is the whole answer: models put one around JSON whatever they are told. Any other text
@@ -235,7 +235,7 @@ fn letter(
     Ok(letter)
 }
 
-/// Whether the answer was understood, and leaves something open.
+/// True if the answer was understood but leaves something open.
 fn is_incomplete(why: &Unwritten) -> bool {
     match why {
         Unwritten::Gaps(_) | Unwritten::Gate(_) | Unwritten::Empty => true,

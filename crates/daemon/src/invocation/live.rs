@@ -32,13 +32,13 @@ pub(super) struct Live {
     pub(super) folder: Folder,
     /// Turns the ledger has.
     pub(super) counted: u16,
-    /// What it used so far.
+    /// Its spend so far.
     pub(super) spend: Spend,
     /// Files of the repository that were seen to be read and are not in the ledger.
     pub(super) reads: BTreeSet<RepoPath>,
     /// Validation commands that were run and are not in the ledger.
     pub(super) ran: Vec<CommandRun>,
-    /// Whether the keeper waits with the agent until they are.
+    /// True while the keeper holds the agent back until the ledger has them.
     pub(super) is_validated: bool,
     keeper: Child,
     /// Open as long as the agent may go on.
@@ -121,7 +121,7 @@ impl Live {
         self.turns.saturating_sub(self.counted)
     }
 
-    /// Whether its end is only a matter of time.
+    /// True if its end is only a matter of time.
     pub(super) fn is_being_ended(&self) -> bool {
         self.over_since.is_some() || self.is_silent
     }
@@ -174,7 +174,7 @@ impl Live {
         self.told_at.get_or_insert(mono);
     }
 
-    /// Whether its keeper is gone; one that takes too long is killed, and what it kept with it.
+    /// True if its keeper is gone. Kills a keeper that takes too long, and with it every process it kept.
     pub(super) fn is_gone(&mut self, now: Moment) -> bool {
         if self.told_at.is_some_and(|at| now.mono >= at + KEEPER_MS) {
             tracing::warn!(
@@ -292,7 +292,7 @@ mod tests {
             assert_eq!(pass.accepted, 1);
         }
 
-        /// Whether the command is told to end, by this instant.
+        /// True if the keeper was told by this instant to end the command.
         fn is_ended(&mut self, mono: u64) -> bool {
             self.live.look(&self.mailroom, at(mono));
             self.live.told_at.is_some()

@@ -40,7 +40,7 @@ use self::live::Live;
 use self::settle::Settling;
 use crate::mailroom::Mailroom;
 
-/// How long mail of an agent that is not judged yet puts off what depends on it, in milliseconds: a little longer
+/// The longest time that unjudged mail of an agent delays decisions that depend on it, in milliseconds: a little longer
 /// than the longest patience with a file whose packet is missing.
 const MAIL_MS: u64 = 8_000;
 
@@ -59,12 +59,12 @@ pub struct Run {
     pub id: String,
     /// The review.
     pub review: ReviewKey,
-    /// Whose command it is, where that is not the reviewer the review was opened with.
+    /// The agent whose command it is, if that is not the reviewer the review was opened with.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reassigned_to: Option<AgentName>,
     /// The request it is to answer.
     pub request: MessageId,
-    /// The how manieth start in the round it is, from 1.
+    /// The number of this start in its round, from 1.
     pub start: u8,
     /// The keeper's task.
     #[serde(flatten)]
@@ -72,7 +72,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// How events of it name the review.
+    /// The name of the review in its events.
     fn which(&self) -> Which {
         Which::at_work(&self.review, self.agent())
     }
@@ -87,7 +87,7 @@ impl Run {
         }
     }
 
-    /// Whose command it is.
+    /// The agent whose command it is.
     pub(crate) fn agent(&self) -> &AgentName {
         self.reassigned_to.as_ref().unwrap_or(&self.review.reviewer)
     }
@@ -102,12 +102,12 @@ pub(crate) struct Runner {
     put_off: BTreeMap<ReviewKey, u64>,
     /// The time of the next attempt to make a run's folder; none while that succeeds.
     held_up_until: Option<u64>,
-    /// When the day turns for a request whose reviewer has used its budget up.
+    /// The time at which the day turns, if a request waits for that because its reviewer has used up its budget.
     day_turns_at: Option<DateTime<Utc>>,
     tell: UnboundedSender<(String, KeeperNote)>,
     heard: UnboundedReceiver<(String, KeeperNote)>,
     notes: Vec<(String, KeeperNote)>,
-    /// Whether what an earlier daemon left was seen to.
+    /// True once the runs that an earlier daemon left are dealt with.
     is_ready: bool,
     wake_at: Option<u64>,
 }
@@ -272,12 +272,12 @@ impl Runner {
         }
     }
 
-    /// Whether the day has turned for which a request waits.
+    /// True if the day has turned for which a request waits.
     fn has_day_turned(&self, now: Moment) -> bool {
         self.day_turns_at.is_some_and(|at| at <= now.utc)
     }
 
-    /// When the day turns for which a request waits, on the monotonic clock.
+    /// The time at which the day turns for which a request waits, on the monotonic clock.
     fn day_turns(&self, now: Moment) -> Option<u64> {
         let left_ms = (self.day_turns_at? - now.utc).num_milliseconds();
         // A clock that is set in between is looked at again within the hour.
@@ -509,7 +509,7 @@ impl Runner {
     }
 }
 
-/// Whether a command can be started now: no answer lies finished in the outbox, and the request is delivered.
+/// True if a command can be started now: the outbox holds no finished answer, and the request is delivered.
 fn is_ready(mailroom: &Mailroom, key: &ReviewKey) -> bool {
     let Some(review) = mailroom.review(key) else {
         return false;
@@ -520,7 +520,7 @@ fn is_ready(mailroom: &Mailroom, key: &ReviewKey) -> bool {
     !mailroom.has_mail(reviewer) && review.phase.invocation().is_some_and(is_delivered)
 }
 
-/// Whether the request a run is to answer is still open, and its agent the one who is asked.
+/// True if the request a run is to answer is still open, and its agent is the one asked.
 fn is_open(mailroom: &Mailroom, run: &Run) -> bool {
     mailroom
         .review(&run.review)

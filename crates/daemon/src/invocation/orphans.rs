@@ -41,7 +41,7 @@ pub(super) fn see_to(mailroom: &Mailroom, now: Moment) -> Vec<Settling> {
     settling.collect()
 }
 
-/// Whether the run is the last that was started for a request that is open.
+/// True if the run is the last one started for a request that is open.
 fn is_last(mailroom: &Mailroom, run: &Run) -> bool {
     let open = mailroom
         .review(&run.review)

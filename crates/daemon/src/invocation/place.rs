@@ -9,12 +9,12 @@ use runner::checkout::Checkout;
 use workspace::config::{AgentSection, CheckoutMode};
 use workspace::error::chain;
 
-/// Where a command is started, and what it finds there.
+/// The directory a command starts in, and its checkout.
 #[derive(Clone, Debug)]
 pub(super) struct CodePlace {
-    /// The directory it is started in.
+    /// The directory it starts in.
     pub(super) workdir: PathBuf,
-    /// The tree of its own in which that is, if it has one.
+    /// The checkout that contains it, if the command has one of its own.
     pub(super) checkout: Option<Checkout>,
 }
 

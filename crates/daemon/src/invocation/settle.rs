@@ -24,9 +24,9 @@ pub(super) struct Settling {
     pub(super) run: Run,
     end: Option<RunEnd>,
     counted: u16,
-    /// What it used, as far as it was heard of; its end may say more.
+    /// Its spend as reported so far; its end may report more.
     spend: Spend,
-    /// Whether only that is left to be recorded: another run answers for the request.
+    /// True if only the spend is left to record, since another run answers for the request.
     is_paid_only: bool,
     since: u64,
     is_posted: bool,
@@ -80,7 +80,7 @@ impl Settling {
         }
     }
 
-    /// Whether another run answers for its request.
+    /// True if another run answers for its request.
     pub(super) fn is_paid_only(&self) -> bool {
         self.is_paid_only
     }

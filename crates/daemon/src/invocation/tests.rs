@@ -82,7 +82,7 @@ impl Waiting {
         assert!(tell_spend(&mut self.mailroom, &report, at(hours)).expect("a commit"));
     }
 
-    /// How often the command was started for each of the requests, after a look at this hour.
+    /// The number of starts for each request, after a look at this hour.
     fn starts(&mut self, hours: u64) -> Vec<u8> {
         self.runner
             .tend(&mut self.mailroom, at(hours), false)

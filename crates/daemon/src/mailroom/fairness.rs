@@ -12,34 +12,35 @@ use super::sweeping::BeforeListing;
 use super::{Mailroom, Pass};
 use workspace::error::chain;
 
-/// How long, in milliseconds, a file that may still be unfinished holds up an order.
+/// The time, in milliseconds, for which a file that may still be unfinished holds up an order.
 const ORDER_GRACE_MS: u64 = 1_000;
 
-/// How long, in milliseconds, a backlog holds up takes and orders. Outboxes take turns, so only one with
+/// The time, in milliseconds, for which a backlog holds up takes and orders. Outboxes take turns, so only one with
 /// thousands of files is not judged by then.
 const BACKLOG_MS: u64 = 2_000;
 
-/// How long, in milliseconds, a file that may still be unfinished, and then a backlog, each hold up a deadline that has
-/// come: in the outboxes of its review, and no other. A deadline that passed hours ago, while the daemon or the machine
-/// slept, has this time as well: what lay finished by then is found in the same moment, and may look too young to be read.
+/// The time, in milliseconds, for which a file that may still be unfinished, and then a backlog, each hold up a
+/// deadline that has come: in the outboxes of its review, and no other. A deadline that passed hours ago, while the
+/// daemon or the machine slept, has this time as well: files finished by then are found in the same moment, and may
+/// look too young to be read.
 const DEADLINE_GRACE_MS: u64 = 5_000;
 
-/// What waits for messages to be judged, and for which. A mark is set once the moment for files in
-/// doubt is over: what waits for its turn then is judged first, and nothing that comes later.
+/// The takes, orders and deadline that wait for messages to be judged, and for which. A mark is set once the moment for
+/// files in doubt is over: files that wait for their turn then are judged first, and nothing that comes later.
 #[derive(Debug)]
 pub(super) struct Fairness {
-    /// The first sweep that was not followed yet by a look which requests have left their inboxes, and since when that
+    /// The first sweep not yet followed by a look for requests that left their inboxes, and the time from which that
     /// look is due, on the monotonic clock.
     takes: Option<(QueueMark, Option<u64>)>,
-    /// Whether orders may lie there that no pass has listed: the watcher saw one, or nobody looked since the last sweep.
+    /// True if there may be orders that no pass has listed: the watcher saw one, or nobody looked since the last sweep.
     pub(super) any_orders: bool,
     /// Orders that were listed, and the round through the outboxes that has to end before they are known to wait.
     pub(super) listed: Option<(Vec<OsString>, u64)>,
-    /// Since when orders have been waiting, on the monotonic clock.
+    /// The time from which orders have been waiting, on the monotonic clock.
     orders_since: Option<u64>,
     /// Orders whose moment is over.
     orders: Option<(QueueMark, Vec<OsString>)>,
-    /// Since when there has been a deadline that has come, on the monotonic clock.
+    /// The time from which a deadline has been due, on the monotonic clock.
     deadlines_since: Option<u64>,
     /// The first deadline whose moment is over.
     deadline: Option<DueDeadline>,
@@ -50,7 +51,7 @@ pub(super) struct Fairness {
 struct DueDeadline {
     at: DateTime<Utc>,
     mark: QueueMark,
-    /// When it was marked, on the monotonic clock.
+    /// The time of the mark, on the monotonic clock.
     since: u64,
 }
 
@@ -149,7 +150,7 @@ impl Mailroom {
         (!orders.is_empty()).then_some(orders)
     }
 
-    /// When orders that were held up are processed at the earliest, on the monotonic clock.
+    /// The earliest time to process orders that were held up, on the monotonic clock.
     pub(super) fn orders_due(&self) -> Option<u64> {
         if self.waits.listed.is_some() {
             return Some(0);
@@ -167,8 +168,8 @@ impl Mailroom {
             .get_or_insert((self.docket.intake.mark(), None));
     }
 
-    /// Whether what the last sweeps found is judged, so that an answer goes before the take of what it
-    /// answers.
+    /// True if the files that the last sweeps found are judged, so that an answer goes before the take of the request
+    /// it answers.
     pub(super) fn is_turn_of_takes(&mut self, moment: Moment) -> bool {
         let intake = &self.docket.intake;
         let is_turn = |(mark, since): &mut (QueueMark, Option<u64>)| {

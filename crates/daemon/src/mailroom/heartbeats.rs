@@ -10,7 +10,7 @@ use workspace::heartbeat::{self, HeardHost, HostState};
 
 use super::{Mailroom, Sharing};
 
-/// What was heard, and when this host speaks next.
+/// The heartbeats of the other hosts, and the time of this host's next one.
 #[derive(Default)]
 pub(super) struct Heartbeats {
     heard: BTreeMap<HostName, HeardHost>,

@@ -13,7 +13,7 @@ use workspace::index;
 use super::{Mailroom, Pass};
 use crate::docket::OpenBatch;
 
-/// Why a change of hosts is not recorded.
+/// The reason a change of hosts is not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum HostChangeError {
     /// The workspace has one host.
@@ -38,14 +38,14 @@ impl Mailroom {
         self.spool.head()
     }
 
-    /// Whether agents came home to this host, or left it, since it was opened: their mail is delivered by a host that is
-    /// opened again.
+    /// True if agents came home to this host, or left it, since it was opened: a host that is opened again delivers
+    /// their mail.
     pub fn has_other_homes(&self) -> bool {
         let shared = self.shared.as_ref();
         shared.is_some_and(|shared| shared.sharing.homes() != *self.spool.homes())
     }
 
-    /// How many hosts share the ledger, and how this one stands to it.
+    /// The number of hosts that share the ledger, and this one's standing.
     pub(super) fn hosts_gauge(&self) -> Option<(usize, &'static str)> {
         let (fleet, standing) = (self.fleet()?, self.standing()?);
         let hosts = fleet.members().filter(|(_, member)| !member.is_retired);

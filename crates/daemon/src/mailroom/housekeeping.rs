@@ -96,7 +96,7 @@ impl Mailroom {
         }
     }
 
-    /// Whether the ledger grew enough since the last snapshot.
+    /// True if the ledger grew enough since the last snapshot.
     fn is_snapshot_due(&self) -> bool {
         let (seq, bytes) = self.housekeeping.last_snapshot;
         let records = self.spool.next_seq() - 1 - seq;

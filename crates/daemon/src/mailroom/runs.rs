@@ -28,12 +28,12 @@ impl Mailroom {
         self.state().review(key)
     }
 
-    /// Who reviews a review now.
+    /// The current reviewer of a review.
     pub(crate) fn reviewer<'a>(&'a self, key: &'a ReviewKey) -> Option<&'a AgentName> {
         Some(self.review(key)?.reviewer(key))
     }
 
-    /// What of a run's spend is not in the ledger yet.
+    /// The part of a run's spend that is not in the ledger yet.
     pub(crate) fn unrecorded(&self, report: &RunSpend) -> Spend {
         self.state().unrecorded(report)
     }
@@ -50,7 +50,7 @@ impl Mailroom {
         self.state().used_up(policy, agent, going_on, moment.utc)
     }
 
-    /// Whether a review has used its budget up with so much more.
+    /// True if a review's budget is used up once `more` is spent as well.
     pub(crate) fn is_used_up(&self, key: &ReviewKey, more: Spend) -> bool {
         let limit = self.docket.tentative.policy().budget.per_review;
         self.review(key)
@@ -68,7 +68,7 @@ impl Mailroom {
         Some((text(&brief), brief.response_schema))
     }
 
-    /// Whether something lies in the outbox of that agent that may be a message: what cannot be listed may hold one.
+    /// True if that agent's outbox holds a file that may be a message; one that cannot be listed may hold one.
     pub(crate) fn has_mail(&self, agent: &AgentName) -> bool {
         let is_message = |name: &OsStr| {
             let name = name.as_encoded_bytes();

@@ -22,13 +22,13 @@ use super::heartbeats::Heartbeats;
 use super::{Mailroom, Pass};
 use crate::docket::OpenBatch;
 
-/// How long the log is left alone when it cannot be reached or gave no answer, in milliseconds.
+/// The pause, in milliseconds, after the log could not be reached or gave no answer.
 const RETRY_MS: u64 = 500;
 
-/// How far the clocks of two hosts may be apart before it is told.
+/// The largest difference between the clocks of two hosts that raises no warning.
 const CLOCKS_APART_MAX: TimeDelta = TimeDelta::seconds(2);
 
-/// What makes a workspace one of several hosts.
+/// The parts that make a workspace one of several hosts.
 pub struct Sharing {
     /// The workspace's name in the log, which every signature names.
     pub workspace: String,
@@ -44,19 +44,19 @@ pub struct Sharing {
     pub keys: Box<dyn HostKeys>,
 }
 
-/// How this host's ledger stands to the shared one.
+/// The relation of this host's ledger to the shared one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It follows.
     InStep,
     /// The log cannot be reached, or did not answer: nothing is accepted here, and nothing is lost.
     Waiting {
-        /// Since when.
+        /// The time it began.
         since: DateTime<Utc>,
-        /// What the log said last.
+        /// The log's last answer.
         why: String,
     },
-    /// What the log holds does not follow from what this host has.
+    /// The log holds a record that does not follow from this host's ledger.
     Frozen {
         /// The record.
         seq: u64,
@@ -65,7 +65,7 @@ pub enum Standing {
     },
     /// This host has to be changed before it can go on: it has an older version, another policy, or a retired key.
     Outdated {
-        /// What it lacks, and what to do.
+        /// The missing part, and its fix.
         why: String,
     },
 }
@@ -77,16 +77,16 @@ pub(super) struct SharedLedger {
     pub(super) heartbeats: Heartbeats,
     /// A batch that the log may or may not have.
     unknown: Option<Signed>,
-    /// How many bytes the log takes, where it refused a batch for its size.
+    /// The number of bytes the log takes, if it refused a batch for its size.
     too_large: Option<usize>,
-    /// When the log is looked at next, on the monotonic clock.
+    /// The time of the next look at the log, on the monotonic clock.
     look_at: u64,
     has_rung: Arc<AtomicBool>,
     /// The last record.
     last: LastRecord,
 }
 
-/// What a record has to follow besides the chain.
+/// The parts of the last record, besides its digest, that limit later records.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LastRecord {
     /// Its time; no later record has an earlier one.
@@ -141,7 +141,7 @@ impl SharedLedger {
         }
     }
 
-    /// What keeps this host from going on, and what to do.
+    /// The reason this host cannot go on, and the fix.
     fn lacks(&self) -> Option<String> {
         let Sharing {
             fleet,
@@ -223,7 +223,7 @@ impl SharedLedger {
         }
     }
 
-    /// Whether the record of a deadline comes from a host that may fire it by then.
+    /// True if the record of a deadline comes from a host that may fire it by then.
     fn may_fire(&self, state: &State, key: &ReviewKey, host: &HostName, at: DateTime<Utc>) -> bool {
         let Some(review) = state.review(key) else {
             return true;
@@ -235,7 +235,7 @@ impl SharedLedger {
         self.sharing.fleet.may_fire_from(host, agent, deadline) <= at
     }
 
-    /// Whether a deadline of this review, recorded by this host, is recorded away from the home of the agent it is about.
+    /// True if this host recorded a deadline of this review away from the home of the agent it is about.
     fn is_away(&self, state: &State, key: &ReviewKey, host: &HostName) -> bool {
         let agent = state.review(key).map(|review| awaited(review, key));
         let home = agent.and_then(|agent| self.sharing.fleet.home(agent));
@@ -244,7 +244,7 @@ impl SharedLedger {
 }
 
 impl Mailroom {
-    /// How this host's ledger stands to the shared one; nothing where it is the only host.
+    /// The relation of this host's ledger to the shared one; none if it is the only host.
     pub fn standing(&self) -> Option<&Standing> {
         self.shared.as_ref().map(|shared| &shared.standing)
     }
@@ -260,7 +260,7 @@ impl Mailroom {
         }
     }
 
-    /// Whether this host reads the agent's outbox and delivers to it.
+    /// True if this host reads the agent's outbox and delivers to it.
     pub(super) fn is_at_home(&self, agent: &AgentName) -> bool {
         let shared = self.shared.as_ref();
         shared.is_none_or(|shared| shared.is_at_home(agent))
@@ -274,7 +274,7 @@ impl Mailroom {
         }
     }
 
-    /// When the log is looked at next, on the monotonic clock.
+    /// The time of the next look at the log, on the monotonic clock.
     pub(super) fn next_look(&self) -> Option<u64> {
         let shared = self.shared.as_ref()?;
         match shared.standing {
@@ -292,7 +292,7 @@ impl Mailroom {
         }
     }
 
-    /// Whether this host may fire the next deadline now.
+    /// True if this host may fire the next deadline now.
     pub(super) fn may_fire_next(&self, moment: Moment) -> bool {
         let Some(shared) = &self.shared else {
             return true;
@@ -364,7 +364,8 @@ impl Mailroom {
             .collect()
     }
 
-    /// How many bytes the log takes, if it refused this batch for its size. One without a file cannot be made smaller.
+    /// The number of bytes the log takes, if it refused this batch for its size. A batch without a file cannot be made
+    /// smaller.
     pub(super) fn too_large(
         &mut self,
         judged: &[(String, FileName)],
@@ -386,7 +387,7 @@ impl Mailroom {
         }
     }
 
-    /// Whether nothing is delivered here any more.
+    /// True if this host delivers nothing any more.
     pub(super) fn is_frozen(&self) -> bool {
         matches!(self.standing(), Some(Standing::Frozen { .. }))
     }
@@ -585,7 +586,7 @@ fn awaited<'r>(review: &'r Review, key: &'r ReviewKey) -> &'r AgentName {
     }
 }
 
-/// Why a record of another host is not taken over.
+/// The reason a record of another host is not taken over.
 enum Untrusted {
     Frozen(String),
     Outdated(String),

@@ -11,7 +11,7 @@ use workspace::index::LedgerIndex;
 
 use super::shared::LastRecord;
 
-/// What takes less time is not told, and what was told is told again after as much.
+/// The pause between two progress notes. A start that takes less time gives none.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// The clock is looked at once in so many records and lines.
@@ -27,7 +27,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// What the ledger's last record says of those that may follow it.
+    /// The parts of the ledger's last record that limit later records.
     pub(super) fn last_record(&self, root: &Path) -> Result<LastRecord, SpoolError> {
         if let Some(last) = self.last {
             return Ok(last);

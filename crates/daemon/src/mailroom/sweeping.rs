@@ -22,7 +22,7 @@ pub type BeforeListing<'a> = dyn FnMut(&AgentName, &Path) + 'a;
 pub(super) struct Sweeping {
     /// A served mailroom looks at others' mail after so much time.
     step_max: Option<Duration>,
-    /// How many rounds were begun, and how many ended.
+    /// The number of rounds begun, and the number ended.
     begun: u64,
     ended: u64,
     going: Option<Round>,
@@ -30,7 +30,7 @@ pub(super) struct Sweeping {
     doubtful: BTreeSet<AgentName>,
     /// Agents on the roll whose mailboxes are still to be completed, which takes a sync each.
     incomplete: Vec<AgentName>,
-    /// How many outboxes the last round could not list.
+    /// The number of outboxes the last round could not list.
     pub(super) unlisted: usize,
 }
 
@@ -43,7 +43,7 @@ struct Round {
     took: Duration,
 }
 
-/// When a step ends.
+/// The time at which a step ends.
 #[derive(Clone, Copy)]
 pub(crate) struct StepEnd(Option<Instant>);
 
@@ -91,7 +91,7 @@ impl Mailroom {
         Ok(self.sweeping.ended >= round)
     }
 
-    /// When a step that begins now has to end.
+    /// The time at which a step that begins now has to end.
     pub(super) fn step_end(&self) -> StepEnd {
         StepEnd(self.sweeping.step_max.map(|most| Instant::now() + most))
     }

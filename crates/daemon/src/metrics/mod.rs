@@ -59,7 +59,7 @@ pub(crate) struct Gauges {
     pub parked: usize,
     pub ledger_bytes: u64,
     pub(crate) config_refused: bool,
-    /// How many hosts share the ledger, and how this one stands to it.
+    /// The number of hosts that share the ledger, and this one's standing.
     pub(crate) hosts: Option<(usize, &'static str)>,
 }
 
@@ -101,7 +101,7 @@ impl Meter {
         self.clock.passed()
     }
 
-    /// How long a task took that started at `began` and is done.
+    /// The duration of a task that started at `began` and is done.
     pub(crate) fn since(&self, began: Duration) -> Duration {
         self.clock.passed().saturating_sub(began)
     }

@@ -28,7 +28,8 @@ impl Daemon<'_> {
         self.supervisor.ready(&self.mailroom.status_line());
     }
 
-    /// What may fail comes first: a place for the counts that cannot be had refuses the rest as well.
+    /// Reloads the config. The step that may fail comes first: a metrics address that cannot be had refuses the rest as
+    /// well.
     fn read_anew(&mut self) -> Result<bool, DaemonError> {
         let config =
             Config::load(self.mailroom.root()).map_err(crate::mailroom::MailroomError::from)?;

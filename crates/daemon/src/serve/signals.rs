@@ -13,13 +13,13 @@ pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
-    /// Whether a hang-up is one of a terminal.
+    /// True if a hang-up comes from a terminal.
     is_at_terminal: bool,
     /// Rings at the end of standard input, where that is an end.
     input: Arc<Notify>,
 }
 
-/// What a signal asks for.
+/// The request that a signal makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     /// Finish the current batch and end.

@@ -30,7 +30,7 @@ pub enum FileChange {
     Unchanged,
 }
 
-/// Why a service's file was not written or removed.
+/// The reason a service's file was not written or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     /// A path cannot be written into such a file.
@@ -58,7 +58,7 @@ pub enum ServiceError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -119,7 +119,7 @@ impl Service {
         std::fs::remove_file(&path).map_err(|source| ServiceError::Io { path, source })
     }
 
-    /// Whether the supervisor starts it by itself. launchd does so with every file that lies there.
+    /// True if the supervisor starts it by itself. launchd does so with every file in its directory.
     pub fn is_enabled(&self) -> bool {
         match self.kind {
             ServiceManager::Systemd => self.wish().symlink_metadata().is_ok(),

@@ -25,7 +25,7 @@ pub struct ServiceRequest {
     pub work: Work,
 }
 
-/// Why no service can be made of a request.
+/// The reason a request makes no service.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
     /// A path cannot be looked at.
@@ -33,7 +33,7 @@ pub enum ResolveError {
     Io {
         /// The path, or what it leads to.
         what: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// There is no place for a user's services.

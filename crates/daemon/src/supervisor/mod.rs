@@ -17,7 +17,7 @@ pub(crate) struct Supervisor {
     beaten_at: Option<u64>,
     /// The sentence that was said last.
     status: String,
-    /// Why the config on the disk is not the current one, until one is applied.
+    /// The reason the config on the disk is not the current one, until one is applied.
     refusal: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Supervisor {
         }
     }
 
-    /// Whether anybody listens; what it costs to find out how things stand is saved otherwise.
+    /// True if a supervisor listens; without one there is no need to compute a status.
     pub(crate) fn listens(&self) -> bool {
         self.socket.is_some()
     }
@@ -72,7 +72,7 @@ impl Supervisor {
         self.refusal = refusal;
     }
 
-    /// Whether the config on the disk is refused.
+    /// True if the config on the disk is refused.
     pub(crate) fn is_config_refused(&self) -> bool {
         self.refusal.is_some()
     }

@@ -44,7 +44,7 @@ pub const TEMPLATE: &str = include_str!("settled.toml");
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Config {
-    /// Whether the quality gate decides or advises.
+    /// The mode of the quality gate: it decides or it advises.
     #[serde(deserialize_with = "field::profile")]
     pub profile: Profile,
     /// The instant a reviewer's seconds begin to count.
@@ -53,7 +53,7 @@ pub struct Config {
     /// The meaning of a response's silence about an open thread.
     #[serde(deserialize_with = "field::threads")]
     pub threads: ThreadMode,
-    /// Whether a blocker found late, outside the files the author touched, still blocks.
+    /// The treatment of a blocker found late, outside the files the author touched.
     #[serde(deserialize_with = "field::late_findings")]
     pub late_findings: LateFindings,
     /// The order of reviewers, from the first to the one who is asked last; `person` may end it.
@@ -98,19 +98,19 @@ pub struct RoundsSection {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct GateSection {
-    /// Whether an approval without any recorded validation command is refused.
+    /// True if the gate refuses an approval without a recorded validation command.
     pub require_validation: bool,
-    /// Whether silence resolves no thread.
+    /// True if silence resolves no thread.
     pub require_actions: bool,
-    /// Whether an approval that names no commit is refused.
+    /// True if the gate refuses an approval that names no commit.
     pub require_head: bool,
     /// Commands that must be recorded as passing.
     #[serde(deserialize_with = "field::commands")]
     pub validation_commands: Vec<String>,
-    /// What an approval comes to that does not show that its change was read: `warn` or `require`.
+    /// The treatment of an approval that does not show that its change was read: `warn` or `require`.
     #[serde(deserialize_with = "field::evidence")]
     pub evidence: EvidenceMode,
-    /// Whether author and reviewer have to be of two vendors.
+    /// True if author and reviewer must be of two vendors.
     pub reviewer_other_vendor: bool,
     /// The files whose change only a person approves.
     #[serde(deserialize_with = "field::human_paths")]
@@ -141,7 +141,7 @@ pub struct AgentSection {
     /// The user the agent runs as: what belongs to another user is not from it. 1 to 4294967294.
     #[serde(deserialize_with = "field::uid")]
     pub uid: Option<u32>,
-    /// Who makes its model, in one word.
+    /// The maker of its model, in one word.
     #[serde(deserialize_with = "field::vendor")]
     pub vendor: Option<String>,
     /// The program the daemon starts for each request to this agent, and its arguments; none is started if it is empty.
@@ -183,7 +183,7 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The file is not a valid config (`config_invalid`).

@@ -23,7 +23,7 @@ pub enum InitError {
     Config {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
@@ -56,7 +56,7 @@ pub fn init(root: &Path, agents: &[AgentName]) -> Result<Vec<PathBuf>, InitError
     Ok(made)
 }
 
-/// Whether the directory is a workspace, that is, has mailboxes. Fails if it cannot be examined.
+/// True if the directory is a workspace, that is, has mailboxes. Fails if it cannot be examined.
 pub fn is_workspace(root: &Path) -> std::io::Result<bool> {
     match Layout::new(root).agents().metadata() {
         Ok(data) => Ok(data.is_dir()),
@@ -89,7 +89,7 @@ pub fn candidates(root: &Path) -> Result<Vec<AgentName>, SpoolError> {
         .collect())
 }
 
-/// Whether this agent has a mailbox.
+/// True if this agent has a mailbox.
 pub fn has_mailbox(root: &Path, agent: &AgentName) -> bool {
     Layout::has_mailbox(root, agent.as_str())
 }

@@ -12,16 +12,16 @@ use spool::{HostName, Layout};
 /// The file in `.settled`.
 const FILE: &str = "hosts.json";
 
-/// How often a host says it.
+/// The interval between two heartbeats of a host.
 pub const EVERY: TimeDelta = TimeDelta::seconds(10);
 
-/// After how long without a heartbeat a host is called silent: two may be lost.
+/// The time without a heartbeat after which a host is called silent: two may be lost.
 pub const SILENT: TimeDelta = TimeDelta::seconds(35);
 
 /// The longest version and the longest standing.
 const WORD_BYTES_MAX: usize = 64;
 
-/// What a host says of itself.
+/// The state of a host, as it reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostState {
     /// Its name.
@@ -30,26 +30,26 @@ pub struct HostState {
     pub version: String,
     /// The last record of its ledger.
     pub seq: u64,
-    /// How it stands to the shared ledger: `in_step`, `waiting`, `frozen` or `stopped`.
+    /// The state of its connection to the shared ledger: `in_step`, `waiting`, `frozen` or `stopped`.
     pub standing: String,
     /// Its clock.
     pub at: DateTime<Utc>,
 }
 
-/// What was heard of a host last.
+/// The last heartbeat received from a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeardHost {
-    /// What it said.
+    /// The state it reported.
     #[serde(flatten)]
     pub state: HostState,
-    /// When that arrived here, by this host's clock.
+    /// The time of arrival, by this host's clock.
     pub heard_at: DateTime<Utc>,
-    /// How many records it was behind this host then.
+    /// The number of records it was behind this host then.
     pub behind: u64,
 }
 
 impl HeardHost {
-    /// How far that host's clock is ahead of this one's; what the heartbeat took on its way makes it a little less.
+    /// The lead of that host's clock over this one's, less the time that the heartbeat took to arrive.
     pub fn clock_ahead(&self) -> TimeDelta {
         self.state.at - self.heard_at
     }

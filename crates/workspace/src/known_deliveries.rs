@@ -22,7 +22,7 @@ impl KnownDeliveries {
         }
     }
 
-    /// Whether the ledger delivered these bytes to that inbox.
+    /// True if the ledger delivered these bytes to that inbox.
     pub fn contains(&self, agent: &str, digest: &Digest) -> bool {
         self.0.has(&row_of(agent, digest))
     }

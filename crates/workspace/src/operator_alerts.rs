@@ -59,7 +59,7 @@ pub fn read(root: &Path) -> Vec<Alert> {
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// Whether the daemon cannot follow the ledger that several hosts share.
+/// True if the daemon cannot follow the ledger that several hosts share.
 pub fn is_cut_off(root: &Path) -> bool {
     let mut alerts = read(root).into_iter();
     alerts.any(|alert| alert.kind == AlertKind::SharedLedger)
@@ -135,7 +135,7 @@ impl Alerts {
     }
 }
 
-/// Whether the path still exists and the daemon still may not read it.
+/// True if the path still exists and the daemon still may not read it.
 pub fn is_unreadable(path: &Path) -> bool {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).expect("the flags of an opening are few");

@@ -53,7 +53,7 @@ pub struct Order {
     pub event: Event,
 }
 
-/// Why a file is not read as an order.
+/// The reason why a file is not read as an order.
 #[derive(Debug, thiserror::Error)]
 pub enum NoOrder {
     /// The file is not an order.
@@ -266,7 +266,7 @@ pub fn put_aside(root: &Path, name: &OsStr) -> io::Result<()> {
     std::fs::rename(directory.join(name), free)
 }
 
-/// Whether a file of that name was put aside.
+/// True if a file of that name was put aside.
 pub fn is_put_aside(root: &Path, name: &OsStr) -> bool {
     directory(root)
         .join(UNREADABLE)

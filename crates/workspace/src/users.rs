@@ -96,7 +96,7 @@ pub fn login() -> String {
         .unwrap_or_else(|| format!("user {uid}"))
 }
 
-/// Whether a group lists a user among its members; a user's own group need not.
+/// True if a group lists a user among its members; a user's own group need not.
 pub fn is_member(user: User, gid: u32) -> io::Result<bool> {
     let Some(group) = known(Group::from_gid(Gid::from_raw(gid)))? else {
         return Ok(false);
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// Which groups have members differs from machine to machine, so this test asks for one.
+    /// The members of groups differ from machine to machine, so this test takes them from the system.
     #[test]
     fn a_group_has_the_members_that_the_system_lists() {
         let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();

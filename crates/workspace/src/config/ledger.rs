@@ -17,7 +17,7 @@ pub struct LedgerSection {
     /// A snapshot is made at a quiet moment after this many records: 1 to 1 000 000.
     #[serde(deserialize_with = "snapshot_records")]
     pub snapshot_records: u64,
-    /// Where the ledger's end is: addresses of brokers or a git repository. Nowhere else if the workspace has one host.
+    /// The address of the shared log: brokers or a git repository. None if the workspace has one host.
     #[serde(deserialize_with = "log")]
     pub log: Option<String>,
     /// The workspace's name there.
@@ -28,7 +28,7 @@ pub struct LedgerSection {
     pub host: Option<HostName>,
 }
 
-/// Where a shared ledger's end is, and who this host is there.
+/// The address of the shared log and the names that this host uses there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedLog {
     /// Addresses of brokers or a git repository.
@@ -40,7 +40,7 @@ pub struct SharedLog {
 }
 
 impl LedgerSection {
-    /// Where the ledger's end is, if several hosts share it; the error names the key that is missing.
+    /// Returns the settings of the shared log, if several hosts share the ledger; the error names the missing key.
     pub fn shared(&self) -> Result<Option<SharedLog>, &'static str> {
         let Some(log) = self.log.clone() else {
             return Ok(None);
@@ -53,7 +53,7 @@ impl LedgerSection {
     }
 }
 
-/// Whether a name of a workspace fits every log: it is part of a subject there, or of a ref.
+/// True if a workspace name is valid in every kind of log, where it is part of a subject or of a ref.
 pub fn is_workspace_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())

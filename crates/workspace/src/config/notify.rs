@@ -15,10 +15,10 @@ const HOURS: &str = "\"\", or two different times of day such as \"22:00-07:00\"
 /// The accepted values of `webhook`.
 const ADDRESS: &str = "\"\", or an address that begins with https:// or http://";
 
-/// How long a daemon may be gone, in seconds, before it counts as stopped.
+/// The default time without a daemon, in seconds, after which it counts as stopped.
 const STOPPED_S: u64 = 10;
 
-/// The longest such time: a day.
+/// The longest time of this kind: a day.
 const STOPPED_S_MAX: u64 = 86_400;
 
 /// `[notify]`
@@ -33,12 +33,12 @@ pub struct NotifySection {
     pub webhook: Option<String>,
     /// The file with the secret that signs what is posted, from the workspace on.
     pub webhook_secret_file: PathBuf,
-    /// Whether each notice appears on the desktop.
+    /// True if each notice appears on the desktop.
     pub desktop: bool,
-    /// When nobody is told anything; what happens then is told at the end.
+    /// The hours in which no notice is sent; what happens then is reported at their end.
     #[serde(deserialize_with = "quiet_hours")]
     pub quiet_hours: Option<QuietHours>,
-    /// How long a daemon may be gone before it counts as stopped, in seconds: 0 to 86400.
+    /// The time without a daemon after which it counts as stopped, in seconds: 0 to 86400.
     #[serde(deserialize_with = "stopped_after_s")]
     pub stopped_after_s: u64,
 }
@@ -66,7 +66,7 @@ impl Default for NotifySection {
 }
 
 impl QuietHours {
-    /// Whether nobody is told anything at this time of day.
+    /// True if no notice is sent at this time of day.
     pub fn holds(&self, time: NaiveTime) -> bool {
         if self.from < self.until {
             (self.from..self.until).contains(&time)

@@ -17,7 +17,7 @@ pub struct RetentionSection {
     /// Days in `dead_letter/`: 1 to 36 500; `None`, written 0, keeps them forever.
     #[serde(deserialize_with = "dead_letter_days")]
     pub dead_letter_days: Option<u64>,
-    /// Whether the daemon removes old files itself, once a day.
+    /// True if the daemon removes old files itself, once a day.
     pub automatic: bool,
 }
 

@@ -79,7 +79,7 @@ pub enum Input {
     Closed,
 }
 
-/// Which files an agent's command finds.
+/// The files that an agent's command works on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckoutMode {

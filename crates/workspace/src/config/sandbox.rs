@@ -8,7 +8,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// What a command in a sandbox may use besides the code, the folder of its run and the programs of the system.
+/// The resources of a command in a sandbox besides the code, the folder of its run and the programs of the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "true, false or a table")]
 pub struct SandboxSection {
@@ -97,7 +97,7 @@ fn reads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::
     }
 }
 
-/// Whether a whole path leads to the root, by its words alone.
+/// True if an absolute path leads to the root by its text alone.
 fn is_root(path: &str) -> bool {
     let depth = Path::new(path)
         .components()

@@ -10,7 +10,7 @@ use super::{Config, ConfigError};
 /// Sections of one machine: its ledger's place, its ports, its people, its programs and its disk.
 pub const OF_ONE_HOST: [&str; 5] = ["ledger", "metrics", "notify", "retention", "runner"];
 
-/// What of an agent's section decides something; the rest is how its host starts it.
+/// The keys of an agent's section that decide something; the others say how its host starts it.
 pub const OF_AN_AGENT: [&str; 2] = ["roles", "vendor"];
 
 /// The shared part of a config, in one form however it is written: two hosts have the same policy if these texts are equal.

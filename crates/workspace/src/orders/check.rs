@@ -6,7 +6,7 @@ use review::{Event, PairStep, TASK_MAX, TRANSCRIPT_MAX};
 /// The longest name and the longest reason in an order, in characters.
 pub const TEXT_MAX: usize = 500;
 
-/// Whether an order may ask for this; the error says what it may.
+/// Checks whether an order may ask for this; the error says why not.
 pub fn check(event: &Event) -> Result<(), String> {
     match event {
         Event::Deadline { .. } => Err("only the daemon reports a deadline".to_owned()),
@@ -75,7 +75,7 @@ fn check_pair(step: &PairStep) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the ledger takes this text of a person: one line that says something.
+/// True if the ledger takes this text of a person: one line that is not blank and not too long.
 pub fn is_fit(text: &str) -> bool {
     !text.trim().is_empty() && text.chars().count() <= TEXT_MAX && line::is_one_line(text)
 }

@@ -13,7 +13,7 @@ use crate::config::{self, Config, ConfigError};
 use crate::users::{User, UserSpec};
 use crate::{atomic_file, directory};
 
-/// Why the users could not be found or written.
+/// The reason why the users could not be found or written.
 #[derive(Debug, thiserror::Error)]
 pub enum IsolationError {
     /// A named user, or one an agent needs, does not exist.

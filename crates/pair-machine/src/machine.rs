@@ -1,6 +1,5 @@
-//! A pair of commands, an author and perhaps a reviewer, driven through a run: what
-//! each end of a command leads to. Ends for whatever they do: iterations and restarts are counted.
-//! Who starts the commands and reads their output is the caller's business.
+//! The run of a pair of commands, an author and perhaps a reviewer: each end of a command leads to the next state.
+//! Every run ends, because iterations and restarts are counted. The caller starts the commands and reads their output.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +27,8 @@ impl Default for SignalWords {
 }
 
 impl SignalWords {
-    /// Whether no two are the same, and none is empty: a line that says two things would be read as the first.
+    /// True if the three words differ and none is empty. A line that equals two words would always be read as the
+    /// first.
     pub fn are_distinct(&self) -> bool {
         let Self { done, pass, fail } = self;
         let is_empty = [done, pass, fail].iter().any(|word| word.is_empty());
@@ -36,7 +36,7 @@ impl SignalWords {
     }
 }
 
-/// What a command says at its end.
+/// The signal a command gives at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
@@ -44,18 +44,19 @@ pub enum Signal {
     Done,
     /// Approved, as far as the reviewer goes: the gate still decides.
     Pass,
-    /// Given up.
+    /// Gave up.
     Fail,
-    /// Nearly one of the words whose turn it is, and so nothing; the command is told, once a turn.
+    /// Nearly one of the words that count in this turn, and so no signal; the driver tells the command, once a turn.
     NearMiss,
-    /// Approved, but threads are unanswered, so the approval could not be sent; the command is told, once a turn.
+    /// Approved, but threads are unanswered, so the driver could not send the approval; it tells the command, once a
+    /// turn.
     Unsent,
-    /// Nothing.
+    /// No signal.
     None,
 }
 
 impl Signal {
-    /// Reads the signal of the command that has the turn, and tells a near miss of a word that counts in that turn.
+    /// Reads the signal of the command that has the turn, and detects a near miss of a word that counts in that turn.
     pub fn of_turn(run: RunState, output: &str, words: &SignalWords) -> Self {
         let ready = match run {
             RunState::Working => &words.done,
@@ -97,7 +98,7 @@ impl Signal {
     }
 }
 
-/// Whether the last line is one of the words but for its case and for signs around it: `PASS.`, `**Pass**`.
+/// True if the last line is one of the words except for case and punctuation around it: `PASS.`, `**Pass**`.
 fn is_near(output: &str, words: [&String; 2]) -> bool {
     let bare = |text: &str| {
         let trimmed = text.trim_matches(|sign: char| !sign.is_alphanumeric());
@@ -108,7 +109,7 @@ fn is_near(output: &str, words: [&String; 2]) -> bool {
         .is_some_and(|last| !last.is_empty() && words.into_iter().any(|word| bare(word) == last))
 }
 
-/// What happens to a pair.
+/// An event that moves a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PairEvent {
     /// The commands can be run.
@@ -117,13 +118,13 @@ pub enum PairEvent {
     StartFailed,
     /// The command whose turn it is ended with readable output.
     Ended(Signal),
-    /// It crashed, or its output could not be read.
+    /// It crashed, or the driver could not read its output.
     Crashed,
     /// A person interrupted it.
     Interrupted,
-    /// A person lets it go on from where it was interrupted.
+    /// A person lets it continue from where it was interrupted.
     Resumed,
-    /// A person lets it rest where it was interrupted.
+    /// A person drops it after an interruption.
     Dropped,
 }
 
@@ -135,16 +136,16 @@ pub struct Pair {
     iteration: u8,
     limit: u8,
     has_reviewer: bool,
-    /// Whether the command whose turn it is has used the one restart of this turn.
+    /// True if the command that has the turn has used the one restart of this turn.
     restarted: bool,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     failure: Option<PairFailure>,
-    /// Where it stood when it was interrupted.
+    /// The state in which it was interrupted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     stood: Option<RunState>,
 }
 
-/// Why a pair failed.
+/// The reason a pair failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairFailure {
@@ -196,32 +197,32 @@ impl Pair {
         }
     }
 
-    /// Where the run stands.
+    /// The state of the run.
     pub fn run(&self) -> RunState {
         self.run
     }
 
-    /// Which iteration is running, from 1; 0 before the start.
+    /// The running iteration, from 1; 0 before the start.
     pub fn iteration(&self) -> u8 {
         self.iteration
     }
 
-    /// Why it failed, if it did.
+    /// The reason it failed, if it did.
     pub fn failure(&self) -> Option<PairFailure> {
         self.failure
     }
 
-    /// Whether the run that is due is one more try in the same turn.
+    /// True if the next run is another try in the same turn.
     pub fn is_restarted(&self) -> bool {
         self.restarted
     }
 
-    /// Whether a person can let it go on: it was interrupted, and nothing else ended it.
+    /// True if a person can resume it: it was interrupted, and nothing else ended it.
     pub fn can_resume(&self) -> bool {
         self.stood.is_some()
     }
 
-    /// The pair after an event; a run that is over, or has not started, takes no other end.
+    /// Returns the pair after an event, or an error if the event cannot follow the pair's state.
     pub fn after(self, event: PairEvent) -> Result<Self, InvalidTransition> {
         match (self.run, event) {
             (RunState::Init, PairEvent::Started) => self.iterate(),

@@ -1,5 +1,5 @@
-//! Pairs of commands as the ledger has them: how one was set up, what is reported of it, and what is left of its
-//! means. Where each report leads is `on_event::pair`'s to say, and the states a pair goes through are `pair`'s.
+//! Pairs of commands in the ledger: the setup of each, the reports about it, and its remaining budget. `on_event::pair`
+//! decides where each report leads; `machine` has the states of a pair.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::state::RunState;
 /// The longest task of a pair, in bytes.
 pub const TASK_MAX: usize = 16 * 1024;
 
-/// How much of what a command said a record keeps, in characters: the end, since what is said last counts.
+/// The most characters of a command's output that a record keeps. It keeps the end, where the signal is.
 pub const TRANSCRIPT_MAX: usize = 4_000;
 
 /// The name of a pair, unique in the ledger.
@@ -38,36 +38,37 @@ impl fmt::Display for PairId {
 /// One side of a pair.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PairMember {
-    /// In whose name it runs.
+    /// The agent it runs as.
     pub agent: AgentName,
-    /// What is run, for a shell.
+    /// The command line, for a shell.
     pub command: String,
     /// The form of its output, in a word of its runner.
     pub output: String,
 }
 
-/// How a pair was set up; nothing of it changes.
+/// The setup of a pair; it never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PairSetup {
-    /// Who works.
+    /// The side that works.
     pub author: PairMember,
-    /// Who reviews, if anybody does.
+    /// The side that reviews, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reviewer: Option<PairMember>,
-    /// Where the commands are run.
+    /// The directory in which the commands run.
     pub workdir: String,
-    /// What is to be done, at most [`TASK_MAX`] bytes.
+    /// The task, at most [`TASK_MAX`] bytes.
     pub task: String,
-    /// The one pull request the pair answers for; none for every review that its author asks for while it goes on.
+    /// The one pull request the pair answers for; without one, it answers for every review its author requests while it
+    /// runs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pr: Option<PrNumber>,
-    /// How often the author may be run: 1 to 255.
+    /// The most times the author may run: 1 to 255.
     pub iterations: u8,
     /// Seconds one run may take: 1 or above.
     pub run_seconds: u32,
     /// Seconds all runs together may take: 1 or above.
     pub seconds: u32,
-    /// Turns all runs together may take, where that is limited: 1 or above.
+    /// Turns all runs together may take, if there is a limit: 1 or above.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turns: Option<u32>,
     /// The words that count as signals.
@@ -75,7 +76,7 @@ pub struct PairSetup {
 }
 
 impl PairSetup {
-    /// Whose command runs in that state.
+    /// Returns the side whose command runs in that state.
     pub fn member(&self, run: RunState) -> Option<&PairMember> {
         match run {
             RunState::Working => Some(&self.author),
@@ -90,24 +91,24 @@ impl PairSetup {
     }
 }
 
-/// What was used and said in one run of a command.
+/// The output and the usage of one run of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Transcript {
-    /// Which run of the pair it was, from 1.
+    /// The number of the run within the pair, from 1.
     pub start: u16,
     /// Milliseconds it took.
     pub ms: u64,
-    /// Turns it took, as far as they can be seen.
+    /// Turns it took, as far as the keeper can count them.
     #[serde(skip_serializing_if = "is_none", default)]
     pub turns: u32,
-    /// What its program reports that it used. A run has one end, so nothing counts twice.
+    /// The spend its program reports. A run has one end, so nothing counts twice.
     #[serde(skip_serializing_if = "Spend::is_nothing", default)]
     pub spend: Spend,
     /// The end of what it said, at most [`TRANSCRIPT_MAX`] characters.
     pub said: String,
-    /// How many characters it said.
+    /// The length of its whole output, in characters.
     pub length: u64,
-    /// The messages of its agent that were accepted meanwhile.
+    /// The messages of its agent that the daemon accepted meanwhile.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub messages: Vec<MessageId>,
 }
@@ -119,13 +120,13 @@ fn is_none(number: &u32) -> bool {
 /// A report about a pair by its driver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PairReport {
-    /// Which pair.
+    /// The pair.
     pub pair: PairId,
-    /// What happened to it.
+    /// The step it took.
     pub what: PairStep,
 }
 
-/// What can happen to a pair.
+/// A step of a pair that its driver reports.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairStep {
@@ -135,41 +136,41 @@ pub enum PairStep {
     Started,
     /// They cannot.
     NotStarted {
-        /// Why, on one line.
+        /// The reason, on one line.
         why: String,
     },
-    /// A command is about to be run, for the how manieth time in this pair, from 1.
+    /// A command is about to run; the number counts the pair's runs from 1.
     Began(u16),
     /// The command ended with readable output.
     Ended {
-        /// What it said by its last line, or by the message it wrote.
+        /// The signal of its last line, or of the message it wrote.
         signal: Signal,
-        /// What it used and said.
+        /// The run that ended.
         run: Transcript,
     },
     /// It crashed, ran out of its time, or its output could not be read.
     Crashed {
-        /// Why, on one line.
+        /// The reason, on one line.
         why: String,
-        /// What it used and said.
+        /// The run that crashed.
         run: Transcript,
     },
-    /// A person ended it, or its driver was ended.
+    /// A person stopped it, or its driver ended.
     Interrupted {
-        /// How, on one line.
+        /// The cause, on one line.
         why: String,
-        /// What the command that ran used and said; none if none ran.
+        /// The run that was interrupted; none if no command ran.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         run: Option<Transcript>,
     },
-    /// A person lets it go on from where it was interrupted.
+    /// A person lets it continue from where it was interrupted.
     Resumed,
-    /// A person lets it rest: it was interrupted, and does not go on.
+    /// A person drops it after an interruption; it does not continue.
     Dropped,
 }
 
 impl PairStep {
-    /// The run that it ends, if it ends one.
+    /// Returns the run that the step ends, if it ends one.
     pub fn run(&self) -> Option<&Transcript> {
         match self {
             Self::Ended { run, .. } | Self::Crashed { run, .. } => Some(run),
@@ -199,22 +200,22 @@ impl PairStep {
     }
 }
 
-/// Where a pair stands, and what is left of its means.
+/// The state of a pair, and its remaining budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PairStanding {
     /// The pair in its run.
     pub pair: Pair,
-    /// How many runs of commands were begun.
+    /// The number of runs begun.
     pub starts: u16,
-    /// Since when the last of them runs; none if none does.
+    /// The start of the run in progress; none if no command runs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub began_at: Option<DateTime<Utc>>,
-    /// When the author's last turn began; none before the first.
+    /// The start of the author's last turn; none before the first.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worked_at: Option<DateTime<Utc>>,
     /// Milliseconds left to all runs.
     pub ms_left: u64,
-    /// Turns left to all runs, where they are limited.
+    /// Turns left to all runs, if they are limited.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turns_left: Option<u32>,
 }
@@ -232,7 +233,7 @@ impl PairStanding {
         }
     }
 
-    /// The same once a run has used this much.
+    /// Returns the same pair after it has spent the time and turns of a run.
     pub fn without(self, run: &Transcript) -> Self {
         Self {
             began_at: None,
@@ -242,7 +243,7 @@ impl PairStanding {
         }
     }
 
-    /// Whether nothing is left for another run.
+    /// True if no time or no turn is left for another run.
     pub fn is_spent(&self) -> bool {
         self.ms_left == 0 || self.turns_left == Some(0)
     }

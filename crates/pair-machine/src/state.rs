@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunState {
     /// Created; nothing runs yet.
@@ -21,12 +21,12 @@ pub enum RunState {
     Failed,
 }
 
-/// A run was to go where it cannot (`invalid_transition`).
+/// An attempt to move a run to a state it cannot reach from its own (`invalid_transition`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidTransition {
-    /// Where it stands.
+    /// The state it is in.
     pub from: RunState,
-    /// Where it was to go.
+    /// The state it was to enter.
     pub to: RunState,
 }
 
@@ -88,7 +88,7 @@ impl RunState {
         Self::ALL.into_iter().find(|run| run.word() == word)
     }
 
-    /// Whether nothing follows.
+    /// True if no state follows.
     pub fn is_terminal(self) -> bool {
         match self {
             Self::Complete | Self::Failed => true,
@@ -96,7 +96,7 @@ impl RunState {
         }
     }
 
-    /// Where a run can go from here.
+    /// The states a run can enter from here.
     pub fn successors(self) -> &'static [Self] {
         match self {
             Self::Init => &[Self::Working, Self::Failed],
@@ -106,7 +106,7 @@ impl RunState {
         }
     }
 
-    /// Goes to a state; the state it is in already is no transition and stays.
+    /// Moves to a state. Moving to the current state changes nothing.
     pub fn go(self, to: Self) -> Result<Self, InvalidTransition> {
         if self == to || self.successors().contains(&to) {
             Ok(to)

@@ -1,5 +1,5 @@
-//! What a run came to: a word, by its last line, by the message its agent wrote or by structured output; or a crash. No
-//! word approves a review by itself: an approval is sent as a message for it, and the gate judges that.
+//! The result of a run: a signal, from its last line, its agent's message or structured output; or a crash. No signal
+//! approves a review by itself: the driver sends an approval as a message, and the gate judges that.
 
 use daemon::invocation::answer::{self, NotPosted};
 use mailbox::compose::ask::Ask;
@@ -17,16 +17,16 @@ use super::mail::{self, Sent};
 use super::turn::{Prepared, run_name};
 use super::{Driver, PairError, Role, places};
 
-/// What is known of a run that is over.
+/// A run that is over: its end, and the messages it sent.
 pub(super) struct FinishedRun {
     pub(super) end: Option<RunEnd>,
-    /// Whether it was ended because no turn is left.
+    /// True if the driver ended it because no turn is left.
     pub(super) no_turns: bool,
-    /// The messages of its agent that were accepted meanwhile.
+    /// The messages of its agent that the daemon accepted meanwhile.
     pub(super) messages: Vec<Sent>,
 }
 
-/// What it came to.
+/// The result of a run.
 pub(super) enum Word {
     Signal(Signal),
     Crashed(String),
@@ -68,7 +68,7 @@ pub(super) fn read(
     }
 }
 
-/// What its messages say in place of a last line.
+/// Reads the signal of its agent's messages, which stands in for that of a last line.
 fn written(
     driver: &Driver<'_>,
     role: Role,
@@ -84,7 +84,7 @@ fn written(
     Ok(messages.find_map(|sent| by_message(role, sent, is_own)))
 }
 
-/// What is said of a last line that is nearly a word; not the line itself, which an agent wrote.
+/// The note about a last line that is nearly a signal. It does not quote the line, because an agent wrote it.
 fn near_miss(role: Role, words: &SignalWords) -> String {
     let SignalWords { done, pass, fail } = words;
     let ready = match role {
@@ -96,7 +96,7 @@ fn near_miss(role: Role, words: &SignalWords) -> String {
     )
 }
 
-/// Says to one side what became of its last answer, in the place of what was said of an earlier one.
+/// Tells one side the fate of its last answer; replaces the note about an earlier one.
 fn note(driver: &Driver<'_>, role: Role, text: &str) -> Result<(), PairError> {
     let failed = |source| PairError::Io {
         what: "a note".to_owned(),
@@ -122,8 +122,8 @@ fn ended_well(ran: &FinishedRun) -> Result<&runner::stream::AgentOutput, String>
     }
 }
 
-/// What a message says in place of a last line: an author that asks for a review is ready, a reviewer that approves
-/// passes. What a reviewer has to say of a review that is not the pair's says nothing of this one.
+/// Reads the signal of a message: an author that asks for a review is ready, a reviewer that approves passes. A
+/// reviewer's message about a review that is not the pair's gives no signal.
 fn by_message(role: Role, sent: &Sent, is_own: impl Fn(&ReviewKey) -> bool) -> Option<Signal> {
     if role == Role::Reviewer && !sent.review.as_ref().is_some_and(is_own) {
         return None;
@@ -138,8 +138,8 @@ fn by_message(role: Role, sent: &Sent, is_own: impl Fn(&ReviewKey) -> bool) -> O
     }
 }
 
-/// Sends the answer of a reviewer of whom something is asked. Where nothing is, its `PASS` is all there is to say. What
-/// its brief did not show it has not read: a request that came in later takes no answer of this run.
+/// Sends the answer of a reviewer that has an open request. Without one, its `PASS` is the whole answer. A request that
+/// was not in its brief gets no answer from this run, because the reviewer has not read it.
 fn respond(
     driver: &Driver<'_>,
     prepared: &Prepared,

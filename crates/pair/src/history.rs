@@ -11,15 +11,15 @@ use workspace::index;
 pub struct Past {
     /// The record's number.
     pub seq: u64,
-    /// When, as the ledger has it.
+    /// The time of the ledger's record.
     pub at: String,
-    /// What.
+    /// The step.
     pub step: PairStep,
-    /// Where the pair stood then.
+    /// The pair's state after the step.
     pub standing: PairStanding,
 }
 
-/// What happened to the pair of that name, or to the one opened last, oldest first; nothing if there is none.
+/// Reads the steps of the pair of that name, or of the pair opened last, oldest first; nothing if there is none.
 pub fn of(root: &Path, id: Option<&PairId>) -> Result<Option<(PairId, Vec<Past>)>, SpoolError> {
     let mut found: Option<(PairId, Vec<Past>)> = None;
     spool::read_ledger(root, &mut |entry| {

@@ -38,7 +38,7 @@ use self::places::{NoPlaces, Places};
 use self::serving::Serving;
 pub use self::stop::Stop;
 
-/// Whose command runs.
+/// The side whose command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The author's.
@@ -48,7 +48,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Who has the turn in that state.
+    /// Returns the side that has the turn in that state.
     pub fn of(run: RunState) -> Option<Self> {
         match run {
             RunState::Working => Some(Self::Author),
@@ -73,72 +73,72 @@ impl Role {
     }
 }
 
-/// What becomes of a pair while it is driven.
+/// News of a pair while it is driven.
 pub enum Progress<'a> {
     /// The ledger has it.
     Told(RecordedStep<'a>),
-    /// A command is at work, since so long and with so many turns.
+    /// A command is at work; with the time and the turns it has used.
     Works(Role, Duration, u32),
 }
 
-/// What the ledger was told, and where the pair stands since.
+/// A step that the ledger has, and the pair's state since.
 #[derive(Clone, Copy)]
 pub struct RecordedStep<'a> {
     /// The pair.
     pub pair: &'a PairId,
-    /// How it was set up.
+    /// The pair's setup.
     pub setup: &'a PairSetup,
     /// The step.
     pub step: &'a PairStep,
-    /// Where it stood before.
+    /// Its state before the step.
     pub was: PairStanding,
-    /// Where it stands now.
+    /// Its state after the step.
     pub standing: &'a PairStanding,
 }
 
-/// Why a pair is not driven on. What the ledger has stands, and it can be resumed.
+/// The reason the driver stopped. The ledger keeps what it has, and the pair can be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum PairError {
-    /// The ledger was not told.
+    /// The step is not in the ledger.
     #[error(transparent)]
     Tell(#[from] SubmitError),
-    /// The rules do not take what was told.
+    /// The rules refuse the step.
     #[error("{code}: {why}")]
     Declined {
         /// The code.
         code: Code,
-        /// Why.
+        /// The reason, in a sentence.
         why: String,
     },
-    /// No daemon serves, and none could in this place.
+    /// No daemon serves, and none could be run here.
     #[error(transparent)]
     Serve(DaemonError),
     /// The ledger.
     #[error(transparent)]
     Ledger(#[from] SpoolError),
-    /// No such pair goes on or may go on.
+    /// No such pair is running or can be resumed.
     #[error("no pair {0} is running or can be resumed")]
     Unknown(PairId),
-    /// Its folder is not had.
+    /// Its folder cannot be used.
     #[error("the pair {id}: {source}")]
     Places {
         /// The pair.
         id: PairId,
-        /// Why.
+        /// The reason.
         source: NoPlaces,
     },
     /// The disk, or a process that cannot be started.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted action.
         what: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl PairError {
-    /// Whether another process drives the pair.
+    /// True if another process drives the pair.
     pub fn is_busy(&self) -> bool {
         matches!(
             self,
@@ -192,7 +192,7 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Takes a pair up where it stood.
+    /// Resumes an interrupted pair.
     pub fn resume(
         root: &Path,
         id: &PairId,
@@ -216,7 +216,7 @@ impl<'a> Driver<'a> {
         Ok(driver.standing)
     }
 
-    /// Holds a pair that was interrupted. One whose driver was killed is told to be interrupted first.
+    /// Holds a pair that was interrupted. If its driver was killed, records the interruption first.
     fn take_over(
         root: &Path,
         id: &PairId,
@@ -254,12 +254,12 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Which pair it is.
+    /// The pair's name.
     pub fn id(&self) -> &PairId {
         &self.id
     }
 
-    /// Runs the commands in turn until the pair is over, and says where it stands then.
+    /// Runs the commands in turn until the pair is over, and returns its last state.
     pub fn drive(&mut self) -> Result<PairStanding, PairError> {
         loop {
             let run = self.standing.pair.run();
@@ -291,7 +291,7 @@ impl<'a> Driver<'a> {
         self.tell(step)
     }
 
-    /// Tells the ledger, and knows from it where the pair stands then.
+    /// Reports a step to the ledger and takes over the pair's state from its record.
     fn tell(&mut self, what: PairStep) -> Result<(), PairError> {
         let news = PairReport {
             pair: self.id.clone(),

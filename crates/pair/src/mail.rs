@@ -14,15 +14,15 @@ use workspace::index;
 
 use super::{PairError, places};
 
-/// How long the daemon may take to judge what an agent wrote: a little longer than its longest patience with a file
+/// The most time the daemon may take to judge an agent's files: a little more than its longest patience with a file
 /// whose packet is missing.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// The most messages that are handed over in one turn; the rest stays for the next.
+/// The most messages handed over in one turn; the rest stay for the next.
 const DRAINED_MAX: usize = 100;
 
-/// Waits until what an agent wrote is judged and delivered, in the daemon's place where none serves. What is not
-/// judged in time is none of this turn.
+/// Waits until the daemon has judged and delivered the agent's messages; without a daemon, does so in its place. A
+/// message judged later does not count for this turn.
 pub(super) fn judged(root: &Path, agent: &AgentName) -> Result<(), PairError> {
     let outbox = AgentMailboxes::new(root, agent);
     let is_empty = || {
@@ -35,7 +35,7 @@ pub(super) fn judged(root: &Path, agent: &AgentName) -> Result<(), PairError> {
         .map_err(PairError::Serve)
 }
 
-/// A message that was accepted, and the review it is about.
+/// An accepted message, and its review.
 pub(super) struct Sent {
     pub(super) id: MessageId,
     pub(super) kind: MessageType,
@@ -92,7 +92,7 @@ pub(super) fn drain(
     Ok(taken)
 }
 
-/// The messages of an agent that were accepted since.
+/// Reads the messages of an agent that the daemon has accepted since.
 pub(super) fn accepted(tail: &mut Tail, agent: &AgentName) -> Result<Vec<Sent>, SpoolError> {
     let mut found = Vec::new();
     tail.read(&mut |entry| {

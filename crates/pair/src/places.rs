@@ -18,7 +18,7 @@ use spool::Layout;
 
 use super::Role;
 
-/// How many pairs' folders are kept; older ones are removed.
+/// The number of pairs' folders kept; older ones are removed.
 const KEPT_MAX: usize = 50;
 
 /// The folder of one pair, held by one process at a time.
@@ -28,7 +28,7 @@ pub(super) struct Places {
     _lock: File,
 }
 
-/// Why a pair's folder is not had.
+/// The reason a pair's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NoPlaces {
     /// Another process drives the pair.
@@ -39,7 +39,7 @@ pub enum NoPlaces {
     Io {
         /// The folder.
         at: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -79,12 +79,12 @@ impl Places {
         self.at.join("serve.log")
     }
 
-    /// What that side said last.
+    /// The file with the last output of that side.
     pub(super) fn said(&self, role: Role) -> PathBuf {
         self.at.join(format!("{}.said", role.word()))
     }
 
-    /// What is to be said to that side of its last answer.
+    /// The file with the note to that side about its last answer.
     pub(super) fn note(&self, role: Role) -> PathBuf {
         self.at.join(format!("{}.note", role.word()))
     }
@@ -109,13 +109,13 @@ impl Places {
         Folder::make_at(&at)
     }
 
-    /// Where a run's folder is.
+    /// The folder of a run.
     pub(super) fn run(&self, start: u16) -> PathBuf {
         self.at.join(format!("{start:03}"))
     }
 }
 
-/// What one run reads: copies, in a folder of their own.
+/// The files that one run reads: copies, in a folder of their own.
 #[derive(Debug)]
 pub(super) struct Given(PathBuf);
 

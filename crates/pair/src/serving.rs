@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use runner::program;
 
-/// How long it may take to begin and to end.
+/// The most time the daemon may take to start, and to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often it is looked. The look takes the lock for an instant, which must not be in its way.
+/// The interval of checks whether a daemon serves. Each check holds the lock for an instant, which must not get in its
+/// way.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Our own daemon, if we had to start one. It ends with the value, and with this process.
@@ -19,7 +20,8 @@ const POLL: Duration = Duration::from_millis(50);
 pub(super) struct Serving(Option<Child>);
 
 impl Serving {
-    /// Sees that somebody serves. Where that fails each order is heard in the daemon's place, and says why it is not.
+    /// Starts a daemon unless one serves. If that fails, each order runs in the daemon's place, or reports why it
+    /// cannot.
     pub(super) fn see_to(root: &Path, log: &Path) -> Self {
         if spool::is_served(root) == Some(true) {
             return Self(None);

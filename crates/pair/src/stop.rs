@@ -1,5 +1,5 @@
-//! What ends a pair from outside: the signals of a terminal and of a service manager. None of them ends this
-//! process: what runs is ended in order, and the ledger is told why.
+//! The signals of a terminal and of a service manager, which end a pair. They do not end this process: the driver ends
+//! the running command in order and records the reason.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind, signal};
 
-/// Whether the pair is to end, and by what.
+/// A request from outside to end the pair, with its cause; set at most once.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<OnceLock<&'static str>>);
 
@@ -45,7 +45,7 @@ impl Stop {
         Ok(stop)
     }
 
-    /// By what it is to end, if it is.
+    /// The cause, once the pair is to end.
     pub fn heard(&self) -> Option<&'static str> {
         self.0.get().copied()
     }
@@ -60,7 +60,7 @@ async fn hung_up(hangup: Option<&mut unix::Signal>) {
     }
 }
 
-/// Whether this process was started deaf to a signal. Where there is no `/proc` it is taken to hear all.
+/// True if this process was started with the signal ignored. Without `/proc` it is assumed to hear all.
 fn is_ignored(signal: Signal) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -25,16 +25,16 @@ use super::answer::{self, FinishedRun, Word};
 use super::places::Given;
 use super::{Driver, PairError, Progress, Role, mail, places};
 
-/// How often the one who watches is told that a command is at work, and signals are looked for.
+/// The interval at which the driver reports a command at work and checks for signals.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How often is looked whether a keeper is gone: one that is silent ends at once.
+/// The interval of checks whether a keeper has exited: one that is silent exits at once.
 const LAST_LOOK: Duration = Duration::from_millis(2);
 
-/// How long a keeper may take to end its agent: longer than it gives the agent.
+/// The most time a keeper may take to end its agent: more than it gives the agent.
 const KEEPER: Duration = Duration::from_secs(8);
 
-/// What a command reads in place of a brief where nothing is asked of it.
+/// The brief of a command that has no open request.
 const NO_BRIEF: &str = "# No request is open: do only what the task says.\n";
 
 const AUTHOR: &str = include_str!("author.md");
@@ -42,24 +42,24 @@ const REVIEWER: &str = include_str!("reviewer.md");
 
 /// A run that is prepared and not begun.
 pub(super) struct Prepared {
-    /// The how manieth run it is.
+    /// The number of the run, from 1.
     pub(super) start: u16,
     folder: Folder,
     /// The request whose brief it can read.
     pub(super) asked: Option<(ReviewKey, MessageId)>,
 }
 
-/// Why a run was ended by us.
+/// The reason we ended a run.
 #[derive(Clone, Debug)]
 enum StopReason {
-    /// It is to end from outside.
+    /// A signal ended the pair.
     Stopped(&'static str),
     /// No turn is left.
     NoTurns,
 }
 
 impl Driver<'_> {
-    /// Runs the command whose turn it is, once, and tells the ledger what came of it.
+    /// Runs the command that has the turn once, and reports the result to the ledger.
     pub(super) fn turn(&mut self, role: Role) -> Result<(), PairError> {
         let member = self.member(role).clone();
         for member in self.setup.members() {
@@ -291,7 +291,7 @@ impl Driver<'_> {
         (folder.end(), why)
     }
 
-    /// Until the keeper is silent, or the run is to end.
+    /// Waits until the keeper is silent or the run must end.
     fn wait(
         &mut self,
         role: Role,
@@ -369,7 +369,7 @@ fn not_started(error: &io::Error) -> RunEnd {
     }
 }
 
-/// What was said. Where the keeper was killed, it is what it had stored by then: turns that were used stay used.
+/// The output of a run. If the keeper was killed, it is what it had stored by then: turns that were used stay used.
 fn said(folder: &Folder, end: Option<&RunEnd>, member: &PairMember) -> AgentOutput {
     end.map_or_else(
         || {
@@ -381,7 +381,7 @@ fn said(folder: &Folder, end: Option<&RunEnd>, member: &PairMember) -> AgentOutp
     )
 }
 
-/// The last characters of what was said: what counts is at its end.
+/// Keeps the last characters of the output, because the signal is at the end.
 fn transcript(said: &AgentOutput, start: u16, ms: u64) -> Transcript {
     let text = &said.text;
     let length = text.chars().count();

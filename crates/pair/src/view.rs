@@ -23,7 +23,7 @@ pub struct PairLine {
     /// `init`, `working`, `reviewing`, `complete` or `failed`: where the pair stands then.
     state: &'static str,
     iteration: u8,
-    /// The how manieth run of a command it is, from 1.
+    /// The number of the run, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<u16>,
     /// `done`, `pass`, `fail`, `near_miss`, `unsent` or `none`.
@@ -31,7 +31,7 @@ pub struct PairLine {
     signal: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
-    /// Why the pair failed, if it did.
+    /// The reason the pair failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub struct PairLine {
     setup: Option<PairSetup>,
 }
 
-/// What a run used and said.
+/// The output and the usage of a run.
 #[derive(Debug, Serialize)]
 struct Used {
     ms: u64,
@@ -56,9 +56,9 @@ struct Used {
     cost_usd: Option<String>,
     /// The end of what was said.
     said: String,
-    /// How many characters were said in all.
+    /// The length of the whole output, in characters.
     length: u64,
-    /// The messages that were accepted of its agent meanwhile.
+    /// The messages of its agent that the daemon accepted meanwhile.
     messages: Vec<String>,
 }
 
@@ -226,7 +226,7 @@ pub fn said(told: RecordedStep<'_>) -> Option<String> {
 pub struct Last<'a> {
     /// The pair.
     pub id: &'a PairId,
-    /// Where it stands.
+    /// The pair's state.
     pub standing: PairStanding,
 }
 
@@ -355,7 +355,7 @@ fn words(step: &PairStep) -> Option<&str> {
     }
 }
 
-/// What others wrote, line by line, each marked and none that steers a terminal.
+/// Marks each line of text that others wrote and escapes what would steer a terminal.
 fn marked(text: &str) -> Vec<String> {
     text.lines()
         .map(|line| format!("    | {}", escaped(line)))

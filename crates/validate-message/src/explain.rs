@@ -106,7 +106,7 @@ pub struct Explained {
     pub finder: &'static str,
     /// True if a refused message can succeed once it is corrected, without any other change.
     pub retryable: bool,
-    /// When it happens and what to do, in a few lines.
+    /// Its causes and what to do, in a few lines.
     pub explanation: String,
     /// Steps of a scenario that come before, as YAML; empty where none are needed.
     pub scene: String,

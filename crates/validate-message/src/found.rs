@@ -5,7 +5,7 @@ use message_schema::Level;
 
 use crate::violation::Violation;
 
-/// How many errors, and how many warnings, are told of one message.
+/// The most errors, and the most warnings, reported for one message.
 pub(crate) const TOLD_MAX: usize = 200;
 
 /// The violations of one message so far.
@@ -29,8 +29,8 @@ impl Found {
         }
     }
 
-    /// Whether one more violation of that level would not be kept. Asked before a violation is
-    /// put into words; the answer yes means that something is left out.
+    /// True if no more violations of that level are kept. The caller asks before it words a violation; if the answer is
+    /// true, that violation counts as left out.
     pub(crate) fn is_full(&mut self, level: Level) -> bool {
         let kept = match level {
             Level::Error => &self.errors,
@@ -41,17 +41,17 @@ impl Found {
         is_full
     }
 
-    /// How many errors were kept.
+    /// The number of errors kept.
     pub(crate) fn errors(&self) -> usize {
         self.errors.len()
     }
 
-    /// Whether something was left out.
+    /// True if something was left out.
     pub(crate) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// What was kept, in no particular order.
+    /// The violations kept, errors first.
     pub(crate) fn into_vec(self) -> Vec<Violation> {
         let mut all = self.errors;
         all.extend(self.warnings);

@@ -1,6 +1,6 @@
 //! What a caller says of a message besides its bytes: its packet, and the side of the daemon it was met on.
 
-/// What became of the findings packet a message names. Who opens it is the caller's business.
+/// The findings packet that a message names, as the caller found it. Opening it is the caller's business.
 #[derive(Clone, Debug)]
 pub enum PacketInput<'a> {
     /// Nobody looked, for want of a workspace: the rules about the packet are left out, with a warning.
@@ -17,7 +17,7 @@ pub enum PacketInput<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Where a message was met.
+/// The side of the daemon on which a message was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Before the daemon: nobody but an agent can have written it.

@@ -8,8 +8,8 @@ use message_schema::yaml::{Scalar, Style};
 pub(crate) struct Lines<'t> {
     text: &'t str,
     starts: Vec<usize>,
-    /// Where each character begins and where the last one ends, for a text in which that is not plain: a file of one line must not be
-    /// counted through for each of its values.
+    /// The byte offset of each character and the end of the last one, for a text that is not ASCII only: otherwise a
+    /// file of one line would be counted through for each of its values.
     characters: Option<Vec<usize>>,
 }
 
@@ -44,8 +44,8 @@ impl<'t> Lines<'t> {
         (at <= end).then_some(at)
     }
 
-    /// Where the letters of a text stand that is written as it reads, without escapes and on one
-    /// line, quotes aside; `None` for any other.
+    /// Returns the bytes of a text that is written as it reads, without escapes and on one line, quotes aside; `None`
+    /// for any other.
     pub(crate) fn letters(&self, text: &str, place: Place) -> Option<std::ops::Range<usize>> {
         let at = self.offset(place)?;
         let quote = self.text[at..]
@@ -59,7 +59,7 @@ impl<'t> Lines<'t> {
         (is_whole && !text.contains('\n')).then(|| start..start + text.len())
     }
 
-    /// Where the letters of a scalar stand, if it is plain or quoted and written as it reads.
+    /// Returns the bytes of a scalar's text, if it is plain or quoted and written as it reads.
     pub(crate) fn scalar(&self, scalar: &Scalar, place: Place) -> Option<std::ops::Range<usize>> {
         match scalar.style {
             Style::Plain | Style::Quoted => self.letters(&scalar.text, place),

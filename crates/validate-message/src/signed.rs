@@ -3,8 +3,8 @@
 
 use message_schema::parse;
 
-/// Whether the message carries a signature: a field `auth` that says something, or, where the file
-/// cannot be read, a line that begins with that name.
+/// True if the message has a signature: a field `auth` that is not empty, or, if the file cannot be read, a line that
+/// begins with that name.
 pub fn is_signed(bytes: &[u8]) -> bool {
     match parse(bytes) {
         Ok(message) => message

@@ -6,7 +6,7 @@ use message_schema::line::{is_strange_space, is_typographic_quote};
 /// The longest word that is compared with others, in bytes.
 const LENGTH_MAX: usize = 64;
 
-/// What other protocols and everyday speech call a field or a value: first our word, then theirs.
+/// Names that other protocols and everyday speech use for a field or a value: first our word, then theirs.
 const SYNONYMS: &[(&str, &[&str])] = &[
     ("id", &["message_id", "msg_id", "finding_id", "uuid"]),
     ("nit_id", &["id"]),

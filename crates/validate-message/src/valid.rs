@@ -21,15 +21,15 @@ pub struct Valid {
 /// A packet as it was read: once, and these are its bytes from now on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packet {
-    /// Where it lay in the workspace.
+    /// Its path in the workspace.
     pub path: PacketPath,
     /// Its exact text.
     pub text: String,
-    /// What it says.
+    /// Its content.
     pub content: PacketContent,
 }
 
-/// What a packet says, by the type of the message that names it.
+/// The content of a packet, by the type of the message that names it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PacketContent {
     /// The findings of a response.
@@ -97,7 +97,7 @@ impl Valid {
         all.into_iter().cloned().collect()
     }
 
-    /// What a response says its reviewer has read, in its body and in its packet.
+    /// The lists of what its reviewer has read, from a response's body and its packet.
     pub fn examined(&self) -> impl Iterator<Item = &Examined> {
         let in_body = match &self.body {
             Body::Feedback(feedback) => feedback.examined.as_ref(),
@@ -108,7 +108,7 @@ impl Valid {
         in_body.into_iter().chain(in_packet)
     }
 
-    /// What the sender may want to know, although nothing is refused.
+    /// The warnings: the message is valid, but its sender may want to know them.
     pub fn warnings(&self) -> &[Violation] {
         &self.warnings
     }

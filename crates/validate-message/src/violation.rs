@@ -4,29 +4,29 @@ use crate::found::Found;
 use message_schema::line::escaped;
 use message_schema::{Code, Level, Malformed, Place, ReportedViolation};
 
-/// How much of a value a violation shows, in characters.
+/// The longest value a violation shows, in characters.
 const SHOWN_MAX: usize = 80;
 
 /// One broken rule at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which rule.
+    /// The code of the rule.
     pub code: Code,
-    /// Whether the message is refused for it.
+    /// The level: an error refuses the message, a warning does not.
     pub level: Level,
     /// The file it is in.
     pub file: Source,
-    /// Where in that file, when it is at one place.
+    /// Its place in that file, if it is at one place.
     pub place: Option<Place>,
     /// The field, dotted from the document's root: `body.round`, `findings[2].severity`.
     pub field: Option<String>,
     /// One sentence, without a full stop.
     pub message: String,
-    /// What stands there: at most 80 characters, control characters escaped.
+    /// The text found there: at most 80 characters, control characters escaped.
     pub found: Option<String>,
-    /// What would have been accepted.
+    /// The values that would have been accepted.
     pub expected: Option<String>,
-    /// What to do about it.
+    /// The way to fix it.
     pub fix: Option<String>,
 }
 
@@ -184,8 +184,7 @@ impl Violations {
         Self { violations, is_cut }
     }
 
-    /// Whether there were more than 200 errors or more than 200 warnings, and those past that
-    /// number were left out.
+    /// True if there were more than 200 errors or more than 200 warnings, and those past that number were left out.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }

@@ -21,11 +21,10 @@ use crate::lines::Lines;
 use crate::signed::is_signed;
 use slips::Slip;
 
-/// How often a text is looked through: a name that was mended shows a value to mend, a type that was
-/// mended a body.
+/// The maximum number of passes over a text: a corrected name exposes a value to correct, a corrected type a body.
 const PASSES_MAX: usize = 8;
 
-/// What kind of slip was mended.
+/// The kind of a corrected slip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fix {
     /// A byte order mark at the start is gone.
@@ -77,13 +76,13 @@ impl Fix {
 /// One slip that was mended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mended {
-    /// What kind.
+    /// Its kind.
     pub fix: Fix,
-    /// Where, in the mended text as far as its lines go.
+    /// Its place, in the mended text as far as its lines go.
     pub place: Place,
     /// The field, dotted from the document's root, where it is one.
     pub field: Option<String>,
-    /// What stands there now and what stood there before, in a few words.
+    /// The text that is there now and the text it replaces, in a few words.
     pub what: String,
 }
 
@@ -92,7 +91,7 @@ pub struct Mended {
 pub struct Fixed {
     /// The whole text.
     pub text: String,
-    /// What is different, in the order it was done; at least one.
+    /// The changes, in the order they were made; at least one.
     pub mended: Vec<Mended>,
 }
 
@@ -165,7 +164,7 @@ fn pass(text: &str) -> Option<(String, Vec<Mended>)> {
         .then(|| (mended, slips.iter().map(Slip::told).collect()))
 }
 
-/// Whether the mended text differs from the message in the mended slips only.
+/// True if the mended text differs from the message in the mended slips only.
 fn says_what_was_meant(before: &Message, slips: &[Slip], mended: &str) -> bool {
     let Ok(after) = parse(mended.as_bytes()) else {
         return false;
@@ -182,7 +181,7 @@ fn says_what_was_meant(before: &Message, slips: &[Slip], mended: &str) -> bool {
     expected == read(&after)
 }
 
-/// How a value may stand in one line.
+/// The text escaped, on one line and in backticks.
 fn shown(text: &str) -> String {
     format!("`{}`", escaped(text))
 }

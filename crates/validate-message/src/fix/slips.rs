@@ -26,7 +26,7 @@ pub(super) struct Slip {
 /// One document's schema, and what an unknown name in it costs.
 struct SchemaDocument<'d> {
     shape: &'d Shape,
-    /// Whether every unknown name refuses the message, or only what is missing because of it.
+    /// True if every unknown name refuses the message, not only one for which a required field is missing.
     is_closed: bool,
 }
 

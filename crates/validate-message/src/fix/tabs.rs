@@ -7,7 +7,7 @@ use message_schema::{Message, Place, ReadBody, parse};
 use super::{Fix, Mended, passes};
 use crate::content::{Values, values};
 
-/// How many columns a tab may have been shown with.
+/// The tab widths an editor may have shown, in columns.
 const WIDTHS: std::ops::RangeInclusive<usize> = 1..=8;
 
 /// The width that is written where several say the same.

@@ -6,10 +6,10 @@ use message_schema::schema::Shape;
 
 use super::Fix;
 
-/// How long an instant is before its fraction and offset, in bytes.
+/// The length of an instant up to its fraction and offset, in bytes.
 const SECONDS: usize = "YYYY-MM-DDTHH:MM:SS".len();
 
-/// How offsets of zero are written.
+/// The spellings of a zero offset.
 const ZERO: [&str; 5] = ["Z", "z", "+00:00", "-00:00", "+0000"];
 
 /// The instant in the one form that is read.

@@ -38,7 +38,7 @@ pub(super) fn line_ends(text: &str) -> Option<(String, Vec<Mended>)> {
     says_the_same(text, &lines).then(|| (lines, vec![mended]))
 }
 
-/// Whether both texts have the same values, or neither can be read.
+/// True if both texts have the same values, or neither can be read.
 fn says_the_same(before: &str, after: &str) -> bool {
     match (parse(before.as_bytes()), parse(after.as_bytes())) {
         (Ok(before), Ok(after)) => values(&before) == values(&after),

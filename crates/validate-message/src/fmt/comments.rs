@@ -83,7 +83,7 @@ impl Comments {
     }
 }
 
-/// Where comments begin, outside of the ranges, which are sorted.
+/// Returns the byte offset of each comment outside of the ranges, which are sorted.
 fn comment_starts(text: &str, taken: &[Range<usize>]) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut taken = taken.iter().peekable();
@@ -101,7 +101,7 @@ fn comment_starts(text: &str, taken: &[Range<usize>]) -> Vec<usize> {
     starts
 }
 
-/// Where names and values stand in their text.
+/// A text and its lines, in which names and values are located.
 struct Tokens<'t> {
     text: &'t str,
     lines: Lines<'t>,
@@ -177,7 +177,7 @@ impl Tokens<'_> {
     }
 }
 
-/// How long a quoted text is, its quotes included.
+/// The length of a quoted text in bytes, its quotes included.
 fn closing(rest: &str, quote: char) -> usize {
     let mut characters = rest.char_indices().skip(1).peekable();
     while let Some((at, c)) = characters.next() {
@@ -192,7 +192,7 @@ fn closing(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// How long a plain text is: its letters, with any white space between them.
+/// The length in bytes of a plain text: its letters, with any white space between them.
 fn plain(rest: &str, letters: &str) -> usize {
     let mut wanted = letters.chars().filter(|c| !c.is_whitespace()).peekable();
     for (at, c) in rest.char_indices() {

@@ -14,7 +14,7 @@ use crate::content::values_of_text;
 use crate::signed::is_signed;
 use comments::Comments;
 
-/// Why a message has no canonical form.
+/// The reason why a message has no canonical form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unformatted {
     /// It cannot be read.

@@ -10,7 +10,7 @@ use super::packet::ReadPacket;
 use crate::found::Found;
 use crate::violation::{Source, Violation, shown};
 
-/// How many findings are named when their number is wrong.
+/// The most findings named when their number is wrong.
 const NAMED_MAX: usize = 10;
 
 pub(crate) fn check(

@@ -25,7 +25,7 @@ pub(crate) struct Document<'a> {
     pub(crate) root: &'a Node,
     pub(crate) schema: Schema,
     pub(crate) file: Source,
-    /// What stands before a field's name in reports: `body.` for bodies.
+    /// The prefix of a field's name in reports: `body.` for bodies.
     pub(crate) prefix: &'static str,
     /// The code of a breach at that path.
     pub(crate) code: fn(&[Step], BreachKind) -> Code,
@@ -36,7 +36,7 @@ pub(crate) struct Document<'a> {
 /// The way from a document's root to a value.
 pub(crate) type Path = Vec<Step>;
 
-/// What kind of breach a code is asked for.
+/// The kind of a breach, from which its code follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BreachKind {
     Missing,
@@ -245,7 +245,7 @@ impl Document<'_> {
     }
 }
 
-/// Whether the name begins with a remark of JavaScript.
+/// True if the name begins with a comment of JavaScript.
 fn is_remark(name: &str) -> bool {
     name.starts_with("//") || name.starts_with("/*")
 }

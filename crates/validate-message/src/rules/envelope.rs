@@ -67,8 +67,8 @@ pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Opt
     envelope
 }
 
-/// Whether it is a packet that a message names: it has findings or changed files, and nothing that an envelope or the packet
-/// of a task has.
+/// True if it is a packet that a message names: it has findings or changed files, and nothing that an envelope or the
+/// packet of a task has.
 pub(crate) fn is_packet(root: &Node) -> bool {
     let has = |name: &str| root.field(name).is_some();
     (has("findings") || has("changed_files"))
@@ -77,7 +77,7 @@ pub(crate) fn is_packet(root: &Node) -> bool {
             .any(has)
 }
 
-/// Whether the message is of a type that the daemon writes, and signed with its very name.
+/// True if the message is of a type that the daemon writes, and its sender is the daemon's exact name.
 fn is_letter(message: &Message) -> bool {
     let is_daemons = message
         .root()

@@ -56,7 +56,7 @@ fn source(packet: &ReadPacket) -> Source {
     Source::Packet(packet.packet.path.as_str().to_owned())
 }
 
-/// What is told of a packet's findings together, at their key.
+/// A warning about a packet's findings together, at their key.
 fn of_findings(packet: &ReadPacket, text: String, fix: &str) -> Violation {
     let place = packet.root.field("findings").map(|field| field.key_place);
     warning(source(packet), place, text)

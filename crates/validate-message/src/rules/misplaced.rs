@@ -15,7 +15,7 @@ use crate::found::Found;
 use crate::suggest::plain;
 use crate::violation::{Violation, shown};
 
-/// How many of them are named.
+/// The most fields that a violation names.
 const NAMED_MAX: usize = 10;
 
 /// The body's fields that are in the envelope.
@@ -149,7 +149,7 @@ impl<'m> MisplacedFields<'m> {
             .expected("the body's fields, indented below `body: |`")
     }
 
-    /// Why there is nothing in the body.
+    /// Says why the body is empty.
     fn empty(&self) -> String {
         let is_strange = self.fields[0].key.starts_with(is_strange_space);
         let how = if is_strange {

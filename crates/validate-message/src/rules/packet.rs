@@ -211,7 +211,7 @@ fn text<'n>(finding: &'n Node, key: &str) -> Option<&'n str> {
         .map(str::trim)
 }
 
-/// What `blocking` must be, when it says something else than the severity does.
+/// The value that `blocking` must have, if it contradicts the severity.
 fn contradicted(finding: &Node) -> Option<&'static str> {
     match (text(finding, "severity")?, text(finding, "blocking")?) {
         ("P0", "false") => Some("true, because a P0 always blocks"),

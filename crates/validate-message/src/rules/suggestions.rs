@@ -11,7 +11,7 @@ use message_schema::yaml::{Node, Tail};
 use crate::suggest::{nearest, synonym};
 use crate::violation::shown;
 
-/// How long a field may be that a fix repeats, in characters.
+/// The longest field that a fix repeats, in characters.
 const REPEATED_MAX: usize = 70;
 
 /// A wrong value and what is known about its place.
@@ -110,7 +110,7 @@ impl Wrong<'_> {
         }
     }
 
-    /// How a value of a grammar or a range looks.
+    /// A fix that shows a value of the right form, where the field has a grammar or a range.
     fn as_in_example(&self) -> Option<String> {
         let has_grammar =
             self.shape.is_scalar() && !self.shape.is_prose() && self.shape.words().is_empty();
@@ -342,7 +342,7 @@ fn repo(text: &str) -> Option<String> {
         .filter(|repo| repo != text)
 }
 
-/// What of a path lies in the workspace.
+/// The part of a path that is in the workspace: from `packets/` on, or behind a leading `./`.
 fn packet_path(text: &str) -> Option<String> {
     let text = text.replace('\\', "/");
     let path = text

@@ -26,7 +26,7 @@ impl Document<'_> {
         walk.node(self.root, self.schema.shape(), true);
     }
 
-    /// Whether it is the body of a review message: a bare text in its place is refused as the body's.
+    /// True if it is the body of a review message: a bare text in its place is refused as the body's.
     fn is_body_of_fields(&self, path: &[Step]) -> bool {
         let kind = self
             .root

@@ -52,7 +52,7 @@ impl Document<'_> {
         }
     }
 
-    /// Whether a field that stands in a body is one of the envelope.
+    /// True if a field directly in a body is one of the envelope.
     fn is_of_envelope(&self, path: &[Step], key: &str) -> bool {
         !self.prefix.is_empty() && path.len() == 1 && Schema::Envelope.shape().field(key).is_some()
     }

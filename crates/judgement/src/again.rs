@@ -14,7 +14,7 @@ use spool::{Entry, FileName, OutboxFile, PacketRead};
 
 use crate::judge::{Judge, Stop, Submission, read};
 
-/// Why a recorded decision does not follow from the records before it.
+/// The reason a recorded decision does not follow from the records before it.
 #[derive(Debug)]
 pub enum Differs {
     /// An accepted message without its text.
@@ -29,7 +29,8 @@ pub enum Differs {
     Files(String),
 }
 
-/// Whether the rules decide as recorded. `judge` has the state of all records before this one, and the time of this one.
+/// Checks that the rules decide as recorded. `judge` has the state of all records before this one, and the time of this
+/// one.
 pub fn follows(judge: Judge<'_>, entry: &Entry, then: &Record) -> Result<(), Differs> {
     let now = match then {
         Record::Judged(Judgement::Accepted(accepted)) => message(judge, entry, accepted)?.into(),

@@ -16,7 +16,7 @@ use crate::notices;
 use crate::rejection::RefusedFile;
 use crate::used_names::{NameScope, UsedNames};
 
-/// What an entry of the ledger has beside its record.
+/// The parts of a ledger entry beside its record.
 #[derive(Debug)]
 pub(crate) struct EntryFiles {
     /// The id of the message, or of the order.

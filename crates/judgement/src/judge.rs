@@ -42,7 +42,7 @@ pub struct ReadMessage<'a> {
     digest: Digest,
 }
 
-/// Why a message goes no further.
+/// The reason a message goes no further.
 #[derive(Debug)]
 pub struct Stop {
     /// The refusal, if it comes to that.
@@ -130,8 +130,8 @@ pub fn read(submission: Submission<'_>) -> Result<ReadMessage<'_>, Stop> {
 }
 
 impl Judge<'_> {
-    /// Whether the message repeats an accepted one. Nothing else about it counts then, neither its packet nor anything it
-    /// would have to wait for.
+    /// True if the message repeats an accepted one. Nothing else about it counts then, neither its packet nor anything
+    /// it would have to wait for.
     pub fn is_repeated(&self, read: &ReadMessage<'_>) -> bool {
         self.repeated(read).is_some()
     }
@@ -208,8 +208,8 @@ impl Judge<'_> {
         Refused { record, rejection }
     }
 
-    /// What the refusal of a correct review message leaves in the ledger, for callers of [`Judge::checked`] who have
-    /// no bytes. The first id is for the notice, the second for the notification to the author.
+    /// Returns the ledger record for the refusal of a correct review message, for callers of [`Judge::checked`] who
+    /// have no bytes. The first id is for the notice, the second for the notification to the author.
     pub fn refuse_checked(
         &self,
         outbox: &AgentName,
@@ -246,12 +246,12 @@ impl Judge<'_> {
         review::refuse(self.state, &refused, self.now)
     }
 
-    /// What an event does: an order of a person, a take, a turn, a pull request, a pair.
+    /// Judges an event: an order of a person, a take, a turn, a pull request, a pair.
     pub fn event(&self, reported: ReportedEvent<'_>, ids: Ids<'_>) -> EventRecord {
         review::on_event(self.state, self.policy, reported, self.now, ids)
     }
 
-    /// What the daemon does about the first deadline that has come; nothing if none has.
+    /// Returns the record of the first deadline that has come; `None` if none has.
     pub fn due(&self, ids: Ids<'_>) -> Option<EventRecord> {
         review::due(self.state, self.policy, self.now, ids)
     }
@@ -268,7 +268,7 @@ impl ReadMessage<'_> {
     }
 }
 
-/// Whom a refused message speaks to, as far as it could be read: decides whether its sender gets a notice.
+/// The parts of a refused message, as far as it could be read, that decide whether its sender gets a notice.
 #[derive(Clone, Copy)]
 struct Addressing<'a> {
     to_daemon: bool,
@@ -303,7 +303,7 @@ impl Stop {
 }
 
 impl Patience {
-    /// For how long the file must have been still before it is refused, in milliseconds.
+    /// The time for which the file must have been still before it is refused, in milliseconds.
     pub fn still_ms(self) -> u64 {
         match self {
             Self::None => 0,
@@ -312,7 +312,8 @@ impl Patience {
         }
     }
 
-    /// How soon it is looked at again, in milliseconds: a packet comes without a change of the file that waits for it.
+    /// The pause before the next look at the file, in milliseconds: a packet comes without a change of the file that
+    /// waits for it.
     pub fn retry_ms(self) -> u64 {
         match self {
             Self::None | Self::SecondLook | Self::CutOff => self.still_ms(),

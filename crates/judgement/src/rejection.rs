@@ -21,7 +21,7 @@ pub struct Rejection {
     pub code: Code,
     /// Every violation.
     pub violations: Vec<ReportedViolation>,
-    /// Whether a corrected message can succeed.
+    /// True if a corrected message can succeed.
     pub retryable: bool,
     /// The review it belongs to.
     pub review: Option<ReviewKey>,

@@ -295,7 +295,7 @@ fn refused_files(entry: &Entry, refused: &RefusedMessage) -> Result<(), Differs>
     }
 }
 
-/// Whether a record makes the files that are drafted for its decision.
+/// Checks that a record makes the files that are drafted for its decision.
 fn same_files(entry: &Entry, draft: &EntryDraft) -> Result<(), Differs> {
     let text = |deliveries: &[Delivery]| {
         serde_json::to_string(deliveries).expect("deliveries are plain values")

@@ -51,7 +51,7 @@ impl UsedNames {
         self.used.put(name, []);
     }
 
-    /// Whether the ledger ever used the name there.
+    /// True if the ledger ever used the name there.
     pub(crate) fn has_used(&self, scope: NameScope<'_>, name: &FileName) -> bool {
         self.used.has(&row_of(scope, name))
     }

@@ -24,7 +24,7 @@ pub struct StructuredResponse {
     pub response: TerminalResponse,
 }
 
-/// Which of the two terminal responses it is.
+/// One of the two terminal responses.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TerminalResponse {
     /// Findings: `review_feedback`.
@@ -42,13 +42,13 @@ pub struct FeedbackAnswer {
     /// Problems no thread is about.
     #[serde(rename = "findings")]
     pub new_findings: Vec<NewFinding>,
-    /// What was run to check the change.
+    /// The commands that checked the change.
     #[serde(default)]
     pub commands_run: Vec<CommandRun>,
-    /// What was read of the change.
+    /// The parts of the change that the reviewer read.
     #[serde(default)]
     pub examined: ExaminedAnswer,
-    /// Why a person should go on; empty if none need.
+    /// The reason a person should go on; empty if none need.
     #[serde(default)]
     pub escalation: String,
     /// The commit that was reviewed.
@@ -68,22 +68,22 @@ pub struct FeedbackAnswer {
 pub struct LgtmAnswer {
     /// One deal for each open thread.
     pub threads: BTreeMap<FindingId, ThreadAnswer>,
-    /// What is left for later and is no thread's.
+    /// Problems that are left for later and have no thread.
     pub nits: Vec<NitAnswer>,
-    /// What was run to check the change.
+    /// The commands that checked the change.
     #[serde(default)]
     pub commands_run: Vec<CommandRun>,
-    /// What was read of the change.
+    /// The parts of the change that the reviewer read.
     #[serde(default)]
     pub examined: ExaminedAnswer,
-    /// Whether the pull request may be merged now.
+    /// True if the pull request may be merged now.
     pub merge_ready: bool,
     /// The commit the approval is bound to.
     #[serde(default)]
     pub validated_head: String,
 }
 
-/// What the reviewer says it has read. Nothing is filled in for it: left out, it has read nothing.
+/// The reviewer's claim of what it has read. Nothing is filled in for it: left out, it has read nothing.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExaminedAnswer {
@@ -93,22 +93,22 @@ pub struct ExaminedAnswer {
     pub declared: Vec<String>,
 }
 
-/// What is done with one open thread.
+/// The reviewer's answer to one open thread.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThreadAnswer {
     /// Exactly one.
     pub action: Deal,
-    /// What the reviewer wants now; left out, what it wanted last.
+    /// The stance the reviewer takes now; left out, its last one.
     #[serde(default)]
     pub stance: Option<Stance>,
-    /// What shows it.
+    /// The evidence for it.
     #[serde(default)]
     pub evidence: String,
-    /// Of a deferred thread: who takes it; the author, if it is empty.
+    /// The one who takes a deferred thread; the author, if it is empty.
     #[serde(default)]
     pub owner: String,
-    /// Of a deferred thread: what happens next.
+    /// The next step for a deferred thread.
     #[serde(default)]
     pub next_action: String,
 }
@@ -140,9 +140,9 @@ impl<'de> Deserialize<'de> for Deal {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewFinding {
-    /// How bad it is.
+    /// The finding's severity.
     pub severity: Severity,
-    /// Whether it blocks; counts for a P2 alone.
+    /// True if it blocks; counts for a P2 alone.
     #[serde(default)]
     pub blocking: Option<bool>,
     /// One line on what it is.
@@ -157,10 +157,10 @@ pub struct NewFinding {
     /// Kind of problem; routes handoffs.
     #[serde(default)]
     pub category: String,
-    /// What shows it.
+    /// The evidence for it.
     #[serde(default)]
     pub evidence: String,
-    /// What to do about it.
+    /// The reviewer's proposal for a fix.
     #[serde(default)]
     pub recommendation: String,
     /// The commit or fix that brought it.
@@ -172,19 +172,19 @@ pub struct NewFinding {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NitAnswer {
-    /// How much it matters: P2 or P3.
+    /// The nit's severity: P2 or P3.
     pub tier: message_schema::body::NitTier,
-    /// What it is.
+    /// One line on the problem.
     pub summary: String,
-    /// Who takes it; the author, if it is empty.
+    /// The one who takes it; the author, if it is empty.
     #[serde(default)]
     pub owner: String,
-    /// What happens next.
+    /// The next step.
     #[serde(default)]
     pub next_action: String,
 }
 
-/// Why a value is no response to the open request, or cannot be written as one.
+/// The reason a value is no response to the open request, or cannot be written as one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAResponse {
     /// It has not the form of one: the first field that differs, what is there, and what would have been accepted.
@@ -207,9 +207,9 @@ pub enum NotAResponse {
     Field {
         /// The field, dotted from the verdict.
         field: String,
-        /// What stands there.
+        /// The text in that field.
         found: String,
-        /// What would have been accepted.
+        /// The accepted form.
         expected: &'static str,
     },
 }
@@ -307,7 +307,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a feedback with this one field.
+    /// Reads a feedback that has only this field and returns the error's text.
     fn of_feedback(field: &str, given: Value) -> String {
         let mut response = json!({"type": "review_feedback", "threads": {}, "findings": []});
         response[field] = given;

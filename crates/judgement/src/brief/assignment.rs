@@ -31,15 +31,15 @@ impl Legal {
 pub(super) struct Assignment<'a> {
     pub(super) review: &'a Review,
     pub(super) last_round: bool,
-    /// Whether no lgtm of this reviewer passes, whatever it says of the threads.
+    /// True if no lgtm of this reviewer passes, whatever it says of the threads.
     pub(super) is_barred: bool,
-    /// Whether the quality gate only advises.
+    /// True if the quality gate only advises.
     pub(super) advised: bool,
 }
 
 impl Assignment<'_> {
-    /// Whether some response could pass the gate, as far as threads go: no agent can move a blocker
-    /// that is with a person.
+    /// True if some response could pass the gate, as far as threads go: no agent can move a blocker that is with a
+    /// person.
     pub(super) fn may_approve(&self) -> bool {
         self.advised || (!self.is_barred && held_blockers(self.review).next().is_none())
     }

@@ -10,7 +10,7 @@ use super::assignment::{Assignment, Legal};
 use super::json::{TEXT, any_of, object, one_of, only};
 use review::Thread;
 
-/// What is left of a thread that must not stay open.
+/// The action on a thread that must not stay open.
 const RESOLVE: &[Action] = &[Action::Resolve];
 
 /// The actions of a thread nobody replies to any more.
@@ -35,7 +35,7 @@ static SCHEMAS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
 /// The choices a response has on one thread.
 pub(super) struct Choice {
     legal: Legal,
-    /// Whether it may be left for later under a nit.
+    /// True if a nit may leave the thread for later.
     may_defer: bool,
 }
 

@@ -49,7 +49,7 @@ pub(super) fn short_list(max: usize, items: &str) -> String {
     format!(r#"{{"type":"array","maxItems":{max},"items":{items}}}"#)
 }
 
-/// What any of the schemas admits; at least one.
+/// A schema that admits any of these; at least one.
 pub(super) fn any_of(schemas: &[String]) -> String {
     match schemas {
         [only] => only.clone(),
@@ -57,7 +57,7 @@ pub(super) fn any_of(schemas: &[String]) -> String {
     }
 }
 
-/// What the definition of that name admits.
+/// A schema that refers to the definition of this name.
 pub(super) fn reference(name: &str) -> String {
     format!(r##"{{"$ref":"#/$defs/{name}"}}"##)
 }

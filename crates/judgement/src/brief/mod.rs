@@ -35,7 +35,7 @@ use review::{
 /// The version of the brief's format.
 pub const BRIEF_VERSION: u32 = 1;
 
-/// What a reviewer is told beside a request.
+/// The brief of one request, for its reviewer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Brief {
     /// The version of this format: 1.
@@ -45,44 +45,44 @@ pub struct Brief {
     pub repo: Option<Repo>,
     /// The pull request.
     pub pr: PrNumber,
-    /// Who asks.
+    /// The agent that asks for the review.
     pub author: AgentName,
-    /// Who is asked.
+    /// The agent that reviews.
     pub reviewer: AgentName,
     /// The request the brief goes with; a later brief of the same round replaces it.
     pub request: MessageId,
-    /// How soon the answer is wanted.
+    /// The urgency of the request.
     pub priority: Priority,
     /// The round, which every message about it names.
     pub round: u32,
     /// The same round, counted within its generation.
     pub round_of_generation: u32,
-    /// How many rounds this generation may take.
+    /// The most rounds that this generation may take.
     pub rounds_of_generation: u32,
-    /// Whether no round follows: nothing is left to reply to, and feedback goes to a person.
+    /// True if no round follows: there is nothing left to reply to, and feedback goes to a person.
     pub last_round: bool,
     /// The commit the round is about, where its author named one. An approval of another commit is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<CommitSha>,
-    /// What is left of the round's means.
+    /// The turns, seconds and attempts left for the round.
     pub budget: Budget,
-    /// Whether an lgtm can pass as far as threads go; if not, `held_threads` says why.
+    /// True if an lgtm can pass as far as threads go; if not, `held_threads` says why.
     pub lgtm_possible: bool,
     /// The blocking threads that are with a person.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held_threads: Vec<HeldThread>,
     /// The threads that need exactly one action each.
     pub open_threads: Vec<OpenThread>,
-    /// What the daemon changed or limited about the request.
+    /// The daemon's changes and limits to the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<ToldAlert>,
     /// The files the author says it touched since the last feedback.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub look_first: Vec<RepoPath>,
-    /// What differs, if the request says so.
+    /// The change to review, if the request describes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<BriefChange>,
-    /// Why no lgtm of this reviewer passes, besides threads; one sentence each.
+    /// The reasons no lgtm of this reviewer passes, besides threads; one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub approval_barred: Vec<String>,
     /// The commands that an lgtm must record as passing.
@@ -94,7 +94,7 @@ pub struct Brief {
     pub response_schema: String,
 }
 
-/// What a reviewer is to read, as the request says. The files are the first 200; `settled diff` prints the change.
+/// The change to review, as the request describes it. The files are the first 200; `settled diff` prints the change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BriefChange {
     /// The commit it is based on.
@@ -103,7 +103,7 @@ pub struct BriefChange {
     /// The digest of the diff from there to `head`, which a response names as read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff_digest: Option<DiffDigest>,
-    /// How many files differ.
+    /// The number of files that differ.
     pub count: usize,
     /// The files that differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -113,17 +113,17 @@ pub struct BriefChange {
     pub edits_tests: Vec<RepoPath>,
 }
 
-/// What is left of a round's means when its brief is written.
+/// The means left for a round when its brief is written.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Budget {
     /// Turns left.
     pub turns_left: u16,
     /// Seconds left once the request is taken, or of those that run already.
     pub runtime_s_left: u32,
-    /// When the request must have been taken; left out once it is.
+    /// The deadline for the take; left out once the request is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub take_by: Option<Timestamp>,
-    /// When the answer must be there; unknown until the request is taken.
+    /// The deadline for the answer; unknown until the request is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_by: Option<Timestamp>,
     /// Responses that may still be refused for what they say before a person is asked.
@@ -135,9 +135,9 @@ pub struct Budget {
 pub struct HeldThread {
     /// The thread.
     pub id: FindingId,
-    /// How bad it is.
+    /// The finding's severity.
     pub severity: Severity,
-    /// One line on what it is.
+    /// One line on the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// With whom, and by which action.
@@ -149,11 +149,11 @@ pub struct HeldThread {
 pub struct OpenThread {
     /// The thread.
     pub id: FindingId,
-    /// How bad it is.
+    /// The finding's severity.
     pub severity: Severity,
-    /// Whether it blocks approval.
+    /// True if it blocks approval.
     pub blocking: bool,
-    /// One line on what it is.
+    /// One line on the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The file it is in.
@@ -164,11 +164,11 @@ pub struct OpenThread {
     pub lines: Option<LineRange>,
     /// The stance the reviewer took last.
     pub stance: Stance,
-    /// How often that stance was repeated.
+    /// The number of times that stance was repeated.
     pub round_count: u8,
-    /// How many replies were given.
+    /// The number of replies so far.
     pub replies: u8,
-    /// What may be done now, by the stance taken with it.
+    /// The legal actions, by the stance taken with them.
     pub legal: Legal,
 }
 

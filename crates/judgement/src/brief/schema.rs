@@ -22,7 +22,7 @@ use super::json::{BOOLEAN, TEXT, json, list, object, one_of, only, reference, sh
 use review::NEW_FINDINGS_MAX;
 use review::Thread;
 
-/// What a reader of the schema is told beside it.
+/// The schema's description of itself.
 const ABOUT: &str = "The response to one review_request. Every open thread gets exactly one action; an empty text means none. A stance says what you want now: seeks_change if the author should change something, else accepts.";
 
 /// The parts that no review changes, made once.

@@ -21,7 +21,7 @@ use review::Review;
 use review::ReviewKey;
 use review::Thread;
 
-/// What a deferred thread's nit says where the reviewer said nothing.
+/// The next step of a deferred thread's nit if the reviewer named none.
 const LATER: &str = "look at it after the merge";
 
 /// A response as it travels.
@@ -326,7 +326,7 @@ fn commit(said: &str) -> Result<Option<CommitSha>, NotAResponse> {
     })
 }
 
-/// What was read, if anything is said of it. It goes into the packet, which has room for many files.
+/// The reviewer's claim of what it read, if it makes one. It goes into the packet, which has room for many files.
 fn examined(said: &ExaminedAnswer) -> Result<Option<Examined>, NotAResponse> {
     let files = said.declared.iter().enumerate().map(|(index, file)| {
         let name = format!("examined.declared[{index}]");
@@ -349,14 +349,14 @@ fn examined(said: &ExaminedAnswer) -> Result<Option<Examined>, NotAResponse> {
     Ok((examined != Examined::default()).then_some(examined))
 }
 
-/// What a text says, if it says anything.
+/// The text without white space around it; `None` if nothing is left.
 fn text(said: &str) -> Option<String> {
     Some(said.trim())
         .filter(|text| !text.is_empty())
         .map(str::to_owned)
 }
 
-/// What a text means, if it says anything; fails if it is not what the field holds.
+/// Reads the text of a field; `None` if it is empty. Fails if the field does not accept it.
 fn field<T>(
     name: &str,
     said: &str,

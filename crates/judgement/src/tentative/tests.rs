@@ -12,7 +12,7 @@ use spool::{Body, Content, Digest, Entry, FileName, OutboxFile, PacketRead, Stam
 
 use super::*;
 
-/// What is tried; much of it is refused or declined where it is.
+/// One step of a random run; many are refused or declined where they come.
 #[derive(Clone, Debug)]
 enum Play {
     /// A file in that agent's outbox, under one of a few names.
@@ -161,13 +161,13 @@ fn play() -> impl Strategy<Value = Play> {
     ]
 }
 
-/// What is judged, and the fold of what was committed.
+/// The tentative state under test, and the fold of what was committed.
 struct Table {
     tentative: Tentative,
     batch: Vec<(Record, EntryDraft, DateTime<Utc>)>,
     state: State,
     names: UsedNames,
-    /// How many records are committed.
+    /// The number of committed records.
     seq: u64,
     now: DateTime<Utc>,
     ids: u32,

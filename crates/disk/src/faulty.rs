@@ -13,7 +13,7 @@ use crate::FileName;
 use crate::os::Os;
 use crate::{Disk, Handle, OpenMode, Stat};
 
-/// What happens at the chosen change.
+/// The fault, and the change it happens at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskFault {
     /// The process is killed right after change `n` (from 1): nothing works from then on.
@@ -122,7 +122,7 @@ impl FaultyDisk {
         }
     }
 
-    /// How many of these bytes one call takes.
+    /// The number of these bytes that one call takes.
     fn taken(&self, bytes: usize) -> usize {
         match self.state().fault {
             Some(DiskFault::Short(most)) => bytes.min(most),

@@ -33,7 +33,7 @@ pub use crate::volatile::VolatileDisk;
 /// An open file or directory; closed when dropped.
 pub type Handle = OwnedFd;
 
-/// What an entry of a directory is.
+/// The type of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
@@ -46,10 +46,10 @@ pub enum FileKind {
     Special,
 }
 
-/// What the file system says about a file.
+/// The metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    /// What it is.
+    /// The type of the file.
     pub kind: FileKind,
     /// The number of its file system.
     pub dev: u64,
@@ -57,17 +57,17 @@ pub struct Stat {
     pub ino: u64,
     /// The user it belongs to.
     pub uid: u32,
-    /// How many names it has.
+    /// The number of its names (hard links).
     pub links: u64,
     /// Its size in bytes.
     pub size: u64,
-    /// When its content was last changed, in nanoseconds since 1970, UTC.
+    /// The time of the last change to its content, in nanoseconds since 1970, UTC.
     pub mtime_ns: i64,
-    /// When anything about it was last changed, in nanoseconds since 1970, UTC.
+    /// The time of the last change to anything about it, in nanoseconds since 1970, UTC.
     pub ctime_ns: i64,
 }
 
-/// How a file is opened. Never through a symbolic link, never blocking.
+/// The mode in which a file is opened. Never through a symbolic link, never blocking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
     /// For reading.

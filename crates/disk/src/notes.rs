@@ -21,7 +21,7 @@ pub(crate) enum Operation {
     SyncAll,
 }
 
-/// What became of a change that was not synced.
+/// The fate of a change that was not synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// It never arrived.

@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 #[cfg(target_os = "linux")]
 const F_SETSIG: libc::c_int = 10;
 
-/// What the kernel says about the writers of a file.
+/// The kernel's answer about the writers of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writer {
     /// Nobody has it open for writing.

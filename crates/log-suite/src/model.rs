@@ -11,7 +11,7 @@ use crate::{Bench, Dice};
 /// The largest batch.
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
 
-/// How many of a hundred calls meet which trouble.
+/// The share of calls that meet each trouble, in percent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Weather {
     /// The append never reaches the log.
@@ -42,9 +42,9 @@ impl Weather {
 
 struct ModelState {
     batches: Vec<Signed>,
-    /// What every second handle is shown, once the log is split.
+    /// The history that every second handle sees, once the log is split.
     split: Option<Vec<Signed>>,
-    /// What reaches the log later.
+    /// The batches that reach the log later.
     late: Vec<Signed>,
     rings: Vec<Ring>,
     /// Heartbeats, each with the number of its sender. Who begins to listen later has missed what was sent before.
@@ -63,7 +63,7 @@ pub struct Shared(Arc<Mutex<ModelState>>);
 pub struct ModelLog {
     shared: Shared,
     number: usize,
-    /// How many heartbeats it has heard, or missed.
+    /// The number of heartbeats it has heard, or missed.
     heard: usize,
 }
 

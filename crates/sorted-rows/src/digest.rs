@@ -14,7 +14,7 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// What stands before the first record of a ledger: all zeros.
+    /// The digest before the first record of a ledger: all zeros.
     pub const ZERO: Digest = Digest([0; 32]);
 
     /// Computes the digest of `bytes`.

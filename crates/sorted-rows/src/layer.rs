@@ -22,7 +22,7 @@ use disk::{self, Disk, Handle};
 /// what the filter knows.
 pub type RowKey = [u8; 20];
 
-/// What the filter looks at.
+/// The number of a key's first bytes that the filter knows.
 const FILTERED: usize = 8;
 
 const BLOCK: usize = 16 * 1024;
@@ -36,7 +36,7 @@ const BLOCK_ENTRY: usize = KEY + 8 + 4 + SUM;
 const BITS_PER_ROW: usize = 10;
 const BITS_SET: u32 = 6;
 
-/// Where everything lies.
+/// The places of everything in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Footer {
     rows: u64,
@@ -78,7 +78,7 @@ pub struct Layer {
     pub seq: u64,
     /// The footer's own checksum, by which a snapshot above names this one.
     pub sum: Digest,
-    /// How many bytes the file has.
+    /// The size of the file in bytes.
     pub bytes: u64,
     footer: Footer,
     index: Vec<u8>,
@@ -143,7 +143,7 @@ impl Layer {
         (0..self.footer.blocks).try_for_each(|block| self.block(block).map(drop))
     }
 
-    /// How many rows it has.
+    /// The number of its rows.
     pub fn rows(&self) -> u64 {
         self.footer.rows
     }

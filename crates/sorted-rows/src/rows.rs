@@ -41,7 +41,7 @@ impl Rows {
         self.layers.first().map_or(0, |layer| layer.seq)
     }
 
-    /// Whether a snapshot's file holds some of them.
+    /// True if the file of this snapshot holds some of them.
     pub fn has(&self, seq: u64) -> bool {
         self.layers.iter().any(|layer| layer.seq == seq)
     }
@@ -71,8 +71,8 @@ impl Rows {
         self.layers.iter().try_for_each(Layer::verify)
     }
 
-    /// How many layers, of the newest ones, become one with so many bytes of new rows; `seq` is what the new one is
-    /// called, and no layer of that name can stay beneath.
+    /// The number of newest layers that become one with so many bytes of new rows. `seq` names the new one, and no
+    /// layer of that name can stay beneath.
     pub fn absorbed(&self, new_bytes: u64, seq: u64) -> usize {
         let mut bytes = new_bytes.max(LAYER_MIN);
         let grown = self.layers.iter().take_while(|layer| {

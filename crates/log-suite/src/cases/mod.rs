@@ -11,7 +11,7 @@ use spool::log::{Appended, Head, Log, Signed};
 
 use crate::fixture::batch;
 
-/// How long a follower may take for what was acknowledged to another host.
+/// The time a follower may take for what the log acknowledged to another host.
 const ARRIVES: Duration = Duration::from_secs(20);
 
 /// Appends a batch, which has to be committed. A log that is just back may not know at first.
@@ -188,7 +188,7 @@ macro_rules! tests_of {
     };
 }
 
-/// How many cases there are, by their source.
+/// The number of cases, counted in their source.
 pub fn count() -> usize {
     let sources = [
         include_str!("follow.rs"),

@@ -86,7 +86,7 @@ pub fn a_moved_batch_leaves_nothing(bench: &mut dyn Bench) {
     assert_eq!(there[1].batch.head(), put[1].batch.head());
 }
 
-/// What was moved is committed once it is judged on the end of now.
+/// A batch that was moved is committed once it is judged on the end of now.
 pub fn a_moved_batch_that_is_judged_again_is_committed(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let put = put_all(&mut *log, 2);

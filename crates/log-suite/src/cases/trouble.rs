@@ -48,7 +48,7 @@ pub fn a_restart_before_the_first_batch(bench: &mut dyn Bench) {
     put_all(&mut *log, 1);
 }
 
-/// What was acknowledged is there after a restart.
+/// Acknowledged batches are there after a restart.
 pub fn a_restart_keeps_what_was_acknowledged(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let put = put_all(&mut *log, 3);

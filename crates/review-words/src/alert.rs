@@ -1,5 +1,5 @@
-//! What the daemon changed, limited or saw when it accepted a message. Nothing of it refuses the message; both sides are
-//! told of it. Each alert has its code and its sentence here and nowhere else.
+//! Alerts: everything the daemon changed, limited or saw when it accepted a message. No alert refuses the message, and
+//! both sides get it. Only this module has the code and the sentence of each alert.
 
 use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber, RepoPath};
 use message_schema::limit::Rounds;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::key::TaskId;
 use crate::refusal::Clause;
 
-/// One thing that was changed, limited or seen.
+/// One change, limit or observation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Alert {
@@ -34,7 +34,7 @@ pub enum Alert {
     },
     /// `handoff_ref` claims no task.
     HandoffRefIgnored {
-        /// Why not.
+        /// The reason.
         why: NoClaim,
     },
     /// An open thread is resolved although the response does not name it.
@@ -62,7 +62,7 @@ pub enum Alert {
         thread: FindingId,
         /// The round it is new in.
         round: u32,
-        /// Why it does not block.
+        /// The reason it does not block.
         why: Late,
     },
     /// The feedback is about another commit than its round.
@@ -81,9 +81,9 @@ pub enum Alert {
     },
     /// The approval is bound to no commit: neither the request nor the reviewer named one.
     ApprovalUnbound,
-    /// The approval does not show that its change was read, which is not required here.
+    /// The approval does not show that its reviewer read the change; this project does not require that.
     EvidenceMissing {
-        /// What is missing, in a sentence.
+        /// The missing evidence, in a sentence.
         what: String,
     },
     /// The response calls files observed that the runner has not seen read.
@@ -96,11 +96,11 @@ pub enum Alert {
         /// The commands.
         commands: Vec<String>,
     },
-    /// No approval of this reviewer passes the gate, whatever it says.
+    /// No approval of this reviewer can pass the gate.
     ApprovalBarred {
         /// The clause.
         clause: Clause,
-        /// Why, in a sentence.
+        /// The reason, in a sentence.
         how: String,
     },
     /// The response took more turns than its request allows.
@@ -114,12 +114,12 @@ pub enum Alert {
     GateAdvises {
         /// The clause.
         clause: Clause,
-        /// How it is broken, in a sentence.
+        /// The failed condition, in a sentence.
         how: String,
     },
 }
 
-/// Why a new finding does not block any more.
+/// The reason a new finding no longer blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Late {
@@ -129,7 +129,7 @@ pub enum Late {
     InTask,
 }
 
-/// Why a request claims no task.
+/// The reason a request claims no task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoClaim {
@@ -302,10 +302,10 @@ impl std::fmt::Display for Alert {
     }
 }
 
-/// So many files are named in a sentence.
+/// The most files a sentence names.
 const NAMED_MAX: usize = 5;
 
-/// The first few of these files, and how many more.
+/// Names the first few of these files and counts the rest.
 pub fn named(files: &[RepoPath]) -> String {
     let names: Vec<String> = files
         .iter()

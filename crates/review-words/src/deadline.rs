@@ -4,15 +4,15 @@ use chrono::TimeDelta;
 use message_schema::envelope::Priority;
 use serde::{Deserialize, Serialize};
 
-/// What a review waits for.
+/// The move that a review waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deadline {
-    /// The reviewer is to take the request.
+    /// The reviewer must take the request.
     PickUp,
-    /// The reviewer is to answer within its runtime.
+    /// The reviewer must answer within its runtime.
     Runtime,
-    /// The author is to move.
+    /// The author must move.
     Author,
 }
 
@@ -27,8 +27,8 @@ impl Deadline {
     }
 }
 
-/// How long an agent may take to move, by the priority of the round's request: P0 2 hours,
-/// P1 24 hours, P2 48 hours, P3 7 days.
+/// Returns the time an agent has to move, by the priority of the round's request: P0 2 hours, P1 24 hours, P2 48 hours,
+/// P3 7 days.
 pub fn patience(priority: Priority) -> TimeDelta {
     match priority {
         Priority::P0 => TimeDelta::hours(2),

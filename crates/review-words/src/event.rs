@@ -1,5 +1,5 @@
-//! What happens to a review besides messages: time passes, a reviewer takes a request and counts
-//! its turns, the pull request moves, a person decides.
+//! Everything that happens to a review besides messages: time passes, a reviewer takes a request and counts its turns,
+//! the pull request moves, a person decides.
 
 use message_schema::id::{AgentName, CommitSha, FindingId, PrNumber, Repo, RepoPath};
 use message_schema::line::escaped;
@@ -17,21 +17,21 @@ use pair_machine::{PairReport, PairStep};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// A deadline of the daemon's has come.
+    /// One of the daemon's deadlines has passed.
     Deadline {
         /// The review.
         review: ReviewKey,
-        /// Which deadline.
+        /// The deadline.
         which: Deadline,
     },
-    /// The reviewer took the open request: its runtime is counted from here on.
+    /// The reviewer took the open request: its runtime budget starts.
     Taken(Which),
     /// The reviewer completed turns.
     Turns {
         /// The review.
         #[serde(flatten)]
         which: Which,
-        /// How many more: 1 or above.
+        /// The number of new turns: 1 or above.
         count: u16,
     },
     /// The daemon is about to start the reviewer's command for the open request; the first start is a take.
@@ -41,7 +41,7 @@ pub enum Event {
         /// The review.
         #[serde(flatten)]
         which: Which,
-        /// What became of the command.
+        /// The failure.
         #[serde(flatten)]
         failure: RunFailure,
     },
@@ -118,7 +118,7 @@ impl Event {
         }
     }
 
-    /// What happened, in a few words.
+    /// Describes the event in a few words.
     pub fn sentence(&self) -> String {
         match self {
             Self::Deadline { which, .. } => format!("deadline {}", which.word()),
@@ -198,12 +198,12 @@ impl Event {
     }
 }
 
-/// A person's decision to go on from a ledger that holds other records than a snapshot was made from.
+/// A person's decision to continue from a ledger whose records differ from those a snapshot was made from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LedgerAccepted {
-    /// Who decides.
+    /// The person who decides.
     pub by: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// The digest of the last record that is accepted.
     pub head: String,
@@ -225,10 +225,10 @@ pub struct SentDiffers {
 pub struct Which {
     /// The pull request.
     pub pr: PrNumber,
-    /// The repository, where the number alone does not tell.
+    /// The repository, if the number alone is ambiguous.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub repo: Option<Repo>,
-    /// The reviewer, where the pull request has several: the current one, or the one the review was opened with.
+    /// The reviewer, if the pull request has several: the current one, or the one the review was opened with.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reviewer: Option<AgentName>,
 }
@@ -255,22 +255,22 @@ impl Which {
 /// A pull request event, as a forge or `settled pr` reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PullEvent {
-    /// The repository, where it is known.
+    /// The repository, if it is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub repo: Option<Repo>,
     /// The pull request.
     pub pr: PrNumber,
-    /// What happened to it.
+    /// The event's kind.
     pub action: PullAction,
-    /// Who opened it, by its name at the forge.
+    /// The author's name at the forge.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub author: Option<String>,
-    /// The commit it stands at.
+    /// Its head commit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub head: Option<CommitSha>,
 }
 
-/// What happened to a pull request.
+/// The kind of a pull request event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PullAction {
@@ -305,23 +305,23 @@ pub struct PersonsDecision {
     /// The review.
     #[serde(flatten)]
     pub which: Which,
-    /// Who decides.
+    /// The person who decides.
     pub by: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What is decided.
+    /// The decision.
     pub act: Act,
 }
 
-/// What a person can decide.
+/// A decision that a person can make.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Act {
-    /// The review goes on in a new generation; what a person held is open again.
+    /// The review continues in a new generation; threads that a person held are open again.
     Reopen,
-    /// The reviewer is called off: its command is ended, and the review stays with a person.
+    /// The reviewer is cancelled: the daemon ends its command, and the review stays with a person.
     Cancel,
-    /// The review is approved, for what no agent may approve.
+    /// The review is approved, including changes that no agent may approve.
     Approve {
         /// The commit; the round's head if it is left out.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -329,10 +329,10 @@ pub enum Act {
     },
     /// The generation may take more rounds.
     Grant {
-        /// How many: 1.
+        /// The number of rounds: 1.
         rounds: u8,
     },
-    /// A thread is done with.
+    /// A thread is resolved.
     Resolve(FindingId),
     /// A thread is left as it is, on purpose.
     WontFix(FindingId),
@@ -342,7 +342,7 @@ pub enum Act {
     Hold(FindingId),
     /// A thread goes back to the agents.
     Release(FindingId),
-    /// A thread that was queued is not handed off for that: it goes by the mode again.
+    /// A queued thread loses its place in the queue: the mode decides about its handoff again.
     Drop(FindingId),
 }
 

@@ -1,10 +1,10 @@
-//! A start of the reviewer's command that came to nothing, as the ledger keeps it.
+//! A start of the reviewer's command that failed, as the ledger keeps it.
 
 use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
 use serde::{Deserialize, Serialize};
 
-/// What became of a started command, and why.
+/// The failure of a started command, with its cause.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RunFailure {
     /// The kind of failure: decides whether the command is started again.
@@ -12,7 +12,7 @@ pub struct RunFailure {
     pub cause: FailureCause,
     /// The failure on one line, with the program's last words.
     pub why: String,
-    /// When the reviewer can be asked again, if its program or its budget says so.
+    /// The time from which the reviewer can be asked again, if its program or its budget says so.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub retry_after: Option<DateTime<Utc>>,
     /// The name of the run's folder in `.settled/runs`.
@@ -24,10 +24,10 @@ pub struct RunFailure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureCause {
-    /// Not told: records of earlier versions, which have a failure only where the command was not started again.
+    /// Unknown: records of earlier versions, which have a failure only if the command was not started again.
     #[default]
     Untold,
-    /// The reviewer says itself that it gives up.
+    /// The reviewer itself gives up.
     GaveUp,
     /// The command ended with a code, by a signal, or was ended.
     Crashed,
@@ -77,11 +77,11 @@ impl RunFailure {
 /// The last failure in the open round of a review.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FailedStart {
-    /// Whose command failed.
+    /// The reviewer whose command failed.
     pub reviewer: AgentName,
-    /// When.
+    /// The time of the failure.
     pub at: DateTime<Utc>,
-    /// What became of it.
+    /// The failure.
     #[serde(flatten)]
     pub failure: RunFailure,
 }

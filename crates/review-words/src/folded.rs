@@ -1,14 +1,14 @@
-//! A finished review in few bytes. Most reviews a daemon knows are finished and hardly ever asked for again, but
-//! any of them may be: a late message, a merge, a person who reopens it. So nothing is left out: a folded review is
-//! its JSON, packed. A line is too short for a general compressor, and much the same in every review, so
-//! what `TYPICAL` or the line itself has said before is written as a reference to it.
+//! A finished review in few bytes. Most reviews a daemon knows are finished and hardly ever needed again, but any of
+//! them may be: a late message, a merge, a person who reopens it. So nothing is left out: a folded review is its JSON,
+//! packed. A line is too short for a general compressor, and much the same in every review, so text that `TYPICAL` or
+//! the line itself already has becomes a reference to it.
 
 use std::sync::{LazyLock, OnceLock};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A value that is kept as packed JSON, and whole as well once it was asked for.
+/// A value kept as packed JSON, and also unpacked once it was read.
 #[derive(Debug)]
 pub struct Folded<T> {
     packed: Box<[u8]>,
@@ -32,7 +32,7 @@ impl<T: Serialize + DeserializeOwned> Folded<T> {
         self.whole.get_or_init(|| Box::new(self.unfold()))
     }
 
-    /// Whether it is not also kept whole.
+    /// True if only the packed form is in memory.
     pub fn is_folded(&self) -> bool {
         self.whole.get().is_none()
     }
@@ -69,12 +69,12 @@ pub fn fold(value: &impl Serialize) -> Vec<u8> {
     pack(&serde_json::to_vec(value).expect("text keys and plain values are JSON"))
 }
 
-/// The value that was folded.
+/// Unpacks a folded value.
 pub fn unfold<T: DeserializeOwned>(folded: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(&unpack(folded))
 }
 
-/// What lines say most. It lives in no file, so it may change with any version.
+/// The most frequent text of lines. It is in no file, so it may change with any version.
 const TYPICAL: &[u8] = br#"{"granted":1,"given_back":["},"failed":{"reviewer":","cause":"why":"retry_after":"run":"}
 "fixes":"reassigned_to":","spent":{"tokens":"micro_usd":"priority":"P0","P2","asked":1,"P3","asked":3,
 "phase":{"escalated":"max_rounds_exceeded"},"reviewer_budget_exceeded"},"reviewer_timeout"},"author_timeout"},
@@ -93,26 +93,26 @@ const TYPICAL: &[u8] = br#"{"granted":1,"given_back":["},"failed":{"reviewer":",
 "F-002":{"severity":"P2","blocking":false,"title":"}},"commit":","priority":"P1","asked":2,"reading":{"change":{"base":","head":
 ","digest":"sha256:","files":["src/.rs"]}}}"asked":1,"reading":{"change":{}}}"#;
 
-/// The shortest text that is worth a reference, and what its length is counted from.
+/// The shortest text worth a reference; lengths of references are counted from it.
 const COPY_MIN: usize = 4;
 
-/// The longest.
+/// The longest text of one reference.
 const COPY_MAX: usize = COPY_MIN + 0x7f;
 
-/// From this byte on a byte is the length of a reference, and two bytes of its place follow. Below is ASCII, which is
-/// itself.
+/// The first byte that begins a reference: it holds the length, and two bytes of the place follow. Bytes below it are
+/// ASCII text.
 const COPY: u8 = 0x80;
 
-/// Before the length and the bytes of text that is not ASCII. No line holds a control character.
+/// The mark before the length and the bytes of text that is not ASCII. No line holds a control character.
 const PLAIN: u8 = 0x1e;
 
-/// Before the length and the bytes that lower-case hexadecimal digits stand for.
+/// The mark before the length and the bytes of packed lower-case hexadecimal digits.
 const HEX: u8 = 0x1f;
 
-/// From this length on, digits are written as bytes.
+/// The shortest run of digits that is packed.
 const HEX_MIN: usize = 8;
 
-/// Where each sequence of [`COPY_MIN`] bytes was seen last, by its hash.
+/// The last place of each sequence of [`COPY_MIN`] bytes, by its hash.
 #[derive(Clone)]
 struct Places([u16; 1 << Self::BITS]);
 
@@ -142,7 +142,7 @@ impl Places {
     }
 }
 
-/// The line in fewer bytes.
+/// Packs a line.
 fn pack(line: &[u8]) -> Vec<u8> {
     let text = [TYPICAL, line].concat();
     let mut places = Places::new();
@@ -166,7 +166,7 @@ fn pack(line: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// Packs the beginning of a text that was not seen before, and gives its length.
+/// Packs the start of a text that has no earlier copy, and returns its length.
 fn pack_new(text: &[u8], packed: &mut Vec<u8>) -> usize {
     if let Some(length) = digits_at(text) {
         packed.extend([HEX, byte(length / 2)]);
@@ -209,7 +209,7 @@ fn unpack(packed: &[u8]) -> Vec<u8> {
     text.split_off(TYPICAL.len())
 }
 
-/// How many bytes are the same from two places on.
+/// Counts the equal bytes from two places on.
 fn common(text: &[u8], before: usize, at: usize) -> usize {
     let both = text[before..].iter().zip(&text[at..]).take(COPY_MAX);
     both.take_while(|(one, other)| one == other).count()
@@ -219,7 +219,7 @@ fn byte(length: usize) -> u8 {
     u8::try_from(length).expect("no sequence is longer")
 }
 
-/// How many digits the text begins with, an even number, if they are worth it.
+/// Counts the digits that the text begins with, rounded down to an even number; `None` if too few to pack.
 fn digits_at(text: &[u8]) -> Option<usize> {
     let is_digit = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let length = text.iter().take(2 * 255).take_while(is_digit).count() & !1;

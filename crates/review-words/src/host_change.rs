@@ -26,7 +26,7 @@ pub enum HostChange {
         from: String,
         /// Its home from now on.
         to: String,
-        /// Who decided it, and why.
+        /// The person who decided it, and the reason.
         #[serde(flatten)]
         decision: HostDecision,
     },
@@ -34,7 +34,7 @@ pub enum HostChange {
     KeyRetired {
         /// The host.
         host: String,
-        /// Who decided it, and why.
+        /// The person who decided it, and the reason.
         #[serde(flatten)]
         decision: HostDecision,
     },
@@ -42,13 +42,13 @@ pub enum HostChange {
     PolicyChanged {
         /// The shared part of `settled.toml`.
         policy: String,
-        /// Who decided it, and why.
+        /// The person who decided it, and the reason.
         #[serde(flatten)]
         decision: HostDecision,
     },
 }
 
-/// What a host says when it joins.
+/// A host's report when it joins.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JoinedHost {
     /// Its name.
@@ -64,7 +64,7 @@ pub struct JoinedHost {
     pub policy: String,
 }
 
-/// Who decided a change of hosts, and why.
+/// The person who decided a change of hosts, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HostDecision {
     /// The person.
@@ -109,7 +109,7 @@ impl HostChange {
         }
     }
 
-    /// Who caused it: a person or a host.
+    /// Returns the person or the host that caused the change.
     pub fn actor(&self) -> &str {
         match self {
             Self::Joined(JoinedHost { host, .. }) | Self::Claimed { host, .. } => host,

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 /// Names one review for the life of its pull request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ReviewKey {
-    /// The repository, where the requests name one.
+    /// The repository, if the requests name one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub repo: Option<Repo>,
     /// The pull request, without leading zeros.
     pub pr: PrNumber,
-    /// Who opened the review.
+    /// The agent that opened the review.
     pub author: AgentName,
-    /// Whom it was opened with.
+    /// The reviewer it was opened with.
     pub reviewer: AgentName,
 }
 
@@ -31,8 +31,8 @@ impl ReviewKey {
         }
     }
 
-    /// Whether a message that names this repository, or none, may mean this review: a review
-    /// without a repository is meant by all, and a message without one means any.
+    /// True if a message that names this repository, or none, may mean this review: a review without a repository
+    /// matches every message, and a message without one matches every review.
     pub fn may_be_of(&self, repo: Option<&Repo>) -> bool {
         match (&self.repo, repo) {
             (Some(own), Some(named)) => *own == named.to_canonical(),
@@ -66,7 +66,7 @@ impl TaskId {
         &self.0
     }
 
-    /// Whether a request means this task: by its name, or by the path of its packet.
+    /// True if a request's `handoff_ref` names this task, by its id or by the path of its packet.
     pub fn is_named_by(&self, handoff_ref: &str) -> bool {
         let name = handoff_ref.trim();
         let of_packet = name

@@ -1,12 +1,12 @@
-//! What a reviewer is asked to read, and what the daemon knows of how that was done: files that its runner saw read,
-//! commands that it saw run.
+//! The change that a reviewer must read, and the daemon's evidence of that: files that its runner saw read, commands
+//! that it saw run.
 
 use std::collections::BTreeSet;
 
 use message_schema::id::{CommitSha, DiffDigest, RepoPath};
 use serde::{Deserialize, Serialize};
 
-/// What differs, as the request says.
+/// The change of a round, as the request describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Change {
     /// The commit it is based on.
@@ -23,10 +23,10 @@ pub struct Change {
     pub files: Vec<RepoPath>,
 }
 
-/// What is to be read in a round, and what was seen of it.
+/// The change of a round, and the evidence that it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ReadingState {
-    /// What is to be read.
+    /// The change to read.
     pub change: Change,
     /// The changed files that the runner saw the reviewer read.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
@@ -41,20 +41,20 @@ pub struct ReadingState {
 pub struct ObservedRun {
     /// The command line.
     pub command: String,
-    /// The code it ended with; none if a signal ended it, or its time.
+    /// Its exit code; none if a signal or its time limit ended it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit: Option<i32>,
-    /// How long it took, in milliseconds.
+    /// Its duration in milliseconds.
     pub duration_ms: u64,
     /// The SHA-256 of what it printed, standard output and errors together.
     pub output: DiffDigest,
-    /// The commit that was checked out, where that is known and nothing was changed in it.
+    /// The commit it ran on, if that is known and the checkout had no changes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub head: Option<CommitSha>,
 }
 
 impl ObservedRun {
-    /// Whether it went as it should.
+    /// True if it ended with exit code 0.
     pub fn passed(&self) -> bool {
         self.exit == Some(0)
     }
@@ -76,25 +76,26 @@ impl std::fmt::Display for ObservedRun {
     }
 }
 
-/// What a record adds to what is known.
+/// A record's addition to the reading state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadingStep {
-    /// A request says what is to be read.
+    /// A request names the change to read.
     Asked(Change),
     /// The runner saw these files read.
     Observed(Vec<RepoPath>),
-    /// A command was run.
+    /// A command ran.
     Ran(ObservedRun),
 }
 
 impl ReadingState {
-    /// Forgets what the runner saw: it was another reviewer that read. Commands were run for every reviewer.
+    /// Forgets which files the runner saw read, because another reviewer read them. Runs of commands count for every
+    /// reviewer.
     pub fn forget_reader(&mut self) {
         self.observed.clear();
     }
 
-    /// Adds a step. What was seen of one diff says nothing of another.
+    /// Adds a step. A request for another diff discards everything seen before.
     pub fn add(&mut self, step: &ReadingStep) {
         match step {
             ReadingStep::Asked(change) => {
@@ -112,10 +113,10 @@ impl ReadingState {
     }
 }
 
-/// What an approval rests on, in numbers of files and commands.
+/// The evidence behind an approval, in numbers of files and commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ApprovalEvidence {
-    /// Whether the response names the request's diff.
+    /// True if the response names the request's diff.
     pub digest_matches: bool,
     /// Changed files that only the response's own word covers.
     pub declared: usize,

@@ -1,4 +1,4 @@
-//! A refusal: what is wrong with a correct message at this point, and what it costs.
+//! A refusal: the faults of a correct message at this point of its review, and the cost to the reviewer.
 
 use message_schema::Code;
 use message_schema::id::FindingId;
@@ -6,23 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::key::ReviewKey;
 
-/// Why a message moves nothing. All faults of one message are named at once; the first is the
-/// one the refusal is filed under.
+/// The refusal of a message. It names all faults of the message at once; the code of the first is the refusal's code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     /// At least one.
     pub faults: Vec<Fault>,
     /// The review it concerns, if that could be told.
     pub review: Option<Box<ReviewKey>>,
-    /// Whether the same message, corrected, can be sent again.
+    /// True if the sender can correct the message and send it again.
     pub retryable: bool,
-    /// What can be sent next and by whom.
+    /// The messages that can be sent next, each with its sender.
     pub legal_next: Vec<String>,
-    /// What it costs the reviewer.
+    /// The cost to the reviewer.
     pub costs: Costs,
 }
 
-/// What a refusal costs the reviewer.
+/// The cost of a refusal to the reviewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Costs {
     /// Nothing: the state stays as it was.
@@ -33,7 +32,7 @@ pub enum Costs {
     Invocation,
 }
 
-/// One thing that is wrong.
+/// One fault of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     /// Its code.
@@ -46,11 +45,11 @@ pub struct Fault {
     pub clause: Option<Clause>,
     /// One sentence.
     pub message: String,
-    /// What the message says.
+    /// The value in the message.
     pub found: Option<String>,
-    /// What would have been accepted.
+    /// The values that would have been accepted.
     pub expected: Option<String>,
-    /// What to do.
+    /// The remedy.
     pub fix: Option<String>,
 }
 
@@ -76,7 +75,7 @@ impl Fault {
         }
     }
 
-    /// Says in which finding of the packet, from 0, the field stands.
+    /// Names the packet's finding, from 0, that has the field.
     pub fn in_finding(self, index: usize) -> Self {
         let field = self
             .field
@@ -100,21 +99,21 @@ impl Fault {
             ..self
         }
     }
-    /// Says what was found.
+    /// Adds the value that was found.
     pub fn found(self, found: impl std::fmt::Display) -> Self {
         Self {
             found: Some(found.to_string()),
             ..self
         }
     }
-    /// Says what would have been accepted.
+    /// Adds the values that would have been accepted.
     pub fn expected(self, expected: impl Into<String>) -> Self {
         Self {
             expected: Some(expected.into()),
             ..self
         }
     }
-    /// Says what to do.
+    /// Adds the remedy.
     pub fn fix(self, fix: impl Into<String>) -> Self {
         Self {
             fix: Some(fix.into()),
@@ -122,13 +121,13 @@ impl Fault {
         }
     }
 
-    /// The refusal this one fault makes, outside any review.
+    /// Makes a refusal of this one fault, outside any review.
     pub fn refuses(self) -> Refusal {
         outside_review(vec![self])
     }
 }
 
-/// The refusal these faults make, outside any review.
+/// Makes a refusal of these faults, outside any review.
 pub fn outside_review(faults: Vec<Fault>) -> Refusal {
     Refusal {
         retryable: faults.iter().all(|fault| fault.code.is_retryable()),

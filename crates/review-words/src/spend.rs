@@ -1,4 +1,4 @@
-//! What a run of a reviewer's command used, as the ledger keeps it.
+//! The tokens and money that a run of a reviewer's command used, as the ledger keeps them.
 
 use message_schema::id::AgentName;
 use message_schema::spend::Spend;
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::key::ReviewKey;
 
-/// What one run has used so far. Reported again it counts only what it is more, so that no report counts twice.
+/// The spend of one run so far. A later report of the same run counts only the increase.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RunSpend {
     /// The review it was started for.
     pub review: ReviewKey,
-    /// Whose command it is.
+    /// The agent whose command it is.
     pub agent: AgentName,
     /// The name of the run's folder in `.settled/runs`.
     pub run: String,

@@ -1,6 +1,6 @@
-//! What a ledger of a million records adds up to and nobody asks for most of the time: rows that are found by a key. The
-//! rows that are new since the last snapshot are in memory, the others are read from it when they are asked for. Where
-//! they lie and whether they can be trusted is the business of who hands them in.
+//! Rows found by a key: the part of a million records' state that is rarely needed. The rows that are new since the
+//! last snapshot are in memory; the others are read from the snapshot on demand. The caller that hands the stored rows
+//! in decides where they are and whether they can be trusted.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 /// texts so that two that matter have one key.
 pub type RowKey = [u8; 20];
 
-/// How many bytes of a key those of one group have in common.
+/// The length in bytes of the key prefix that the rows of one group share.
 const GROUP: usize = 8;
 
 /// Rows that were written down; they never change.
@@ -69,7 +69,7 @@ impl<const KIND: u8> Table<KIND> {
         found.map(Cow::Owned)
     }
 
-    /// Whether there is such a row.
+    /// True if there is such a row.
     pub fn has(&self, key: &RowKey) -> bool {
         self.get(key).is_some()
     }
@@ -107,12 +107,12 @@ impl<const KIND: u8> Table<KIND> {
         self.new.insert(key, value.into());
     }
 
-    /// What was put under this key since the last snapshot: what [`Self::put_back`] needs.
+    /// The value put under this key since the last snapshot, for [`Self::put_back`].
     pub fn put_before(&self, key: &RowKey) -> Option<Box<[u8]>> {
         self.new.get(key).cloned()
     }
 
-    /// Makes a row what it was.
+    /// Restores the value of a row from [`Self::put_before`].
     pub fn put_back(&mut self, key: RowKey, before: Option<Box<[u8]>>) {
         match before {
             Some(value) => drop(self.new.insert(key, value)),
@@ -148,7 +148,7 @@ impl<const KIND: u8> Table<KIND> {
     }
 }
 
-/// Equal tables have the same rows, wherever they lie.
+/// Tables are equal if they have the same rows, in memory or stored.
 impl<const KIND: u8> PartialEq for Table<KIND> {
     fn eq(&self, other: &Self) -> bool {
         let is_in_memory = |table: &Self| table.stored.is_none() && table.closing.is_empty();
@@ -162,7 +162,7 @@ impl<const KIND: u8> PartialEq for Table<KIND> {
 
 impl<const KIND: u8> Eq for Table<KIND> {}
 
-/// Each part ends, so that no two lists of parts are the same bytes.
+/// Hashes the parts, each with its length, so that no two lists of parts hash the same bytes.
 fn hash(parts: &[&[u8]]) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for part in parts {

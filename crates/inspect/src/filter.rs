@@ -23,7 +23,7 @@ pub const VERDICTS: [&str; 14] = [
     "ledger_accepted",
 ];
 
-/// What is asked for; what is not said lets everything through.
+/// A filter for records; a field that is not set lets everything through.
 #[derive(Clone, Debug, Default)]
 pub struct RecordFilter {
     /// The pull request a record is about.
@@ -35,12 +35,12 @@ pub struct RecordFilter {
 }
 
 impl RecordFilter {
-    /// Whether it lets everything through.
+    /// True if it lets everything through.
     pub fn is_open(&self) -> bool {
         self.pr.is_none() && self.of.is_none() && self.verdict.is_none()
     }
 
-    /// Whether the record is asked for.
+    /// True if the record passes the filter.
     pub fn lets(&self, entry: &Entry, record: &Record) -> bool {
         self.verdict
             .as_ref()
@@ -118,7 +118,7 @@ fn event_pr(event: &Event) -> Option<PrNumber> {
     }
 }
 
-/// What a message outside of reviews says it is about.
+/// The pull request that a message outside of reviews names.
 fn related_pr(entry: &Entry) -> Option<PrNumber> {
     let text = entry.original.as_ref()?.text.as_ref()?;
     let message = message_schema::parse(text.as_bytes()).ok()?;

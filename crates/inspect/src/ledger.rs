@@ -24,7 +24,7 @@ pub struct KeptHead {
 pub struct LedgerCheck {
     /// Its size and its end.
     pub verified: Verified,
-    /// What became of holding each snapshot against the records, by its last record.
+    /// The result of comparing each snapshot with the records, by the snapshot's last record.
     pub snapshots: Vec<(u64, Agreement)>,
     /// The first records that are wrong.
     pub wrong: Option<WrongRecord>,
@@ -37,7 +37,7 @@ pub struct WrongRecord {
     pub first: u64,
     /// The last it can be.
     pub last: u64,
-    /// What was found, and what was expected.
+    /// The fault: the actual and the expected state.
     pub what: String,
 }
 
@@ -78,7 +78,7 @@ pub fn check(root: &Path, heads: &[KeptHead]) -> Result<LedgerCheck, SpoolError>
     })
 }
 
-/// What is wrong with the text of one record: its own digest and the decision's have to be those of the text.
+/// Returns the fault in the text of one record: its digest has to be the record's and the decision's.
 fn fault_of(entry: &Entry) -> Result<Option<WrongRecord>, index::Unreadable> {
     let (record, _) = index::decision(entry)?;
     let Some(original) = &entry.original else {

@@ -14,7 +14,7 @@ use crate::status::row::reason;
 pub struct LogLine {
     /// The record's number.
     pub seq: u64,
-    /// When, RFC 3339.
+    /// The time, in RFC 3339.
     pub at: String,
     verdict: String,
     outbox: Option<String>,
@@ -29,7 +29,7 @@ pub struct LogLine {
     withdrawn: Vec<String>,
     what: String,
     warnings: Vec<String>,
-    /// What the daemon changed, limited or saw.
+    /// Things that the daemon changed, limited or saw.
     alerts: Vec<ToldAlert>,
 }
 
@@ -106,7 +106,7 @@ fn place(delivery: &Delivery) -> String {
     format!("{}/{}", delivery.mailbox, delivery.file)
 }
 
-/// What a record decides, in a few words; may hold what agents wrote.
+/// Describes a record's decision in a few words; may hold text that agents wrote.
 pub fn what(record: &Record) -> String {
     match record {
         Record::Judged(Judgement::Accepted(accepted)) => match &accepted.step {

@@ -10,7 +10,7 @@ use spool::Entry;
 
 use crate::status::row::reason;
 
-/// What came of an order. Fields are added, never changed.
+/// The outcome of an order. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 pub struct OrderOutcome {
     /// The order's id.
@@ -23,13 +23,13 @@ pub struct OrderOutcome {
     reviews: Vec<MovedReview>,
     /// The files it made, as `agent/mailbox/file`.
     delivered: Vec<String>,
-    /// What was handed off.
+    /// The tasks that were handed off.
     tasks: Vec<DispatchedTask>,
     /// Findings that were judged for handoff and stay, with the reason.
     kept: Vec<KeptFinding>,
     /// Findings that were queued and whose pull request did not land.
     dropped: usize,
-    /// Why it changes nothing.
+    /// The reason why it changes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ struct KeptFinding {
 }
 
 impl OrderOutcome {
-    /// What the record under the order's id says.
+    /// The outcome that the record under the order's id tells.
     pub fn of(id: &MessageId, entry: &Entry, record: &EventRecord) -> Self {
         let places = entry
             .deliveries

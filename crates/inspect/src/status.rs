@@ -30,21 +30,21 @@ use crate::dead_letter::refusals::{self, Refusal};
 pub struct WorkspaceStatus {
     /// The ledger added up.
     pub index: LedgerIndex,
-    /// How far the ledger reaches.
+    /// The extent of the ledger.
     pub folded: Folded,
-    /// Whether a daemon serves; `None` where this user cannot see it.
+    /// True if a daemon serves; `None` where this user cannot see it.
     pub serving: Option<bool>,
     /// The agents that have mailboxes.
     pub agents: Vec<AgentName>,
-    /// What lies in outboxes and was not judged yet.
+    /// The mail in outboxes that is not judged yet.
     pub unjudged: PendingMail,
-    /// What was refused and is open, oldest first.
+    /// The open refusals, oldest first.
     pub dead: Vec<Refusal>,
-    /// What the daemon noted and only an operator can fix.
+    /// The daemon's alerts that only an operator can fix.
     pub troubles: Vec<Alert>,
     /// This host's name among those that share the ledger.
     pub host: Option<HostName>,
-    /// What its daemon heard last of the others.
+    /// The last heartbeats that its daemon heard of the others.
     pub heard: Vec<HeardHost>,
 }
 
@@ -123,7 +123,7 @@ impl WorkspaceStatus {
             .collect()
     }
 
-    /// Whether it is certain that nobody serves the workspace.
+    /// True if certainly nobody serves the workspace.
     pub fn is_unserved(&self) -> bool {
         self.serving == Some(false)
     }

@@ -23,9 +23,10 @@ pub struct UnjudgedFile {
     /// The id of the message, if it can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Why the daemon would refuse it as it is, each with its place; empty if the validator finds nothing.
+    /// The errors for which the daemon would refuse it as it is, each with its place; empty if the validator finds
+    /// none.
     pub errors: Vec<String>,
-    /// Whether the daemon reads a file of this name.
+    /// True if the daemon reads a file of this name.
     pub is_read: bool,
 }
 
@@ -106,7 +107,7 @@ pub fn refused(root: &Path, agent: &AgentName) -> Vec<DeadLetter> {
     letters
 }
 
-/// Why the validator refuses a message as it is; its packet is read from the workspace.
+/// The errors for which the validator refuses a message as it is; its packet is read from the workspace.
 pub(crate) fn errors(root: &Path, message: &[u8], file: &str) -> Vec<String> {
     let violations = match message_schema::parse(message) {
         Ok(message) => match check(root, &message) {

@@ -25,39 +25,39 @@ const SIZE_MAX: u64 = 1 << 20;
 /// One refused message.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeadLetter {
-    /// Whose outbox it came from.
+    /// The agent whose outbox it came from.
     pub agent: AgentName,
     /// Its name in `dead_letter/`; absent if only the report is left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The report's name.
     pub report_file: String,
-    /// Why it was refused.
+    /// The report on the refusal.
     pub report: Report,
     /// The record that accepted something in its place later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corrected_by: Option<u64>,
-    /// What that has in common with it.
+    /// The link between both messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corrected_same: Option<Same>,
-    /// Whether somebody has to do something about it; absent if the ledger cannot be asked.
+    /// True if somebody has to do something about it; absent if the ledger cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<bool>,
 }
 
-/// What lies in the mailboxes, and what could not be asked.
+/// The dead letters, and the places that could not be read.
 #[derive(Debug)]
 pub struct DeadLetters {
     /// The oldest refusal first.
     pub letters: Vec<DeadLetter>,
-    /// Why the ledger could not be read, so that what was corrected is not known.
+    /// The reason why the ledger could not be read; corrections are not known then.
     pub without_ledger: Option<SpoolError>,
     /// The mailboxes that could not be read, and why.
     pub mailboxes_unread: Vec<(PathBuf, io::Error)>,
 }
 
 impl DeadLetters {
-    /// What could not be read, in sentences.
+    /// Describes what could not be read, in sentences.
     pub fn unread(&self) -> Vec<String> {
         let ledger = self.without_ledger.iter().map(|error| {
             format!(
@@ -117,14 +117,14 @@ pub fn directory(root: &Path, agent: &AgentName) -> PathBuf {
     Layout::new(root).mailbox(&Mailbox::DeadLetter(agent.to_string()))
 }
 
-/// What became of a dead letter. One the ledger does not know was laid there by somebody, who is not waited for.
+/// The fate of a dead letter. One that the ledger does not know is not the daemon's; nobody has to correct it.
 #[derive(Clone, Copy, Debug, Default)]
 struct LetterFate {
     corrected: Option<Correction>,
     is_open: bool,
 }
 
-/// What became of each, by whose it is and the name of its report.
+/// Returns the fate of each dead letter, by its agent and the name of its report.
 fn fates(root: &Path) -> Result<HashMap<(AgentName, String), LetterFate>, SpoolError> {
     let (index, _) = LedgerIndex::read(root)?;
     let known = refusals::read(root)?.into_iter().filter_map(|refusal| {
@@ -178,7 +178,8 @@ impl DeadLetter {
         self.open = Some(is_open);
     }
 
-    /// Whether somebody who says this word means it: its name, with or without the ending, or its id.
+    /// True if the word names this letter: its file name, with or without the ending, the name of its report, or its
+    /// id.
     pub fn is_called(&self, word: &str) -> bool {
         let is_id = self
             .report
@@ -231,7 +232,7 @@ fn in_directory(directory: &Path, agent: &AgentName) -> io::Result<Vec<DeadLette
     Ok(letters.collect())
 }
 
-/// Whether a file is the one a report is about: of the same stem, and of the same bytes where they were read.
+/// True if a file is the one that a report is about: of the same stem, and of the same bytes where they were read.
 fn is_original(directory: &Path, file: &str, report_file: &str, report: &Report) -> bool {
     let is_beside = report_file
         .split_once(".report.")

@@ -25,40 +25,40 @@ const LOOKED_INTO_MAX: usize = 100;
 /// A message that was refused, and what became of it.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// When it was refused.
+    /// The time of the refusal.
     pub at: DateTime<Utc>,
-    /// Whose it is.
+    /// The agent that sent it.
     pub agent: AgentName,
     /// The name it has in `dead_letter/`.
     pub file: String,
     /// The name of its report there.
     pub report_file: Option<String>,
-    /// Why it was refused.
+    /// The code of the refusal.
     pub code: Code,
-    /// What to do about it, as its report says.
+    /// The fix that its report names.
     pub fix: Option<String>,
     /// The review the daemon found it to belong to.
     pub review: Option<String>,
     /// The pull request it names, if it is one of the newest.
     pub pr: Option<PrNumber>,
-    /// What was accepted in its place, if anything was.
+    /// The correction, if one was accepted.
     pub corrected: Option<Correction>,
     /// True if the refused file is still there; its sender removes one it is finished with.
     is_there: bool,
-    /// Whether the file was looked into for the pull request it names.
+    /// True if the file was read for the pull request it names.
     is_looked_into: bool,
 }
 
-/// What was accepted in place of a refused message.
+/// The message that was accepted in place of a refused one.
 #[derive(Clone, Copy, Debug)]
 pub struct Correction {
     /// The record that accepted it.
     pub by: u64,
-    /// What both have in common.
+    /// The link between both.
     pub same: Same,
 }
 
-/// What a corrected message has in common with the refused one, beside its sender; the surest first.
+/// The link between a correction and the refused message, beside the sender; the surest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Same {
@@ -71,7 +71,7 @@ pub enum Same {
 }
 
 impl Same {
-    /// What was accepted, in words.
+    /// Describes the accepted message.
     pub fn words(self) -> &'static str {
         match self {
             Self::Id => "the same id",
@@ -91,12 +91,12 @@ impl Refusal {
         "dead-letter list".to_owned()
     }
 
-    /// Whether somebody has to do something about it.
+    /// True if somebody has to do something about it.
     pub fn is_open(&self, state: &State) -> bool {
         self.is_there && self.corrected.is_none() && !self.is_over(state)
     }
 
-    /// Whether nothing can come of it any more: its review was closed, or was approved or handed to a person since.
+    /// True if nothing can come of it any more: its review was closed, or was approved or handed to a person since.
     fn is_over(&self, state: &State) -> bool {
         let of_pr = self.named_pr();
         let reviews = || {
@@ -121,7 +121,8 @@ impl Refusal {
         of_review.or_else(|| self.pr.clone())
     }
 
-    /// Whether it belongs to a review: the daemon found so, or it names the pull request and is of one of the two.
+    /// True if it belongs to a review: the daemon found so, or it names the pull request and comes from one of the two
+    /// agents.
     pub fn is_about(&self, key: &ReviewKey) -> bool {
         match (&self.review, &self.pr) {
             // The number first: it is cheaper to look for than the whole is to write.
@@ -134,8 +135,8 @@ impl Refusal {
     }
 }
 
-/// Whether anything lies in a `dead_letter/`, so that the ledger is worth reading for it. One that cannot be
-/// looked into may hold something.
+/// True if a `dead_letter/` holds anything, so that the ledger is worth reading for it. One that cannot be read counts
+/// as empty.
 pub(crate) fn is_any(root: &Path, agents: &[AgentName]) -> bool {
     agents.iter().any(|agent| {
         let directory = Layout::new(root).mailbox(&Mailbox::DeadLetter(agent.to_string()));
@@ -158,7 +159,7 @@ pub fn read(root: &Path) -> Result<Vec<Refusal>, SpoolError> {
 pub struct RefusalLog {
     root: PathBuf,
     refusals: Vec<Refusal>,
-    /// Which of them, by place, each mark can correct.
+    /// The refusals that each mark can correct, by index.
     marks: HashMap<RefusalMark, Vec<usize>>,
 }
 
@@ -223,7 +224,7 @@ impl RefusalLog {
         }
     }
 
-    /// Whether neither the refused file nor its report lies in `dead_letter/`.
+    /// True if neither the refused file nor its report is in `dead_letter/`.
     fn is_gone(&self, entry: &Entry) -> bool {
         let Some(Original {
             outbox,

@@ -13,13 +13,13 @@ use workspace::config::Config;
 use super::{DeadLetter, bytes, directory};
 use crate::unjudged;
 
-/// How many names are tried before it is given up.
+/// The number of names to try before giving up.
 const NAMES_MAX: u32 = 1_000;
 
-/// What the validator says of a refused message now, and what only the daemon can say.
+/// The validator's present answer to a refused message, and the codes that only the daemon can judge.
 #[derive(Debug, Serialize)]
 pub struct Outlook {
-    /// What still refuses it, by file and place; empty if nothing a file can show does.
+    /// The errors that remain, by file and place; empty if the files show none.
     pub still_refused: Vec<String>,
     /// Codes it was refused for that depend on where the review and the workspace stand.
     pub may_pass: Vec<Code>,
@@ -27,7 +27,7 @@ pub struct Outlook {
     pub needs_person: Vec<Code>,
 }
 
-/// Why nothing was put back.
+/// The reason why nothing was put back.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSent {
     /// The original is gone, or is nothing that can be read.
@@ -36,14 +36,15 @@ pub enum NotSent {
     /// A call failed.
     #[error("cannot {what}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// Why this process may not put it back: what another user writes the daemon would refuse for the outbox's owner.
+/// Returns the reason why this process may not put it back: the daemon refuses a file that another user than the
+/// outbox's owner wrote.
 pub fn not_its_user(root: &Path, letter: &DeadLetter) -> Option<String> {
     let ours = rustix::process::geteuid().as_raw();
     let users = Config::load(root).unwrap_or_default().users();

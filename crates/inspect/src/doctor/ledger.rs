@@ -13,7 +13,7 @@ use super::{CheckContext, CheckOutcome, Checked};
 /// More alerts than these are counted only.
 const TROUBLES_MAX: usize = 20;
 
-/// Whether the ledger can be read, is whole, and ends with a whole batch.
+/// Checks that the ledger can be read, is whole, and ends with a whole batch.
 pub(super) fn whole(case: &CheckContext<'_>) -> Checked {
     let verified = match spool::verify(case.root) {
         Ok(verified) => verified,
@@ -43,7 +43,7 @@ pub(super) fn whole(case: &CheckContext<'_>) -> Checked {
     }])
 }
 
-/// Whether the files in `sent/` hold what was judged.
+/// Checks that the files in `sent/` hold the bytes that were judged.
 pub(super) fn sent(case: &CheckContext<'_>) -> Checked {
     let mut names = HashMap::new();
     for agent in case.agents {
@@ -111,7 +111,7 @@ pub(super) fn sent(case: &CheckContext<'_>) -> Checked {
     Ok(said)
 }
 
-/// Whether a start would go on from the newest snapshot.
+/// Checks that a start would go on from the newest snapshot.
 pub(super) fn snapshot(case: &CheckContext<'_>) -> Checked {
     let folded = match LedgerIndex::read(case.root) {
         Ok((_, folded)) => folded,
@@ -147,7 +147,7 @@ pub(super) fn snapshot(case: &CheckContext<'_>) -> Checked {
     Ok(said)
 }
 
-/// Whether a daemon serves, and whether anything waits for one.
+/// Checks that a daemon serves if any file waits for one.
 pub(super) fn serving(case: &CheckContext<'_>) -> Checked {
     let waiting: usize = case
         .agents
@@ -170,7 +170,7 @@ pub(super) fn serving(case: &CheckContext<'_>) -> Checked {
     }])
 }
 
-/// What the daemon found in its way and cannot mend.
+/// Lists the problems that the daemon noted and cannot fix.
 pub(super) fn troubles(case: &CheckContext<'_>) -> Checked {
     let alerts = operator_alerts::read(case.root);
     if alerts.is_empty() {

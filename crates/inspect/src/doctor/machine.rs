@@ -30,7 +30,7 @@ const DOUBTFUL: &[(u32, &str)] = &[
     (0x786f_4256, "VirtualBox shared folder"),
 ];
 
-/// Whether the file system is one that keeps what it promises.
+/// Checks that the file system is of a kind that keeps its promises.
 #[cfg(target_os = "linux")]
 pub(super) fn file_system(case: &CheckContext<'_>) -> Checked {
     let found = rustix::fs::statfs(case.root)
@@ -55,7 +55,7 @@ pub(super) fn file_system(_: &CheckContext<'_>) -> Checked {
     )])
 }
 
-/// Whether there is room, for bytes and for files.
+/// Checks the free space, in bytes and in inodes.
 pub(super) fn room(case: &CheckContext<'_>) -> Checked {
     let disk = rustix::fs::statvfs(case.root)
         .map_err(|error| format!("cannot find out the free space: {error}"))?;
@@ -81,7 +81,7 @@ pub(super) fn room(case: &CheckContext<'_>) -> Checked {
     Ok(said)
 }
 
-/// Whether the clock can be right.
+/// Checks that the clock can be right.
 pub(super) fn clock(case: &CheckContext<'_>) -> Checked {
     if case.now.timestamp() < EARLIEST {
         return Ok(vec![CheckOutcome::wrong(
@@ -116,7 +116,7 @@ fn last_record(case: &CheckContext<'_>) -> Result<Option<DateTime<Utc>>, spool::
     Ok(last)
 }
 
-/// Whether the directories can be watched: it is tried with a watch on each.
+/// Checks that the directories can be watched, with a trial watch on each.
 pub(super) fn events(case: &CheckContext<'_>) -> Checked {
     let layout = Layout::new(case.root);
     let mut directories: Vec<PathBuf> = case

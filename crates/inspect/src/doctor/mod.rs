@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
 use serde::Serialize;
 
-/// Whose workspace is looked at, as whom, and whether what can be fixed is.
+/// The context of a check: the workspace, the agent that asks, and permission to fix things.
 pub struct CheckContext<'a> {
     /// The workspace.
     pub root: &'a Path,
@@ -20,29 +20,29 @@ pub struct CheckContext<'a> {
     pub agent: Option<&'a AgentName>,
     /// The agents that have mailboxes.
     pub agents: &'a [AgentName],
-    /// When it is checked.
+    /// The time of the check.
     pub now: DateTime<Utc>,
-    /// Whether what can be fixed safely is fixed.
+    /// True if a check may apply safe fixes.
     pub fixes: bool,
     /// Writes a command of ours as it is run for this workspace.
     pub spell: &'a dyn Fn(&str) -> String,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Serialize)]
 pub struct CheckResult {
-    /// Which check.
+    /// The name of the check.
     check: &'static str,
-    /// How serious it is.
+    /// The state: `ok`, `note`, `fixed`, `wrong` or `failed`.
     pub state: CheckState,
-    /// What was found, in one sentence.
+    /// The result in one sentence.
     pub what: String,
-    /// What fixes it: a command, or what to do.
+    /// The fix: a command, or an instruction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
 
-/// How it stands.
+/// The state of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckState {
@@ -112,7 +112,7 @@ impl CheckOutcome {
     }
 }
 
-/// What a check gives, or why it could not look.
+/// The outcomes of a check, or the reason why it could not look.
 type Checked = Result<Vec<CheckOutcome>, String>;
 
 type CheckFn = (&'static str, fn(&CheckContext<'_>) -> Checked);

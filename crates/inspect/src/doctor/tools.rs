@@ -21,20 +21,21 @@ const TOOLS: [&str; 7] = [
     "validate-message",
 ];
 
-/// How long all of them together may take to say their versions: Gemini CLI alone needs several seconds on a busy machine.
+/// The time that all tools together have to print their versions: Gemini CLI alone needs several seconds on a busy
+/// machine.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How often it is looked whether one has.
+/// The time between two checks whether a tool has answered.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Where systemd looks for units; below the home directory as well.
+/// The directories in which systemd looks for units, without the one below the home directory.
 const UNITS: [&str; 3] = [
     "/etc/systemd/system",
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
 ];
 
-/// Whether a service starts the daemon.
+/// Checks whether a service starts the daemon.
 pub(super) fn service(_: &CheckContext<'_>) -> Checked {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".config/systemd/user"));
     let places = UNITS.iter().map(PathBuf::from).chain(home);
@@ -61,7 +62,7 @@ pub(super) fn service(_: &CheckContext<'_>) -> Checked {
     })])
 }
 
-/// Whether `bwrap` can make the walls that agents' sections ask for; nothing is said where none does.
+/// Checks that `bwrap` can make the sandbox that agents' sections ask for; no outcome where none does.
 pub(super) fn sandbox(case: &CheckContext<'_>) -> Checked {
     // A config that cannot be read is the business of another check.
     let agents = Config::load(case.root).unwrap_or_default().agents;
@@ -93,7 +94,7 @@ pub(super) fn sandbox(case: &CheckContext<'_>) -> Checked {
     }])
 }
 
-/// Which agents' programs are on the PATH, and their versions.
+/// Looks for the agents' programs on the PATH, and asks each for its version.
 pub(super) fn tools(_: &CheckContext<'_>) -> Checked {
     let start = Instant::now();
     let asked: Vec<_> = TOOLS

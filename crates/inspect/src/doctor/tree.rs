@@ -16,7 +16,7 @@ use super::{CheckContext, CheckOutcome, Checked};
 /// A temporary file is left over once it is so old.
 const LEFT_OVER: Duration = Duration::from_secs(24 * 3600);
 
-/// Whether the tree is complete.
+/// Checks that the tree is complete.
 pub(super) fn complete(case: &CheckContext<'_>) -> Checked {
     if case.agents.is_empty() {
         return Ok(vec![CheckOutcome::wrong(
@@ -68,7 +68,7 @@ pub(super) fn complete(case: &CheckContext<'_>) -> Checked {
     )])
 }
 
-/// Whether something was decided here once: cursors and snapshots follow the ledger.
+/// True if the daemon decided something here once: cursors and snapshots follow the ledger.
 fn has_history(root: &Path) -> bool {
     let own = Layout::new(root).own();
     ["cursors", "snapshots"].iter().any(|name| {
@@ -81,7 +81,7 @@ fn is_absent(path: &Path) -> bool {
         .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Whether the config can be used, and names nobody who is not there.
+/// Checks that the config can be used, and that every agent it names has mailboxes.
 pub(super) fn config(case: &CheckContext<'_>) -> Checked {
     match Config::load(case.root) {
         Ok(config) => {
@@ -331,8 +331,8 @@ fn is_old(path: &Path, name: &str) -> bool {
         && age().is_some_and(|age| age > LEFT_OVER)
 }
 
-/// Whether nothing depends on it. That the daemon's own is gone tells the next start that it was delivered, so it may go
-/// only when the mailbox's cursor says that it was.
+/// True if nothing depends on the file. The next start takes the absence of a file of the daemon's for its delivery, so
+/// such a file may go only if the mailbox's cursor says that it was delivered.
 fn is_unneeded(case: &CheckContext<'_>, agent: &str, directory: &Path, name: &str) -> bool {
     let middle = name
         .trim_start_matches(".settled-")

@@ -14,7 +14,7 @@ pub struct FixCommand {
     pub actor: String,
     /// The command.
     pub run: String,
-    /// What it does.
+    /// The effect of the command.
     pub effect: String,
     /// The words in it that have to be replaced first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -64,7 +64,7 @@ fn fix(actor: String, run: String, effect: String) -> FixCommand {
     }
 }
 
-/// How a person names the review on the command line: the number, and the reviewer where there are several.
+/// The review's name on a person's command line: the number, and the reviewer where there are several.
 pub fn named(key: &ReviewKey, is_alone: bool) -> String {
     if is_alone {
         return key.pr.to_string();

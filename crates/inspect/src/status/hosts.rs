@@ -8,7 +8,7 @@ use spool::HostName;
 use workspace::clock;
 use workspace::heartbeat::{self, HeardHost};
 
-/// How far clocks are apart before it is told, in milliseconds: records keep the later time then.
+/// The largest difference of clocks that is not mentioned, in milliseconds. Records keep the later time then.
 const CLOCK_TOLD_MS: i64 = 2_000;
 
 /// One host. Fields are added, never changed.
@@ -16,7 +16,7 @@ const CLOCK_TOLD_MS: i64 = 2_000;
 pub struct HostRow {
     /// Its name.
     pub name: String,
-    /// Whether it is the one that was asked.
+    /// True for the host that answers.
     pub is_this: bool,
     /// The agents at home there.
     pub agents: Vec<AgentName>,
@@ -24,31 +24,31 @@ pub struct HostRow {
     pub version: String,
     /// Its public key.
     pub key: String,
-    /// Whether that key is retired.
+    /// True if that key is retired.
     pub is_retired: bool,
     /// The number of its last record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_record: Option<u64>,
-    /// When it judged that record, by its own clock.
+    /// The time of that record, by the host's own clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_at: Option<DateTime<Utc>>,
-    /// What this host's daemon heard of it last. A log without heartbeats has nothing of the kind.
+    /// The last heartbeat that this host's daemon heard of it. A log without heartbeats has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heard: Option<LastHeard>,
 }
 
-/// What was heard of a host last. Fields are added, never changed.
+/// The last heartbeat of a host. Fields are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LastHeard {
-    /// When, by this host's clock.
+    /// The time, by this host's clock.
     pub at: DateTime<Utc>,
     /// The version of settled that ran there.
     pub version: String,
     /// `in_step`, `waiting`, `frozen` or `stopped`: how it stood to the shared ledger.
     pub standing: String,
-    /// How many records its ledger was behind this one.
+    /// The number of records that its ledger was behind this one.
     pub behind: u64,
-    /// How far its clock was ahead of this one's, in milliseconds; negative if it was behind.
+    /// The time its clock was ahead of this one's, in milliseconds; negative if it was behind.
     pub clock_ahead_ms: i64,
 }
 
@@ -67,7 +67,7 @@ impl LastHeard {
         format!("{sign}{}.{} s", tenths / 10, tenths % 10)
     }
 
-    /// What a person should know of it, in a few words: silence first, then what is not as it should be.
+    /// Describes the host in a few words: silence first, else each deviation.
     pub fn said(&self, now: DateTime<Utc>) -> String {
         let ago = clock::span((now - self.at).max(TimeDelta::zero()));
         if self.is_silent(now) {

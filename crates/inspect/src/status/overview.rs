@@ -12,10 +12,10 @@ use super::WorkspaceStatus;
 use super::hosts::{self, HostRow};
 use super::row::ReviewRow;
 
-/// How a workspace stands. Fields are added, never changed.
+/// The state of a workspace. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 pub struct Status {
-    /// Whether a daemon serves the workspace.
+    /// True if a daemon serves the workspace.
     pub serving: Option<bool>,
     /// Messages that were accepted.
     pub accepted: u64,
@@ -32,17 +32,17 @@ pub struct Status {
     /// The move that is owed for the longest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_wait: Option<Wait>,
-    /// How far the ledger reaches.
+    /// The extent of the ledger.
     pub ledger: Ledger,
     /// The reviews that somebody has something to do about, and the last 64 of the others that changed; or every review.
     pub reviews: Vec<ReviewRow>,
-    /// How many reviews there are in each phase, with those that are not in the list.
+    /// The number of reviews in each phase, including those that are not in the list.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub phases: BTreeMap<String, u64>,
     /// Pairs of commands that go on or can be resumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<PairRow>,
-    /// What only an operator can fix.
+    /// The daemon's alerts that only an operator can fix.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub troubles: Vec<Alert>,
     /// The hosts that share the ledger.
@@ -60,16 +60,16 @@ pub struct PairRow {
     /// The agent that reviews.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
-    /// Where it stands.
+    /// The state of the pair, in a word.
     pub state: &'static str,
-    /// How often the author has been run.
+    /// The number of times the author has been run.
     pub iteration: u8,
-    /// How often it may be run.
+    /// The number of times it may be run.
     pub iterations: u8,
     /// Since when the command runs whose turn it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<DateTime<Utc>>,
-    /// What is left of its budget.
+    /// The seconds that are left of its budget.
     pub seconds_left: u64,
 }
 
@@ -94,12 +94,12 @@ impl PairRow {
     }
 }
 
-/// How many of something an agent has.
+/// The number of something that an agent has.
 #[derive(Debug, Serialize)]
 pub struct Count {
     /// The agent.
     pub agent: String,
-    /// How many.
+    /// The number.
     pub count: usize,
 }
 
@@ -108,7 +108,7 @@ pub struct Count {
 pub struct Wait {
     /// The review.
     pub review: String,
-    /// Who owes the move.
+    /// The one who owes the move.
     pub mover: String,
     /// Since when.
     pub since: DateTime<Utc>,
@@ -131,16 +131,16 @@ pub struct Ledger {
     pub removable: Option<Removable>,
 }
 
-/// What `settled gc` would remove.
+/// The files that `settled gc` would remove.
 #[derive(Debug, Serialize)]
 pub struct Removable {
-    /// How many.
+    /// Their number.
     pub files: u64,
     /// Their size.
     pub bytes: u64,
 }
 
-/// Which reviews an overview lists.
+/// The reviews that an overview lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListedReviews {
     /// Those that somebody has something to do about, and the last of the others.
@@ -150,7 +150,7 @@ pub enum ListedReviews {
 }
 
 impl Status {
-    /// How many reviews are not in the list.
+    /// The number of reviews that are not in the list.
     pub fn unlisted(&self) -> u64 {
         let all: u64 = self.phases.values().sum();
         all.saturating_sub(self.reviews.len() as u64)

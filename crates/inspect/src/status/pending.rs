@@ -19,7 +19,7 @@ const LOOKED_INTO_MAX: usize = 100;
 /// The unjudged mail of a workspace.
 #[derive(Debug, Default)]
 pub struct PendingMail {
-    /// How many files wait in each outbox, of those that have any.
+    /// The number of waiting files in each outbox that has any.
     pub counts: Vec<(AgentName, usize)>,
     /// The files that were looked into.
     pub letters: Vec<PendingFile>,
@@ -28,22 +28,22 @@ pub struct PendingMail {
 /// One file that waits.
 #[derive(Debug)]
 pub struct PendingFile {
-    /// Whose outbox it lies in.
+    /// The agent whose outbox it is in.
     pub agent: AgentName,
     /// Its name.
     pub file: FileName,
-    /// When it was last written, if that can be seen.
+    /// The time of its last change, if that can be seen.
     pub since: Option<DateTime<Utc>>,
-    /// What it would be about.
+    /// The review it claims to be about.
     pub about: ClaimedReview,
 }
 
-/// What a message says it belongs to, as far as it can be read.
+/// The review that a message claims to belong to, as far as it can be read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ClaimedReview {
     /// The pull request it names.
     pub pr: Option<PrNumber>,
-    /// Whether its type is one of reviews.
+    /// True if its type is one of reviews.
     pub is_review: bool,
 }
 
@@ -76,12 +76,12 @@ impl PendingMail {
         unjudged
     }
 
-    /// How many files wait.
+    /// The number of files that wait.
     pub fn count(&self) -> usize {
         self.counts.iter().map(|(_, count)| count).sum()
     }
 
-    /// When the oldest of those that were looked into was written.
+    /// The time of the oldest file that was looked into.
     pub fn oldest(&self) -> Option<DateTime<Utc>> {
         self.letters.iter().filter_map(|letter| letter.since).min()
     }
@@ -97,7 +97,7 @@ impl PendingMail {
 }
 
 impl ClaimedReview {
-    /// What a file says; nothing if it cannot be read.
+    /// The claim of a file; empty if it cannot be read.
     pub fn of(path: &Path) -> Self {
         let Some(message) = bytes(path).and_then(|bytes| message_schema::parse(&bytes).ok()) else {
             return Self::default();
@@ -111,7 +111,7 @@ impl ClaimedReview {
         }
     }
 
-    /// Whether it is about this pull request, or about no certain one of a review.
+    /// True if it names this pull request, or names none and is of a review's type.
     pub(crate) fn may_mean(&self, pr: &PrNumber) -> bool {
         self.pr
             .as_ref()

@@ -15,15 +15,15 @@ use super::WorkspaceStatus;
 use super::fix::{FixCommand, FixCommands, Spell};
 use crate::dead_letter::refusals::Refusal;
 
-/// How late a daemon that serves may be before it is a problem.
+/// The delay that a serving daemon may have before it is a problem.
 const GRACE: TimeDelta = TimeDelta::seconds(60);
 
 /// One thing that needs somebody. Fields are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// What kind of problem it is.
+    /// The kind of problem.
     pub kind: ProblemKind,
-    /// What is wrong, in a sentence.
+    /// The problem, in a sentence.
     pub what: String,
     /// Since when, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub struct Problem {
     /// The file or directory it concerns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// What fixes it, and who is to run it.
+    /// The command that fixes it, and the one who runs it.
     pub fix: FixCommand,
 }
 
@@ -206,7 +206,7 @@ impl WorkspaceStatus {
         problems
     }
 
-    /// Whether its pull request has no other review.
+    /// True if its pull request has no other review.
     pub fn is_alone(&self, key: &ReviewKey) -> bool {
         self.index.state().reviews_of(&key.pr).count() == 1
     }

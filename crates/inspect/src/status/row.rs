@@ -9,7 +9,7 @@ use review::{
 };
 use serde::Serialize;
 
-/// Where a review stands. Fields are added, never changed.
+/// The state of a review. Fields are added, never changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReviewRow {
     /// The review's key, as people write it.
@@ -26,17 +26,17 @@ pub struct ReviewRow {
     /// The reviewer it was opened with, where another one is asked now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reassigned_from: Option<String>,
-    /// Who is asked next if the reviewer's command fails for good; absent where the config has no list for it.
+    /// The reviewers to ask next if the reviewer's command fails for good; absent where the config has no list for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_reviewers: Option<Vec<String>>,
     /// Its phase.
     pub phase: &'static str,
     /// The state of its run, by the stored name: `working`, `reviewing`, `completed` or `failed`.
     pub run_state: &'static str,
-    /// Why it was escalated or closed.
+    /// The reason why it was escalated or closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whose move it is: an agent, `person`, or nobody (absent).
+    /// The one who has to move: an agent, `person`, or nobody (absent).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mover: Option<String>,
     /// Its generation, from 1.
@@ -49,9 +49,9 @@ pub struct ReviewRow {
     pub rounds: u8,
     /// Since when it is in this phase.
     pub since: DateTime<Utc>,
-    /// How many threads are open.
+    /// The number of open threads.
     pub open_threads: usize,
-    /// How many of them block.
+    /// The number of threads that block an approval.
     pub open_blockers: usize,
     /// The reviewer's attempts left in this round.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,25 +62,25 @@ pub struct ReviewRow {
     /// The turns counted in this round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u16>,
-    /// When the reviewer took the request.
+    /// The time at which the reviewer took the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken_at: Option<DateTime<Utc>>,
-    /// Which deadline runs: `pick_up`, `runtime` or `author`.
+    /// The deadline that runs: `pick_up`, `runtime` or `author`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<&'static str>,
-    /// When the daemon ends the wait.
+    /// The time at which the daemon ends the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_at: Option<DateTime<Utc>>,
-    /// How long the wait is from its begin to its end, in seconds.
+    /// The length of the whole wait, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_s: Option<u64>,
     /// The commit its approval is bound to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_commit: Option<String>,
-    /// Whether the reviewer said that it may be merged.
+    /// True if the reviewer said that it may be merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merge_ready: Option<bool>,
-    /// Whether the pull request has got another head since the approval.
+    /// True if the pull request has got another head since the approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale: Option<bool>,
     /// The last start of the reviewer's command in this round that came to nothing.
@@ -97,22 +97,22 @@ pub struct ReviewRow {
     /// The threads that keep it from approval: they block and are open or with a person.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blockers: Vec<String>,
-    /// What may be sent next, and by whom.
+    /// The messages that may be sent next, with their senders.
     pub legal_next: Vec<String>,
 }
 
 /// A start of a reviewer's command that came to nothing. Fields are added, never changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct FailedRow {
-    /// Whose command it was.
+    /// The reviewer whose command failed.
     pub reviewer: String,
-    /// When it failed.
+    /// The time of the failure.
     pub at: DateTime<Utc>,
     /// The kind of failure, such as `crashed` or `quota`.
     pub cause: &'static str,
     /// The failure on one line, with the program's last words.
     pub why: String,
-    /// When the reviewer can be asked again, if that is known.
+    /// The time from which the reviewer can be asked again, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<DateTime<Utc>>,
     /// The run's folder, from the workspace on.
@@ -141,7 +141,7 @@ impl FailedRow {
 }
 
 impl ReviewRow {
-    /// Where a review stands.
+    /// The row of a review.
     pub fn of(state: &State, key: &ReviewKey, review: &Review) -> Self {
         let approval = review.phase.approval();
         let (open, deadline) = (review.phase.invocation(), review.deadline());
@@ -207,7 +207,7 @@ impl ReviewRow {
     }
 }
 
-/// How long a wait is, in seconds.
+/// The length of a wait, in seconds.
 fn length_s(review: &Review, which: Deadline) -> u64 {
     let patience = || {
         review::patience(review.priority)
@@ -223,7 +223,7 @@ fn length_s(review: &Review, which: Deadline) -> u64 {
     }
 }
 
-/// Why a review ended as it did, where the phase alone does not say it.
+/// The reason for a review's end, where the phase alone does not say it.
 pub fn reason(phase: &Phase) -> Option<String> {
     match phase {
         Phase::Escalated(reason) => Some(reason.to_string()),

@@ -33,7 +33,7 @@ pub struct ThreadView {
     pub id: String,
     /// Its severity, P0 to P3.
     pub severity: &'static str,
-    /// Whether it blocks an approval while it is open.
+    /// True if it blocks an approval while it is open.
     pub blocking: bool,
     /// Its state.
     pub state: &'static str,
@@ -49,32 +49,32 @@ pub struct ThreadView {
     /// The lines it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<String>,
-    /// What shows it, in the reviewer's words, as far as the agent that asks has them in its mailboxes.
+    /// The evidence in the reviewer's words, as far as the agent that asks has them in its mailboxes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
-    /// What to do about it, in the reviewer's words.
+    /// The recommendation in the reviewer's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recommendation: Option<String>,
-    /// What its author last reported about it.
+    /// The author's last report about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reported: Option<String>,
     /// The round that raised it.
     pub opened_in: u32,
     /// The stance the reviewer took last.
     pub stance: &'static str,
-    /// How often in a row it repeated that stance.
+    /// The number of times that it repeated that stance in a row.
     pub round_count: u8,
     /// The replies it has had.
     pub replies: u8,
     /// The replies it may still have.
     pub replies_left: u8,
-    /// Whether it was resolved once and raised again.
+    /// True if it was resolved once and raised again.
     pub reopened: bool,
-    /// What the reviewer may do with it now, by the stance it takes; empty while it is not its move.
+    /// The reviewer's legal actions on it now, by stance; empty while it is not its move.
     pub legal: BTreeMap<&'static str, Vec<&'static str>>,
-    /// What a person may do with it.
+    /// The commands that a person may run on it.
     pub person: Vec<FixCommand>,
-    /// What was done about it, oldest first.
+    /// The acts on it, oldest first.
     pub history: Vec<Act>,
 }
 
@@ -89,7 +89,7 @@ impl ThreadView {
         }
     }
 
-    /// What the reviewer wants, and how often it said so in a row.
+    /// Describes the reviewer's stance, with the number of times in a row that it said so.
     pub fn stance_in_words(&self) -> String {
         let wants = match self.stance {
             "accepts" => "the reviewer accepts it",
@@ -107,20 +107,20 @@ impl ThreadView {
 pub struct Act {
     /// The ledger record's number.
     pub seq: u64,
-    /// When.
+    /// The time.
     pub at: String,
-    /// What: `opened`, `reply`, `resolve`, `veto`, `escalate`, `defer`, `open_again`, `hold`, `changed`.
+    /// The kind: `opened`, `reply`, `resolve`, `veto`, `escalate`, `defer`, `open_again`, `hold`, `changed`.
     pub act: &'static str,
     /// In which round.
     pub round: u32,
-    /// Who did it: an agent, or what happened instead.
+    /// The actor: an agent, or the event that did it instead.
     pub actor: String,
     /// The message that did it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// What happened to the threads of some reviews, while the ledger is read.
+/// The histories of threads, collected while the ledger is read.
 #[derive(Debug, Default)]
 pub struct Histories {
     reviews: BTreeMap<ReviewKey, BTreeMap<FindingId, (Thread, Vec<Act>)>>,
@@ -242,7 +242,7 @@ impl Histories {
     }
 }
 
-/// What keeps a thread between its review and an approval.
+/// Describes how a thread prevents an approval.
 pub(super) fn in_the_way(id: &FindingId, thread: &Thread) -> String {
     let title = thread
         .title
@@ -290,7 +290,7 @@ fn legal(review: &Review, thread: &Thread) -> BTreeMap<&'static str, Vec<&'stati
         .collect()
 }
 
-/// What a person may do with a thread. A finding that was handed off is not handed off again.
+/// The actions that a person may take on a thread. A finding that was handed off is not handed off again.
 fn persons(thread: &Thread) -> Vec<&'static str> {
     let own: &[&str] = match thread.state {
         ThreadState::Open => &["resolve", "wont-fix", "hold"],

@@ -14,14 +14,14 @@ use super::row::{FailedRow, reason};
 use super::{WorkspaceStatus, threads};
 use crate::dead_letter::refusals::Refusal;
 
-/// What one review waits for. Fields are added, never changed.
+/// The answer of `settled why` about one review. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 pub struct Why {
     /// The review's key, as people write it.
     pub review: String,
     /// Its phase.
     pub phase: &'static str,
-    /// Why it was escalated or closed.
+    /// The reason why it was escalated or closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The round, counted in its generation.
@@ -33,7 +33,7 @@ pub struct Why {
     /// The one missing thing, in a sentence; absent if nothing is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
-    /// Who can bring it: an agent, `person` or `operator`.
+    /// The one who can bring it: an agent, `person` or `operator`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// Since when it is in this phase.
@@ -43,12 +43,12 @@ pub struct Why {
     /// The last start of the reviewer's command in this round that came to nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedRow>,
-    /// What stands between the review and an approval.
+    /// The obstacles to an approval.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gate: Vec<String>,
-    /// What the daemon does if nobody acts, and when.
+    /// The daemon's action if nobody acts, and its time.
     pub otherwise: String,
-    /// When the deadline ends the wait.
+    /// The time at which the deadline ends the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub otherwise_at: Option<DateTime<Utc>>,
 }
@@ -79,7 +79,7 @@ pub enum Missing {
     Nothing,
 }
 
-/// What is missing, before it is put together with the rest.
+/// The missing thing, before it is put together with the rest.
 struct Diagnosis {
     kind: Missing,
     missing: Option<String>,
@@ -87,7 +87,7 @@ struct Diagnosis {
 }
 
 impl WorkspaceStatus {
-    /// Why this review does not go on. The policy is the project's.
+    /// Explains why this review does not go on. The policy is the project's.
     pub fn why(
         &self,
         key: &ReviewKey,
@@ -267,7 +267,7 @@ impl Look<'_> {
         }
     }
 
-    /// Who reviews now.
+    /// The agent that reviews now.
     fn reviewer(&self) -> &AgentName {
         self.review.reviewer(self.key)
     }
@@ -382,7 +382,7 @@ impl Look<'_> {
         fixes
     }
 
-    /// How the reviewer names the review: the number, the repository where it has one, and the author where several
+    /// The reviewer's name for the review: the number, the repository where it has one, and the author where several
     /// ask it about that number.
     fn of_reviewer(&self) -> String {
         let (ReviewKey { pr, author, .. }, reviewer) = (self.key, self.reviewer());
@@ -398,7 +398,7 @@ impl Look<'_> {
         format!("{pr}{}{name}", of_repo(self.key))
     }
 
-    /// Why no lgtm of this reviewer passes, whatever it says.
+    /// The reasons why no lgtm of this reviewer passes, whatever it says.
     fn barred(&self) -> Vec<String> {
         let (policy, key, review) = (self.policy, self.key, self.review);
         if self.standing.index.state().is_advised(policy, key, review) {
@@ -407,7 +407,7 @@ impl Look<'_> {
         review::approval_barred(policy, key, review)
     }
 
-    /// What stands between the review and an approval.
+    /// The obstacles to an approval of the review.
     fn gate(&self) -> Vec<String> {
         if self.review.phase.is_final() && self.review.mover() != Side::Person {
             return Vec::new();

@@ -19,7 +19,7 @@ pub struct MessageTrace {
     pub id: String,
     /// One for each sender that used it; senders number their messages themselves.
     pub messages: Vec<Life>,
-    /// Why the ledger could not be asked, if it could not: then only the directories were.
+    /// The reason why the ledger could not be read, if so: then only the directories were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_ledger: Option<String>,
 }
@@ -27,7 +27,7 @@ pub struct MessageTrace {
 /// The life of one message.
 #[derive(Debug, Serialize)]
 pub struct Life {
-    /// Whose outbox it came from, or `settled`; absent where nothing proves the sender.
+    /// The agent whose outbox it came from, or `settled`; absent where nothing proves the sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// Its type, where it is known.
@@ -36,24 +36,24 @@ pub struct Life {
     /// The review it moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
-    /// What happened to it, in order.
+    /// The steps of its life, in order.
     pub steps: Vec<LifeStep>,
 }
 
 /// One step of a life.
 #[derive(Debug, Serialize)]
 pub struct LifeStep {
-    /// Which.
+    /// The stage.
     pub step: Stage,
-    /// Whether it was taken.
+    /// The certainty that the step was taken.
     pub state: Certainty,
-    /// Whom it is about, where there may be several.
+    /// The agent it is about, where there may be several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// When, where a record or a file's stamp says so.
+    /// The time, where a record or a file's stamp says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// What is known of it, in a few words.
+    /// The details that are known, in a few words.
     pub what: String,
     /// The record that says so.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ impl Stage {
     }
 }
 
-/// Whether a step was taken.
+/// The certainty that a step was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {

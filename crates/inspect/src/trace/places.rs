@@ -14,15 +14,15 @@ use super::{Certainty, LifeStep, Stage};
 /// The largest file that is looked into, in bytes; more than is ever delivered.
 const SIZE_MAX: u64 = 1 << 20;
 
-/// Where a file of an inbox may lie once its reader has it.
+/// The directories in which a file of an inbox may be once its reader has it.
 const TAKEN: [&str; 3] = [dirs::TAKEN, dirs::ARCHIVE, dirs::INBOX_ARCHIVE];
 
-/// Where a delivered file lies.
+/// The place of a delivered file.
 #[derive(Debug)]
 pub(super) enum FilePlace {
-    /// Where it was delivered; the path relative to the root.
+    /// In the inbox; the path relative to the root.
     Inbox(String),
-    /// Where its reader put it.
+    /// In a directory where its reader put it; the path relative to the root.
     Left(String),
     /// In none of these places.
     Gone,

@@ -67,7 +67,7 @@ pub(super) fn life(root: &Path, id: &MessageId, told: &LedgerTrace) -> Life {
     }
 }
 
-/// Where the file lay, and when it was last changed, as the record has it.
+/// The step into the outbox: the path and the time of the last change, as the record has them.
 fn written(entry: &Entry, original: &Original) -> LifeStep {
     let path = format!(
         "{}/{}",
@@ -92,7 +92,7 @@ fn written(entry: &Entry, original: &Original) -> LifeStep {
     }
 }
 
-/// What the record says of it, and where the original was put.
+/// The step of the decision, with the place where the original was put.
 fn judged(entry: &Entry, judgement: &Judgement) -> LifeStep {
     let (stage, what) = match judgement {
         Judgement::Accepted(accepted) => match &accepted.step {
@@ -128,13 +128,13 @@ fn judged(entry: &Entry, judgement: &Judgement) -> LifeStep {
 struct MadeFile<'a> {
     entry: &'a Entry,
     delivery: &'a Delivery,
-    /// Which of the record's.
+    /// The index among the record's deliveries.
     place: usize,
     agent: &'a str,
     digest: Digest,
 }
 
-/// Whether it came into the inbox, and whether it left it.
+/// The steps into the inbox and out of it.
 fn delivered(root: &Path, told: &LedgerTrace, made: &MadeFile<'_>) -> [LifeStep; 2] {
     let MadeFile {
         entry,
@@ -199,7 +199,7 @@ fn delivered(root: &Path, told: &LedgerTrace, made: &MadeFile<'_>) -> [LifeStep;
     [record(came), left]
 }
 
-/// What can be said of a file that lies nowhere any more.
+/// The same steps for a file that is nowhere any more.
 fn gone(
     root: &Path,
     made: &MadeFile<'_>,
@@ -257,7 +257,7 @@ fn gone(
     }
 }
 
-/// What answered it; of a message that was never accepted nothing is said.
+/// The steps of the answers; none for a message that was never accepted.
 fn answered(told: &LedgerTrace) -> Vec<LifeStep> {
     if told.answers.is_empty() {
         let none = || LifeStep::new(Stage::Answered, Certainty::No, "no record answers it");

@@ -12,16 +12,16 @@ use review::{
 use spool::{Content, Delivery, Digest, Entry, SpoolError};
 use workspace::index;
 
-/// What the ledger tells of one message of one sender.
+/// The ledger's account of one message of one sender.
 #[derive(Debug)]
 pub(super) struct LedgerTrace {
-    /// Whose outbox it lay in, or `settled`.
+    /// The agent whose outbox it was in, or `settled`.
     pub(super) from: String,
     /// Every record that judged a file under this id, in order; of a letter the record that wrote it.
     pub(super) records: Vec<(Entry, Record)>,
     /// The record by which the request counts as taken.
     pub(super) taken: Option<(u64, String)>,
-    /// What answered it, by who answered.
+    /// The answers, by sender.
     pub(super) answers: BTreeMap<AgentName, TracedAnswer>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct TracedAnswer {
     pub(super) at: String,
 }
 
-/// Why it is known to answer; the surest first.
+/// The reason why it is known to answer; the surest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum AnswerLink {
     Parent,
@@ -129,7 +129,7 @@ impl LedgerTrace {
         }
     }
 
-    /// How an accepted message answers this one, if it does.
+    /// The link by which an accepted message answers this one, if it does.
     fn how(&self, entry: &Entry, answer: &Accepted, id: &MessageId) -> Option<AnswerLink> {
         let to_us = answer.to.iter().any(|to| to.as_str() == self.from);
         if to_us && parent(entry).as_deref() == Some(id.as_str()) {
@@ -224,7 +224,7 @@ fn is_in_place(letter: &DaemonMessage, of: &ReviewKey) -> bool {
     }
 }
 
-/// Whether a message of the one type waits for one of the other.
+/// True if a message of the one type waits for one of the other.
 fn follows(own: MessageType, answer: MessageType) -> bool {
     let (Some(own), Some(answer)) = (own.review(), answer.review()) else {
         return false;
@@ -249,7 +249,7 @@ fn parent(entry: &Entry) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Whether the daemon wrote a letter under this id with the record.
+/// True if the daemon wrote a letter under this id with the record.
 fn writes(record: &Record, id: &MessageId) -> bool {
     let is_notice = record
         .refused()

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::patch::Comparison;
 use super::summary::EvidenceSummary;
 
-/// What is asked.
+/// The question that a verdict answers.
 #[derive(Clone, Debug)]
 pub struct ApprovalQuestion {
     /// The pull request.
@@ -24,11 +24,11 @@ pub struct ApprovalQuestion {
     pub reviewers: Vec<AgentName>,
     /// The commit.
     pub head: CommitSha,
-    /// Whether an approval counts whose reviewer says that it waits.
+    /// True if an approval counts even if its reviewer did not say that it may be merged.
     pub allow_waiting: bool,
 }
 
-/// Why an approval does not hold for a commit.
+/// The reason why an approval does not hold for a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -61,7 +61,7 @@ pub struct ApprovalVerdict {
     pub pr: String,
     /// The commit that was asked about.
     pub head: String,
-    /// Whether every review that counts approves it.
+    /// True if every review that counts approves it.
     pub passes: bool,
     /// The reviews that count, ordered by key.
     pub reviews: Vec<CheckedReview>,
@@ -79,27 +79,27 @@ pub struct CheckedReview {
     /// Its repository, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<Repo>,
-    /// Where it stands.
+    /// Its phase.
     pub phase: &'static str,
-    /// Whether it approves the commit.
+    /// True if it approves the commit.
     pub passes: bool,
-    /// Why not; empty if it does.
+    /// The reasons why it does not; empty if it does.
     pub reasons: BTreeSet<Reason>,
     /// The answer in one sentence.
     pub summary: String,
     /// The commit that was approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_commit: Option<CommitSha>,
-    /// When it was approved.
+    /// The time of the approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_at: Option<DateTime<Utc>>,
-    /// What resolved the findings that no response resolved in words: under `silence` their ids.
+    /// The findings that no response resolved in words, by what resolved them: `silence`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub resolved_by: BTreeMap<&'static str, Vec<FindingId>>,
-    /// What was read of the change, and which tests it edits.
+    /// The files of the change that were read, and the tests that it edits.
     #[serde(flatten)]
     pub shown: EvidenceSummary,
-    /// What was found when the changes of both commits were compared.
+    /// The result of comparing the changes of both commits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remap: Option<Remap>,
     #[serde(skip)]
@@ -111,31 +111,31 @@ pub struct CheckedReview {
 /// An approval looked for on another commit.
 #[derive(Clone, Debug, Serialize)]
 pub struct Remap {
-    /// Whether the approval holds for the other commit.
+    /// True if the approval holds for the other commit.
     pub remapped: bool,
     /// The commit that was approved.
     pub from: String,
     /// The commit that was asked about.
     pub to: String,
-    /// What `git patch-id --stable` says of both changes.
+    /// The patch id of both changes, from `git patch-id --stable`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch_id: Option<String>,
-    /// Why it does not.
+    /// The reason why it does not hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// What to tell git so that it brings what was missing.
+    /// The words after `git` that bring what was missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetch: Option<String>,
 }
 
-/// What the sentence is made of besides the reasons.
+/// The parts of the sentence besides the reasons.
 #[derive(Clone, Debug, Default)]
 struct SentenceParts {
     head: String,
     end: String,
 }
 
-/// Why the question has no answer.
+/// The reason why the question has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
     /// There is no such review.

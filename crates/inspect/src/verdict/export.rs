@@ -18,25 +18,25 @@ use super::file::{self, Anchor, Header, PolicyThen, RecordUse, VerdictFile};
 use super::proof::{self, Unfounded};
 use super::summary::EvidenceSummary;
 
-/// What was written down.
+/// A verdict file, and what it shows.
 #[derive(Debug)]
 pub struct Exported {
     /// The file.
     pub bytes: Vec<u8>,
     /// The digest of all of it.
     pub seal: Digest,
-    /// Where the ledger ended.
+    /// The end of the ledger.
     pub anchor: Anchor,
-    /// How many records are in it.
+    /// The number of records in it.
     pub records: usize,
     /// The evidence of each review that counts, by its key.
     pub evidence: BTreeMap<String, EvidenceSummary>,
-    /// Why its records do not follow from each other, if they do not: under a config that was changed since. The
+    /// The reason why its records do not follow from each other, if they do not: the config was changed since. The
     /// verifier should not be the first to find out.
     pub unfounded: Option<Unfounded>,
 }
 
-/// Why nothing was.
+/// The reason why nothing was exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The ledger or the workspace cannot be read.
@@ -132,7 +132,7 @@ fn text_of_config(root: &Path) -> Result<Option<String>, config::ConfigError> {
     }
 }
 
-/// What was found so far.
+/// The records found so far.
 struct Copy {
     pr: PrNumber,
     picked: Vec<(Entry, Vec<TaskId>)>,

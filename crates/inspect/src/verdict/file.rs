@@ -18,7 +18,7 @@ use super::summary::EvidenceSummary;
 
 const OPENING: &str = "settled verdict 1";
 
-/// What a file is about.
+/// The subject of a file, and the conditions of its export.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
@@ -30,13 +30,13 @@ pub struct Header {
     /// The reviewers whose approval counts; none named means all.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reviewers: Vec<AgentName>,
-    /// When it was written: RFC 3339, UTC.
+    /// The time of the export: RFC 3339, UTC.
     pub exported_at: String,
     /// The program that wrote it.
     pub by: String,
-    /// Where the ledger ended.
+    /// The end of the ledger.
     pub ledger: Anchor,
-    /// What the records are judged under.
+    /// The policy that the records are judged under.
     pub policy: PolicyThen,
     /// The agents that had a mailbox.
     pub agents: Vec<AgentName>,
@@ -67,7 +67,7 @@ pub struct PolicyThen {
     pub toml: Option<String>,
 }
 
-/// What is done with a record.
+/// The use of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordUse {
     /// It is judged again.
@@ -88,7 +88,7 @@ impl RecordUse {
 /// A file whose lines are whole and chained.
 #[derive(Clone, Debug)]
 pub struct VerdictFile {
-    /// What it is about.
+    /// The subject of the file, and the policy that its records are judged under.
     pub header: Header,
     /// Its records in the order of the ledger.
     pub records: Vec<(RecordUse, Entry)>,
@@ -102,9 +102,9 @@ pub struct VerdictFile {
 pub struct Damaged {
     /// The line, from 1.
     pub line: usize,
-    /// What stands there.
+    /// The content that was found.
     pub found: String,
-    /// What would have been accepted.
+    /// The content that would have been accepted.
     pub expected: String,
 }
 

@@ -12,27 +12,27 @@ use spool::Digest;
 /// A clone and the branch that both commits are to be merged into.
 #[derive(Clone, Debug)]
 pub struct Patches {
-    /// Where the clone is.
+    /// The directory of the clone.
     pub directory: PathBuf,
     /// The branch, or any name git knows a commit by.
     pub base: String,
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// Both are one commit, and one may be abbreviated.
     Itself,
     /// Both make the same change.
     Same {
-        /// What `git patch-id --stable` says of both.
+        /// The patch id of both, from `git patch-id --stable`.
         patch_id: String,
     },
     /// They do not, or it cannot be told.
     Void {
-        /// Why.
+        /// The reason.
         why: String,
-        /// What to tell git so that it brings what was missing.
+        /// The words after `git` that bring what was missing.
         fetch: Option<String>,
     },
 }
@@ -44,7 +44,7 @@ struct CommitChange {
     files: BTreeMap<Vec<u8>, Part>,
 }
 
-/// What is changed in one file.
+/// The change of one file.
 struct Part {
     /// Every line of it, blanks included, but not where in the file it stands.
     lines: Digest,
@@ -54,14 +54,14 @@ struct Part {
 }
 
 impl Part {
-    /// Whether both do the same. A file that was the same before is the same after; otherwise the same lines may
-    /// have been put where they mean something else, which neither a patch id nor the lines tell.
+    /// True if both do the same. A file that was the same before is the same after; otherwise the same lines may have
+    /// been put where they mean something else, which neither a patch id nor the lines tell.
     fn is_same(&self, other: &Self) -> bool {
         self.lines == other.lines && (self.before != other.before || self.after == other.after)
     }
 }
 
-/// Why a commit has no change to compare.
+/// The reason why a commit has no change to compare.
 struct Missing {
     why: String,
     fetch: Option<String>,
@@ -140,7 +140,7 @@ impl Patches {
         Ok(full.filter(|full| full.starts_with(&named)))
     }
 
-    /// What a commit changes since it left the branch.
+    /// The change of a commit since it left the branch.
     fn change(
         &self,
         commit: &CommitSha,
@@ -286,7 +286,7 @@ fn is_same(was: &CommitChange, is: &CommitChange, file: &Vec<u8>) -> bool {
     }
 }
 
-/// Which files are changed otherwise: the first three, and how many more.
+/// Names the files that are changed otherwise: the first three, and how many more.
 fn different(
     was: &CommitChange,
     is: &CommitChange,

@@ -15,13 +15,13 @@ use super::summary::EvidenceSummary;
 /// Records that follow from each other, and the state they lead to.
 pub struct Proof {
     again: Rejudge,
-    /// How many records were judged again.
+    /// The number of records that were judged again.
     pub judged: usize,
-    /// How many were taken as they stand, for the tasks in them.
+    /// The number of records that were taken unchanged, for the tasks in them.
     pub given: usize,
 }
 
-/// Why a file proves nothing.
+/// The reason why a file proves nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum Unfounded {
     /// Its header shows other evidence than its records.
@@ -29,9 +29,9 @@ pub enum Unfounded {
         "the header shows other evidence than the records lead to: found {found}, expected {expected}"
     )]
     OtherEvidence {
-        /// What the header says.
+        /// The evidence in the header.
         found: String,
-        /// What the records lead to.
+        /// The evidence that the records lead to.
         expected: String,
     },
     /// Its policy cannot be used.
@@ -56,15 +56,15 @@ pub enum Unfounded {
         seq: u64,
         /// The version of the rules that decided it.
         rules: u32,
-        /// What it says.
+        /// The recorded decision.
         recorded: String,
-        /// What the rules say.
+        /// The decision by the rules.
         judged: String,
     },
 }
 
 impl Unfounded {
-    /// Whether another version of the rules may explain it.
+    /// True if another version of the rules may explain it.
     pub fn is_of_other_rules(&self) -> bool {
         match self {
             Self::Policy(_) | Self::OtherEvidence { .. } => false,
@@ -123,7 +123,7 @@ fn told(evidence: &BTreeMap<String, EvidenceSummary>) -> String {
 }
 
 impl Proof {
-    /// What each review that counts shows of its evidence.
+    /// The evidence of each review that counts.
     pub(super) fn evidence(&self, header: &Header) -> BTreeMap<String, EvidenceSummary> {
         let Header {
             pr,
@@ -139,7 +139,7 @@ impl Proof {
             .collect()
     }
 
-    /// Where every review of the file stands.
+    /// The state after the records: it holds every review of the file.
     pub fn state(&self) -> &State {
         self.again.state()
     }

@@ -5,7 +5,7 @@ use message_schema::line::escaped;
 use review::{ApprovalEvidence, Phase, Review, edited_tests};
 use serde::{Deserialize, Serialize};
 
-/// How many files a line names.
+/// The most files that a line names.
 const NAMED_MAX: usize = 5;
 
 /// The evidence of one review.
@@ -15,7 +15,7 @@ pub struct EvidenceSummary {
     /// The changed files that are tests.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub edits_tests: Vec<RepoPath>,
-    /// What the approval keeps; none where no response of the reviewer approves.
+    /// The evidence that the approval keeps; none where no response of the reviewer approves.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evidence: Option<ApprovalEvidence>,
 }

@@ -56,7 +56,7 @@ impl Look<'_> {
         }
     }
 
-    /// Whether the pull request was merged or closed.
+    /// True if the pull request was merged or closed.
     fn is_pull_over(&self) -> bool {
         let state = self.standing.index.state();
         let pull = state.pull(self.key.repo.as_ref(), &self.key.pr);
@@ -135,8 +135,8 @@ impl Look<'_> {
         answer
     }
 
-    /// What a person decides: to give the review back to the agents, in one of these ways, where the rules
-    /// accept it, else to end it with its pull request.
+    /// A decision for a person: to give the review back to the agents, in one of these ways, where the rules accept it,
+    /// else to end it with its pull request.
     fn given_back(&self, missing: String, ways: Vec<(Act, String, &str)>) -> Diagnosis {
         let mut barred = None;
         let mut fixes = Vec::new();
@@ -158,8 +158,8 @@ impl Look<'_> {
         self.decision(format!("{missing}; {}{further}", declined.why), self.ends())
     }
 
-    /// Why the rules would decline a person's decision now. The policy only says how many rounds it opens, so
-    /// the default one will do.
+    /// The reason why the rules would decline a person's decision now. The policy only says how many rounds it opens,
+    /// so the default one will do.
     fn declined(&self, act: Act) -> Option<DeclinedEvent> {
         let event = Event::Person(PersonsDecision {
             which: Which::of(self.key),
@@ -179,7 +179,7 @@ impl Look<'_> {
         }
     }
 
-    /// What is missing where the author's next request would be refused whatever it says. `why` is what it would be for.
+    /// The diagnosis if the rules refuse every next request of the author. `why` is the purpose of that request.
     pub(super) fn nobody_asks(&self, why: Option<&str>) -> Option<Diagnosis> {
         let state = self.standing.index.state();
         let fault = state.no_request(self.key, self.review)?;
@@ -267,7 +267,7 @@ impl Look<'_> {
             .map(|(_, review)| review)
     }
 
-    /// When people may give the pull request back again, if they may not now.
+    /// The time at which people may give the pull request back again, if they may not now.
     fn given_back_again_at(&self) -> Option<DateTime<Utc>> {
         let day = TimeDelta::hours(24);
         let mut times: Vec<_> = self

@@ -17,7 +17,7 @@ pub struct Theme {
 /// The purpose of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ink {
-    /// What is read.
+    /// Ordinary text.
     Plain,
     /// Somebody has to act now.
     Alarm,

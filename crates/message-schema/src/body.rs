@@ -10,7 +10,7 @@ use crate::id::{
 use crate::limit::{Rounds, RuntimeBudget, TurnBudget};
 use crate::line;
 
-/// What a message says below its envelope.
+/// The part of a message below its envelope.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// Please review.
@@ -32,7 +32,7 @@ pub struct ReviewRequest {
     pub pr: PrNumber,
     /// The branch under review.
     pub branch: String,
-    /// What changed.
+    /// A summary of the change.
     pub diff_summary: String,
     /// The handoff this review follows.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -70,7 +70,7 @@ pub struct ReviewRequest {
     /// Commands whose results the gate wants recorded.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub validation_commands: Vec<String>,
-    /// What started the review.
+    /// The cause of the review.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub run_trigger: Option<RunTrigger>,
     /// Outward actions the author expects; carried untouched.
@@ -82,13 +82,13 @@ pub struct ReviewRequest {
     /// The open request this one replaces.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub supersedes_message_id: Option<MessageId>,
-    /// Why it replaces it.
+    /// The reason for replacing it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub supersede_reason: Option<String>,
 }
 
 words!(
-    /// What started a review.
+    /// The cause of a review.
     RunTrigger {
         /// A change to be reviewed.
         Review = "review",
@@ -100,8 +100,8 @@ words!(
 /// The most files that a request lists in its body.
 pub const CHANGED_FILES_MAX: usize = 200;
 
-/// What a reviewer has read of a change, as its message or its packet says. A message proves nothing of what is said in it:
-/// `docs/protocol.md`, section 11, has what each list is worth.
+/// The files of a change that a reviewer has read, as its message or its packet claims. A message proves none of its
+/// claims: `docs/protocol.md`, section 11, has what each list is worth.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Examined {
     /// The digest of the diff that was read.
@@ -135,7 +135,7 @@ pub struct ReviewFeedback {
     pub findings_packet: PacketPath,
     /// The round answered, from 1.
     pub round: u32,
-    /// How many findings of the packet block.
+    /// The number of findings in the packet that block.
     pub blocking_count: u32,
     /// The reviewer's word that it cannot go on.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -143,18 +143,18 @@ pub struct ReviewFeedback {
     /// The commit that was reviewed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub validated_head: Option<CommitSha>,
-    /// What the reviewer has read of the change.
+    /// The files of the change that the reviewer has read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub examined: Option<Examined>,
     /// Outward actions the reviewer left undone; carried untouched.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub withheld_side_effects: Option<Value>,
-    /// What the review cost.
+    /// The cost of the review.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub telemetry: Option<Telemetry>,
 }
 
-/// Why a reviewer hands the review to a person.
+/// The reason why a reviewer hands the review to a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Escalation {
@@ -162,7 +162,7 @@ pub enum Escalation {
     MaxRoundsExceeded,
     /// The reviewer's turns or seconds are spent.
     ReviewerBudgetExceeded,
-    /// The reviewer's own words: 1 to 200 characters that people are shown in one line.
+    /// The reviewer's own words: 1 to 200 characters, shown to people on one line.
     Other(String),
 }
 
@@ -189,7 +189,7 @@ impl From<Escalation> for String {
 }
 
 impl Escalation {
-    /// What this type accepts, for a person to read.
+    /// The accepted values, as a text for people.
     pub const EXPECTED: &str = "max_rounds_exceeded, reviewer_budget_exceeded or 1 to 200 characters on one line, without control or bidi characters";
 
     /// The text as it stands in files.
@@ -207,7 +207,7 @@ impl Escalation {
 pub struct ReviewAddressed {
     /// The commit with the fixes.
     pub commit_sha: CommitSha,
-    /// What was changed.
+    /// A summary of the changes.
     pub changes_summary: String,
     /// The round whose feedback is addressed, from 1.
     pub round: u32,
@@ -223,7 +223,7 @@ pub struct ReviewAddressed {
     /// A person's word as the author reports it: recorded, grants nothing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub human_direction: Option<Value>,
-    /// What the fixes cost.
+    /// The cost of the fixes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub telemetry: Option<Telemetry>,
 }
@@ -231,11 +231,11 @@ pub struct ReviewAddressed {
 /// Approves, if the gate agrees; ends the reviewer's invocation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReviewLgtm {
-    /// What the reviewer says of the gate.
+    /// The reviewer's report on the quality gate.
     pub quality_gate_result: GateResult,
-    /// Whether the pull request may be merged now.
+    /// True if the pull request may be merged now.
     pub merge_ready: bool,
-    /// What is left for later, each with an owner.
+    /// The items left for later, each with an owner.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub nits: Vec<Nit>,
     /// The packet of this round, when there is one.
@@ -247,7 +247,7 @@ pub struct ReviewLgtm {
     /// The commit the approval is bound to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub validated_head: Option<CommitSha>,
-    /// What the reviewer has read of the change.
+    /// The files of the change that the reviewer has read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub examined: Option<Examined>,
     /// OACP's older list; carried untouched.
@@ -256,7 +256,7 @@ pub struct ReviewLgtm {
     /// Outward actions the reviewer left undone; carried untouched.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub withheld_side_effects: Option<Value>,
-    /// What the review cost.
+    /// The cost of the review.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub telemetry: Option<Telemetry>,
 }
@@ -276,21 +276,21 @@ words!(
 pub struct Nit {
     /// Unique within the message.
     pub nit_id: String,
-    /// How much it matters.
+    /// Its severity.
     pub tier: NitTier,
-    /// What it is.
+    /// The item in a sentence or two.
     pub summary: String,
-    /// Who takes it.
+    /// The agent or person that takes it.
     pub owner: String,
-    /// What happens next.
+    /// The next step.
     pub next_action: String,
-    /// Where it is tracked.
+    /// The issue or the like that tracks it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tracking_ref: Option<String>,
     /// The finding it defers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source: Option<FindingId>,
-    /// When it lapses.
+    /// The instant at which it lapses.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub expires_at_utc: Option<Timestamp>,
 }
@@ -305,7 +305,7 @@ words!(
     }
 );
 
-/// What a response cost, as its sender reports it: free fields; turns are the only one that counts.
+/// The cost of a response, as its sender reports it: free fields, of which only the turns count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Telemetry {
     /// Turns the sender says it took.

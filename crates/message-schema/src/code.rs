@@ -3,7 +3,7 @@
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $word:literal, $who:ident, $sentence:literal;)+) => {
-        /// Why a message was refused or warned about. The text form is stable.
+        /// The reason for a refusal or a warning. The text form is stable.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code { $(#[doc = $sentence] $variant),+ }
 
@@ -16,12 +16,12 @@ macro_rules! codes {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            /// What the code means, in one sentence.
+            /// The meaning of the code, in one sentence.
             pub fn sentence(self) -> &'static str {
                 match self { $(Self::$variant => $sentence),+ }
             }
 
-            /// Who can find it.
+            /// The program that can find it.
             pub fn finder(self) -> Finder {
                 match self { $(Self::$variant => Finder::$who),+ }
             }

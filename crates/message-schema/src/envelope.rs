@@ -17,12 +17,12 @@ pub struct Envelope {
     pub from: AgentName,
     /// One recipient, or up to ten.
     pub to: Recipients,
-    /// What kind of message it is.
+    /// The type of the message.
     #[serde(rename = "type")]
     pub kind: MessageType,
-    /// How soon an answer is wanted.
+    /// The urgency of an answer.
     pub priority: Priority,
-    /// When the sender says it wrote the message.
+    /// The time of writing, by the sender's own word.
     pub created_at_utc: Timestamp,
     /// The pull request, when the message is about one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -229,12 +229,12 @@ impl MessageType {
         }
     }
 
-    /// Whether the body is YAML with the rules of the review loop.
+    /// True if the body is YAML with the rules of the review loop.
     pub fn is_review(self) -> bool {
         self.review().is_some()
     }
 
-    /// Whether the message ends a reviewer's invocation: feedback or lgtm.
+    /// True if the message ends a reviewer's invocation: feedback or lgtm.
     pub fn is_terminal_response(self) -> bool {
         match self {
             Self::Review(ReviewKind::Feedback | ReviewKind::Lgtm) => true,
@@ -242,7 +242,7 @@ impl MessageType {
         }
     }
 
-    /// Whether a message of this type goes to exactly one agent.
+    /// True if a message of this type goes to exactly one agent.
     pub fn has_one_recipient(self) -> bool {
         match self {
             Self::Review(_) | Self::Text(TextKind::Handoff | TextKind::HandoffComplete) => true,
@@ -257,7 +257,7 @@ impl MessageType {
         }
     }
 
-    /// Whether the six telemetry fields may stand in the envelope.
+    /// True if the envelope may have the six telemetry fields.
     pub fn may_carry_telemetry(self) -> bool {
         match self {
             Self::Review(ReviewKind::Feedback | ReviewKind::Lgtm | ReviewKind::Addressed) => true,
@@ -295,7 +295,7 @@ impl Visitor<'_> for TypeWord {
 }
 
 words!(
-    /// How soon an answer is wanted; sets the pick-up and author deadlines.
+    /// The urgency of an answer; sets the pick-up and author deadlines.
     Priority {
         /// Two hours.
         P0 = "P0",
@@ -313,7 +313,7 @@ words!(
 pub struct Timestamp(DateTime<Utc>);
 
 impl Timestamp {
-    /// What this type accepts, for a person to read.
+    /// The accepted values, as a text for people.
     pub const EXPECTED: &str = "an instant written YYYY-MM-DDTHH:MM:SSZ";
 
     /// Reads the one spelling; `None` for any other and for instants that do not exist.

@@ -51,7 +51,7 @@ fn push(yaml: &mut String, text: &str) {
     }
 }
 
-/// Whether no reader of YAML takes the text, unquoted, for anything but these letters.
+/// True if every reader of YAML takes the unquoted text for exactly these letters.
 fn is_plain(text: &str) -> bool {
     const WORDS_OF_YAML: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_$-./".contains(&byte);

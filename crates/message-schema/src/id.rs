@@ -15,7 +15,7 @@ pub const DAEMON: &str = "settled";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}")]
 pub struct NotAnId {
-    /// What would have been accepted, for a person to read.
+    /// The accepted values, as a text for people.
     pub expected: &'static str,
 }
 
@@ -27,10 +27,10 @@ macro_rules! text_type {
         pub struct $name(String);
 
         impl $name {
-            /// What this type accepts, for a person to read.
+            /// The accepted values, as a text for people.
             pub const EXPECTED: &str = $expected;
 
-            /// Reads the text; the error says what would have been accepted.
+            /// Reads the text; the error says which values are accepted.
             pub fn new(text: impl Into<String>) -> Result<Self, NotAnId> {
                 let text = text.into();
                 if $admits(&text) { Ok(Self(text)) } else { Err(NotAnId { expected: Self::EXPECTED }) }
@@ -142,7 +142,7 @@ text_type!(
 );
 
 impl AgentName {
-    /// Whether this is the name the daemon signs with, which no agent may bear.
+    /// True if this is the name the daemon signs with, which no agent may have.
     pub fn is_daemon(&self) -> bool {
         self.0 == DAEMON
     }
@@ -163,7 +163,7 @@ impl PrNumber {
         Self(self.canonical().to_owned())
     }
 
-    /// Whether both name the same pull request.
+    /// True if both name the same pull request.
     pub fn same_pr(&self, other: &Self) -> bool {
         self.canonical() == other.canonical()
     }
@@ -178,13 +178,13 @@ impl Repo {
 }
 
 impl CommitSha {
-    /// Whether both name the same commit: one is a prefix of the other, in any case.
+    /// True if both name the same commit: one is a prefix of the other, in any case.
     pub fn same_commit(&self, other: &Self) -> bool {
         let shared = self.0.len().min(other.0.len());
         self.0.as_bytes()[..shared].eq_ignore_ascii_case(&other.0.as_bytes()[..shared])
     }
 
-    /// Whether it is a whole commit, of SHA-1 or SHA-256; an abbreviated one may be the beginning of many.
+    /// True if it is the full name of a commit, of SHA-1 or SHA-256; an abbreviation may fit many.
     pub fn is_whole(&self) -> bool {
         matches!(self.0.len(), 40 | 64)
     }

@@ -86,20 +86,19 @@ macro_rules! limit_type {
 }
 
 limit_type!(
-    /// How many rounds one generation of a review may take: 2 unless the project says otherwise,
-    /// never above 3.
+    /// The most rounds one generation of a review may take: 2 unless the project says otherwise, never above 3.
     Rounds(u8), 1..=3, default 2
 );
 
 limit_type!(
-    /// How many turns a reviewer may take in one round, shared by retries: 8 unless the request says
-    /// otherwise ("Budgets" in `docs/protocol.md`).
+    /// The turns a reviewer may take in one round, shared by retries: 8 unless the request says otherwise ("Budgets" in
+    /// `docs/protocol.md`).
     TurnBudget(u16), 1..=1000, default 8
 );
 
 limit_type!(
-    /// How many seconds a reviewer may run in one round, shared by retries: 600 unless the request
-    /// says otherwise ("Budgets" in `docs/protocol.md`).
+    /// The seconds a reviewer may run in one round, shared by retries: 600 unless the request says otherwise ("Budgets"
+    /// in `docs/protocol.md`).
     RuntimeBudget(u32), 1..=86400, default 600
 );
 

@@ -1,14 +1,14 @@
 //! What may stand in one line: the characters that would end it, turn it around or steer a
 //! terminal, and how a text that has them is shown. Which fields must be one line is the schemas'.
 
-/// Whether the character could break out of a line: a control character, a line or paragraph
-/// separator, or one that changes the direction of the text around it (bidi).
+/// True if the character could break out of a line: a control character, a line or paragraph separator, or one that
+/// changes the direction of the text around it (bidi).
 pub fn is_trap(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether the character looks like a space, or like nothing, and is no space to YAML.
+/// True if the character looks like a space, or like nothing, and is no space to YAML.
 pub fn is_strange_space(c: char) -> bool {
     matches!(
         c,
@@ -17,7 +17,7 @@ pub fn is_strange_space(c: char) -> bool {
     )
 }
 
-/// Whether the character is a quote to people and a letter to YAML.
+/// True if the character is a quote to people and a letter to YAML.
 pub fn is_typographic_quote(c: char) -> bool {
     matches!(c, '\u{2018}'..='\u{201f}' | '\u{ab}' | '\u{bb}')
 }
@@ -39,7 +39,7 @@ pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the lines of a text begin, in bytes: as many as there are line ends, and one.
+/// The byte offset of each line of a text: one more than it has line ends.
 pub fn line_starts(text: &str) -> impl Iterator<Item = usize> {
     let bytes = text.as_bytes();
     let is_end = move |at: usize| match bytes[at] {
@@ -54,7 +54,7 @@ pub fn line_starts(text: &str) -> impl Iterator<Item = usize> {
     )
 }
 
-/// Whether the text can be shown in one line as it is.
+/// True if the text can be shown on one line as it is.
 pub fn is_one_line(text: &str) -> bool {
     !text.contains(is_trap)
 }

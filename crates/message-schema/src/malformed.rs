@@ -5,21 +5,21 @@ use crate::code::Code;
 use crate::line::escaped;
 use crate::place::Place;
 
-/// Why bytes could not be read as one YAML mapping within the limits.
+/// The reason why bytes could not be read as one YAML mapping within the limits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Malformed {
-    /// Which limit or rule was broken.
+    /// The limit or rule that was broken.
     pub code: Code,
-    /// Where, when it is at one place.
+    /// The place, if there is a single one.
     pub place: Option<Place>,
-    /// What is wrong, a lower-case phrase.
+    /// The problem, as a lower-case phrase.
     pub message: String,
-    /// What stands there, when it can be shown.
+    /// The text found there, if it can be shown.
     pub found: Option<String>,
-    /// What would have been accepted.
+    /// The input that would have been accepted.
     pub expected: String,
-    /// What to do about it, when that is known.
+    /// The way to fix it, if that is known.
     pub fix: Option<String>,
     pub(crate) cut_off: bool,
 }
@@ -63,8 +63,8 @@ impl Malformed {
         Self { cut_off, ..self }
     }
 
-    /// Whether the text may be one whose writer has not finished: it is empty, or what is wrong
-    /// is that it ends. Such a file deserves a moment before it is refused.
+    /// True if the writer of the text may not have finished: it is empty, or the problem is that it ends. Such a file
+    /// deserves a moment before it is refused.
     pub fn looks_cut_off(&self) -> bool {
         self.cut_off
     }

@@ -16,7 +16,7 @@ pub struct Message {
     body: ReadBody,
 }
 
-/// What stands below the envelope, as far as it could be read.
+/// The part below the envelope, as far as it could be read.
 #[derive(Clone, Debug)]
 pub enum ReadBody {
     /// Free text, or no text at all: there is nothing to read in it.

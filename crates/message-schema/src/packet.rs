@@ -15,13 +15,13 @@ pub struct FindingsPacket {
     /// The review packet it answers, as OACP writes it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source_review_packet: Option<String>,
-    /// Who found it.
+    /// The reviewer who found it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reviewer: Option<String>,
     /// The round, which must be the message's.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub round: Option<u32>,
-    /// When it was written.
+    /// The time of writing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub created_at_utc: Option<Timestamp>,
     /// The commit that was reviewed.
@@ -32,10 +32,10 @@ pub struct FindingsPacket {
     pub summary: Option<Summary>,
     /// The findings, ids unique.
     pub findings: Vec<Finding>,
-    /// What was run to check the change.
+    /// The commands run to check the change.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub qa_validation: Option<QaValidation>,
-    /// What the reviewer has read of the change; counts together with what the message says.
+    /// The files of the change that the reviewer has read; counts together with the message's own list.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub examined: Option<Examined>,
 }
@@ -53,15 +53,15 @@ pub struct Summary {
     /// In the reviewer's words.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub verdict: Option<String>,
-    /// How many findings block.
+    /// The number of findings that block.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub blocking_count: Option<u32>,
-    /// How many do not.
+    /// The number of findings that do not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub non_blocking_count: Option<u32>,
 }
 
-/// What was run to check the change.
+/// The commands run to check the change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct QaValidation {
     /// Each command with its result, in order; the last result of a command counts.
@@ -69,12 +69,12 @@ pub struct QaValidation {
     pub commands_run: Vec<CommandRun>,
 }
 
-/// One command and how it went.
+/// One command and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CommandRun {
     /// The command line.
     pub command: String,
-    /// How it went.
+    /// Its result.
     pub result: CommandResult,
     /// Anything to add.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -82,7 +82,7 @@ pub struct CommandRun {
 }
 
 words!(
-    /// How a validation command went.
+    /// The result of a validation command.
     CommandResult {
         /// As it should.
         Pass = "pass",
@@ -98,11 +98,11 @@ words!(
 pub struct Finding {
     /// Unique in the packet, and the thread's name for the life of the review.
     pub id: FindingId,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// How it stands.
+    /// Its status when the packet is written.
     pub status: Status,
-    /// Whether it blocks: only P2 has a choice and must say.
+    /// True if it blocks: only P2 has a choice and must say.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub blocking: Option<bool>,
     /// One line on what it is.
@@ -123,16 +123,16 @@ pub struct Finding {
     /// The lines it covers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lines: Option<LineRange>,
-    /// How to see it.
+    /// The steps to reproduce it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub repro: Option<String>,
-    /// What should happen instead.
+    /// The behaviour that should be there instead.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub expected: Option<String>,
-    /// What shows it.
+    /// The observation that shows it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evidence: Option<String>,
-    /// What to do about it.
+    /// The recommended fix.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recommendation: Option<String>,
     /// A stable mark of the same problem across rounds.
@@ -147,16 +147,16 @@ pub struct Finding {
     /// The agent to hand it to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub target: Option<String>,
-    /// What the reviewer wants now.
+    /// The reviewer's wish for the thread now.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stance: Option<Stance>,
-    /// What the reviewer does with the open thread.
+    /// The reviewer's move on the open thread.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub action: Option<Action>,
 }
 
 impl Finding {
-    /// Whether the finding blocks by its severity and, for P2, by what it says.
+    /// True if the finding blocks, by its severity and, for P2, by its own `blocking`.
     pub fn blocks(&self) -> bool {
         match self.severity {
             Severity::P0 | Severity::P1 => true,
@@ -165,15 +165,15 @@ impl Finding {
         }
     }
 
-    /// Whether the packet counts it as a finding that still blocks: it blocks and is neither
-    /// settled by its status nor given `resolve`. Veto, escalate and reply count.
+    /// True if the packet counts it as a finding that still blocks: it blocks and is neither settled by its status nor
+    /// given `resolve`. Veto, escalate and reply count.
     pub fn counts_as_blocking(&self) -> bool {
         self.blocks() && !self.status.is_settled() && self.action != Some(Action::Resolve)
     }
 }
 
 words!(
-    /// How bad a finding is.
+    /// The severity of a finding.
     Severity {
         /// Security, data loss, a crash in production: always blocks.
         P0 = "P0",
@@ -187,7 +187,7 @@ words!(
 );
 
 words!(
-    /// How a finding stands when the packet is written.
+    /// The status of a finding when the packet is written.
     Status {
         /// Not dealt with.
         Open = "open",
@@ -205,14 +205,14 @@ words!(
 );
 
 impl Status {
-    /// Whether nothing more is asked of the author.
+    /// True if the author has nothing more to do.
     pub fn is_settled(self) -> bool {
         matches!(self, Self::Fixed | Self::Resolved | Self::WontFix)
     }
 }
 
 words!(
-    /// What the reviewer wants on a thread (`docs/protocol.md`, "Threads").
+    /// The reviewer's wish on a thread (`docs/protocol.md`, "Threads").
     Stance {
         /// The author should change something.
         SeeksChange = "seeks_change",
@@ -244,7 +244,7 @@ pub struct LineRange {
 }
 
 impl LineRange {
-    /// What this type accepts, for a person to read.
+    /// The accepted values, as a text for people.
     pub const EXPECTED: &str = "lines written 40 or 40-45, from 1";
 
     /// Reads `40-45` or `40`; `None` for any other text, line 0 and ranges that run backwards.

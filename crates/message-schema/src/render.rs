@@ -144,7 +144,7 @@ fn literal(text: &str) -> Option<String> {
     Some(text.split('\n').map(line).collect())
 }
 
-/// Whether the character may stand in a literal block, where nothing can be escaped.
+/// True if the character may be in a literal block, where nothing can be escaped.
 pub fn stands_in_a_block(c: char) -> bool {
     c == '\n' || c == '\t' || !(c.is_control() || is_break_of_old(c) || is_unprintable(c))
 }

@@ -10,7 +10,7 @@ use crate::malformed::Malformed;
 /// The version of the report's format.
 pub const REPORT_VERSION: u32 = 1;
 
-/// Why one file was refused. Its YAML form stands as `<stem>.report.yaml` in `dead_letter/`.
+/// The report on one refused file. Its YAML form is `<stem>.report.yaml` in `dead_letter/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The version of this format: 1.
@@ -24,13 +24,13 @@ pub struct Report {
     pub message_id: Option<MessageId>,
     /// The owner of the outbox it lay in.
     pub from_outbox: AgentName,
-    /// When the daemon took it up.
+    /// The time at which the daemon took it up.
     pub received_at: Timestamp,
     /// The code of the first violation.
     pub refused: Code,
-    /// One sentence on why.
+    /// The reason, in one sentence.
     pub summary: String,
-    /// Whether sending a corrected message can succeed.
+    /// True if sending a corrected message can succeed.
     pub retryable: bool,
     /// Every violation, by file and place.
     pub violations: Vec<ReportedViolation>,
@@ -40,10 +40,10 @@ pub struct Report {
     /// The round that review is in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub round: Option<u32>,
-    /// What the sender may do next, one move a line.
+    /// The moves the sender may make next, one a line.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub legal_next: Vec<String>,
-    /// How many attempts the round has left, when this refusal counted.
+    /// The attempts left in the round, if this refusal counted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub attempts_left: Option<u32>,
     /// A command that leads on.
@@ -54,7 +54,7 @@ pub struct Report {
 /// One violation as a report tells it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReportedViolation {
-    /// Which rule.
+    /// The code of the rule.
     pub code: Code,
     /// One sentence.
     pub message: String,
@@ -72,30 +72,30 @@ pub struct ReportedViolation {
     /// The thread it is about.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub thread: Option<String>,
-    /// For how many cycles that thread's stance has been held.
+    /// The number of cycles that thread's stance has been held.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub round_count: Option<u32>,
-    /// How many replies that thread has had.
+    /// The number of replies on that thread.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub replies: Option<u32>,
     /// The clause of the quality gate that it breaks.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub clause: Option<String>,
-    /// What stands there.
+    /// The text found there.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub found: Option<String>,
-    /// What would have been accepted.
+    /// The values that would have been accepted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub expected: Option<String>,
-    /// What to do about it.
+    /// The way to fix it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fix: Option<String>,
-    /// Whether it refuses the message or only warns.
+    /// The level: refuses the message, or only warns.
     pub level: Level,
 }
 
 words!(
-    /// How much a violation weighs.
+    /// The weight of a violation.
     Level {
         /// The message is refused.
         Error = "error",
@@ -118,7 +118,7 @@ impl Report {
     }
 }
 
-/// Why a file is no report.
+/// The reason why a file is no report.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAReport {
     /// It is no YAML mapping.

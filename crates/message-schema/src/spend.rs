@@ -32,7 +32,7 @@ impl Spend {
         }
     }
 
-    /// Whether it is nothing at all.
+    /// True if both amounts are zero.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
@@ -46,7 +46,7 @@ impl Spend {
         }
     }
 
-    /// What it is beyond the other; nothing where the other is more.
+    /// The excess over the other, for each amount; zero where the other is more.
     #[must_use]
     pub fn beyond(self, other: Self) -> Self {
         Self {

@@ -12,7 +12,7 @@ use super::{Breach, Step};
 /// A document with so many breaches is refused for more than any report names; the rest of it is not judged.
 const ENOUGH: usize = 1_000;
 
-/// What a schema demands of one value.
+/// The demands of a schema on one value.
 #[derive(Debug, Default)]
 pub(super) struct Demands {
     kinds: Vec<Kind>,
@@ -30,7 +30,7 @@ pub(super) struct Demands {
     items: Option<Box<Demands>>,
     fields: Vec<(String, Demands)>,
     required: Vec<String>,
-    /// Whether fields that the schema does not name are breaches.
+    /// True if fields that the schema does not name are breaches.
     is_closed: bool,
     /// A value that fits the first has to fit the second too.
     conditional: Option<Box<(Demands, Demands)>>,
@@ -102,7 +102,7 @@ impl Demands {
         judging.breaches
     }
 
-    /// Whether the value fits, whatever else is wrong with the document.
+    /// True if the value fits, whatever else is wrong with the document.
     fn admits(&self, value: &Value) -> bool {
         let mut judging = Judging {
             path: Vec::new(),

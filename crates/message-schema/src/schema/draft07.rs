@@ -4,8 +4,8 @@
 
 use super::Schema;
 
-/// What stands in the documents, and what an editor of draft 07 wants in its place: the draft, and
-/// the sentence that VS Code and its kin show where a value does not fit.
+/// Each text of the documents that draft 07 replaces, and its replacement: the draft, and the sentence that VS Code and
+/// its kin show where a value does not fit.
 const WORDS: [(&str, &str); 2] = [
     (
         "\"https://json-schema.org/draft/2020-12/schema\"",

@@ -96,7 +96,7 @@ impl Class {
         }
     }
 
-    /// Whether no character is in both, as far as that is easily told.
+    /// True if no character is in both, as far as that is easily told.
     fn is_apart_from(&self, other: &Self) -> bool {
         let is_in = |class: &Self, (first, last): &(char, char)| {
             class
@@ -110,7 +110,7 @@ impl Class {
     }
 }
 
-/// Whether the longest run is always the right one: what follows a run whose length is open cannot begin inside it.
+/// True if the longest run is always the right one: the part behind a run of open length cannot begin inside it.
 fn needs_no_way_back(runs: &[Run]) -> bool {
     let mut pairs = runs.iter().zip(runs.iter().skip(1));
     pairs.all(|(run, next)| {

@@ -31,7 +31,7 @@ struct FieldShape {
     shape: Shape,
 }
 
-/// How the letters of a scalar are read.
+/// The type that the letters of a scalar are read as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Typing {
     #[default]
@@ -41,7 +41,7 @@ pub(crate) enum Typing {
     Boolean,
 }
 
-/// What around a scalar's letters does not count.
+/// The characters around a scalar's letters that do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Margin {
     /// White space of any kind: a text.
@@ -136,12 +136,12 @@ impl Shape {
         }
     }
 
-    /// Whether it is a text of one line.
+    /// True if it is a text of one line.
     pub fn is_one_line(&self) -> bool {
         self.margin == Margin::Line
     }
 
-    /// What belongs there, for a person to read.
+    /// The accepted values, as a text for people.
     pub fn expected(&self) -> &str {
         &self.expected
     }
@@ -151,27 +151,27 @@ impl Shape {
         &self.words
     }
 
-    /// Whether it is a whole number.
+    /// True if it is a whole number.
     pub fn is_integer(&self) -> bool {
         self.scalar == Typing::Integer
     }
 
-    /// Whether it is `true` or `false`.
+    /// True if it is `true` or `false`.
     pub fn is_boolean(&self) -> bool {
         self.scalar == Typing::Boolean
     }
 
-    /// Whether it is one value, no list and no mapping.
+    /// True if it is one value, no list and no mapping.
     pub fn is_scalar(&self) -> bool {
         self.items.is_none() && !self.is_mapping && !self.is_anything
     }
 
-    /// Whether it is an instant.
+    /// True if it is an instant.
     pub fn is_instant(&self) -> bool {
         self.is_instant
     }
 
-    /// Whether it is a text that may have several lines.
+    /// True if it is a text that may have several lines.
     pub fn is_prose(&self) -> bool {
         self.is_scalar() && self.margin == Margin::Space
     }
@@ -181,7 +181,7 @@ impl Shape {
         self.example.as_deref()
     }
 
-    /// Whether fields the schema does not name are nobody's business.
+    /// True if fields that the schema does not name are not checked.
     pub fn is_free(&self) -> bool {
         self.is_free
     }

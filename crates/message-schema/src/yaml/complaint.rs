@@ -2,7 +2,7 @@
 
 use granit_parser::ErrorKind;
 
-/// Whether the parser complains that something was opened and never closed.
+/// True if the parser complains that something was opened and never closed.
 pub(super) fn ends_open(kind: &ErrorKind) -> bool {
     matches!(
         kind,
@@ -17,7 +17,7 @@ pub(super) fn ends_open(kind: &ErrorKind) -> bool {
     )
 }
 
-/// What to do about a complaint that is none of the slips.
+/// The fix for a complaint that is none of the slips.
 pub(super) fn advice(kind: &ErrorKind) -> Option<&'static str> {
     let tab = matches!(
         kind,

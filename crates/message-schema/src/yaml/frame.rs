@@ -3,7 +3,7 @@
 use super::quoted::Quoted;
 use crate::place::Place;
 
-/// How the lines of a text lie in its file.
+/// The position of a text's lines in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
     /// Line for line: the text is the file itself, or a literal block in it. Both numbers are
@@ -52,7 +52,7 @@ impl Frame {
     }
 }
 
-/// How a text that is being read lies in its file.
+/// The position of a text in its file while the text is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Layout<'q> {
     /// As its frame says.
@@ -78,12 +78,12 @@ impl Layout<'_> {
         }
     }
 
-    /// Whether lines of the text are lines of the file.
+    /// True if lines of the text are lines of the file.
     pub(crate) fn keeps_lines(self) -> bool {
         matches!(self, Self::Frame(Frame::Lines { .. }))
     }
 
-    /// Whether every position is that of the whole scalar.
+    /// True if every position is that of the whole scalar.
     pub(crate) fn is_whole(self) -> bool {
         matches!(self, Self::Frame(Frame::Whole(_)))
     }

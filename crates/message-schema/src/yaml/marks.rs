@@ -12,7 +12,7 @@ pub(super) struct FieldLine<'t> {
 }
 
 impl FieldLine<'_> {
-    /// Whether what belongs to the key stands on the lines below.
+    /// True if the key's value is on the lines below.
     pub(super) fn opens_block(&self) -> bool {
         self.value.is_empty() || self.value.starts_with(['|', '>', '#'])
     }
@@ -44,12 +44,12 @@ pub(super) fn key_of(text: &str) -> Option<&str> {
     (fits && (value.is_empty() || value.starts_with([' ', '\t', '\r']))).then_some(key)
 }
 
-/// Whether the parser may take the line for a field, however strange its key.
+/// True if the parser may take the line for a field, however strange its key.
 pub(super) fn is_field(text: &str) -> bool {
     text.contains(": ") || text.contains(":\t") || text.trim_end().ends_with(':')
 }
 
-/// Where the quotes end that the value begins with, in bytes: behind the closing one.
+/// The end of the quotes that the value begins with, in bytes: behind the closing one.
 pub(super) fn end_of_quotes(value: &str) -> Option<usize> {
     let quote = value.chars().next()?;
     let mut chars = value.char_indices().skip(1).peekable();

@@ -6,7 +6,7 @@ use crate::place::Place;
 /// One value of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Where the value begins; for a block mapping its first key.
+    /// The first character of the value; for a block mapping, that of its first key.
     pub place: Place,
     /// The value.
     pub content: Content,
@@ -28,9 +28,9 @@ pub enum Content {
 pub struct Scalar {
     /// The letters.
     pub text: String,
-    /// How it was written.
+    /// The style it was written in.
     pub style: Style,
-    /// What may be a lost part of a plain one.
+    /// A comment that may be a lost part of a plain scalar.
     pub tail: Option<Box<Tail>>,
     pub(crate) frame: Frame,
 }
@@ -39,13 +39,13 @@ pub struct Scalar {
 /// no part of the text, to its writer perhaps one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tail {
-    /// Where the `#` stands.
+    /// The place of the `#`.
     pub place: Place,
     /// Its letters, up to the end of the line.
     pub text: String,
 }
 
-/// How a scalar was written.
+/// The style of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Bare.
@@ -63,7 +63,7 @@ pub enum Style {
 pub struct Field {
     /// The key's letters.
     pub key: String,
-    /// Where the key stands.
+    /// The place of the key.
     pub key_place: Place,
     /// The value.
     pub value: Node,
@@ -118,8 +118,7 @@ impl Node {
             .map(str::trim)
     }
 
-    /// Whether the value stands for "nothing here" in an optional field: an empty text, or a
-    /// plain `~` or `null`.
+    /// True if the value means "nothing here" in an optional field: an empty text, or a plain `~` or `null`.
     pub fn is_absent(&self) -> bool {
         self.scalar().is_some_and(|scalar| {
             let text = scalar.text.trim();
@@ -127,7 +126,7 @@ impl Node {
         })
     }
 
-    /// Whether it is a plain word that other readers of YAML take for no value at all.
+    /// True if it is a plain word that other readers of YAML take for no value at all.
     pub fn is_null(&self) -> bool {
         self.scalar().is_some_and(|scalar| {
             scalar.style == Style::Plain
@@ -135,7 +134,7 @@ impl Node {
         })
     }
 
-    /// What kind of value it is, in a word or two for a person.
+    /// The kind of value, in a word or two for a person.
     pub fn kind(&self) -> &'static str {
         match &self.content {
             Content::Scalar(_) => "a text",

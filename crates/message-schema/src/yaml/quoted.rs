@@ -7,8 +7,8 @@ use crate::place::Place;
 /// The places of the letters of a scalar in quotes that begins and ends on one line.
 #[derive(Debug)]
 pub(crate) struct Quoted {
-    /// Where letters do not follow each other in the file as they do in the text: 0-based line and
-    /// column of the text, sorted, and the column of the file, from 1.
+    /// The points where letters do not follow each other in the file as they do in the text: 0-based line and column of
+    /// the text, sorted, and the column of the file, from 1.
     pieces: Vec<(u32, u32, u32)>,
     line: u32,
 }
@@ -74,7 +74,7 @@ impl Quoted {
     }
 }
 
-/// How wide an escape is, its backslash included, which has been taken; the rest is taken here.
+/// The width of an escape, its backslash included. The caller has taken the backslash; this takes the rest.
 fn width_of_escape(chars: &mut std::iter::Skip<std::str::Chars<'_>>) -> Option<u32> {
     let mut digits = match chars.next()? {
         'x' => 2,

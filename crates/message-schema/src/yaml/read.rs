@@ -11,10 +11,10 @@ use crate::line::{line_starts, lines};
 use crate::malformed::Malformed;
 use crate::place::Place;
 
-/// How deep mappings and lists may nest.
+/// The maximum depth of nested mappings and lists.
 pub(crate) const MAX_DEPTH: usize = 32;
-/// How many keys, values, mappings and lists a document may have: what a file costs grows with their
-/// number, and 256 KiB have room for a hundred thousand.
+/// The maximum number of keys, values, mappings and lists in a document: the cost of a file grows with it, and 256 KiB
+/// have room for a hundred thousand.
 pub(crate) const MAX_NODES: usize = 10_000;
 /// Up to this many keys are compared pairwise; above, they are sorted first.
 const FEW_KEYS: usize = 16;
@@ -109,7 +109,7 @@ fn text_of(bytes: &[u8]) -> Result<&str, Malformed> {
 
 const UTF_16: &str = "save the file as UTF-8: it is UTF-16";
 
-/// Whether it begins as UTF-16 does: with its mark, or with a letter of ASCII beside a NUL.
+/// True if it begins as UTF-16 does: with its mark, or with a letter of ASCII beside a NUL.
 fn is_utf_16(bytes: &[u8]) -> bool {
     matches!(
         bytes,
@@ -448,8 +448,8 @@ impl Tree<'_> {
         malformed.found(letters).fix(fix)
     }
 
-    /// Whether the error is that the text ends: it is reported behind the last letter, or on the
-    /// last line, or it complains about something that was opened and never closed.
+    /// True if the error is that the text ends: it is reported behind the last letter, or on the last line, or it
+    /// complains about something that was opened and never closed.
     fn is_at_end(&self, error: &ScanError) -> bool {
         let letters = self.text.trim_end();
         let last_line = letters.rfind('\n').map_or(0, |at| at + 1);

@@ -8,7 +8,7 @@ use granit_parser::ErrorKind;
 use super::marks::{self, field_of, is_field};
 use crate::line::{self, is_strange_space, is_typographic_quote};
 
-/// How much of a line a fix repeats, in characters; a longer one is only told of.
+/// The longest part of a line that a fix repeats, in characters.
 const REPEATED_MAX: usize = 100;
 
 /// A slip by its name.
@@ -17,9 +17,9 @@ pub(super) struct Slip {
     pub(super) line: usize,
     pub(super) column: usize,
     pub(super) message: String,
-    /// How many columns of the text should stand before the line's first letter.
+    /// The columns of the text that should come before the line's first letter.
     pub(super) margin: usize,
-    /// What to write; `{line}` stands for the line's number in the file, `{margin}` for the spaces.
+    /// The fix; `{line}` is replaced by the line's number in the file, `{margin}` by the spaces.
     pub(super) fix: String,
 }
 

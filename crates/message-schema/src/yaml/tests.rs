@@ -8,7 +8,7 @@ use crate::code::Code;
 use crate::limit::MESSAGE_BYTES_MAX;
 use crate::place::Place;
 
-/// Where a text that occurs once stands, counted afresh from the letters of the file.
+/// The place of a text that occurs once, counted anew from the letters of the file.
 fn place_of(file: &str, needle: &str) -> Place {
     let at = file.find(needle).expect("the needle is there");
     assert_eq!(file.rfind(needle), Some(at), "{needle} is not unique");
@@ -127,7 +127,7 @@ fn literal(mapping: &Node, key: &str) -> Node {
     read_text(&scalar.text, scalar.frame).expect("YAML inside")
 }
 
-/// How many random files: 600, or `SETTLED_BLOCKS` for the long form. Each holds two blocks.
+/// The number of random files: 600, or half of `SETTLED_BLOCKS` for the long form, because each holds two blocks.
 fn cases() -> u32 {
     let asked = option_env!("SETTLED_BLOCKS").and_then(|blocks| blocks.parse::<u32>().ok());
     asked.map_or(600, |blocks| blocks / 2)
@@ -200,7 +200,7 @@ proptest! {
     }
 }
 
-/// Whether both trees hold the same texts; the other reader types plain scalars, ours never does.
+/// True if both trees hold the same texts; the other reader types plain scalars, ours never does.
 fn same(ours: &Node, theirs: &serde_yaml::Value) -> bool {
     use serde_yaml::Value;
     match (&ours.content, theirs) {

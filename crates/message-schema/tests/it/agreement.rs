@@ -21,8 +21,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// What the schema demands and the types leave to it: `name of the schema . path without indexes`.
-/// The validator reads nothing into a type before the schema has passed it.
+/// Demands of the schema that the types leave to it: `name of the schema . path without indexes`. The validator reads
+/// nothing into a type before the schema has passed it.
 const ONLY_SCHEMA: &[&str] = &[
     "envelope.autonomy_hint",
     "envelope.body",
@@ -58,7 +58,7 @@ const ONLY_SCHEMA: &[&str] = &[
     "review_request.validation_commands",
 ];
 
-/// What the types demand and the schema leaves to them: the codes are a list that grows.
+/// Demands of the types that the schema leaves to them: the codes are a list that grows.
 const ONLY_TYPES: &[&str] = &["report.refused", "report.violations.code"];
 
 pub(crate) fn document(schema: Schema) -> Value {
@@ -353,7 +353,7 @@ pub(crate) fn damages() -> Vec<Value> {
     damages
 }
 
-/// What both judges say, when they differ and that is listed.
+/// The path, if the schema and the types disagree and the difference is listed.
 fn listed_difference(schema: Schema, value: &Value, path: &str) -> Option<String> {
     let by_schema = schema.breaches(value).is_empty();
     let by_types = through_types(schema, value);

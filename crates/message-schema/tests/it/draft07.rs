@@ -8,7 +8,7 @@ use message_schema::{ReadBody, Schema, coerce, parse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// What the two drafts read alike; a keyword besides these has to be looked up in both first.
+/// The keywords that both drafts read alike; before another one is used, look it up in both.
 const ALIKE: [&str; 25] = [
     "$id",
     "$schema",

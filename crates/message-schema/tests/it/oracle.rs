@@ -28,7 +28,7 @@ fn built(schema: Schema) -> Validator {
         .expect("a schema of the draft")
 }
 
-/// What the oracle finds, one line a breach.
+/// The breaches that the oracle finds, one a line.
 fn by_oracle(oracle: &Validator, document: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for error in oracle.iter_errors(document) {

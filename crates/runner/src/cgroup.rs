@@ -36,7 +36,7 @@ impl ControlGroup {
         started
     }
 
-    /// What is in it; nothing if it is gone.
+    /// The processes in it; none if it is gone.
     pub fn members(&self) -> Vec<Process> {
         let listed = std::fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
         let numbers = listed.lines().filter_map(|line| line.parse().ok());

@@ -24,7 +24,7 @@ pub struct Checkout {
     /// The commit that it is compared with, if one is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub base: Option<CommitSha>,
-    /// Where its files are put.
+    /// The directory of its files.
     pub tree: PathBuf,
     /// The names of files and directories that the agent does not find in it, such as those by which a repository instructs
     /// its program.
@@ -32,12 +32,12 @@ pub struct Checkout {
     pub leave_out: Vec<String>,
 }
 
-/// What lay in the tree of a run.
+/// The commit and the diff in the tree of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reviewed {
     /// The commit, by its whole name.
     pub commit: CommitSha,
-    /// The digest of what differs between the base and the commit, if the repository has both.
+    /// The digest of the diff between the base and the commit, if the repository has both.
     pub diff: Option<DiffDigest>,
 }
 
@@ -88,8 +88,8 @@ impl Checkout {
             .map_err(told)
     }
 
-    /// What is reviewed in it. The digest is git's own, since the request's is the word of its author; where git cannot
-    /// tell, there is none.
+    /// The commit and the diff to review. git computes the digest, since the request's is only the author's claim; if
+    /// git cannot, there is none.
     pub(crate) fn reviewed(&self) -> Reviewed {
         let digest = |base: &CommitSha| {
             let repository = Repository::at(&self.repository);
@@ -156,7 +156,7 @@ fn told(error: GitError) -> io::Error {
     }
 }
 
-/// What is not there needs no removal.
+/// Turns the error for a missing file into success.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     removed.or_else(|error| {
         if error.kind() == io::ErrorKind::NotFound {

@@ -22,7 +22,7 @@ use crate::stream::{AgentOutput, OutputFormat, OutputReader};
 use crate::tree::Process;
 use crate::validation::{CommandRun, Validation};
 
-/// How many folders are kept; older ones are removed.
+/// The number of folders to keep; older ones are removed.
 const KEPT_MAX: usize = 200;
 
 /// The commands of settled that an agent needs in a run. The others, such as `pair` and `agent add`, start programs or set
@@ -30,29 +30,29 @@ const KEPT_MAX: usize = 200;
 const COMMANDS: &str =
     "brief|diff|feedback|lgtm|reply|inbox|show|threads|why|status|explain|mcp|--help|--version";
 
-/// How much of standard error is looked at for its last line, in bytes.
+/// The number of bytes at the end of standard error that are searched for its last line.
 const LAST_BYTES: i64 = 4096;
 
-/// How much of an output is looked at for the last words in it, in bytes.
+/// The number of bytes at the end of an output that are searched for its last words.
 const SAID_BYTES: i64 = 64 * 1024;
 
-/// What a keeper starts.
+/// The command a keeper starts, and its surroundings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Where it is started.
+    /// The directory it starts in.
     pub workdir: PathBuf,
-    /// The tree that it is started in, where it has one of its own.
+    /// The checkout it starts in, if it has one of its own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub checkout: Option<Checkout>,
-    /// What is run in that tree before.
+    /// The commands to run in that checkout first.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub validation: Option<Validation>,
-    /// The walls around it, if there are to be any.
+    /// The sandbox around it, if there is to be one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandbox: Option<Sandbox>,
-    /// Whether it reads the prompt on standard input.
+    /// True if it reads the prompt on standard input.
     pub reads_prompt: bool,
     /// The form of its output.
     pub output: OutputFormat,
@@ -61,7 +61,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// What walls around it have to know, where this is its folder.
+    /// The parts of it that its sandbox has to know; `folder` is its own.
     pub(crate) fn walled<'a>(&'a self, folder: &'a Folder) -> Walled<'a> {
         let own = self.checkout.as_ref().map(|own| &own.tree);
         Walled {
@@ -73,7 +73,7 @@ impl Launch {
     }
 }
 
-/// Who runs.
+/// The processes of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Processes {
     /// The run of the machine.
@@ -87,16 +87,16 @@ pub struct Processes {
     pub group: Option<ControlGroup>,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunEnd {
-    /// How the agent ended.
+    /// The way the agent ended.
     pub how: ExitReason,
-    /// What it said.
+    /// The agent's output.
     pub said: AgentOutput,
 }
 
-/// How an agent ended.
+/// The way an agent ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitReason {
@@ -108,7 +108,7 @@ pub enum ExitReason {
     Ended,
     /// It could not be started.
     NotStarted(String),
-    /// What it needs could not be made, so nothing was started.
+    /// Its folder or checkout could not be made, so nothing was started.
     Unprepared(String),
 }
 
@@ -155,7 +155,7 @@ impl Folder {
         }
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -222,12 +222,12 @@ impl Folder {
         new_file(&self.0.join(name), 0o600)
     }
 
-    /// What was started, in the words of the caller that started it.
+    /// The run, as the caller that started it wrote it down.
     pub fn run<T: DeserializeOwned>(&self) -> io::Result<T> {
         self.read("run.json")
     }
 
-    /// What the keeper starts.
+    /// The launch that the keeper carries out.
     pub fn launch(&self) -> io::Result<Launch> {
         self.read("run.json")
     }
@@ -242,7 +242,7 @@ impl Folder {
         self.tell("validation.json", &runs)
     }
 
-    /// What lies in its tree, where it has one of its own.
+    /// The commit and the diff in its checkout, if it has one of its own.
     pub fn reviewed(&self) -> Option<Reviewed> {
         self.read("reviewed.json").ok()
     }
@@ -252,7 +252,7 @@ impl Folder {
         self.tell("reviewed.json", reviewed)
     }
 
-    /// Who runs, if that is known.
+    /// The processes of the run, as far as they are known.
     pub fn processes(&self) -> Processes {
         self.read("process.json").unwrap_or_default()
     }
@@ -262,7 +262,7 @@ impl Folder {
         self.tell("process.json", processes)
     }
 
-    /// What came of it, if it is over.
+    /// The result, once the run is over.
     pub fn end(&self) -> Option<RunEnd> {
         self.read("end.json").ok()
     }
@@ -272,7 +272,7 @@ impl Folder {
         self.tell("end.json", end)
     }
 
-    /// What the stored output says, as far as it goes.
+    /// The agent's answer as parsed from the stored output, as far as that goes.
     pub fn printed(&self, form: OutputFormat) -> io::Result<AgentOutput> {
         let mut reader = OutputReader::new(form);
         reader.read(&std::fs::read(self.0.join("stdout"))?);

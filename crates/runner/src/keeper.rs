@@ -29,16 +29,16 @@ use crate::validation::{self, CommandRun, Validation};
 const STDOUT_MAX: u64 = 8 * 1024 * 1024;
 const STDERR_MAX: u64 = 1024 * 1024;
 
-/// How long an agent that is told to end may take.
+/// The time an agent has to end once it is told to.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long what it leaves behind may take.
+/// The time that the processes it leaves behind have to end.
 const GRACE_OF_THE_REST: Duration = Duration::from_millis(500);
 
-/// How long its output may take to end once nothing of it runs.
+/// The time its output has to end once none of its processes runs.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// What a keeper hears.
+/// An event that a keeper reacts to.
 enum KeeperEvent {
     /// The tree is made, or why it cannot be.
     Prepared(io::Result<()>),
@@ -304,8 +304,8 @@ fn see_through(
     RunEnd { how, said }
 }
 
-/// What runs below, and in the group. Once nothing does, what is over is taken away: its group would seem to be there
-/// still, and the whole grace would be waited for.
+/// The processes below this one and in the group. If there are none, reaps the zombies: with them the group would still
+/// seem to exist, and the keeper would wait for the whole grace.
 fn kept(own: i32, group: Option<&ControlGroup>) -> Vec<Process> {
     let mut kept = tree::below(own);
     let members = group.into_iter().flat_map(ControlGroup::members);
@@ -325,7 +325,7 @@ fn how(status: ExitStatus) -> ExitReason {
     }
 }
 
-/// What was used, on one line.
+/// The spend, as one line.
 fn spent(spend: Spend) -> String {
     let spend = serde_json::to_string(&spend).expect("numbers are JSON");
     format!("{SPENT}{spend}")
@@ -387,7 +387,7 @@ fn store(mut from: impl Read, mut file: File, max: u64, seen: &mut dyn FnMut(&[u
 mod tests {
     use super::*;
 
-    /// What is stored of so many bytes of output, and how many were read.
+    /// The number of bytes stored of so much output, and the number read.
     fn stored(bytes: u64, max: u64) -> (u64, u64) {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("printed");

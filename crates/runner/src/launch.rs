@@ -18,19 +18,19 @@ use crate::validation::CommandRun;
 /// The word by which our own program is a keeper; not a command for people.
 pub const KEEPER: &str = "keep-run";
 
-/// What a keeper's note of a file begins with.
+/// The prefix of a keeper's note about a file.
 pub(crate) const READ: &str = "read ";
 
-/// What a keeper's note of tokens and money begins with.
+/// The prefix of a keeper's note about tokens and money.
 pub(crate) const SPENT: &str = "spent ";
 
-/// What a keeper's note of a command begins with.
+/// The prefix of a keeper's note about a command.
 pub(crate) const RAN: &str = "ran ";
 
 /// A keeper's note that it waits with the agent until the daemon has what it ran.
 pub(crate) const VALIDATED: &str = "validated";
 
-/// What is heard of a keeper: the turns of its agent so far, or that it is silent from now on.
+/// A keeper's note: the progress of its agent so far, or that the keeper is silent from now on.
 #[derive(Clone, Debug)]
 pub enum KeeperNote {
     /// So many turns are completed.
@@ -47,15 +47,15 @@ pub enum KeeperNote {
     Silent,
 }
 
-/// Whom a command is started for.
+/// The owner of a command.
 pub struct RunIdentity<'a> {
     /// The workspace.
     pub root: &'a Path,
-    /// Whose name the command answers under.
+    /// The agent whose command it is.
     pub agent: &'a AgentName,
     /// The name of the run.
     pub run: &'a str,
-    /// What stands in its environment besides.
+    /// Further variables of its environment.
     pub env: &'a BTreeMap<String, String>,
 }
 

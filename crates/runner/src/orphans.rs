@@ -7,7 +7,7 @@ use crate::cgroup::ControlGroup;
 use crate::folder::Folder;
 use crate::tree::{self, Process};
 
-/// How long a keeper that lost its daemon may take to end its agent by itself.
+/// The time that a keeper that lost its daemon has to end its agent by itself.
 const GRACE: Duration = Duration::from_secs(6);
 
 /// Ends whatever of a run still runs: what its folder says, and what says the run's name.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// Where a program is that is named alone, or by its whole path: the first file of that name on the `PATH` that we may run.
-/// A directory on the `PATH` that depends on where a command is started is passed over.
+/// Finds a program by its name alone or by its whole path: the first file of that name on the `PATH` that we may run. A
+/// directory on the `PATH` that depends on the working directory is skipped.
 pub fn find(name: &str) -> Option<PathBuf> {
     find_on(&std::env::var_os("PATH").unwrap_or_default(), name)
 }

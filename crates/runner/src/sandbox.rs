@@ -23,7 +23,7 @@ pub const PROGRAM: &str = "bwrap";
 /// The word by which our own program carries a command's connections out of its walls; not a command for people.
 pub const INSIDE: &str = "run-inside";
 
-/// What a command may use besides the code, its folder and the programs of the system.
+/// The things a command may use besides the code, its folder and the programs of the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
     /// The workspace: of it the command sees its own folder alone, also where it lies within the code.
@@ -51,8 +51,8 @@ const PROGRAMS: [&str; 11] = [
     "/run/current-system",
 ];
 
-/// What the kernel lets its user 0 write to although nobody else may. `bwrap` covers it only where it looks writable, which
-/// the directories do not.
+/// Paths that the kernel lets its user 0 write to although nobody else may. `bwrap` covers them only where they look
+/// writable, which the directories do not.
 const KERNEL: [&str; 6] = [
     "/proc/acpi",
     "/proc/bus",
@@ -62,7 +62,7 @@ const KERNEL: [&str; 6] = [
     "/proc/sys",
 ];
 
-/// What programs read in `/etc`; keys and passwords are elsewhere in it.
+/// The files that programs read in `/etc`; keys and passwords are elsewhere in it.
 const SETTINGS: [&str; 22] = [
     "alternatives",
     "ca-certificates",
@@ -103,19 +103,19 @@ const VARIABLES: [&str; 11] = [
     "USER",
 ];
 
-/// What the walls around a run have to know of it.
+/// The parts of a run that its sandbox has to know.
 pub(crate) struct Walled<'a> {
     /// The folder of the run.
     pub folder: &'a Path,
     /// The program and its arguments.
     pub command: &'a [String],
-    /// Where it is started.
+    /// The directory it starts in.
     pub workdir: &'a Path,
-    /// Where the commands before it are started: in the tree that it has of its own, if any.
+    /// The directory in which the commands before it start: its own checkout, if it has one.
     pub tree: &'a Path,
 }
 
-/// Whether the code may be written to.
+/// The access to the code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Code {
     ReadOnly,
@@ -158,7 +158,7 @@ impl Sandbox {
         Ok(walls.0)
     }
 
-    /// What every command finds.
+    /// The part of the sandbox that is the same for every command.
     fn walls(&self, run: &Walled<'_>, code: Code) -> io::Result<Walls> {
         let mut walls = Walls(Command::new(PROGRAM));
         // It ends with its keeper, and has no capability, also where the daemon is root.

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 use serde::{Deserialize, Serialize};
 
-/// How often a tree that was told to end is looked at.
+/// The interval between two looks at a tree that was told to end.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How often new processes are looked for before those that were stopped are killed: one that forks while it is
-/// looked at is met in a later look.
+/// The most looks for new processes before the stopped ones are killed: a later look finds one that forked during an
+/// earlier look.
 const LOOKS_MAX: usize = 50;
 
 /// A process that no other is mistaken for: a number is given again, at another time.
@@ -23,11 +23,11 @@ const LOOKS_MAX: usize = 50;
 pub struct Process {
     /// Its number.
     pub pid: i32,
-    /// When it was started, in ticks since the machine was; 0 where that cannot be known.
+    /// The start time, in ticks since the machine started; 0 if it cannot be known.
     pub start: u64,
 }
 
-/// What `/proc` says of a process.
+/// The facts that `/proc` gives about a process.
 struct Stat {
     parent: i32,
     session: i32,
@@ -45,7 +45,7 @@ impl Process {
         })
     }
 
-    /// Whether this very process still runs.
+    /// True if this very process still runs.
     pub fn is_running(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
@@ -216,7 +216,7 @@ pub fn saying(assignment: &str) -> Vec<Process> {
         .collect()
 }
 
-/// What tells this run of the machine from others; empty where it cannot be known.
+/// The id of this boot of the machine; empty if it cannot be known.
 pub fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .unwrap_or_default()

@@ -22,24 +22,24 @@ pub struct Validation {
     pub seconds_max: u64,
 }
 
-/// A command and how it went.
+/// A command and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRun {
     /// The command line.
     pub command: String,
-    /// How it went.
+    /// The result.
     #[serde(flatten)]
     pub end: CommandEnd,
 }
 
-/// How a command went.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandEnd {
     /// The code it ended with; none if a signal ended it, or its time.
     pub exit: Option<i32>,
-    /// How long it took.
+    /// The time it took, in milliseconds.
     pub duration_ms: u64,
-    /// The SHA-256 of what it printed, standard output and errors together.
+    /// The SHA-256 of its standard output and errors together.
     pub output: DiffDigest,
 }
 

@@ -40,11 +40,11 @@ impl Default for Hosts {
 pub struct Host {
     name: String,
     port: u16,
-    /// Whether the hosts below that name are meant, and not it itself.
+    /// True if it means the hosts below that name, and not the name itself.
     below: bool,
 }
 
-/// What names no host.
+/// The error for text that names no host.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "`{0}` is no host, expected a name such as `api.example.com`, `*.example.com` or `localhost:8080`"
@@ -60,7 +60,7 @@ const REQUEST_MAX: u64 = 8192;
 /// Connections at a time; one more is closed at once.
 const CONNECTIONS_MAX: usize = 256;
 
-/// How long a command may take to say where it wants to go, and a host to answer.
+/// The time a command has to say which host it wants.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl TryFrom<String> for Host {
@@ -106,7 +106,7 @@ impl fmt::Display for Host {
 }
 
 impl Host {
-    /// Whether this is what a command asked for.
+    /// True if this is the host and port that a command asked for.
     fn is(&self, name: &str, port: u16) -> bool {
         let name = name.to_ascii_lowercase();
         let name = name.strip_suffix('.').unwrap_or(&name);

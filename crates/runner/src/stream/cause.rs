@@ -49,7 +49,7 @@ const WAIT: [&str; 8] = [
     "reset after ",
 ];
 
-/// Why a program failed, as far as it says so.
+/// The reason a program gives for its failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramFailure {
     /// The failure in one line, with the program's words.
@@ -66,13 +66,13 @@ pub enum Cause {
     NotLoggedIn,
     /// A quota or a rate limit is used up.
     Quota {
-        /// When it can be used again, if the program says so.
+        /// The time it can be used again, if the program says so.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         retry: Option<Retry>,
     },
 }
 
-/// When a quota can be used again.
+/// The time a quota can be used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Retry {

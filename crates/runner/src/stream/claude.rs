@@ -118,7 +118,7 @@ fn answered(value: &Value) -> Vec<(String, bool)> {
         .collect()
 }
 
-/// What was asked for by a schema stands in a field of its own, and is the answer.
+/// Reads the result. An answer to a schema has a field of its own, and takes precedence.
 fn result(value: &Value) -> StreamEvent {
     let is_error =
         value["is_error"].as_bool().unwrap_or(false) || text(value, "subtype") != "success";

@@ -9,7 +9,7 @@ use super::reads::printed_by;
 use super::spend::{SpendReport, sum};
 use super::{StreamEvent, text};
 
-/// Where the model is at work.
+/// The mark in `last` while a turn of the model is under way.
 const AT_WORK: &str = "model";
 
 /// Items that are calls of tools: the model goes on when they are completed.

@@ -9,10 +9,10 @@ use super::reads::printed_by;
 use super::spend::{SpendReport, sum};
 use super::{StreamEvent, text};
 
-/// Where the model is at work.
+/// The mark in `last` while a turn of the model is under way.
 const AT_WORK: &str = "model";
 
-/// How the program begins to say that it ended itself, because the model repeats what it does.
+/// The beginning of the text with which the program says that it ended itself because the model repeats its steps.
 const LOOP: &str = "Loop detected";
 
 /// Reads one line. A turn is what the model says and asks for between two answers of tools; `last` says whether one
@@ -77,7 +77,7 @@ fn total(value: &Value) -> SpendReport {
     SpendReport::Total { own, whole: own }
 }
 
-/// What a call of a tool reads, if it reads.
+/// The id of a tool call and the files it reads, if it reads any.
 fn asked(value: &Value) -> Option<(String, Vec<String>)> {
     let given = &value["parameters"];
     let files = match text(value, "tool_name") {

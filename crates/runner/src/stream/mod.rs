@@ -47,35 +47,35 @@ pub enum OutputFormat {
 }
 
 impl OutputFormat {
-    /// Whether programs of this form say how many tokens they use.
+    /// True if programs of this form report the tokens they use.
     pub fn tells_tokens(self) -> bool {
         self != Self::Text
     }
 
-    /// Whether they say what it costs.
+    /// True if they report the cost.
     pub fn tells_cost(self) -> bool {
         matches!(self, Self::Claude | Self::OpenCode)
     }
 }
 
-/// What one line says.
+/// The meaning of one line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct StreamEvent {
     /// The turn it belongs to has begun with it: the turn before is completed.
     begins_turn: bool,
-    /// Words of the agent, and whether they go on from the last ones.
+    /// Words of the agent, and true if they continue the last ones.
     words: Option<(String, bool)>,
-    /// The end of the whole: whether it went well.
+    /// The end of the whole, as success or failure.
     end: Option<Result<(), ProgramFailure>>,
-    /// Why the program ended the run itself, whatever it says of its end.
+    /// The reason the program ended the run itself, whatever it says of its end.
     stopped: Option<ProgramFailure>,
-    /// When a quota that is used up can be used again.
+    /// The time a used-up quota can be used again.
     retry: Option<Retry>,
-    /// What tools were asked to read: the call, and the files.
+    /// The tool calls that read files: the call, and the files.
     asked: Vec<(String, Vec<String>)>,
-    /// Calls of tools that ended, and whether they went well.
+    /// Calls of tools that ended, and true for each that succeeded.
     answered: Vec<(String, bool)>,
-    /// What it says of tokens and money.
+    /// The tokens and the money it reports.
     spend: Option<SpendReport>,
 }
 
@@ -100,19 +100,19 @@ pub struct OutputReader {
     spend: SpendMeter,
 }
 
-/// What an output came to.
+/// The result of reading an output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentOutput {
     /// The last words.
     pub text: String,
-    /// Why they are not to be read, if so.
+    /// The reason the last words are no answer, if they are none.
     pub unreadable: Option<String>,
     /// The cause of that, if the program names one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<Cause>,
     /// The turns that were begun; all are over with the output.
     pub turns: u16,
-    /// What it used, as far as the program says so.
+    /// The spend, as far as the program reports it.
     #[serde(skip_serializing_if = "Spend::is_nothing", default)]
     pub spend: Spend,
 }
@@ -159,12 +159,12 @@ impl OutputReader {
         std::mem::take(&mut self.read)
     }
 
-    /// What it used so far.
+    /// The spend so far.
     pub fn spend(&self) -> Spend {
         self.spend.total()
     }
 
-    /// Whether the program has said that it ended well.
+    /// True if the program has reported a successful end.
     pub fn is_done(&self) -> bool {
         matches!(self.end, Some(Ok(())))
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The most conversations whose last answer is remembered at a time.
 const CONVERSATIONS_MAX: usize = 1_000;
 
-/// What one line says of it.
+/// The spend that one line reports.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SpendReport {
     /// An answer of the model in a conversation; told again with the same id it is the same answer, further on.
@@ -25,7 +25,7 @@ pub(super) enum SpendReport {
     Total { own: Spend, whole: Spend },
 }
 
-/// What a program used so far; never falls.
+/// The spend of a program so far; it never falls.
 #[derive(Debug, Default)]
 pub(super) struct SpendMeter {
     own: Spend,

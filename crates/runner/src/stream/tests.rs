@@ -6,7 +6,7 @@ const CLAUDE: &str = include_str!("../../../../tests/fixtures/stream/claude.json
 const CODEX: &str = include_str!("../../../../tests/fixtures/stream/codex.jsonl");
 const GEMINI: &str = include_str!("../../../../tests/fixtures/stream/gemini.jsonl");
 
-/// What an output in pieces of so many bytes comes to, and the turns that were completed before its end.
+/// Reads an output in pieces of so many bytes; returns the result and the number of turns completed before its end.
 fn read(form: OutputFormat, output: &str, piece: usize) -> (AgentOutput, u16) {
     let mut reader = OutputReader::new(form);
     output
@@ -169,7 +169,7 @@ fn form_of(name: &str) -> OutputFormat {
     serde_json::from_value(word.into()).expect("the form of a program")
 }
 
-/// What the streams that the real programs printed come to: turns, the last words, and why they are unreadable.
+/// The streams that the real programs printed give the expected turns, last words, and reason those are no answer.
 #[test]
 fn streams_of_the_real_programs_are_read_as_what_they_are() {
     const PASS: &str = "Nothing is left.\n\nPASS";

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::refusal::CallRefusal;
 
-/// How long `wait` blocks unless told otherwise, in seconds: clients give up on a request after a minute.
+/// The default time that `wait` blocks, in seconds: clients give up on a request after a minute.
 const WAIT_S: u64 = 50;
 
 /// One command.
@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for NameOrNumber {
     }
 }
 
-/// How each tool is called, for those who called it otherwise.
+/// The correct arguments of each tool, for a call that had others.
 const CALLS: [(&str, &str); 5] = [
     (
         "next",

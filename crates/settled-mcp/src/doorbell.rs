@@ -22,7 +22,7 @@ const NOTIFICATION: &str = "notifications/claude/channel";
 /// The longest text of a notification, in bytes.
 const BYTES_MAX: usize = 200;
 
-/// How long one look for mail blocks, and how long until the next while mail waits: `wait` returns at once then.
+/// The time that one look for mail blocks, and the pause before the next while mail waits: `wait` returns at once then.
 const WAIT: &str = "--timeout=600";
 const PAUSE: Duration = Duration::from_secs(5);
 

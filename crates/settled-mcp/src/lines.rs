@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, mpsc};
 /// The longest line that is read, in bytes: four messages of the largest size that the daemon accepts.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 
-/// How deep a line may nest: `serde_json` reads no deeper.
+/// The deepest nesting of a line: `serde_json` reads no deeper.
 const DEPTH_MAX: usize = 127;
 
 type Output = Arc<Mutex<Box<dyn AsyncWrite + Send + Unpin>>>;
@@ -125,7 +125,7 @@ async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<(
     }
 }
 
-/// Why a line is no message, and the id of the request that it may have been.
+/// The reason a line is no message, and the id of the request that it may have been.
 #[derive(Debug, PartialEq)]
 struct LineRefusal {
     code: ErrorCode,

@@ -83,7 +83,7 @@ struct MailTools {
     /// The program that answers.
     settled: PathBuf,
     tools: Vec<Tool>,
-    /// Whether it tells a running session that mail arrived.
+    /// True if it tells a running session that mail arrived.
     rings: bool,
 }
 

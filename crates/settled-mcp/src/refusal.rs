@@ -118,7 +118,7 @@ fn code_of(exit: u64) -> &'static str {
     }
 }
 
-/// What to do about it, where its command names nothing.
+/// The fix for an exit code, if its command names none.
 fn fix_of(exit: u64) -> &'static str {
     match exit {
         2 => "correct the argument as `message` says",

@@ -14,7 +14,7 @@ use workspace::config::FILE;
 use crate::section::KnownProgram;
 use crate::version::Versions;
 
-/// What an answer shows of an agent with the tools of `settled mcp` that did not use them.
+/// The finding about an agent that has the tools of `settled mcp` and did not use them.
 const WITHOUT_TOOLS: &str =
     "it answered, but not by the tools of `settled mcp`, with which it is set up";
 
@@ -26,29 +26,29 @@ const TOOLS: [&str; 4] = [
     "\"mcp\":",
 ];
 
-/// How a message begins that the daemon sends for an agent, with what its command printed.
+/// The beginning of a message that the daemon sends for an agent, with the output of its command.
 const PRINTED: &str = "id: run-";
 
-/// Where the answer is delivered.
+/// The inbox that gets the answer.
 const INBOX: &str = "agents/doctor/inbox";
 
-/// What an answer shows that lacks the word of the brief.
+/// The finding about an answer that lacks the word of the brief.
 const UNREAD: &str = "it answered, but not what its brief asks for: it may have read nothing";
 
 /// The ledger has an answer before its files are made.
 const ANSWER_FILES_MAX: Duration = Duration::from_secs(5);
 
-/// What is asked, as one line of YAML.
+/// The request, as one line of YAML.
 const TASK: &str = "\"A probe: there is nothing to review, and nothing to change. Answer by response_schema with one finding of \
                     severity P3, whose title and file are the one changed file that the brief names.\"";
 
-/// How long a program may take, in seconds.
+/// The time a program may take, in seconds.
 pub const SECONDS_MAX: u64 = 120;
 
 /// The agent that asks.
 const ASKER: &str = "doctor";
 
-/// What came of a probe.
+/// The result of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeOutcome {
     /// It read its brief and gave an answer that counts.
@@ -58,23 +58,23 @@ pub enum ProbeOutcome {
     },
     /// It did not.
     Failed {
-        /// Why, as the daemon tells it.
+        /// The reason, as the daemon gives it.
         why: String,
         /// The folder of the probe, with all that the command was given and printed.
         folder: PathBuf,
     },
 }
 
-/// What a probe says of an agent.
+/// The finding of a probe about an agent.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProbeFinding {
     /// The agent.
     pub agent: AgentName,
-    /// Whether its answer counts.
+    /// True if its answer counts.
     pub ok: bool,
-    /// What was found, in one sentence.
+    /// The result, in one sentence.
     pub what: String,
-    /// What mends it.
+    /// The fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
     /// The folder of a probe that failed.
@@ -83,12 +83,12 @@ pub struct ProbeFinding {
     /// The versions of a program that we know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<Versions>,
-    /// What should be known besides: the version is not the one that was tried.
+    /// A warning besides: the version is not the one that was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// What a person is told of it, with the fix for the causes that are known and a note on the version of the program.
+/// The finding for a person, with the fix for known causes and a note on the version of the program.
 pub fn finding(
     agent: &AgentName,
     known: Option<KnownProgram>,
@@ -261,12 +261,12 @@ fn ask(
     }
 }
 
-/// Whether what the agent sent has this word.
+/// True if a message of the agent has this word.
 fn repeats(mailroom: &Path, word: &str) -> std::io::Result<bool> {
     has_file(mailroom, &[INBOX, "packets/findings"], word)
 }
 
-/// Whether a file in one of these folders has this text.
+/// True if a file in one of these folders has this text.
 fn has_file(mailroom: &Path, places: &[&str], text: &str) -> std::io::Result<bool> {
     for place in places {
         let listed = match std::fs::read_dir(mailroom.join(place)) {
@@ -283,7 +283,7 @@ fn has_file(mailroom: &Path, places: &[&str], text: &str) -> std::io::Result<boo
     Ok(false)
 }
 
-/// Why the review came to nothing: the last failure of the command, or else why the review ended.
+/// The reason the review failed: the last failure of the command, or else the reason the review ended.
 fn cause(review: &Value) -> String {
     let why = review["failed"]["why"].as_str();
     let reason = || match review["reason"].as_str() {

@@ -32,7 +32,7 @@ pub enum KnownProgram {
     OpenCode,
 }
 
-/// How an agent answers, and what confines it besides itself.
+/// The way an agent answers, and the sandbox around it, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetUpForm {
     /// It prints its answer.
@@ -43,12 +43,12 @@ pub enum SetUpForm {
     Sandbox,
 }
 
-/// What an agent is to be started with.
+/// The parts of the section that starts an agent.
 #[derive(Clone, Debug)]
 pub struct SetUp {
     /// The program's name for people; none of a command of one's own.
     pub title: Option<String>,
-    /// What it may do on this machine.
+    /// The permissions it has on this machine.
     pub may: String,
     /// The version that was tried.
     pub tried: Option<String>,
@@ -57,16 +57,16 @@ pub struct SetUp {
     table: Table,
 }
 
-/// What became of the file.
+/// The result of adding a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddOutcome {
     /// The section was written.
     Written,
-    /// It stands there already.
+    /// The file has it already.
     Same,
 }
 
-/// Why the section was not written.
+/// The reason the section was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum SectionError {
     /// The file cannot be read or written.
@@ -74,7 +74,7 @@ pub enum SectionError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// The file is no config, before or after.
@@ -117,7 +117,7 @@ impl KnownProgram {
         self.text().parse().expect("the file is ours, and tried")
     }
 
-    /// How a person logs it in.
+    /// The instruction for a person to log in.
     pub fn login(self) -> String {
         text(&self.table(), "login").expect("each file has one")
     }

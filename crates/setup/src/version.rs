@@ -9,16 +9,16 @@ use serde::Serialize;
 
 use crate::section::KnownProgram;
 
-/// How long a program may take to say its version: those that run on Node.js need seconds on a busy machine.
+/// The time a program has to report its version: those that run on Node.js need seconds on a busy machine.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
 
-/// The most bytes of what it says that are read.
+/// The most bytes of its answer that are read.
 const BYTES_MAX: u64 = 4_096;
 
 /// The two versions of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Versions {
-    /// What the program says of itself; none if it says nothing in time.
+    /// The version that the program reports; none if it reports nothing in time.
     pub installed: Option<String>,
     /// The version with which its set-up was tried.
     pub tried: String,
@@ -33,7 +33,7 @@ impl Versions {
         }
     }
 
-    /// What a person should know of them; nothing if they are the same.
+    /// A note for a person on how they differ; none if they are the same.
     pub fn note(&self, known: KnownProgram) -> Option<String> {
         let (title, tried) = (known.title(), &self.tried);
         match &self.installed {

@@ -29,24 +29,24 @@ pub struct Access {
     pub key: Option<PathBuf>,
 }
 
-/// Why a broker cannot be connected to as it was said.
+/// The reason a connection to a broker cannot be set up as asked.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// A secret cannot be read, or others can read it.
     #[error(transparent)]
     Secret(#[from] KeyError),
-    /// Two ways of being known.
+    /// Two ways to identify the host.
     #[error("{0} and {1} are both given: a broker knows a host by one of them")]
     Both(&'static str, &'static str),
     /// A certificate without its key, or a key without its certificate.
     #[error("a certificate and its key belong together: give both")]
     HalfACertificate,
-    /// What is in the file is not what it should be.
+    /// The file's content is not what it should be.
     #[error("{path}: {what}", path = path.display())]
     Unfit {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
     /// An address that cannot be read.
@@ -76,7 +76,7 @@ pub fn servers(text: &str) -> Result<Vec<ServerAddr>, AccessError> {
 }
 
 impl Access {
-    /// How to connect. The secrets are read now; a broker that asks again later gets the same ones.
+    /// The options for a connection. The secrets are read now; a broker that asks again later gets the same ones.
     pub fn options(&self) -> Result<ConnectOptions, AccessError> {
         let ways = [
             ("token", &self.token),

@@ -11,10 +11,10 @@ use spool::log::HostKeys;
 
 use crate::wire::{from_hex, hex};
 
-/// What a key file begins with, before the key's 64 hex digits.
+/// The prefix of a key file, before the key's 64 hex digits.
 const FORM: &str = "settled-host-key-1 ";
 
-/// What a public key begins with, before its 64 hex digits.
+/// The prefix of a public key, before its 64 hex digits.
 const PUBLIC: &str = "ed25519:";
 
 /// Longer than any key file.
@@ -23,7 +23,7 @@ const BYTES_MAX: u64 = 1024;
 /// The key of this host.
 pub struct HostKey(SigningKey);
 
-/// Why there is no key.
+/// The reason there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read or written.
@@ -31,7 +31,7 @@ pub enum KeyError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// Others can read the file.
@@ -47,7 +47,7 @@ pub enum KeyError {
         mode: u32,
         /// Its owner.
         owner: u32,
-        /// Who has to own it.
+        /// The user that has to own it.
         user: u32,
     },
     /// The file holds no key.

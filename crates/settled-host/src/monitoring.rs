@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// How long connecting, sending and reading may take, each.
+/// The time that connecting, sending and reading may take, each.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The longest page that is read.

@@ -22,13 +22,13 @@ const DIRECTORY: &str = ".settled/host";
 /// The stream of all workspaces of a cluster, after `SETTLED_`.
 const SHARD: &str = "1";
 
-/// How long a log may take to let this host in, where somebody waits for it.
+/// The time a log may take to let this host in when a person waits for it.
 const CONNECTED: Duration = Duration::from_secs(10);
 
-/// How long a daemon waits for it at its start.
+/// The time a daemon waits for it at its start.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// Where the end of a ledger is.
+/// The place that holds the end of a ledger.
 #[derive(Clone, Debug)]
 pub enum LogPlace {
     /// In a stream of these brokers.
@@ -37,10 +37,10 @@ pub enum LogPlace {
     Repository(String),
 }
 
-/// Why a log cannot be opened.
+/// The reason a log cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// The address, or what lets this host in.
+    /// The address, or the credentials of this host.
     #[error(transparent)]
     Access(#[from] AccessError),
     /// The key of this host.
@@ -54,7 +54,7 @@ pub enum PlaceError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The stream forgets, or can be emptied.
@@ -97,7 +97,7 @@ impl LogPlace {
     }
 }
 
-/// What a host keeps of its own for a shared ledger.
+/// The directory with the files that only this host needs for a shared ledger.
 pub struct HostDirectory(PathBuf);
 
 /// A secret or certificate that is kept there, by its file's name.

@@ -10,7 +10,7 @@ pub(crate) const HOST: &str = "Settled-Host";
 /// The header with the host's signature, in hex.
 pub(crate) const SIGNATURE: &str = "Settled-Signature";
 
-/// What the headers of a batch take, the fence and the signature among them: rather too much than too little.
+/// The size of a batch's headers, with the fence and the signature, in bytes: rather too much than too little.
 pub(crate) const HEADERS_BYTES_MAX: usize = 2048;
 
 /// The headers of a batch.

@@ -13,7 +13,7 @@ const HOST: &str = "Settled-Host: ";
 const SIGNATURE: &str = "Settled-Signature: ";
 const RECORDS: &str = "Settled-Head: ";
 
-/// Who every commit is by: the host is named in the message, and the same batch has to be the same commit.
+/// The author of every commit: the message names the host, and the same batch has to be the same commit.
 const WHO: &str = "settled";
 const MAIL: &str = "settled@localhost";
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How long a call may take that stays on this machine, and one that goes over the network.
+/// The time that a call may take if it stays on this machine, and if it goes over the network.
 pub(super) const HERE: Duration = Duration::from_secs(10);
 pub(super) const FAR: Duration = Duration::from_secs(30);
 
@@ -19,7 +19,7 @@ pub(super) struct Store {
     directory: PathBuf,
 }
 
-/// What a call came to.
+/// The result of a call.
 pub(super) struct Said {
     pub(super) succeeded: bool,
     pub(super) out: Vec<u8>,

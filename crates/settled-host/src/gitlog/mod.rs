@@ -18,13 +18,13 @@ use self::chain::Link;
 use self::command::{FAR, Store};
 use crate::wire;
 
-/// How often the remote is asked whether the ref moved.
+/// The interval between two looks at the remote for a moved ref.
 pub const POLL: Duration = Duration::from_secs(3);
 
-/// How long a call waits for the thread.
+/// The time a call waits for the thread.
 const WAIT: Duration = Duration::from_millis(900);
 
-/// How much is given to the daemon at once.
+/// The number of bytes after which one call returns the batches it has.
 const GIVEN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A ledger on a ref.
@@ -36,7 +36,7 @@ pub struct Git {
     pending: Option<Head>,
 }
 
-/// What the thread is asked for.
+/// A request to the thread.
 enum Errand {
     Push(Box<Signed>),
     Look,
@@ -52,7 +52,7 @@ struct Exchange {
 struct State {
     /// The ref's batches, first to last.
     links: Vec<Link>,
-    /// How many looks at the remote were begun.
+    /// The number of looks at the remote that began.
     begun: u64,
     /// The last of them that ended, and whether the remote answered it.
     looks: u64,
@@ -407,7 +407,7 @@ impl Worker {
         Ok(self.standing(after, head).unwrap_or(Appended::Unknown(why)))
     }
 
-    /// What is behind the end that a batch is to follow; nothing if that is the end.
+    /// The outcome of a batch that the log holds or can no longer take; none while `after` is the log's end.
     fn standing(&self, after: Head, head: Head) -> Option<Appended> {
         let state = self.shared.locked();
         if state.links.iter().any(|link| link.head == head) {
@@ -418,7 +418,7 @@ impl Worker {
     }
 }
 
-/// Why the remote said no: what it does not allow stays so, everything else may pass.
+/// The error for a refusal by the remote: a missing right is final, everything else may pass.
 fn refused(why: &str) -> LogError {
     let lower = why.to_lowercase();
     let words = [

@@ -11,7 +11,7 @@ use spool::log::LogError;
 use super::LedgerName;
 use super::link::chain;
 
-/// How long a cluster may take to make a stream: it chooses a leader first.
+/// The time a cluster may take to make a stream: it chooses a leader first.
 const MADE: Duration = Duration::from_secs(10);
 
 /// The pause after a cluster that could not place it yet.
@@ -20,11 +20,11 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// A stream as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Founded {
-    /// How many servers hold each record.
+    /// The number of servers that hold each record.
     pub replicas: usize,
     /// The most bytes that the server takes in one message.
     pub message_bytes_max: usize,
-    /// What of it is not as it should be, one sentence each.
+    /// The settings that are not as they should be, one sentence each.
     pub wrong: Vec<String>,
 }
 

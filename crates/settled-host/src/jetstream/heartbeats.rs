@@ -18,7 +18,7 @@ const BYTES_MAX: usize = 4096;
 /// The pause after a subscription that failed.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// What arrived, and when.
+/// Heartbeats with the time of their arrival.
 type Arrived = Mutex<VecDeque<(Instant, Vec<u8>)>>;
 
 /// A task that listens.
@@ -36,7 +36,7 @@ impl Listener {
         Listener { arrived, task }
     }
 
-    /// What arrived since the last call.
+    /// The heartbeats that arrived since the last call.
     pub(super) fn take(&self) -> Vec<Heartbeat> {
         let arrived = std::mem::take(&mut *locked(&self.arrived)).into_iter();
         let beat = |(at, bytes): (Instant, Vec<u8>)| Heartbeat {

@@ -14,17 +14,17 @@ use spool::log::{LogError, Signed};
 use super::LedgerName;
 use crate::wire;
 
-/// How long a question may take: a leader that is there answers within milliseconds.
+/// The time a question may take: a leader that works answers within milliseconds.
 const ANSWER: Duration = Duration::from_millis(700);
 
-/// How long an append may take before nobody knows. A leader that syncs three disks takes some 10 ms.
+/// The time after which the result of an append is unknown. A leader that syncs three disks takes some 10 ms.
 const ACKNOWLEDGED: Duration = Duration::from_millis(700);
 
-/// How often a server that says nothing is asked whether it is there; after two questions without an answer the client
+/// The interval at which a silent server is asked for a sign of life; after two questions without an answer the client
 /// connects to another one.
 const PING: Duration = Duration::from_secs(1);
 
-/// How long a server may take to let a client in, and the longest pause between two tries.
+/// The time a server may take to let a client in, and the longest pause between two tries.
 const CONNECTED: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(250);
 
@@ -42,7 +42,7 @@ pub(super) struct Link {
     trouble: Arc<Mutex<Option<Trouble>>>,
 }
 
-/// What the connection said last.
+/// The last trouble of the connection.
 #[derive(Clone, Debug)]
 enum Trouble {
     /// The server does not let this host in, or not do this.
@@ -58,7 +58,7 @@ pub(super) struct Found {
     pub(super) signed: Signed,
 }
 
-/// What became of a message that was sent.
+/// The outcome of a message that was sent.
 pub(super) enum SendOutcome {
     /// The stream has it at this place.
     Acknowledged(u64),
@@ -259,7 +259,7 @@ impl Link {
         Ok(2 * (following + 1) > cluster.replicas.len() + 1)
     }
 
-    /// What keeps this host from the log: what the server refused, if it did, else what was seen here.
+    /// The reason this host cannot reach the log: the server's refusal if there is one, else the trouble seen here.
     pub(super) fn why(&self, seen: &str) -> LogError {
         let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         match &*trouble {

@@ -27,10 +27,10 @@ use crate::wire;
 
 pub use self::found::{Founded, found};
 
-/// How long a consumer may be behind the leader before another one takes its place.
+/// The time a consumer may be behind the leader before another one takes its place.
 const BEHIND: Duration = Duration::from_secs(2);
 
-/// How often the daemon looks without a ring. The ring is what wakes it.
+/// The interval at which the daemon looks without a ring. Usually the ring wakes it.
 const POLL_MS: u64 = 500;
 
 /// The most bytes of a message with which a broker takes every record: a message and its packet have 256 KiB each, in JSON
@@ -38,10 +38,10 @@ const POLL_MS: u64 = 500;
 /// names.
 pub const MESSAGE_BYTES_ENOUGH: usize = 6 * 256 * 1024 + 128 * 1024;
 
-/// How much is given to the daemon at once.
+/// The number of bytes after which one call returns the batches it has.
 const GIVEN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Which ledger: the workspace's name, and the stream that many workspaces share.
+/// The ledger's name: that of the workspace, and of the stream that many workspaces share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerName {
     /// The name of the workspace.
@@ -75,21 +75,21 @@ pub struct JetStream {
     listener: Listener,
     link: Link,
     bell: Arc<Bell>,
-    /// Where a batch is that this host saw lately.
+    /// The place of a batch that this host saw lately.
     seen: Option<Seen>,
     /// The end of a batch that the log may or may not have.
     pending: Option<Head>,
     runtime: OwnRuntime,
 }
 
-/// What follows the stream, and how far it came.
+/// The reader that follows the stream, and how far it came.
 struct Followed {
     task: BatchReader,
     /// The end of what was given, or skipped as known.
     at: Head,
-    /// When the leader was first seen to have more, if it has.
+    /// The time the leader was first seen to have more, if it has.
     behind: Option<Instant>,
-    /// What came after a batch that was given: it is told the next time.
+    /// The error after a batch that was given: the next call returns it.
     failed: Option<LogError>,
 }
 
@@ -107,7 +107,7 @@ impl Seen {
     };
 }
 
-/// What a record's place is, or that the log has none of that number.
+/// The place of a record.
 enum Located {
     /// The batch that holds the record, and where.
     In(Box<Found>),
@@ -259,7 +259,7 @@ impl JetStream {
         Ok(Some(Appended::Moved(end)))
     }
 
-    /// What is not known stays so: once an append may have landed, no failure of a later one takes that back.
+    /// Keeps an unknown outcome unknown: once an append may have landed, no later failure takes that back.
     fn unless_pending(&self, head: Head, error: LogError) -> Result<Appended, LogError> {
         if self.pending == Some(head) {
             Ok(Appended::Unknown(error.to_string()))
@@ -363,7 +363,7 @@ impl JetStream {
         Ok(())
     }
 
-    /// What the leader says when nothing new has arrived.
+    /// Checks the leader's answer when nothing new has arrived.
     fn quiet(&mut self, from: Head) -> Result<(), LogError> {
         let Some(heard) = self.pulse.heard() else {
             return Ok(());

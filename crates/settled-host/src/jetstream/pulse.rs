@@ -19,7 +19,7 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// was cut off and does not know it yet has none: its followers have been silent for longer than two heartbeats by then.
 const SAID: u32 = 3;
 
-/// What is known of the leader.
+/// The last answer of the leader.
 #[derive(Clone, Debug)]
 pub(super) struct Heard {
     /// The end it has, or why it did not answer.
@@ -80,7 +80,7 @@ impl Pulse {
         }
     }
 
-    /// What the leader said last; nothing before its first answer or failure.
+    /// The last answer of the leader; none before its first answer or failure.
     pub(super) fn heard(&self) -> Option<Heard> {
         locked(&self.shared).heard.clone()
     }

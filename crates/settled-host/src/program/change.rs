@@ -86,7 +86,7 @@ pub(super) struct LeaveArgs {
     decision: DecidedBy,
 }
 
-/// What was recorded.
+/// The recorded change.
 #[derive(Debug, Serialize)]
 struct Changed {
     /// In one sentence.
@@ -174,12 +174,12 @@ pub(super) fn policy(args: &PolicyArgs, context: &HostContext) -> Result<Exit, F
     })
 }
 
-/// What all hosts judge by.
+/// The policy that all hosts judge by.
 #[derive(Debug, Serialize)]
 struct Policies {
     /// The shared part of settled.toml; empty for the defaults.
     policy: String,
-    /// Whether this host has the same.
+    /// True if this host has the same.
     is_same: bool,
 }
 

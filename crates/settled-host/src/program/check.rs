@@ -30,20 +30,20 @@ pub(super) struct CheckArgs {
     monitor: Vec<String>,
 }
 
-/// What was found. Fields are added, never changed.
+/// All findings. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 struct Findings {
     findings: Vec<Finding>,
 }
 
-/// One thing.
+/// One finding.
 #[derive(Debug, Serialize)]
 struct Finding {
     /// `ok`, `note` or `wrong`.
     state: &'static str,
-    /// What was found, in one sentence.
+    /// The finding, in one sentence.
     what: String,
-    /// What fixes it.
+    /// The fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
 }
@@ -122,7 +122,7 @@ fn of_this_host(root: &Path, shared: &SharedLog) -> Result<Vec<Finding>, Failure
     Ok(findings)
 }
 
-/// What the stream promises by its replicas and its settings.
+/// The findings about a stream with these replicas and settings.
 fn of_stream(replicas: usize, settings: &[String]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = settings
         .iter()
@@ -148,7 +148,7 @@ fn of_stream(replicas: usize, settings: &[String]) -> Vec<Finding> {
     findings
 }
 
-/// Whether the broker takes every record.
+/// The finding about the broker's largest message.
 fn of_size(message_bytes_max: usize) -> Finding {
     let kib = message_bytes_max / 1024;
     if message_bytes_max >= MESSAGE_BYTES_ENOUGH {
@@ -162,7 +162,7 @@ fn of_size(message_bytes_max: usize) -> Finding {
     ))
 }
 
-/// What a broker says of its disk.
+/// The finding about the broker's disk.
 fn of_monitor(address: &str) -> Finding {
     let page = match jsz(address) {
         Ok(page) => page,

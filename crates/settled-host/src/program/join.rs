@@ -72,24 +72,24 @@ pub(super) struct JoinArgs {
     certificate_key: Option<PathBuf>,
 }
 
-/// What joining came to.
+/// The result of joining.
 #[derive(Debug, Serialize)]
 struct Joined {
     /// This host.
     host: String,
-    /// Where the ledger's end is.
+    /// The log.
     log: String,
     /// The workspace's name there.
     workspace: String,
-    /// Whether this host brought the ledger.
+    /// True if this host brought the ledger.
     began: bool,
-    /// How many records the ledger has.
+    /// The number of records the ledger has.
     records: u64,
     /// The agents at home here.
     agents: Vec<AgentName>,
     /// The other hosts.
     others: Vec<String>,
-    /// Whether the policy of the other hosts was written into settled.toml.
+    /// True if the policy of the other hosts was written into settled.toml.
     took_policy: bool,
 }
 
@@ -179,7 +179,7 @@ fn said(joined: &Joined) -> String {
     text
 }
 
-/// What was asked for, compared with what the config has.
+/// The shared log of the command line, checked against the config.
 fn asked(args: &JoinArgs, root: &Path) -> Result<SharedLog, Failure> {
     if !is_workspace_name(&args.workspace) {
         let message = format!(

@@ -20,11 +20,11 @@ use super::{HostContext, member};
 struct Hosts {
     /// This host.
     host: String,
-    /// Where the ledger's end is.
+    /// The log.
     log: String,
     /// The workspace's name there.
     workspace: String,
-    /// What keeps this host from following, if anything does.
+    /// The reason this host cannot follow, if there is one.
     trouble: Option<String>,
     /// Agents with a mailbox here that have no home on any host: their mail is not read.
     homeless: Vec<AgentName>,
@@ -107,7 +107,7 @@ fn cells(row: &HostRow, now: DateTime<Utc>) -> [String; 4] {
     ]
 }
 
-/// When a host was heard, how many records it was behind then, and the offset of its clock.
+/// The last time a host was heard, the number of records it was behind then, and the offset of its clock.
 fn heard_cells(row: &HostRow, now: DateTime<Utc>) -> [String; 3] {
     let none = || "-".to_owned();
     let Some(heard) = row.heard.as_ref().filter(|_| !row.is_retired) else {

@@ -20,13 +20,13 @@ use workspace::index::LedgerIndex;
 
 use super::{of_place, survey};
 
-/// How long a command follows the log, or tries to record its change.
+/// The time a command follows the log, or tries to record its change.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The pause between two passes.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What the daemon needs of a workspace that is one of several hosts.
+/// The parts a mailroom needs if its workspace is one of several hosts.
 pub(super) fn sharing(
     root: &Path,
     shared: &SharedLog,
@@ -154,7 +154,7 @@ impl Member {
         }
     }
 
-    /// Whether the fleet is such that this change is in it.
+    /// True if the fleet has this change.
     fn has(&self, change: &HostChange) -> bool {
         let fleet = self.mailroom.fleet();
         fleet.is_some_and(|fleet| match change {

@@ -125,7 +125,7 @@ pub(crate) fn run() -> Exit {
     })
 }
 
-/// Which workspace, and in which form the answer goes.
+/// The workspace, and the form of the answer.
 struct HostContext {
     root: Option<PathBuf>,
     is_json: bool,
@@ -205,7 +205,7 @@ fn load(root: &Path) -> Result<Config, Failure> {
     Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))
 }
 
-/// What this host is among those that share its ledger, if it is one.
+/// The shared log of the config, if it has one.
 fn shared_log(config: &Config) -> Result<Option<SharedLog>, Failure> {
     config.ledger.shared().map_err(|key| {
         let message =

@@ -34,14 +34,14 @@ pub(super) struct RestoreArgs {
     log: String,
 }
 
-/// What was put back.
+/// The result of putting records back.
 #[derive(Debug, Serialize)]
 struct Republished {
-    /// Where the ledger's end is.
+    /// The log.
     log: String,
     /// The last record that the log had.
     had: u64,
-    /// How many records were put back.
+    /// The number of records put back.
     records: u64,
     /// The last record that it has now, and this host too.
     has: u64,

@@ -8,13 +8,13 @@ use review::{HostChange, JoinedHost};
 use spool::log::{Head, Log, LogError};
 use workspace::index;
 
-/// How long a log may take to answer while somebody waits.
+/// The time a log may take to answer while a person waits.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a log holds.
+/// The contents of a log.
 pub(super) struct Survey {
     /// Its end.
     pub(super) end: Head,

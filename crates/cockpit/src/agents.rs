@@ -57,7 +57,7 @@ pub struct RunView {
     pub last_words: String,
 }
 
-/// The runs that were looked at. Only who owns `.settled` can see any.
+/// The runs seen so far. Only the owner of `.settled` can see any.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
     by_id: BTreeMap<String, KnownRun>,

@@ -22,10 +22,10 @@ use crate::history::HistoryTally;
 use crate::timeline::Timelines;
 use crate::{Overview, ReviewDetail};
 
-/// The newest decisions that are told.
+/// The number of newest decisions to keep.
 const DECISIONS: usize = 10;
 
-/// A workspace as it was when it was last looked at.
+/// A workspace as of the last look.
 #[derive(Debug)]
 pub struct Follower {
     root: PathBuf,

@@ -1,5 +1,5 @@
-//! What stands between a review and an approval that holds: the answer of `settled gate check`, and the gate's clauses one
-//! by one as far as they can be judged before the answer comes.
+//! The obstacles between a review and an approval that holds: the answer of `settled gate check`, and the gate's
+//! clauses one by one, as far as they can be judged before the response comes.
 
 use inspect::status::WorkspaceStatus;
 use inspect::verdict::{ApprovalQuestion, ApprovalVerdict};
@@ -11,7 +11,7 @@ use serde::Serialize;
 /// The gate of one review. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 pub struct GateView {
-    /// The commit that is asked about: where the pull request is, as far as that is known.
+    /// The commit to check: the head of the pull request, as far as it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
     /// The answer of `settled gate check --json` for that commit.
@@ -42,7 +42,7 @@ pub enum ClauseState {
     Met,
     /// It is not, and no approval passes before it is.
     Broken,
-    /// The answer has to bring it.
+    /// The response has to bring it.
     ToCome,
 }
 

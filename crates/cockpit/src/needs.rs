@@ -27,7 +27,7 @@ pub struct Need {
     pub kind: NeedKind,
     /// The missing thing, in a sentence.
     pub missing: String,
-    /// Since when.
+    /// The start of the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<DateTime<Utc>>,
     /// The time at which the daemon ends the wait.

@@ -1,5 +1,5 @@
 //! A whole review between two scripted agents, held with the very commands real ones would use, on a workspace of its own.
-//! What is said and done lies in `script`; here it is run and told.
+//! `script` has the words and commands; here they are run and shown.
 
 mod script;
 mod svg;

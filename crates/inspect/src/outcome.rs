@@ -19,7 +19,7 @@ pub struct OrderOutcome {
     at: String,
     verdict: String,
     what: String,
-    /// The reviews it moved, and where they stand now.
+    /// The reviews it moved, in their present state.
     reviews: Vec<MovedReview>,
     /// The files it made, as `agent/mailbox/file`.
     delivered: Vec<String>,

@@ -71,7 +71,7 @@ struct Cursor {
 /// A daemon that is gone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Gone {
-    /// Since when.
+    /// The time at which it was found gone.
     since: DateTime<Utc>,
     /// The last record at that time.
     seq: u64,

@@ -1,5 +1,5 @@
 //! Refuses requests that are not let in, with a line in the log: a wrong `Host` or `Origin`, no session, a wrong token.
-//! Nothing of the mailroom is looked at before.
+//! Runs before anything of the mailroom is read.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};

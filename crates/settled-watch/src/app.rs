@@ -1,4 +1,4 @@
-//! What is looked at: the model, the row that is chosen, the filter, and what a key does.
+//! The state of the screen: the model, the chosen row, the filter, and the effect of each key.
 
 use chrono::{DateTime, Utc};
 use cockpit::needs::{Need, WhoseMove};

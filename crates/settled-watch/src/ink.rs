@@ -1,4 +1,4 @@
-//! What a text is coloured for, and how lines are made of such texts. Nothing is told by colour alone.
+//! The purposes of coloured texts, and lines made of them. No information is in the colour alone.
 
 use message_schema::line::escaped;
 use ratatui::style::{Color, Modifier, Style};
@@ -25,7 +25,7 @@ pub(crate) enum Ink {
     Care,
     /// It is well.
     Well,
-    /// It only stands beside.
+    /// It is secondary.
     Aside,
     /// The name of what follows.
     Head,

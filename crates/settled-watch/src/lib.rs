@@ -1,4 +1,4 @@
-//! The live screen of a mailroom. `app` is what is looked at and answers keys; `draw` and the panes make a frame of it;
+//! The live screen of a mailroom. `app` holds the state and answers keys; `draw` and the panes make a frame of it;
 //! `live` follows the workspace and owns the terminal, which `terminal` gives back as it was.
 //!
 //! Everything red or green has a shape and words beside it, and every text of an agent is escaped before it is drawn.

@@ -20,7 +20,7 @@ pub struct LedgerView {
 /// The result of comparing a snapshot with the records.
 #[derive(Debug, Serialize)]
 struct Snapshot {
-    /// The last record it stands for.
+    /// The last record it covers.
     at: u64,
     agrees: bool,
     summary: String,

@@ -1,7 +1,7 @@
-//! The refused messages of a workspace: what lies in `dead_letter/` and why, by the reports there, so that an agent that
-//! may not read the ledger is told, too.
+//! The refused messages of a workspace: the letters in `dead_letter/` and the reasons, from the reports there, so that
+//! an agent that may not read the ledger sees them too.
 //!
-//! What became of each is `refusals`' to say; sending one again is `retry`'s business.
+//! `refusals` tells the fate of each; `retry` sends one again.
 
 pub mod refusals;
 pub mod retry;

@@ -296,7 +296,7 @@ impl RefusalLog {
     }
 }
 
-/// The name as it lies there, where its `Display` is the one for terminals.
+/// The name on the disk; its `Display` is the one for terminals.
 fn raw(name: &FileName) -> String {
     name.as_ref().to_string_lossy().into_owned()
 }

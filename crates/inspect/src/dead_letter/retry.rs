@@ -1,4 +1,4 @@
-//! A refused message sent once more: judged by the validator as it stands, then put back into its outbox in one step.
+//! A refused message sent once more: judged by the validator unchanged, then put back into its outbox in one step.
 //!
 //! The dead letter stays where it is. Whether the review takes the message now, only the daemon can say.
 
@@ -66,7 +66,7 @@ pub fn original(root: &Path, letter: &DeadLetter) -> Result<Vec<u8>, NotSent> {
     read.ok_or(NotSent::NoOriginal)
 }
 
-/// Judges the original as it stands.
+/// Judges the original, unchanged.
 pub fn outlook(root: &Path, letter: &DeadLetter, original: &[u8]) -> Outlook {
     let file = letter.file.as_deref().unwrap_or(&letter.report.file);
     let mut may_pass: Vec<Code> = letter

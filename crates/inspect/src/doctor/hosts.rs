@@ -1,4 +1,4 @@
-//! What the log of a shared ledger promises. Asked of the program that has a network client.
+//! Checks the log of a shared ledger, through the program that has a network client.
 
 use std::process::{Command, Stdio};
 
@@ -10,7 +10,7 @@ use super::{CheckContext, CheckOutcome, Checked};
 /// The program, beside this one.
 const PROGRAM: &str = "settled-host";
 
-/// Asks it; nothing is said where the workspace has one host.
+/// Runs the check of that program; no outcome where the ledger is not shared.
 pub(super) fn hosts(case: &CheckContext<'_>) -> Checked {
     // A config that cannot be read is the business of another check.
     if Config::load(case.root)

@@ -9,7 +9,7 @@ use workspace::orders;
 
 use super::{CheckContext, CheckOutcome, Checked};
 
-/// Less than this many bytes or inodes free is told: a busy day of messages is far below.
+/// Fewer free bytes or inodes than these are a problem: a busy day of messages needs far less.
 const BYTES_MIN: u64 = 100 * 1024 * 1024;
 const INODES_MIN: u64 = 10_000;
 

@@ -1,4 +1,4 @@
-//! What lies beside Settled on this machine. Only told: none of it has to be there.
+//! Reports the programs beside Settled on this machine; none of them has to be there.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -133,7 +133,7 @@ fn answer(mut child: Child, start: Instant) -> Option<String> {
             Ok(Some(_)) => break,
             Ok(None) if start.elapsed() < PATIENCE => std::thread::sleep(POLL),
             Ok(None) | Err(_) => {
-                // It is asked for nothing else, and may hang forever.
+                // Its version is all we want from it, and it may hang forever.
                 let _ = child.kill();
                 let _ = child.wait();
                 return None;

@@ -23,7 +23,7 @@ pub struct Status {
     pub refused: u64,
     /// Messages in outboxes that are not judged yet.
     pub waiting: usize,
-    /// In whose outboxes they are.
+    /// Their number by agent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting_of: Vec<Count>,
     /// Refused messages that nobody corrected since.
@@ -66,7 +66,7 @@ pub struct PairRow {
     pub iteration: u8,
     /// The number of times it may be run.
     pub iterations: u8,
-    /// Since when the command runs whose turn it is.
+    /// The start of the command whose turn it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<DateTime<Utc>>,
     /// The seconds that are left of its budget.
@@ -110,7 +110,7 @@ pub struct Wait {
     pub review: String,
     /// The one who owes the move.
     pub mover: String,
-    /// Since when.
+    /// The time since which it is owed.
     pub since: DateTime<Utc>,
 }
 

@@ -1,5 +1,5 @@
-//! What lies in outboxes and was not judged yet, and what it seems to be about: enough to say why a review does
-//! not move while nobody serves. Nothing is checked here; that is the daemon's.
+//! The mail in outboxes that is not judged yet, and the reviews it claims to be about: enough to say why a review does
+//! not move while no daemon serves. Only the daemon checks it.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
@@ -86,7 +86,7 @@ impl PendingMail {
         self.letters.iter().filter_map(|letter| letter.since).min()
     }
 
-    /// The file that may move a review: it lies with one of its agents and names its pull request, or is a
+    /// The file that may move a review: it is in the outbox of one of its agents and names its pull request, or is a
     /// message of a review that names none.
     pub(crate) fn for_review(&self, key: &ReviewKey) -> Option<&PendingFile> {
         self.letters.iter().find(|letter| {

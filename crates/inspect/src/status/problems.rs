@@ -25,7 +25,7 @@ pub struct Problem {
     pub kind: ProblemKind,
     /// The problem, in a sentence.
     pub what: String,
-    /// Since when, where it is known.
+    /// The time since which it is one, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<DateTime<Utc>>,
     /// The review it concerns.
@@ -44,7 +44,7 @@ pub struct Problem {
 pub enum ProblemKind {
     /// A deadline has come and no daemon serves, or the one that serves does not keep it.
     DeadlineOverdue,
-    /// Mail lies in outboxes and nobody serves.
+    /// Mail waits in outboxes and no daemon serves.
     MailUnjudged,
     /// Something may not be read by the daemon.
     Unreadable,

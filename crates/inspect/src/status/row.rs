@@ -21,9 +21,9 @@ pub struct ReviewRow {
     pub pr: String,
     /// Its author.
     pub author: String,
-    /// Its reviewer: the one who is asked now.
+    /// Its present reviewer.
     pub reviewer: String,
-    /// The reviewer it was opened with, where another one is asked now.
+    /// The reviewer it was opened with, where it has another one now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reassigned_from: Option<String>,
     /// The reviewers to ask next if the reviewer's command fails for good; absent where the config has no list for it.
@@ -47,7 +47,7 @@ pub struct ReviewRow {
     pub round_of_generation: u32,
     /// The rounds this generation may take.
     pub rounds: u8,
-    /// Since when it is in this phase.
+    /// The time since which it is in this phase.
     pub since: DateTime<Utc>,
     /// The number of open threads.
     pub open_threads: usize,

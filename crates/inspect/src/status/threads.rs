@@ -111,7 +111,7 @@ pub struct Act {
     pub at: String,
     /// The kind: `opened`, `reply`, `resolve`, `veto`, `escalate`, `defer`, `open_again`, `hold`, `changed`.
     pub act: &'static str,
-    /// In which round.
+    /// The round.
     pub round: u32,
     /// The actor: an agent, or the event that did it instead.
     pub actor: String,
@@ -176,8 +176,7 @@ impl Histories {
         }
     }
 
-    /// The threads of a review as they stand, with their history. `is_alone` says that the pull request has no
-    /// other review.
+    /// The present threads of a review, with their history. `is_alone` says that the pull request has no other review.
     pub fn tell(
         &self,
         key: &ReviewKey,

@@ -36,7 +36,7 @@ pub struct Why {
     /// The one who can bring it: an agent, `person` or `operator`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// Since when it is in this phase.
+    /// The time since which it is in this phase.
     pub since: DateTime<Utc>,
     /// The commands that bring it, the first one first.
     pub fixes: Vec<FixCommand>,

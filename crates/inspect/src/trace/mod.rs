@@ -80,7 +80,7 @@ pub enum Stage {
     Refused,
     /// It repeated a message accepted before.
     Duplicate,
-    /// It lies in a mailbox.
+    /// It is in a mailbox.
     Delivered,
     /// Its recipient took it.
     Taken,

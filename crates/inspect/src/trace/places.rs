@@ -1,5 +1,5 @@
-//! What the directories show of a message: where a delivered file lies now, and files under an id that no record
-//! speaks of.
+//! Finds a message in the directories: the place of a delivered file, and the files under an id that no record
+//! mentions.
 
 use std::io;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(super) enum FilePlace {
     Left(String),
     /// In none of these places.
     Gone,
-    /// That cannot be seen; why.
+    /// Unknown, since a directory cannot be read; the reason.
     Unreadable(String),
 }
 

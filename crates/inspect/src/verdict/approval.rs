@@ -223,7 +223,7 @@ impl ApprovalVerdict {
     }
 
     /// Lets approvals of another commit hold where `compare` finds its change to be that of the head, and of an
-    /// abbreviated one where it expands to the head. What else stands against them goes on to.
+    /// abbreviated one where it expands to the head. Other reasons against them remain.
     pub fn remap<E>(
         &mut self,
         mut compare: impl FnMut(&CommitSha) -> Result<Comparison, E>,

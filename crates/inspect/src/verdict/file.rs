@@ -72,7 +72,7 @@ pub struct PolicyThen {
 pub enum RecordUse {
     /// It is judged again.
     Judged,
-    /// It hands off what this pull request is to fix; only its tasks are taken, as they stand.
+    /// It hands off what this pull request is to fix; only its tasks are taken, unchanged.
     Given,
 }
 
@@ -234,7 +234,7 @@ fn record(line: &str, chain: &mut Digest) -> Result<(RecordUse, Entry, Digest), 
     Ok((role, entry, digest))
 }
 
-/// Records lie in the order of the ledger; where two follow each other there, the later names the earlier.
+/// Checks that records are in the order of the ledger; where two follow each other there, the later names the earlier.
 fn check_order(
     entry: &Entry,
     before: Option<(u64, Digest)>,

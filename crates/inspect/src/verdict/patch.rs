@@ -1,5 +1,5 @@
-//! Whether two commits make the same change, each against its merge base with a branch; asked of the real git. What
-//! cannot be shown to be the same is not: every doubt has its sentence.
+//! Asks git if two commits make the same change, each against its merge base with a branch. Changes count as the same
+//! only if git can show it; every doubt has its sentence.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ struct CommitChange {
 
 /// The change of one file.
 struct Part {
-    /// Every line of it, blanks included, but not where in the file it stands.
+    /// Every line of it, blanks included, but not its place in the file.
     lines: Digest,
     /// The names git gives to what the file held before and after; empty if only its mode is changed.
     before: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Where a review stands, and whose move it is.
+//! The phases of a review, and the side that moves next in each.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use pair_machine::RunState;
 /// Responses that may be refused for what they say, per round.
 pub const ATTEMPTS: u8 = 3;
 
-/// How often a request may be replaced, per round.
+/// The most times an author may replace a request in one round.
 pub const SUPERSESSIONS: u8 = 2;
 
 /// The phase of a review; each carries only what is true in it.
@@ -26,21 +26,21 @@ pub const SUPERSESSIONS: u8 = 2;
 pub enum Phase {
     /// A person opened the review again; the author owes the request of the new generation.
     Awaiting {
-        /// When the author's time is over.
+        /// The end of the author's time.
         due: DateTime<Utc>,
     },
     /// A request is open; the reviewer owes one feedback or lgtm.
     Reviewing(Invocation),
-    /// Feedback was given; the author moves.
+    /// The reviewer gave feedback; the author moves.
     Fixing {
-        /// When the author's time is over.
+        /// The end of the author's time.
         due: DateTime<Utc>,
     },
-    /// The author reported what was addressed and owes the next request.
+    /// The author reported fixes and owes the next request.
     Addressed {
-        /// What the author said.
+        /// The author's report.
         report: Addressed,
-        /// When the author's time is over: the same instant as before the report.
+        /// The end of the author's time: the same instant as before the report.
         due: DateTime<Utc>,
     },
     /// The review ended in approval.
@@ -51,12 +51,12 @@ pub enum Phase {
     Closed(CloseReason),
 }
 
-/// One reviewer invocation: the open request and what is left of its means.
+/// One reviewer invocation: the open request and its remaining budget.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Invocation {
     /// The request that opened it.
     pub request: MessageId,
-    /// How soon the answer is wanted.
+    /// The urgency of the answer.
     pub priority: Priority,
     /// Turns the reviewer may take in this round.
     pub turns: TurnBudget,
@@ -65,46 +65,45 @@ pub struct Invocation {
     pub turns_taken: u16,
     /// Seconds the reviewer may run once it has taken the request.
     pub runtime_s: RuntimeBudget,
-    /// When the reviewer must have taken the request.
+    /// The time by which the reviewer must have taken the request.
     pub pick_up_by: DateTime<Utc>,
-    /// When the reviewer took it; from here on the runtime is counted.
+    /// The time the reviewer took it; its runtime budget starts then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub taken_at: Option<DateTime<Utc>>,
     /// Responses that may still be refused for what they say before a person is asked: 3 to 1.
     pub attempts_left: u8,
-    /// How often the author may still replace the request within this round: 2 to 0.
+    /// The times the author may still replace the request in this round: 2 to 0.
     pub supersessions_left: u8,
-    /// How often the daemon has started the reviewer's command in this round: 0 to 2, and one more for each
-    /// replacement of the request.
+    /// The times the daemon has started the reviewer's command in this round: 0 to 2, and one more for each replacement
+    /// of the request.
     #[serde(skip_serializing_if = "is_never", default)]
     pub starts: u8,
-    /// The last of these starts that is known to have come to nothing, from 1; 0 where none is.
+    /// The last of these starts that is known to have failed, from 1; 0 if none is.
     #[serde(skip_serializing_if = "is_never", default)]
     pub failed_start: u8,
-    /// Who is asked next if this reviewer's command fails for good; `None` where the config names nobody for that, not
-    /// even a person.
+    /// The reviewers to ask, in order, if this reviewer's command fails for good; `None` if the config names no
+    /// fallback, not even a person.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next_reviewers: Option<Vec<AgentName>>,
     /// The commit the round is about: the request's `declared_head`, else the last commit its author reported.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub head: Option<CommitSha>,
-    /// The heads that events told after the round's head was named, the newest last.
+    /// The heads that events reported after the request named the round's head, the newest last.
     #[serde(skip_serializing_if = "Heads::is_empty", default)]
     pub newer_heads: Heads,
-    /// What the daemon changed or limited about the request.
+    /// The alerts about the request.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub alerts: Vec<Alert>,
     /// Commands the request wants recorded as passing.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub validation_commands: Vec<String>,
-    /// What the author said was addressed before this request; `None` when nothing was said.
+    /// The author's report before this request; `None` if there was none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub addressed: Option<Addressed>,
-    /// Whether the request comes from a verify run of a fixing agent: what is found in it is never
-    /// handed off.
+    /// True if the request comes from a verify run of a fixing agent, whose findings are never handed off.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub verify_run: bool,
-    /// Whether it is the last review a fix pull request may have.
+    /// True if it is the last review a fix pull request may have.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub last_review: bool,
 }
@@ -117,20 +116,20 @@ fn is_never(number: &u8) -> bool {
     *number == 0
 }
 
-/// How often a reviewer's command is started in a round: once, and once more. Each replacement of the request
-/// allows for one more.
+/// The most times the daemon starts a reviewer's command in a round. Each replacement of the request allows for one
+/// more.
 pub const STARTS_MAX: u8 = 2;
 
 impl Invocation {
-    /// The starts left to the reviewer's command. A replacement raises them by one and lowers what stands left of
-    /// them in the rank.
+    /// The starts left to the reviewer's command. A replacement raises them by one, and lowers the supersessions in the
+    /// rank.
     pub fn starts_left(&self) -> u8 {
         let replaced = SUPERSESSIONS.saturating_sub(self.supersessions_left);
         (STARTS_MAX + replaced).saturating_sub(self.starts)
     }
 
-    /// Whether a response about this commit is about the round: its head, or a newer one. A round without a head
-    /// takes any.
+    /// True if a response about this commit is about the round: the commit is its head or a newer one. A round without
+    /// a head admits any commit.
     pub(crate) fn admits(&self, commit: &CommitSha) -> bool {
         self.head
             .as_ref()
@@ -144,7 +143,7 @@ impl Invocation {
     }
 }
 
-/// What the author reported about the feedback of a round.
+/// The author's report about the feedback of a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Addressed {
     /// The findings it named; empty means all.
@@ -153,12 +152,12 @@ pub struct Addressed {
     /// The files it touched; empty means that it did not say.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub touched_files: Vec<RepoPath>,
-    /// The heads that events told after the report, the newest last.
+    /// The heads that events reported after the report, the newest last.
     #[serde(skip_serializing_if = "Heads::is_empty", default)]
     pub newer_heads: Heads,
 }
 
-/// Heads of a pull request as its events told them, the newest last: at most the last 16.
+/// Heads of a pull request from its events, the newest last: at most the last 16.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Heads(Vec<CommitSha>);
@@ -166,7 +165,7 @@ pub struct Heads(Vec<CommitSha>);
 impl Heads {
     const MAX: usize = 16;
 
-    /// Whether there is none.
+    /// True if there is no head.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -176,12 +175,12 @@ impl Heads {
         self.0.iter()
     }
 
-    /// Whether the commit is one of them.
+    /// True if the commit is one of the heads.
     pub(crate) fn contains(&self, commit: &CommitSha) -> bool {
         self.iter().any(|head| head.same_commit(commit))
     }
 
-    /// These and a newer one.
+    /// Returns the heads with a newer one added; beyond 16 the oldest is dropped.
     pub(crate) fn with(&self, head: &CommitSha) -> Self {
         let surplus = (self.0.len() + 1).saturating_sub(Self::MAX);
         let kept = self.iter().skip(surplus).chain([head]);
@@ -195,23 +194,23 @@ pub struct Approval {
     /// The commit approved; `None` is an approval bound to no commit, which no gate check passes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub commit: Option<CommitSha>,
-    /// Whether the reviewer says it may be merged now.
+    /// True if the reviewer says the pull request may be merged now.
     pub merge_ready: bool,
-    /// When it was given.
+    /// The time of the approval.
     pub at: DateTime<Utc>,
-    /// Whether the pull request has got another head since: once and for good.
+    /// True once the pull request has got another head; it stays true.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub stale: bool,
-    /// Whether no lgtm gave it, but feedback on a fix pull request in which nothing blocks.
+    /// True if no lgtm gave it, but feedback on a fix pull request in which nothing blocks.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub by_rule: bool,
-    /// The clauses of the gate it breaks; only the advisory profile lets it.
+    /// The clauses of the gate it breaks; only the advisory profile permits any.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub broken: BTreeSet<Clause>,
-    /// What it rests on; an approval by rule or by a person rests on no response.
+    /// The evidence behind it; an approval by rule or by a person has none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evidence: Option<Box<ApprovalEvidence>>,
-    /// Who approved, where a person did.
+    /// The person who approved, if a person did.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub by_person: Option<String>,
 }
@@ -231,8 +230,8 @@ impl Approval {
         }
     }
 
-    /// Whether the pull request standing at `head` is something else than what was approved. An
-    /// approval of no commit cannot be compared.
+    /// True if `head`, the head of the pull request, is another commit than the approved one. False for an approval of
+    /// no commit, which cannot be compared.
     pub(crate) fn is_outlived_by(&self, head: &CommitSha) -> bool {
         self.commit
             .as_ref()
@@ -240,7 +239,7 @@ impl Approval {
     }
 }
 
-/// Why a review ended without approval and without a person.
+/// The reason a review ended without approval and without a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CloseReason {
@@ -263,8 +262,8 @@ impl CloseReason {
     }
 }
 
-/// Why a review was handed to a person. What a reviewer wrote is kept apart from what the daemon
-/// found: the same words do not mean the same.
+/// The reason the daemon escalated a review to a person. A reviewer's text has its own variant, because the same words
+/// from the daemon mean something else.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EscalationReason {
@@ -278,22 +277,22 @@ pub enum EscalationReason {
     AuthorTimeout,
     /// Three responses of one round were refused for what they said.
     ProtocolViolation,
-    /// Nothing blocking is open, but something blocking was handed to a person.
+    /// Nothing blocking is open, but a person holds a blocking thread.
     BlockerHeld,
-    /// The command of the reviewer ended without a response that could be read, also when it was started again.
+    /// The command of the reviewer ended without a readable response, also when it was started again.
     InvocationFailed,
-    /// Every reviewer of the list was asked, and none could be.
+    /// The daemon tried every reviewer of the list, and none can work.
     NoReviewer,
     /// The tokens or the money of the review are used up.
     SpendExceeded,
-    /// A person called the reviewer off.
+    /// A person cancelled the reviewer.
     Cancelled,
     /// The reviewer's own words.
     Reviewer(String),
 }
 
 impl EscalationReason {
-    /// What a feedback in this round hands the review to a person for, if it does.
+    /// Returns the reason for which feedback in this round escalates the review, if it does.
     pub fn of_feedback(escalation: Option<&Escalation>, is_last_round: bool) -> Option<Self> {
         match escalation {
             Some(Escalation::ReviewerBudgetExceeded) => Some(Self::ReviewerBudgetExceeded),
@@ -326,7 +325,7 @@ impl std::fmt::Display for EscalationReason {
     }
 }
 
-/// Who ended the last invocation: decides how a late response is refused.
+/// The side that ended the last invocation; it decides the refusal of a late response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Closer {
@@ -336,7 +335,7 @@ pub enum Closer {
     Daemon,
 }
 
-/// Whose move it is.
+/// The side that moves next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The author's.
@@ -375,7 +374,7 @@ impl Phase {
         }
     }
 
-    /// Whether only a person, or a new generation, can go on from here.
+    /// True if only a person, or a new generation, can continue the review.
     pub fn is_final(&self) -> bool {
         match self {
             Self::Approved(_) | Self::Escalated(_) | Self::Closed(_) => true,
@@ -386,7 +385,7 @@ impl Phase {
         }
     }
 
-    /// Whose move it is.
+    /// Returns the side that moves next.
     pub fn mover(&self) -> Side {
         match self {
             Self::Reviewing(_) => Side::Reviewer,
@@ -409,8 +408,8 @@ impl Phase {
         }
     }
 
-    /// The heads that events told after the author named the commit that this phase is about; nothing where no such
-    /// commit waits for an answer.
+    /// The heads that events reported after the author named the commit of this phase; `None` if no such commit waits
+    /// for an answer.
     pub(crate) fn newer_heads(&self) -> Option<&Heads> {
         match self {
             Self::Reviewing(open) => Some(&open.newer_heads),
@@ -436,7 +435,7 @@ impl Phase {
         }
     }
 
-    /// The commit that is approved, where one is.
+    /// The approved commit, if there is one.
     pub fn approved_commit(&self) -> Option<&CommitSha> {
         self.approval()?.commit.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What a decision leaves in the ledger: enough to rebuild the state without the rules.
+//! The record of a decision in the ledger: enough to rebuild the state without the rules.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,24 +19,24 @@ use crate::words::task::Handoff;
 use crate::words::thread::Thread;
 use pair_machine::PairStanding;
 
-/// The version of the rules, which every record names. Raise it with every change by which the same message or event is
-/// decided otherwise on the same state.
+/// The version of the rules, which every record names. Raise it with every change that makes the rules decide the same
+/// message or event differently on the same state.
 pub const RULES: u32 = 2;
 
-/// The version of the rules that decided a record that names none: those of settled 0.1.
+/// The version of the rules behind a record that names none: those of settled 0.1.
 pub const RULES_BEFORE_VERSIONS: u32 = 1;
 
 /// One decision, as the ledger keeps it. There it is flat, one word for each of the five it can be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, from = "FlatRecord")]
 pub enum Record {
-    /// What was decided about a message.
+    /// The decision about a message.
     Judged(Judgement),
-    /// What was decided about something other than a message.
+    /// The decision about something other than a message.
     Event(EventRecord),
 }
 
-/// What was decided about a message.
+/// The decision about a message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Judgement {
@@ -48,17 +48,17 @@ pub enum Judgement {
     Refused(RefusedMessage),
 }
 
-/// What was decided about something other than a message: an order, a pull request, a deadline.
+/// The decision about something other than a message: an order, a pull request, a deadline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventRecord {
-    /// It moved a review, or was noted of it.
+    /// It moved a review, or added to one.
     Happened(Box<Happened>),
-    /// It does not fit where the review stands.
+    /// It does not fit the review's phase.
     Declined(DeclinedEvent),
 }
 
-/// A record as it is written. To read it as one of two kinds would mean to try each in turn.
+/// A record in its written form. As a choice between two kinds, a reader would have to try each in turn.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum FlatRecord {
@@ -105,7 +105,7 @@ impl Record {
         }
     }
 
-    /// What it does to reviews.
+    /// Returns the changes it makes to reviews.
     pub fn steps(&self) -> &[ReviewStep] {
         match self {
             Self::Judged(judgement) => judgement.step().map_or(&[], std::slice::from_ref),
@@ -114,7 +114,7 @@ impl Record {
         }
     }
 
-    /// What the daemon writes to agents about it, the notice of a refusal aside.
+    /// Returns the daemon's messages to agents about it, except the notice of a refusal.
     pub fn letters(&self) -> &[DaemonMessage] {
         match self {
             Self::Judged(Judgement::Refused(RefusedMessage {
@@ -141,7 +141,7 @@ impl Record {
         }
     }
 
-    /// The event that changes something by it, if one does.
+    /// Returns the event that took effect, if one did.
     pub fn happened(&self) -> Option<&Happened> {
         match self {
             Self::Event(EventRecord::Happened(happened)) => Some(happened),
@@ -151,7 +151,7 @@ impl Record {
 }
 
 impl Judgement {
-    /// The message's sender; of a refused one the owner of the outbox it lay in.
+    /// The message's sender; for a refused one, the owner of its outbox.
     pub fn sender(&self) -> &AgentName {
         match self {
             Self::Accepted(accepted) => &accepted.from,
@@ -160,7 +160,7 @@ impl Judgement {
         }
     }
 
-    /// What it does to a review, if it does something.
+    /// Returns the change it makes to a review, if it makes one.
     pub fn step(&self) -> Option<&ReviewStep> {
         match self {
             Self::Accepted(accepted) => accepted.step.as_ref(),
@@ -171,7 +171,7 @@ impl Judgement {
 }
 
 impl EventRecord {
-    /// What was reported.
+    /// The reported event.
     pub fn event(&self) -> &Event {
         match self {
             Self::Happened(happened) => &happened.event,
@@ -179,7 +179,7 @@ impl EventRecord {
         }
     }
 
-    /// The id it was asked under.
+    /// The id of the order it came from.
     pub fn order(&self) -> Option<&MessageId> {
         match self {
             Self::Happened(happened) => happened.order.as_ref(),
@@ -200,26 +200,26 @@ pub struct Duplicate {
 /// A refused message and what it costs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RefusedMessage {
-    /// The owner of the outbox it lay in.
+    /// The owner of its outbox.
     pub from: AgentName,
-    /// Why.
+    /// The code of the refusal.
     pub code: Code,
-    /// What it cost its review.
+    /// The cost to its review.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cost: Option<Box<RefusalCost>>,
-    /// Whether the sender is told.
+    /// The fate of the notice to its sender.
     pub notice: Notice,
 }
 
-/// A person's decision, or a report about a reviewer, that does not fit where the review stands.
+/// A person's decision, or a report about a reviewer, that does not fit the review's phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeclinedEvent {
-    /// What was asked.
+    /// The declined event.
     pub event: Box<Event>,
-    /// The id it was asked under.
+    /// The id of the order it came from.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub order: Option<MessageId>,
-    /// Why it changes nothing.
+    /// The reason it changes nothing.
     pub code: Code,
     /// The same in a sentence.
     pub why: String,
@@ -234,7 +234,7 @@ pub struct Accepted {
     pub id: MessageId,
     /// The digest of its bytes.
     pub digest: ContentDigest,
-    /// Whom it goes to.
+    /// The recipients.
     pub to: Vec<AgentName>,
     /// Its type.
     #[serde(rename = "type")]
@@ -242,21 +242,21 @@ pub struct Accepted {
     /// Its conversation, if it named one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub conversation: Option<ConversationId>,
-    /// What it does to a review; `None` for the types outside the review loop.
+    /// The change it makes to a review; `None` for types outside the review loop.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub step: Option<ReviewStep>,
-    /// What the daemon changed, limited or saw.
+    /// The alerts about it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub alerts: Vec<Alert>,
-    /// What the validator warns of, in whole sentences.
+    /// The validator's warnings, in whole sentences.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub warnings: Vec<String>,
-    /// The exact text of the packet that was judged with it.
+    /// The exact text of its packet.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub packet: Option<String>,
 }
 
-/// Whether the sender of a refused message is told in its inbox.
+/// The fate of the notice to the sender of a refused message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Notice {
@@ -264,7 +264,7 @@ pub enum Notice {
     Sent {
         /// Its id.
         id: MessageId,
-        /// How many earlier refusals, withheld for their number, it sums up.
+        /// The number of earlier withheld refusals that it sums up.
         summed_up: u32,
     },
     /// Too many within a minute: the next notice counts this one in.
@@ -273,14 +273,14 @@ pub enum Notice {
     Never,
 }
 
-/// What a refused response costs its review.
+/// The cost of a refused response to its review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RefusalCost {
     /// Attempts left in this round; at 0 the review is with a person.
     pub attempts_left: u8,
-    /// What it does to the review.
+    /// The change to the review.
     pub step: ReviewStep,
-    /// What the daemon writes to agents about it.
+    /// The daemon's messages to agents about it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub letters: Vec<DaemonMessage>,
 }
@@ -288,24 +288,24 @@ pub struct RefusalCost {
 /// An event and everything it changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Happened {
-    /// What happened.
+    /// The event.
     pub event: Event,
-    /// Whether a deadline was recorded by another host than the home of the agent it is about.
+    /// True if the host that recorded a deadline is not the home of the agent concerned.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub home_away: bool,
-    /// The id it was asked under, by a person or a runner; one id counts once.
+    /// The id of the order by which a person or a runner reported it; one id counts once.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub order: Option<MessageId>,
-    /// What it does to reviews.
+    /// The changes to reviews.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub steps: Vec<ReviewStep>,
-    /// What the daemon writes to agents about it.
+    /// The daemon's messages to agents about it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub letters: Vec<DaemonMessage>,
-    /// What is handed off; only pull request events judge that.
+    /// The findings handed off; only pull request events decide that.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub handoff: Option<Handoff>,
-    /// Where the pair of commands stands after it; only its own events say that.
+    /// The state of the pair of commands after it; only a pair's own events set it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pair: Option<PairStanding>,
 }
@@ -319,7 +319,7 @@ impl Happened {
         }
     }
 
-    /// Who is asked from now on, if it moves a review to the next reviewer.
+    /// Returns the next reviewer, if the event moves a review to one.
     pub fn reassigned_to(&self) -> Option<&AgentName> {
         self.steps
             .iter()
@@ -332,13 +332,13 @@ impl Happened {
 pub struct DaemonMessage {
     /// Its id.
     pub id: MessageId,
-    /// Whom it is for.
+    /// The recipient.
     pub to: AgentName,
-    /// What it says.
+    /// The content.
     pub says: Says,
 }
 
-/// What a message of the daemon's says.
+/// The content of a daemon's message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Says {
@@ -346,11 +346,11 @@ pub enum Says {
     Escalated {
         /// The review.
         review: ReviewKey,
-        /// Why.
+        /// The reason.
         reason: EscalationReason,
     },
-    /// The reviewer's budget is spent: the `review_feedback` it did not give, with a packet that
-    /// carries the open threads.
+    /// The reviewer's budget is spent: stands in for the missing `review_feedback`, with a packet that carries the open
+    /// threads.
     BudgetSpent {
         /// The review.
         review: ReviewKey,
@@ -361,14 +361,14 @@ pub enum Says {
     Closed {
         /// The review.
         review: ReviewKey,
-        /// How.
+        /// The reason.
         reason: CloseReason,
     },
-    /// The reviewer's command failed for good and the next one is asked; a notification.
+    /// The reviewer's command failed for good, and the daemon asks the next one; a notification.
     Reassigned {
         /// The review.
         review: ReviewKey,
-        /// Who is asked now.
+        /// The reviewer asked now.
         to: AgentName,
     },
     /// A person decided; a notification to the agent that moves next.
@@ -378,17 +378,17 @@ pub enum Says {
     },
     /// A task; a `handoff` with its packet.
     Handoff {
-        /// Which of the record's tasks.
+        /// The task, one of the record's.
         task: TaskId,
     },
-    /// The reader changed this file of its `sent/` after it was judged; a notification.
+    /// The reader changed this file of its `sent/` after the daemon had judged it; a notification.
     SentDiffers {
         /// The file's name, as it is shown.
         file: String,
     },
 }
 
-/// What a record does to one review.
+/// The change that a record makes to one review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReviewStep {
     /// The review.
@@ -400,31 +400,31 @@ pub struct ReviewStep {
     pub opens: Option<Generation>,
     /// The round after the step.
     pub round: u32,
-    /// The threads it opened or changed, as they are now.
+    /// The threads it opened or changed, in their state after it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub threads: BTreeMap<FindingId, Thread>,
-    /// The commit the author says it fixed the findings in, when the step names one.
+    /// The commit in which the author says it fixed the findings, if the step names one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub commit: Option<CommitSha>,
     /// Rounds a person adds to the generation.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub granted: u8,
-    /// Whether a person gives the review back to the agents with this step.
+    /// True if a person gives the review back to the agents with this step.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub given_back: bool,
     /// The task the pull request claims with this step.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fixes: Option<TaskId>,
-    /// Who reviews from this step on, where that changes.
+    /// The reviewer from this step on, if that changes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reassigned_to: Option<AgentName>,
-    /// What the reviewer's command used more.
+    /// The additional spend of the reviewer's command.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub spent: Option<Spend>,
-    /// What it adds to what is known of the reading.
+    /// The addition to the reading state.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reading: Option<Box<ReadingStep>>,
-    /// Whether the pull request gives its task up, because it was closed without a merge.
+    /// True if the pull request gives up its task, because it was closed without a merge.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub gives_up_task: bool,
 }

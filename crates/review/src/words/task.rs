@@ -1,5 +1,5 @@
-//! What a merged pull request leaves to fixing agents: the tasks that were dispatched, and why the
-//! other findings stayed. `parts::handoff` judges which is which.
+//! The handoff of a merged pull request: the tasks dispatched to fixing agents, and the reason each other finding
+//! stayed. `parts::handoff` decides which is which.
 
 use message_schema::id::{AgentName, FindingId, PrNumber, Repo, RepoPath};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub struct Task {
     /// The file all its findings are in; `None` for a finding without a file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub file: Option<RepoPath>,
-    /// What is to be fixed.
+    /// The findings to fix.
     pub findings: Vec<TaskFinding>,
 }
 
@@ -33,11 +33,11 @@ pub struct TaskFinding {
     pub review: ReviewKey,
     /// Its thread there.
     pub id: FindingId,
-    /// The thread as it stood.
+    /// The thread at the handoff.
     pub thread: Thread,
 }
 
-/// Why a finding was not handed off.
+/// The reason a finding was not handed off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoHandoff {
@@ -59,7 +59,7 @@ pub enum NoHandoff {
     ModeOff,
     /// The author has a task of its own to finish first: what is left is for a person.
     HoldsTask,
-    /// No agent is named for it, or none that exists.
+    /// No agent is named for it, or the named agent does not exist.
     NoTarget,
 }
 
@@ -96,8 +96,7 @@ impl NoHandoff {
         }
     }
 
-    /// Whether a person has to decide about the finding, because only the guard against chains of fixes
-    /// kept it.
+    /// True if a person has to decide about the finding, because only the guard against chains of fixes kept it.
     pub(crate) fn is_left_to_person(self) -> bool {
         match self {
             Self::ClaimsTask | Self::HoldsTask => true,
@@ -113,18 +112,18 @@ impl NoHandoff {
     }
 }
 
-/// A finding that was looked at and stays where it is.
+/// A finding that was considered and not handed off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Left {
     /// Its review.
     pub review: ReviewKey,
     /// Its thread.
     pub id: FindingId,
-    /// Why.
+    /// The reason.
     pub why: NoHandoff,
 }
 
-/// What a pull request event hands off.
+/// The tasks and the remaining findings of a pull request event.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Handoff {
     /// The tasks dispatched.
@@ -133,7 +132,7 @@ pub struct Handoff {
     /// The findings that stay, each with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub left: Vec<Left>,
-    /// How many findings a person had queued and whose pull request did not land.
+    /// The number of findings that a person had queued and whose pull request did not land.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub dropped: usize,
 }

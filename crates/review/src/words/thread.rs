@@ -9,35 +9,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::key::TaskId;
 
-/// The count of repeated stances from which `reply` is no longer legal: who has said the same
-/// three times will not be moved by a fourth.
+/// The count of repeated stances from which `reply` is no longer legal: a fourth repetition will not move a reviewer
+/// that has said the same three times.
 pub const STANCE_HELD_MAX: u8 = 2;
 
-/// How many replies a thread takes in its life, however often the stance flips.
+/// The most replies a thread takes in its life, even if the stance flips.
 pub const REPLIES_MAX: u8 = 3;
 
-/// New findings a response may raise.
+/// The most new findings a response may raise.
 pub const NEW_FINDINGS_MAX: usize = 25;
 
 /// A finding under discussion.
 ///
-/// What the finding says and its counters hold in every state, because a thread that is opened again
-/// goes on where it was. What can only be so in some states is an enum: [`ThreadState`] for the
-/// discussion, [`Reopening`] for what a resolution is worth, [`HandoffState`] for the task.
+///
+/// The finding and its counters are kept in every state, because a reopened thread continues where it was. Enums hold
+/// what is true only in some states: [`ThreadState`] for the discussion, [`Reopening`] for the weight of a resolution,
+/// [`HandoffState`] for the task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "ThreadLine", into = "ThreadLine")]
 pub struct Thread {
-    /// How bad it is; a later packet can raise it, never lower it.
+    /// Its severity; a later packet can raise it, never lower it.
     pub severity: Severity,
-    /// Whether it blocks approval.
+    /// True if it blocks approval.
     pub blocking: bool,
-    /// One line on what it is.
+    /// A one-line summary.
     pub title: Option<String>,
     /// The file it is in.
     pub file: Option<RepoPath>,
     /// The lines it covers.
     pub lines: Option<LineRange>,
-    /// The words it is known by: its title, else its recommendation, else what it expects.
+    /// The words that identify it: its title, else its recommendation, else what it expects.
     pub words: Option<String>,
     /// The reviewer's mark of the same problem across rounds.
     pub fingerprint: Option<String>,
@@ -45,23 +46,23 @@ pub struct Thread {
     pub opened_in: u32,
     /// Stance and counters.
     pub dialogue: Dialogue,
-    /// Where its discussion stands.
+    /// The state of its discussion.
     pub state: ThreadState,
-    /// What resolved it last.
+    /// The cause of its last resolution.
     pub resolution: Resolution,
-    /// The other ids its reviewer has raised it under, as they stand in its packets.
+    /// The other ids under which its reviewer has raised it, as its packets spell them.
     pub aliases: BTreeSet<FindingId>,
-    /// Whether the reviewer may open it again once it is resolved.
+    /// The reviewer's right to reopen it once it is resolved.
     pub reopening: Reopening,
-    /// What the reviewer said for the agent that fixes it after the merge.
+    /// The reviewer's hints for the agent that fixes it after the merge.
     pub routing: Routing,
-    /// Where the finding comes from.
+    /// The source of the finding.
     pub origin: Origin,
-    /// Whether it becomes a task, or is one already.
+    /// The state of its handoff.
     pub handoff: HandoffState,
 }
 
-/// What resolved a thread. An approval that rests on silence says so.
+/// The cause of a thread's resolution. An approval that rests on silence says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolution {
@@ -78,8 +79,8 @@ impl Resolution {
     }
 }
 
-/// What a resolution of the thread is worth. A problem that comes back is discussed once more and no
-/// further, else reopening would buy endless rounds; and no agent overrules a person.
+/// The weight of a thread's resolution. A problem that comes back is discussed once more and no further, or reopening
+/// would buy endless rounds; and no agent overrules a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Reopening {
     /// The reviewer may open the resolved thread again.
@@ -89,13 +90,13 @@ pub enum Reopening {
     Used,
     /// A person resolved it, and that is final.
     Barred {
-        /// Whether it had been opened again before, or was raised again since.
+        /// True if it had been reopened before, or was raised again since.
         used: bool,
     },
 }
 
 impl Reopening {
-    /// The same after the reviewer has raised the resolved thread again.
+    /// Returns the value after the reviewer has raised the resolved thread again.
     fn used(self) -> Self {
         match self {
             Self::Allowed | Self::Used => Self::Used,
@@ -103,7 +104,7 @@ impl Reopening {
         }
     }
 
-    /// The same after a person has resolved the thread.
+    /// Returns the value after a person has resolved the thread.
     fn barred(self) -> Self {
         match self {
             Self::Allowed => Self::Barred { used: false },
@@ -113,33 +114,33 @@ impl Reopening {
     }
 }
 
-/// What routes a finding to a fixing agent once its pull request is merged.
+/// The hints that route a finding to a fixing agent once its pull request is merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Routing {
     /// The kind of problem.
     pub category: Option<String>,
-    /// The agent the reviewer wants it handed to.
+    /// The agent that the reviewer wants to fix it.
     pub target: Option<String>,
-    /// What the reviewer says to do about it.
+    /// The reviewer's advice on the fix.
     pub recommendation: Option<String>,
 }
 
-/// Where a finding comes from.
+/// The source of a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// A reviewer raised it.
     #[default]
     Review,
-    /// A verify run of a fixing agent raised it: it is never handed off, or fixing would feed itself.
+    /// A verify run of a fixing agent raised it. It is never handed off, or fixing would feed itself.
     VerifyRun,
-    /// A fix pull request took it over: it is what that pull request is to fix.
+    /// A fix pull request took it over and has to fix it.
     CarriedOver,
 }
 
-/// Whether a finding becomes a task once its pull request is merged.
+/// The state of a finding's handoff once its pull request is merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum HandoffState {
-    /// As the policy says.
+    /// The policy decides.
     #[default]
     ByPolicy,
     /// A person wants it handed off whatever the policy says.
@@ -150,18 +151,18 @@ pub enum HandoffState {
     HandedOff(TaskId),
 }
 
-/// The reviewer's stance in the last cycle and how often it was held.
+/// The reviewer's stance in the last cycle and its repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Dialogue {
-    /// What the reviewer wanted in its last cycle.
+    /// The reviewer's stance in its last cycle.
     pub stance: Stance,
-    /// How many cycles in a row that stance was repeated: 0 to [`STANCE_HELD_MAX`] while open.
+    /// The number of cycles in a row that repeated that stance: 0 to [`STANCE_HELD_MAX`] while open.
     pub round_count: u8,
-    /// How many replies were given: 0 to [`REPLIES_MAX`].
+    /// The number of replies so far: 0 to [`REPLIES_MAX`].
     pub replies: u8,
 }
 
-/// Where a thread stands.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadState {
@@ -175,13 +176,13 @@ pub enum ThreadState {
     Deferred,
 }
 
-/// Which action handed a thread to a person.
+/// The action that escalated a thread to a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hold {
-    /// Not fixed, and no more arguing.
+    /// Not fixed, and the reviewer stops arguing.
     Veto,
-    /// Worse than thought.
+    /// Worse than the reviewer thought.
     Escalate,
     /// None: a person took it.
     Person,
@@ -202,7 +203,7 @@ impl ThreadState {
 }
 
 impl Thread {
-    /// The thread a finding opens, or records when it was settled already.
+    /// Opens a thread for a finding; a finding that is already settled becomes a resolved thread.
     pub fn opened_by(finding: &Finding, round: u32) -> Self {
         Self {
             severity: finding.severity,
@@ -236,7 +237,7 @@ impl Thread {
         }
     }
 
-    /// A P1 with nothing known but the state of its discussion.
+    /// Makes a P1 thread of which only the discussion is known.
     pub fn discussed(dialogue: Dialogue) -> Self {
         Self {
             severity: Severity::P1,
@@ -258,7 +259,7 @@ impl Thread {
         }
     }
 
-    /// The thread as a packet names it again under its id: the same problem, as bad as it is.
+    /// Returns the finding with which a packet names the thread again under its id, unchanged.
     pub fn restated(&self, id: &FindingId, status: Status) -> Finding {
         Finding {
             id: id.clone(),
@@ -285,22 +286,22 @@ impl Thread {
         }
     }
 
-    /// Whether it needs an action in each round.
+    /// True if it needs an action in each round.
     pub fn is_open(&self) -> bool {
         self.state == ThreadState::Open
     }
 
-    /// Whether it is with a person.
+    /// True if it is with a person.
     pub fn is_held(&self) -> bool {
         matches!(self.state, ThreadState::Held(_))
     }
 
-    /// Whether it is resolved because its reviewer did not name it.
+    /// True if it is resolved because its reviewer did not name it.
     pub fn is_resolved_by_silence(&self) -> bool {
         self.state == ThreadState::Resolved && self.resolution == Resolution::Silence
     }
 
-    /// Whether it was resolved a second time, or by a person: from now on it can only be escalated.
+    /// True if it was resolved a second time, or by a person: from now on it can only be escalated.
     pub fn is_settled_for_good(&self) -> bool {
         self.state == ThreadState::Resolved
             && match self.reopening {
@@ -309,7 +310,7 @@ impl Thread {
             }
     }
 
-    /// Whether it was opened again after a resolution; that happens once.
+    /// True if it was reopened after a resolution; that happens once.
     pub fn was_reopened(&self) -> bool {
         match self.reopening {
             Reopening::Used | Reopening::Barred { used: true } => true,
@@ -317,7 +318,7 @@ impl Thread {
         }
     }
 
-    /// Whether a person has resolved it, whatever became of it since.
+    /// True if a person has resolved it, whatever its state is now.
     pub fn was_resolved_by_person(&self) -> bool {
         match self.reopening {
             Reopening::Barred { .. } => true,
@@ -325,7 +326,7 @@ impl Thread {
         }
     }
 
-    /// Whether a person wants it handed off whatever the policy says.
+    /// True if a person wants it handed off whatever the policy says.
     pub fn is_queued(&self) -> bool {
         self.handoff == HandoffState::Queued
     }
@@ -338,7 +339,7 @@ impl Thread {
         }
     }
 
-    /// Whether the merge left it to a person, who has not decided since.
+    /// True if the merge left it to a person, who has not decided since.
     pub fn is_left_to_person(&self) -> bool {
         self.handoff == HandoffState::LeftToPerson && self.state != ThreadState::Resolved
     }
@@ -348,7 +349,7 @@ impl Thread {
         self.blocking && matches!(self.state, ThreadState::Open | ThreadState::Held(_))
     }
 
-    /// What the reviewer may do with this thread, given the stance it takes now.
+    /// Returns the actions that are legal for the reviewer with the stance it takes now.
     pub fn legal_actions(&self, stance: Stance, last_round: bool) -> &'static [Action] {
         match self.state {
             ThreadState::Open => {
@@ -365,7 +366,7 @@ impl Thread {
         }
     }
 
-    /// The thread after a legal action taken with this stance.
+    /// Returns the thread after a legal action taken with this stance.
     pub fn after(&self, action: Action, stance: Stance) -> Self {
         let mut dialogue = self.dialogue.next(stance);
         let state = match action {
@@ -385,7 +386,7 @@ impl Thread {
         }
     }
 
-    /// The thread as a response that does not name it resolves it.
+    /// Returns the thread as resolved by a response that does not name it.
     pub(crate) fn resolved_by_silence(&self) -> Self {
         Self {
             resolution: Resolution::Silence,
@@ -393,13 +394,13 @@ impl Thread {
         }
     }
 
-    /// The thread with another id it was raised under.
+    /// Adds another id under which the reviewer raised it.
     pub(crate) fn also_named(mut self, id: &FindingId) -> Self {
         self.aliases.insert(id.clone());
         self
     }
 
-    /// The thread in another state, with its counters.
+    /// Returns the thread in another state, with its counters.
     pub fn moved_to(&self, state: ThreadState) -> Self {
         Self {
             state,
@@ -407,7 +408,7 @@ impl Thread {
         }
     }
 
-    /// The thread as the reviewer's raising it again leaves it: that was its one chance.
+    /// Returns the thread after the reviewer has raised it again, which it may do once.
     pub fn raised_again(&self, state: ThreadState) -> Self {
         Self {
             state,
@@ -416,7 +417,7 @@ impl Thread {
         }
     }
 
-    /// The thread as a person resolves it.
+    /// Returns the thread as resolved by a person.
     pub(crate) fn resolved_by_person(&self) -> Self {
         Self {
             state: ThreadState::Resolved,
@@ -426,7 +427,7 @@ impl Thread {
         }
     }
 
-    /// The thread with another word on its handoff.
+    /// Returns the thread with another state of its handoff.
     pub(crate) fn with_handoff(&self, handoff: HandoffState) -> Self {
         Self {
             handoff,
@@ -434,9 +435,9 @@ impl Thread {
         }
     }
 
-    /// The thread as a fix pull request takes it over: open from the start, with counters of its
-    /// own; what does not block is deferred, so that it holds nothing up. It was handed off, and is
-    /// not again with the fix.
+    /// Returns the thread as a fix pull request takes it over: open from the start, with its own counters. A thread
+    /// that does not block is deferred, so that it holds nothing up. It counts as handed off, so the fix does not hand
+    /// it off again.
     pub(crate) fn carried_over(&self, task: &TaskId) -> Self {
         Self {
             opened_in: 1,
@@ -459,7 +460,7 @@ impl Thread {
         }
     }
 
-    /// The thread with the severity a later packet states, if that is worse.
+    /// Returns the thread with the severity of a later packet, if that is worse.
     pub fn raised_to(&self, finding: &Finding) -> Self {
         Self {
             severity: self.severity.min(finding.severity),
@@ -470,7 +471,7 @@ impl Thread {
 }
 
 impl Dialogue {
-    /// Stance and count of this cycle, before the action is judged.
+    /// Returns the stance and count of this cycle, before its action is judged.
     fn next(self, stance: Stance) -> Self {
         let held = stance == self.stance;
         let round_count = if held {
@@ -486,7 +487,7 @@ impl Dialogue {
     }
 }
 
-/// A thread as records and snapshots write it: flat, and without what is false or unknown.
+/// A thread as records and snapshots write it: flat, without false or unknown fields.
 #[derive(Serialize, Deserialize)]
 struct ThreadLine {
     severity: Severity,
@@ -516,7 +517,7 @@ struct ThreadLine {
     fate: HandoffLine,
 }
 
-/// What such a line says of the handoff.
+/// The handoff part of such a line.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 struct HandoffLine {
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -641,7 +642,7 @@ impl From<ThreadLine> for Thread {
     }
 }
 
-/// The words a finding is known by: its title, else its recommendation, else what it expects.
+/// Returns the words that identify a finding: its title, else its recommendation, else what it expects.
 pub(crate) fn words_of(finding: &Finding) -> Option<&str> {
     [&finding.title, &finding.recommendation, &finding.expected]
         .into_iter()

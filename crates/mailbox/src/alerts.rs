@@ -7,7 +7,7 @@ use review::ToldAlert;
 
 use crate::compose::packet::read;
 
-/// What is told about the message of these bytes.
+/// Returns the alerts about the message with these bytes.
 pub fn about(root: &Path, message: &[u8]) -> Vec<ToldAlert> {
     let path = root.join(judgement::alerts_file::path(message));
     read(&path).map_or_else(|_| Vec::new(), |bytes| judgement::alerts_file::read(&bytes))

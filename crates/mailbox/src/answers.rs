@@ -10,8 +10,8 @@ use message_schema::{Report, parse};
 use crate::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 use crate::my_reviews::{Move, MyReview};
 
-/// Whether this is the verdict its reader waits for: feedback, an lgtm or a notice of the daemon on a review. Not one that
-/// the reader has answered since, nor the refusal of its own message while another agent has to move.
+/// True if this is the verdict its reader waits for: feedback, an lgtm or a notice of the daemon on a review. Neither a
+/// message that the reader has answered since, nor the refusal of its own message while another agent has to move.
 pub fn is_verdict(letter: &MailboxEntry, me: &AgentName, bag: &AgentMailboxes) -> io::Result<bool> {
     let is_one = match letter.kind.as_deref().and_then(MessageType::from_word) {
         Some(MessageType::Review(ReviewKind::Feedback | ReviewKind::Lgtm)) => true,
@@ -27,7 +27,7 @@ pub fn is_verdict(letter: &MailboxEntry, me: &AgentName, bag: &AgentMailboxes) -
     Ok(is_one && !is_answered(letter, bag)?)
 }
 
-/// Whether this is a refusal that says that another agent has to move: then the verdict is still to come.
+/// True if this is a refusal after which another agent has to move: the verdict is still to come.
 fn leaves_waiting(letter: &MailboxEntry, me: &AgentName) -> bool {
     let Some(report) = report_in(letter) else {
         return false;
@@ -47,7 +47,7 @@ fn report_in(letter: &MailboxEntry) -> Option<Report> {
     Report::from_yaml(body.as_bytes()).ok()
 }
 
-/// Whether this is the notice of the daemon that tells of this refusal.
+/// True if this is the daemon's notice about this refusal.
 pub fn tells_of(letter: &MailboxEntry, refusal: &Report) -> bool {
     let is_same = |report: Report| {
         (report.file, report.digest) == (refusal.file.clone(), refusal.digest.clone())
@@ -55,7 +55,7 @@ pub fn tells_of(letter: &MailboxEntry, refusal: &Report) -> bool {
     letter.from.as_deref() == Some(DAEMON) && report_in(letter).is_some_and(is_same)
 }
 
-/// Whether its reader has sent a request or what it addressed on that pull request since: what it said is dealt with,
+/// True if its reader has sent a request or a report of fixes on that pull request since: the message is dealt with,
 /// though nobody put it away.
 fn is_answered(letter: &MailboxEntry, bag: &AgentMailboxes) -> io::Result<bool> {
     let number = |letter: &MailboxEntry| letter.pr.as_deref().and_then(|pr| PrNumber::new(pr).ok());
@@ -75,8 +75,8 @@ fn is_answered(letter: &MailboxEntry, bag: &AgentMailboxes) -> io::Result<bool> 
     Ok(false)
 }
 
-/// Whether its reader has dealt with it, though it still lies there: the answer was accepted, as far as the reviews and
-/// the agent's own `sent/` tell.
+/// True if its reader has dealt with it, though it is still in the inbox: the answer was accepted, as far as the
+/// reviews and the agent's own `sent/` tell.
 pub fn is_dealt_with(letter: &MailboxEntry, reviews: &[MyReview], bag: &AgentMailboxes) -> bool {
     let owes = |role: &str| {
         let is_own = |mine: &&MyReview| letter.pr.as_deref() == Some(mine.pr.as_str());

@@ -16,7 +16,7 @@ use serde::Serialize;
 use spool::Layout;
 use workspace::atomic_file::rename_new;
 
-/// Where a message of an agent lies.
+/// The mailbox a message of an agent is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MailboxPlace {
@@ -43,7 +43,7 @@ pub struct MailboxEntry {
     /// Its type.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Who wrote it.
+    /// The sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// `P0` to `P3`.
@@ -55,7 +55,7 @@ pub struct MailboxEntry {
     /// One line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// When it was written, as its sender says.
+    /// The time of writing, by the sender's own word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at_utc: Option<String>,
     /// The message it answers.
@@ -67,22 +67,22 @@ pub struct MailboxEntry {
     /// The packet it points to, relative to the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet: Option<String>,
-    /// Where it lies.
+    /// The mailbox it is in.
     pub place: MailboxPlace,
     /// Its file.
     pub path: PathBuf,
-    /// Why it is no message; then only the place is known.
+    /// The reason why it is no message; then only the place is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
     /// Its exact text.
     #[serde(skip)]
     pub text: String,
-    /// When the file was finished.
+    /// The time at which the file was finished.
     #[serde(skip)]
     pub arrived: Option<SystemTime>,
 }
 
-/// Why a letter was not moved.
+/// The reason why a message was not moved.
 #[derive(Debug, thiserror::Error)]
 pub enum MoveError {
     /// Somebody else was faster.
@@ -93,7 +93,7 @@ pub enum MoveError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -256,12 +256,12 @@ impl AgentMailboxes {
 }
 
 impl MailboxEntry {
-    /// Whether this is the id or the file's name.
+    /// True if this is the id or the file's name.
     pub fn is(&self, what: &str) -> bool {
         self.id.as_deref() == Some(what) || self.path.file_name().is_some_and(|name| name == what)
     }
 
-    /// What to call it: its id, or else its file's name.
+    /// Its id, or else its file's name.
     pub fn name(&self) -> String {
         let file = || {
             self.path
@@ -288,7 +288,7 @@ fn numbered(path: &Path, n: u32) -> OsString {
     name
 }
 
-/// Whether the daemon and agents take it for a message by its name.
+/// True if the daemon and agents take it for a message by its name.
 fn is_message(path: &Path) -> bool {
     let is_hidden = path
         .file_name()

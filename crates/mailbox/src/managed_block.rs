@@ -3,7 +3,7 @@
 /// The line before the block.
 const BEGIN: &str = "<!-- settled:begin (kept by `settled agents-md`; what is written between the marks is replaced) -->";
 
-/// How the line before a block begins, whatever else it says.
+/// The start of the line before a block, whatever follows.
 const BEGIN_MARK: &str = "<!-- settled:begin";
 
 /// The line behind the block.
@@ -38,12 +38,12 @@ pub fn with_block(before: &str, block: Option<&str>) -> Result<String, String> {
     })
 }
 
-/// Whether the first line ends as on Windows.
+/// True if the first line ends as on Windows.
 fn ends_in_crlf(text: &str) -> bool {
     text.find('\n').is_some_and(|at| text[..at].ends_with('\r'))
 }
 
-/// What stands before and behind our block.
+/// Returns the text before and behind our block.
 fn around(text: &str) -> Result<Option<(&str, &str)>, String> {
     let line = |mark: &str, from: usize| {
         let found = text[from..].match_indices(mark).map(|(at, _)| at + from);

@@ -8,7 +8,7 @@ use workspace::shell::quoted;
 
 use crate::said::Said;
 
-/// Whose move it is, for one who asks.
+/// The side that moves next, as one agent sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Move {
@@ -40,29 +40,29 @@ pub struct MyReview {
     pub phase: &'static str,
     /// The round within the generation, from 1.
     pub round: u32,
-    /// How many rounds the generation has.
+    /// The number of rounds in the generation.
     pub rounds: u8,
-    /// Whose move it is.
+    /// The side that moves next.
     #[serde(rename = "move")]
     pub whose: Move,
-    /// Since when.
+    /// The time at which the review entered this phase.
     pub since: DateTime<Utc>,
-    /// Which deadline runs: `pick_up`, `runtime` or `author`.
+    /// The running deadline: `pick_up`, `runtime` or `author`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<&'static str>,
-    /// When the daemon ends the wait.
+    /// The time at which the daemon ends the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_at: Option<DateTime<Utc>>,
-    /// How many findings that block are open.
+    /// The number of open findings that block.
     #[serde(skip)]
     pub open_blockers: usize,
     /// The commit that was approved.
     #[serde(skip)]
     pub approved_head: Option<String>,
-    /// Whether the pull request was merged or closed.
+    /// True if the pull request was merged or closed.
     #[serde(skip)]
     pub is_pull_over: bool,
-    /// What the agent may send now.
+    /// The messages that the agent may send now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub legal_next: Vec<String>,
 }

@@ -15,17 +15,17 @@ use serde_json::Value;
 use crate::compose::packet::read;
 use crate::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 
-/// How many messages of a place are looked at, the newest first.
+/// The most messages read of a mailbox, the newest first.
 const LOOKED_AT_MAX: usize = 500;
 
-/// What was said about a pull request between an agent and another.
+/// The newest messages about a pull request between an agent and another.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     /// The newest request.
     pub request: Option<SaidRequest>,
     /// The newest report of fixes.
     pub addressed: Option<SaidAddressed>,
-    /// What the newest packet says about each finding, by its id.
+    /// The newest packet's account of each finding, by its id.
     pub findings: BTreeMap<String, SaidFinding>,
 }
 
@@ -38,7 +38,7 @@ pub struct SaidRequest {
     pub base: Option<String>,
     /// The commit to review.
     pub head: Option<String>,
-    /// What the change does.
+    /// A summary of the change.
     pub summary: Option<String>,
     created: String,
 }
@@ -50,20 +50,20 @@ pub struct SaidAddressed {
     pub round: Option<u64>,
     /// The commit with the fixes.
     pub commit: Option<String>,
-    /// What was done.
+    /// A summary of the fixes.
     pub summary: Option<String>,
     /// The findings it names; none means all.
     pub findings: Vec<String>,
     created: String,
 }
 
-/// What a reviewer wrote about a finding.
+/// A reviewer's account of a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SaidFinding {
-    /// What shows it.
+    /// The observation that shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
-    /// What to do about it.
+    /// The recommended fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recommendation: Option<String>,
 }
@@ -183,8 +183,8 @@ impl Said {
             .filter(|addressed| addressed.created.as_str() >= asked)
     }
 
-    /// What the author's newest report says about a finding: the commit if it names it as fixed, and its words. They are
-    /// the argument where the report leaves the finding out.
+    /// The author's newest report on a finding: the commit if it names it as fixed, and its words. They are the
+    /// argument where the report leaves the finding out.
     pub fn reported(&self, finding: &str) -> Option<String> {
         let report = self.addressed.as_ref()?;
         let claim = if report.names(finding) {
@@ -202,7 +202,7 @@ impl Said {
 }
 
 impl SaidAddressed {
-    /// Whether it says that this finding is fixed.
+    /// True if it reports this finding as fixed.
     pub fn names(&self, finding: &str) -> bool {
         self.findings.is_empty() || self.findings.iter().any(|id| id == finding)
     }

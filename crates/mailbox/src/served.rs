@@ -34,9 +34,9 @@ pub struct OwnChange {
 pub struct ServedFile<'a> {
     /// The file.
     pub path: &'a RepoPath,
-    /// Whether its diff was printed before.
+    /// True if its diff was printed before.
     pub served: bool,
-    /// Whether its diff shows what differs.
+    /// True if its diff shows the content that differs.
     pub has_content: bool,
     /// The diff, if it is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +65,7 @@ impl<'a> ServedFile<'a> {
     }
 }
 
-/// Why the diff of a request cannot be served.
+/// The reason why the diff of a request cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum NoDiff {
     /// The request does not say what differs.
@@ -78,7 +78,7 @@ pub enum NoDiff {
     Absent {
         /// The commit.
         commit: String,
-        /// Where it was looked for.
+        /// The directory that was searched.
         directory: PathBuf,
     },
     /// Something else differs here than the request says.
@@ -94,9 +94,9 @@ pub enum NoDiff {
         "the {found} files that differ here are not the {listed} that the request lists in `changed_files`"
     )]
     OtherFiles {
-        /// How many the request lists.
+        /// The number of files the request lists.
         listed: usize,
-        /// How many differ here.
+        /// The number that differ here.
         found: usize,
     },
     /// Git.
@@ -143,7 +143,7 @@ pub fn change(ask: &Ask, directory: &Path) -> Result<OwnChange, NoDiff> {
     })
 }
 
-/// How long a receipt is kept.
+/// The time for which a receipt is kept.
 const KEPT: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 const PREFIX: &str = ".served-";
@@ -157,7 +157,7 @@ pub struct Served {
     pub files: Vec<RepoPath>,
 }
 
-/// What was printed for the request of that id; nothing where that cannot be read.
+/// The files printed for the request of that id; nothing if they cannot be read.
 pub fn read(root: &Path, me: &AgentName, request: &MessageId) -> Option<Served> {
     serde_json::from_slice(&fs::read(path(root, me, request)).ok()?).ok()
 }

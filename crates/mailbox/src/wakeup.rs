@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-/// How long a wait without events lasts: so late is something seen at the latest that no event told.
+/// The length of a wait without events, and so the latest time at which a change without an event is seen.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Wakes its owner when something changes in one of some directories.
@@ -91,8 +91,7 @@ impl Wakeup {
     }
 }
 
-/// Whether a file came, went or was finished. That one was opened is our own doing as often as not, and to look because of
-/// it would never end.
+/// True if a file came, went or was finished. An opening is often our own, and to look because of it would never end.
 fn is_news(kind: &EventKind) -> bool {
     match kind {
         EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) => true,

@@ -34,9 +34,9 @@ pub struct Ask {
     pub repo: Option<Repo>,
     /// The pull request.
     pub pr: PrNumber,
-    /// Who asks.
+    /// The agent that asks.
     pub author: AgentName,
-    /// Who is asked.
+    /// The agent that is asked.
     pub reviewer: AgentName,
     /// The request.
     pub request: MessageId,
@@ -44,26 +44,26 @@ pub struct Ask {
     pub round: u32,
     /// The round within its generation.
     pub round_of_generation: u32,
-    /// How many rounds this generation may take.
+    /// The number of rounds this generation may take.
     pub rounds_of_generation: u32,
-    /// Whether no round follows.
+    /// True if no round follows.
     pub last_round: bool,
     /// The commit the round is about, where its author named one.
     #[serde(default)]
     pub head: Option<CommitSha>,
-    /// Whether an lgtm can pass as far as threads go.
+    /// True if the threads allow an lgtm to pass.
     pub lgtm_possible: bool,
-    /// What is left of the round's means.
+    /// The budget left in the round.
     pub budget: Budget,
     /// The blocking threads that are with a person.
     #[serde(default)]
     pub held_threads: Vec<HeldThread>,
     /// The threads that need an action.
     pub open_threads: Vec<OpenThread>,
-    /// What differs, if the request says so.
+    /// The change, if the request describes it.
     #[serde(default)]
     pub change: Option<AskedChange>,
-    /// What the daemon changed or limited about the request.
+    /// Everything the daemon changed or limited about the request.
     #[serde(default)]
     pub alerts: Vec<ToldAlert>,
     /// The files to look at first.
@@ -74,19 +74,19 @@ pub struct Ask {
     pub validation_commands: Vec<String>,
     /// The JSON Schema of the response.
     pub response_schema: Value,
-    /// What `settled diff` has printed of it.
+    /// The files that `settled diff` has printed of it.
     #[serde(skip)]
     pub served: Option<Served>,
     /// The whole brief, as it stands in its file.
     #[serde(skip)]
     pub whole: Value,
-    /// What silence says; nothing where that cannot be known.
+    /// The meaning of silence; `Nothing` where that cannot be known.
     #[serde(skip)]
     pub silence: Silence,
-    /// Whether every action has to be written out.
+    /// True if every action has to be written out.
     #[serde(skip)]
     pub explicit: bool,
-    /// Whether the quality gate may only advise.
+    /// True if the quality gate may only advise.
     #[serde(skip)]
     pub advised: bool,
     /// The review itself, where the ledger can be read.
@@ -94,7 +94,7 @@ pub struct Ask {
     review: Option<Review>,
 }
 
-/// What is to be read.
+/// The change to read.
 #[derive(Clone, Debug, Deserialize)]
 pub struct AskedChange {
     /// The commit it is based on.
@@ -103,7 +103,7 @@ pub struct AskedChange {
     /// The digest of the diff.
     #[serde(default)]
     pub diff_digest: Option<DiffDigest>,
-    /// How many files its author lists.
+    /// The number of files its author lists.
     #[serde(default)]
     pub count: usize,
     /// The first of them.
@@ -111,17 +111,17 @@ pub struct AskedChange {
     pub changed_files: Vec<RepoPath>,
 }
 
-/// What is left of a round's means.
+/// The budget left in a round.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Budget {
     /// Turns left.
     pub turns_left: u16,
     /// Seconds left.
     pub runtime_s_left: u32,
-    /// When the request must have been taken.
+    /// The deadline for taking the request.
     #[serde(default)]
     pub take_by: Option<String>,
-    /// When the answer must be there.
+    /// The deadline for the answer.
     #[serde(default)]
     pub answer_by: Option<String>,
     /// Responses that may still be refused.
@@ -142,9 +142,9 @@ pub struct HeldThread {
 pub struct OpenThread {
     /// The thread.
     pub id: FindingId,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// Whether it blocks approval.
+    /// True if it blocks approval.
     pub blocking: bool,
     /// One line on what it is.
     #[serde(default)]
@@ -157,11 +157,11 @@ pub struct OpenThread {
     pub lines: Option<LineRange>,
     /// The stance the reviewer took last.
     pub stance: Stance,
-    /// How often that stance was repeated.
+    /// The number of times that stance was repeated.
     pub round_count: u8,
-    /// How many replies were given.
+    /// The number of replies so far.
     pub replies: u8,
-    /// What may be done now.
+    /// The actions that are legal now.
     pub legal: Legal,
 }
 
@@ -174,7 +174,7 @@ pub struct Legal {
     pub accepts: Vec<Action>,
 }
 
-/// What the response's silence about an open thread says.
+/// The meaning of a response's silence about an open thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Silence {
     /// Nothing, or it cannot be known what: each thread is to be named.
@@ -186,7 +186,7 @@ pub enum Silence {
     ResolvesAllButP0,
 }
 
-/// Why it cannot be said what is asked.
+/// The reason why the open requests cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// The policy.
@@ -343,7 +343,7 @@ impl Ask {
         Ok(Self { whole, ..ask })
     }
 
-    /// Whether this command was seen to pass on that commit, so that nobody has to record it.
+    /// True if the runner saw this command pass on that commit, so that nobody has to record it.
     pub fn saw_pass(&self, command: &str, commit: Option<&CommitSha>) -> bool {
         let runs = self.review.iter().flat_map(|review| &review.reading.runs);
         let is_of_commit = |head: Option<&CommitSha>| match (head, commit) {
@@ -361,7 +361,7 @@ impl Ask {
             .find(|thread| thread.id.as_str() == id)
     }
 
-    /// Whether a feedback that does not name the thread resolves it.
+    /// True if a feedback that does not name the thread resolves it.
     pub fn feedback_resolves(&self, open: &OpenThread) -> bool {
         match &self.silence {
             Silence::ResolvesNamed(ids) => ids.contains(&open.id),
@@ -369,7 +369,7 @@ impl Ask {
         }
     }
 
-    /// Whether an lgtm that does not name the thread resolves it.
+    /// True if an lgtm that does not name the thread resolves it.
     pub fn lgtm_resolves(&self, open: &OpenThread) -> bool {
         match &self.silence {
             Silence::ResolvesNamed(_) => self.feedback_resolves(open),
@@ -378,7 +378,7 @@ impl Ask {
         }
     }
 
-    /// Whether the pull request is known to fix a task.
+    /// True if the pull request is known to fix a task.
     pub fn is_fix(&self) -> bool {
         let review = self.review.as_ref();
         review.is_some_and(|review| review.fixes.is_some())

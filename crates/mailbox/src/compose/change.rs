@@ -24,12 +24,12 @@ const BASES: [&str; 5] = [
 /// The most characters of names in a body; longer lists go into a packet, since a body has an end.
 const NAMES_MAX: usize = 8_000;
 
-/// What was found of a change.
+/// The outcome of describing a change: the part too long for the body, and the reason for a gap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Described {
     /// The text of the packet with the files, where they are too many for the body.
     pub packet: Option<String>,
-    /// Why the request does not say what differs, if it does not.
+    /// The reason why the request does not describe the change, if it does not.
     pub missing: Option<String>,
 }
 

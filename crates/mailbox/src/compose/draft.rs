@@ -21,16 +21,16 @@ use super::packet::{self, MessagePacket, Named, NewPacket};
 use super::review_status::{self, ReviewStatuses};
 use crate::said::Said;
 
-/// A message as far as it was said.
+/// A message as far as its sender has given it.
 #[derive(Clone, Debug)]
 pub struct MessageDraft {
-    /// Which kind.
+    /// The type.
     pub kind: MessageType,
     /// The recipients; with none, the only agent that can be meant.
     pub to: Vec<AgentName>,
     /// The pull request.
     pub pr: Option<PrNumber>,
-    /// How soon an answer is wanted.
+    /// The urgency of an answer.
     pub priority: Option<Priority>,
     /// One line on what it is about.
     pub subject: Option<String>,
@@ -44,7 +44,8 @@ pub struct MessageDraft {
     pub packet: PacketGiven,
     /// The trailer of a signature.
     pub auth: Option<String>,
-    /// Where git is asked about the change of a request; nowhere means that only what was said is said.
+    /// The directory in which git describes the change of a request; with none, the request has only the fields given
+    /// here.
     pub repository: Option<PathBuf>,
 }
 
@@ -60,7 +61,7 @@ pub enum PacketGiven {
     Text(String),
 }
 
-/// Why no draft can be made of it.
+/// The reason why no message can be made of a draft.
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
     /// It is not known whom it is for.
@@ -79,7 +80,7 @@ pub enum DraftError {
     Packet {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -324,7 +325,7 @@ impl MessageDraft {
         }
     }
 
-    /// What the type, the number and the packet tell.
+    /// Fills the fields that follow from the type, the number and the packet.
     fn complete(&self, body: &mut Fields, pr: Option<&PrNumber>, packet: &MessagePacket) {
         match self.kind {
             MessageType::Review(ReviewKind::Request) => {
@@ -395,7 +396,7 @@ fn as_before(body: &mut Fields, said: &Said) {
     }
 }
 
-/// How many findings of the packet block, as far as they can be read.
+/// The number of findings in the packet that block, as far as they can be read.
 fn blocking(packet: &MessagePacket) -> Option<usize> {
     let bytes = match packet {
         MessagePacket::None | MessagePacket::Missing => return None,

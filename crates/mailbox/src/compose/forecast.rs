@@ -22,15 +22,15 @@ use super::outbox::file_name;
 use super::packet::MessagePacket;
 use super::review_status::ReviewStatus;
 
-/// What the daemon would say about a message now.
+/// The daemon's answer to a message, if it were judged now.
 #[derive(Debug, Serialize)]
 pub struct Forecast {
-    /// Whether it would take the message.
+    /// The verdict.
     pub verdict: ForecastVerdict,
-    /// Why that is unknown.
+    /// The reason why the verdict is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Where the review would be.
+    /// The review after that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<ReviewStatus>,
     /// The commit that the review would be about, or the approval bound to.
@@ -39,7 +39,7 @@ pub struct Forecast {
     /// Of an lgtm that came as far as the gate: the clauses that it breaks; none if it passes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Vec<&'static str>>,
-    /// What its acceptance would remark: changed, limited or seen.
+    /// The alerts of its acceptance: changed, limited or seen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<ToldAlert>,
     /// The report it would come back with.
@@ -47,7 +47,7 @@ pub struct Forecast {
     pub report: Option<Report>,
 }
 
-/// Whether the daemon would take a message.
+/// The daemon's verdict on a message, as far as it can be foreseen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ForecastVerdict {

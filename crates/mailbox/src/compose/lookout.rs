@@ -14,17 +14,17 @@ use spool::Layout;
 use super::outbox;
 use super::packet::read;
 
-/// How often the files are looked at.
+/// The interval between two looks at the files.
 const POLL: Duration = Duration::from_millis(10);
 
-/// What became of a message.
+/// The fate of a message.
 #[derive(Clone, Debug)]
 pub enum MessageFate {
-    /// It was accepted, or is the same as one that was; where it lies now.
+    /// It was accepted, or is the same as one that was; its file now.
     Accepted(PathBuf),
-    /// It was refused; where it lies now, and why.
+    /// It was refused; its file now, and the report.
     Refused(PathBuf, Box<Report>),
-    /// It lies in the outbox and is not judged yet.
+    /// It is in the outbox and not judged yet.
     Waiting(PathBuf),
 }
 
@@ -72,7 +72,7 @@ impl Lookout {
         }
     }
 
-    /// What can be told now; nothing while the daemon is at it.
+    /// Returns the fate that is known now; nothing while the daemon is at it.
     fn look(&self, text: &str) -> io::Result<Option<MessageFate>> {
         if self.outbox.symlink_metadata().is_ok() {
             return Ok(None);

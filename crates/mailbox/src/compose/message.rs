@@ -20,7 +20,7 @@ pub struct Fields(Vec<(String, Value)>);
 pub struct UncheckedMessage {
     /// Its id, which is also the name of its file.
     pub id: MessageId,
-    /// Which kind of message.
+    /// The type.
     pub kind: MessageType,
     /// The envelope from `id` on, without `body` and `auth`.
     pub envelope: Fields,
@@ -28,11 +28,11 @@ pub struct UncheckedMessage {
     pub body: BodyContent,
     /// The trailer of a signature, carried untouched.
     pub auth: Option<String>,
-    /// Why it does not say what differs, where git could not tell.
+    /// The reason why it does not describe the change, where git could not tell.
     pub no_diff: Option<String>,
 }
 
-/// What stands in a body.
+/// The content of a body.
 #[derive(Clone, Debug)]
 pub enum BodyContent {
     /// The text of a message outside the review loop.
@@ -51,20 +51,20 @@ pub struct CheckedMessage {
     no_diff: Option<String>,
 }
 
-/// What every message begins with.
+/// The fields that every message begins with.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvelopeHead<'a> {
     /// Its id.
     pub id: &'a MessageId,
-    /// Who writes it.
+    /// The sender.
     pub from: &'a AgentName,
-    /// Whom it is for; nobody is a violation.
+    /// The recipients; none is a violation.
     pub to: &'a [AgentName],
-    /// Which kind.
+    /// The type.
     pub kind: MessageType,
-    /// How soon an answer is wanted.
+    /// The urgency of an answer.
     pub priority: Priority,
-    /// When it is written.
+    /// The time of writing.
     pub at: DateTime<Utc>,
 }
 
@@ -173,12 +173,12 @@ impl UncheckedMessage {
 }
 
 impl CheckedMessage {
-    /// What the sender may want to know, although nothing is refused.
+    /// The warnings: the message is valid, but its sender may want to know them.
     pub fn warnings(&self) -> &[Violation] {
         &self.warnings
     }
 
-    /// Why it does not say what differs, where git could not tell.
+    /// The reason why it does not describe the change, where git could not tell.
     pub fn no_diff(&self) -> Option<&str> {
         self.no_diff.as_deref()
     }

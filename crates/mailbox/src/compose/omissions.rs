@@ -18,13 +18,13 @@ pub struct Omission {
     pub code: Code,
     /// The thread.
     pub id: String,
-    /// What is wrong, in one phrase.
+    /// The problem, in one phrase.
     pub what: String,
     /// The actions that are legal on it; `defer` in an lgtm leaves it for later under a nit.
     pub legal: Vec<String>,
 }
 
-/// What a response does with one open thread.
+/// A response's treatment of one open thread.
 #[derive(Clone, Debug)]
 pub enum Dealt {
     /// It does not name it.
@@ -45,7 +45,7 @@ pub enum Dealt {
     Overlooked(String),
 }
 
-/// Which of the two terminal responses is written.
+/// The kind of terminal response that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseKind {
     /// Findings.
@@ -63,8 +63,8 @@ impl ResponseKind {
     }
 }
 
-/// Whether a feedback asks nothing of anybody, so that the daemon would refuse it. Not where that depends on what cannot
-/// be seen from here.
+/// True if a feedback asks nothing of anybody, so that the daemon would refuse it. False where that depends on
+/// something that cannot be seen from here.
 pub fn says_nothing(ask: &Ask, escalation: Option<&str>, findings: &[Finding]) -> bool {
     let resolves = |finding: &Finding| match finding.action {
         Some(action) => action == Action::Resolve,
@@ -74,7 +74,7 @@ pub fn says_nothing(ask: &Ask, escalation: Option<&str>, findings: &[Finding]) -
     !may_be_empty && ask.held_threads.is_empty() && findings.iter().all(resolves)
 }
 
-/// What is wrong with how an open thread is dealt with; nothing, if nothing is.
+/// Finds the problem in a response's treatment of an open thread; nothing if there is none.
 pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -> Option<Omission> {
     let gives = |code, what: String, legal: &[Action]| {
         // No gate lets an lgtm pass that leaves a blocker as it is.
@@ -158,7 +158,7 @@ pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -
     }
 }
 
-/// Why an action is not legal on a thread, in one phrase.
+/// Says why an action is not legal on a thread, in one phrase.
 pub fn illegal(ask: &Ask, open: &OpenThread, action: Action) -> String {
     let why = if ask.last_round {
         "this is the last round".to_owned()
@@ -181,7 +181,8 @@ fn action_of(status: Status, ask: &Ask) -> Action {
     }
 }
 
-/// Why the quality gate would not let an lgtm of that commit pass, one phrase each. Nothing where it may only advise.
+/// Lists the reasons why the quality gate would refuse an lgtm of that commit, one phrase each. None where the gate may
+/// only advise.
 pub fn gate<'a>(
     ask: &Ask,
     dealt: impl Fn(&OpenThread) -> Dealt,

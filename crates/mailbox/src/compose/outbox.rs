@@ -12,10 +12,10 @@ use workspace::atomic_file::rename_new;
 use super::message::CheckedMessage;
 use super::packet::MessagePacket;
 
-/// What the daemon's user must be able to do with a file, whatever the writer's umask says.
+/// The permissions that the daemon's user needs on a file, whatever the writer's umask is.
 const OTHERS_READ: u32 = 0o440;
 
-/// Why a message was not written.
+/// The reason why a message was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// A packet took the name that was planned for this one; plan again.
@@ -29,7 +29,7 @@ pub enum WriteError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -45,7 +45,7 @@ pub fn file_name(id: &MessageId) -> String {
     format!("{hidden}{}.yaml", id.as_str().replace(':', "="))
 }
 
-/// Where a message of that id is written.
+/// The file of a message with that id.
 pub fn path(root: &Path, agent: &AgentName, id: &MessageId) -> PathBuf {
     Layout::new(root).outbox(agent.as_str()).join(file_name(id))
 }

@@ -29,13 +29,13 @@ pub enum MessagePacket {
 /// A packet that is to be written before its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPacket {
-    /// Where it will lie, relative to the root.
+    /// Its future path, relative to the root.
     pub path: PacketPath,
     /// Its text.
     pub text: String,
 }
 
-/// What a path that was named leads to.
+/// The file that a given path leads to.
 #[derive(Debug)]
 pub enum Named {
     /// A file of the workspace.

@@ -13,7 +13,7 @@ use super::message::CheckedMessage;
 use super::outbox::{self, WriteError};
 use super::sent_before::{self, SentMessage};
 
-/// How often the place of a packet is planned before the field is left to others.
+/// The number of times a place is planned for a packet before the attempt is given up.
 const PLANS_MAX: usize = 100;
 
 /// A message to be posted.
@@ -21,15 +21,15 @@ const PLANS_MAX: usize = 100;
 pub struct Posting<'a> {
     /// The workspace.
     pub root: &'a Path,
-    /// Who posts it.
+    /// The agent that posts it.
     pub agent: &'a AgentName,
-    /// What it says.
+    /// The draft to send.
     pub letter: &'a MessageDraft,
     /// Its id.
     pub id: &'a MessageId,
-    /// When it is written.
+    /// The time of writing.
     pub at: DateTime<Utc>,
-    /// Whether the id was chosen by the sender, who may have used it before. A new random one is not looked for.
+    /// True if the sender chose the id and may have used it before. A new random one is not looked for.
     pub is_id_given: bool,
 }
 
@@ -54,13 +54,13 @@ pub enum PostedMessage {
 /// The text of a message, and the message that its sender sent before under the same id.
 #[derive(Debug)]
 pub struct SentBefore {
-    /// What was to be written.
+    /// The text to be written.
     pub text: String,
-    /// What was sent.
+    /// The message sent before.
     pub known: SentMessage,
 }
 
-/// Why a message was not posted. Nothing is in the outbox then.
+/// The reason why a message was not posted. Nothing is in the outbox then.
 #[derive(Debug, thiserror::Error)]
 pub enum PostError {
     /// No whole message can be made of the draft.
@@ -83,7 +83,7 @@ pub enum PostError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

@@ -17,12 +17,12 @@ use super::message::Fields;
 use super::omissions::{self, Dealt, Omission, ResponseKind};
 use super::response_file::{LooseResponse, ResponseFile, ThreadAction};
 
-/// What a finding may say of a thread that is deferred: what is known of it anyway.
+/// The keys that a finding may have for a deferred thread: facts that are known of it anyway.
 const OF_A_NIT: [&str; 9] = [
     "id", "action", "severity", "blocking", "status", "title", "file", "line", "lines",
 ];
 
-/// What a nit says of what comes next where the reviewer said nothing.
+/// The next action of a nit for which the reviewer gave none.
 const LATER: &str = "look at it after the merge";
 
 /// The most characters of names in a body; longer lists go into the packet.
@@ -35,13 +35,13 @@ pub struct Response {
     pub body: Fields,
     /// The packet's text; an lgtm without findings and commands needs none.
     pub packet: Option<String>,
-    /// How many findings block.
+    /// The number of findings that block.
     pub blocking: usize,
     /// Threads that silence resolves.
     pub silent: Vec<String>,
 }
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 #[derive(Debug)]
 pub enum Unwritten {
     /// Open threads are not dealt with, or not legally.
@@ -86,8 +86,8 @@ pub fn write(
     }
 }
 
-/// What is asked of somebody who answers with a word: it is silent about all threads at once, so it resolves only what
-/// the author named.
+/// The request as it is for a reviewer that answers with a word: the answer is silent about all threads at once, so it
+/// resolves only those that the author named.
 fn for_a_word(ask: &Ask) -> Ask {
     let silence = match &ask.silence {
         Silence::ResolvesAllButP0 | Silence::Nothing => Silence::Nothing,
@@ -200,7 +200,8 @@ fn structured(
     })
 }
 
-/// What the reviewer says it has read, and what `settled diff` has printed for it. Nothing comes from the request.
+/// The files that the reviewer says it has read, and those that `settled diff` has printed for it. Nothing comes from
+/// the request.
 fn examined(ask: &Ask, said: Option<&Examined>) -> Option<Examined> {
     let mut examined = said.cloned();
     if let Some(served) = &ask.served {
@@ -218,7 +219,7 @@ fn examined(ask: &Ask, said: Option<&Examined>) -> Option<Examined> {
     examined
 }
 
-/// Whether the lists are too long for a body.
+/// True if the lists are too long for a body.
 fn is_long(examined: Option<&Examined>) -> bool {
     let characters = |examined: &Examined| {
         let files = examined.files().map(|file| file.as_str().len() + 6);
@@ -358,7 +359,7 @@ impl Scribe<'_> {
             .find(|finding| finding.get("id").and_then(Value::as_str) == Some(open.id.as_str()))
     }
 
-    /// What is done with an open thread, where the response says all this.
+    /// The treatment of an open thread, given everything else in the response.
     fn dealt_beside(&self, open: &OpenThread, findings: &[Finding]) -> Dealt {
         let dealt = self.dealt(open);
         if !matches!(dealt, Dealt::Unnamed) {
@@ -422,7 +423,7 @@ impl Scribe<'_> {
         }
     }
 
-    /// Whether a nit names the thread as its source.
+    /// True if a nit names the thread as its source.
     fn is_covered(&self, open: &OpenThread) -> bool {
         let source = |nit: &Map<String, Value>| {
             nit.get("source").and_then(Value::as_str) == Some(open.id.as_str())

@@ -13,7 +13,7 @@ use message_schema::{Malformed, coerce, parse_packet};
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-/// What may stand at the top of the file.
+/// The keys allowed at the top of the file.
 const KEYS: &[&str] = &[
     "findings",
     "threads",
@@ -25,10 +25,10 @@ const KEYS: &[&str] = &[
     "examined",
 ];
 
-/// What may be said about an action.
+/// The keys allowed in an action.
 const OF_AN_ACTION: [&str; 5] = ["action", "stance", "evidence", "owner", "next_action"];
 
-/// What a reviewer wrote down.
+/// A reviewer's file.
 #[derive(Clone, Debug)]
 pub enum ResponseFile {
     /// By the schema of a brief.
@@ -44,42 +44,42 @@ pub enum ResponseFile {
 pub struct LooseResponse {
     /// New findings, and open threads that are named again.
     pub findings: Vec<Map<String, Value>>,
-    /// What is done with open threads, by their id.
+    /// The actions on open threads, by id.
     pub actions: BTreeMap<String, ThreadAction>,
     /// The threads that more than one action is given for.
     pub twice: BTreeSet<String>,
-    /// What is left for later.
+    /// The items left for later.
     pub nits: Vec<Map<String, Value>>,
-    /// What was run to check the change.
+    /// The commands run to check the change.
     pub commands_run: Vec<Value>,
-    /// Why a person should go on.
+    /// The reason why a person should go on.
     pub escalation: Option<String>,
     /// The commit that was reviewed.
     pub validated_head: Option<String>,
-    /// Whether it may be merged now.
+    /// The claim that it may be merged now.
     pub merge_ready: Option<Value>,
-    /// What the reviewer says it has read.
+    /// The files that the reviewer says it has read.
     pub examined: Option<Examined>,
     /// The other fields of a packet.
     pub header: Map<String, Value>,
 }
 
-/// What is done with one open thread.
+/// An action on one open thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadAction {
     /// An action, or `defer`.
     pub action: String,
-    /// What the reviewer wants now.
+    /// The reviewer's stance now.
     pub stance: Option<String>,
-    /// What shows it.
+    /// The observation that supports it.
     pub evidence: Option<String>,
-    /// Of a deferred thread: who takes it.
+    /// The agent or person that takes a deferred thread.
     pub owner: Option<String>,
-    /// Of a deferred thread: what happens next.
+    /// The next step for a deferred thread.
     pub next_action: Option<String>,
 }
 
-/// Why a file is none of these.
+/// The reason why a file is none of these.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAResponseFile {
     /// It cannot be read.
@@ -94,7 +94,7 @@ pub enum NotAResponseFile {
 }
 
 impl ResponseFile {
-    /// Where each finding of the file stands in it, in the order of the file.
+    /// The nodes of the file's findings, each with its place, in the order of the file.
     pub fn places(text: &str) -> Vec<Node> {
         let text = text.trim_start_matches('\u{feff}');
         let root = match is_list(text) {
@@ -107,7 +107,7 @@ impl ResponseFile {
         items.unwrap_or_default().to_vec()
     }
 
-    /// How many lines a list is further down where its items are read: it is read as the value of a key.
+    /// The number of lines by which a list moves down when it is read as the value of a key.
     pub fn lines_before(text: &str) -> u32 {
         u32::from(is_list(text.trim_start_matches('\u{feff}')))
     }
@@ -325,8 +325,8 @@ impl ThreadAction {
         Action::from_word(&self.action)
     }
 
-    /// What was said that has no effect beside its action: an owner is for what is deferred, a stance and evidence are for
-    /// what is not.
+    /// The first key given that has no effect beside its action: an owner is for a thread that is deferred, a stance
+    /// and evidence are for one that is not.
     pub fn meaningless(&self) -> Option<&'static str> {
         let said = match self.action.as_str() {
             "defer" => [("stance", &self.stance), ("evidence", &self.evidence)],

@@ -19,7 +19,7 @@ pub struct ReviewStatuses {
     me: AgentName,
 }
 
-/// Where one review stands.
+/// The state of one review.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReviewStatus {
     /// As in `#86 claude -> codex`.
@@ -28,13 +28,13 @@ pub struct ReviewStatus {
     pub phase: &'static str,
     /// The round, over the pull request's life.
     pub round: u32,
-    /// Whose move it is: an agent, `person`, or nobody (absent).
+    /// The one to move next: an agent, `person`, or nobody (absent).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mover: Option<String>,
 }
 
 impl ReviewStatuses {
-    /// What the ledger says; nothing if it cannot be read.
+    /// Reads the ledger; nothing if it cannot be read.
     pub fn read(root: &Path, me: &AgentName) -> Option<Self> {
         let (index, _) = LedgerIndex::read(root).ok()?;
         Some(Self {
@@ -123,7 +123,7 @@ fn is_of(own: Option<&Repo>, named: Option<&Repo>) -> bool {
 }
 
 impl ReviewStatus {
-    /// Where that review stands.
+    /// The state of that review.
     pub fn of(key: &ReviewKey, review: &Review) -> Self {
         let mover = match review.mover() {
             Side::Author => Some(key.author.to_string()),

@@ -16,11 +16,11 @@ use super::packet::read;
 /// A message that was sent before.
 #[derive(Clone, Debug)]
 pub struct SentMessage {
-    /// Where it lies.
+    /// Its file.
     pub path: PathBuf,
     /// Its text.
     pub text: String,
-    /// Whether it was accepted; else it waits in the outbox.
+    /// True if it was accepted; else it waits in the outbox.
     pub accepted: bool,
 }
 
@@ -68,7 +68,7 @@ fn is_message(path: &Path) -> bool {
             .any(|end| name.ends_with(end))
 }
 
-/// Whether two messages say the same, whenever they were written.
+/// True if two messages have the same content, whenever they were written.
 pub fn same(a: &str, b: &str) -> bool {
     let read = |text: &str| parse(text.as_bytes()).ok().map(|message| content(&message));
     read(a).is_some_and(|a| Some(a) == read(b))

@@ -7,7 +7,7 @@ use message_schema::line::escaped;
 
 use super::response_file::ResponseFile;
 
-/// Where the caller wrote what became a message.
+/// The source of a message's words.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum WordsFrom<'a> {
     /// In options of `send` or `reply`.
@@ -23,7 +23,7 @@ pub enum WordsFrom<'a> {
     Findings {
         /// The file, `-` for standard input.
         file: &'a Path,
-        /// What it says.
+        /// Its text.
         text: &'a str,
     },
 }

@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 
 use super::{Moment, Program};
 
-/// How long, in seconds, a program may wait for a hook that takes milliseconds.
+/// The time limit of a hook, in seconds; it takes milliseconds.
 const TIMEOUT_S: u32 = 5;
 
 /// The same in milliseconds, for the program that counts so.
 const TIMEOUT_MS: u32 = TIMEOUT_S * 1_000;
 
-/// What is in every command of ours.
+/// The text that every command of ours contains.
 const MARK: &str = " hook ";
 
 impl Program {
-    /// Where it reads hooks of a project, relative to the project.
+    /// The file it reads hooks of a project from, relative to the project.
     pub fn settings(self) -> &'static str {
         match self {
             Self::Claude => ".claude/settings.json",

@@ -21,7 +21,7 @@ pub enum Program {
     Gemini,
 }
 
-/// When a hook is called.
+/// The moment at which a hook is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// A session has started or goes on.
@@ -49,14 +49,14 @@ impl Moment {
     }
 }
 
-/// What is told while the ledger that several hosts share cannot be followed.
+/// The text for a program while the ledger that several hosts share cannot be followed.
 const CUT_OFF: &str = "settled: this host cannot follow the shared ledger now. What you send stays in your outbox until it \
                        can; do not send it again.";
 
-/// How many messages are named at most.
+/// The most messages that are named.
 pub const NAMED: usize = 5;
 
-/// What a program is told where it is not to be told anything.
+/// The output for a program that is to be told nothing.
 pub fn quiet(program: Program) -> String {
     match program {
         Program::Claude => String::new(),
@@ -65,7 +65,7 @@ pub fn quiet(program: Program) -> String {
     }
 }
 
-/// What the program is told: nothing if no mail waits, or if it goes on already because it was told at the end of this
+/// The output for the program: nothing if no mail waits, or if it goes on already because of a hook at the end of this
 /// very turn.
 pub fn output(
     program: Program,
@@ -133,7 +133,7 @@ fn named(letter: &MailboxEntry) -> Option<String> {
     Some(format!("{kind} {id} from {from}{pr}"))
 }
 
-/// Whether the program says that it goes on already because of a hook.
+/// True if the program says that it goes on already because of a hook.
 pub fn goes_on_already(payload: &[u8]) -> bool {
     serde_json::from_slice::<serde_json::Value>(payload)
         .is_ok_and(|payload| payload["stop_hook_active"] == true)

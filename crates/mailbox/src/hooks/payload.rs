@@ -8,10 +8,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// The largest payload that is read, in bytes.
 pub const PAYLOAD_MAX: u64 = 1024 * 1024;
 
-/// How long, in milliseconds, a program may take to say what its hook is about.
+/// The time a program may take to write its payload, in milliseconds.
 const PATIENCE_MS: i64 = 200;
 
-/// What the program says, up to its end or until it says nothing for a while. A terminal says nothing.
+/// Reads the program's payload, up to its end or until nothing comes for a while. A terminal has none.
 pub fn payload(stdin: &(impl AsFd + IsTerminal)) -> Vec<u8> {
     let mut bytes = Vec::new();
     if stdin.is_terminal() {

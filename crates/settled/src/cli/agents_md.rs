@@ -47,7 +47,7 @@ struct Kept {
 #[derive(Debug, Serialize)]
 struct Kept1 {
     path: PathBuf,
-    /// Whether it was changed, or with `--check` would be.
+    /// True if it was changed, or with `--check` would be.
     changed: bool,
 }
 

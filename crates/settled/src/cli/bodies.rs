@@ -17,7 +17,7 @@ pub(super) const REQUEST: &str = "review_request";
 pub(super) const ADDRESSED: &str = "review_addressed";
 pub(super) const RESPONSE: &str = "review_feedback, review_lgtm and shared fields";
 pub(super) const COST: &str = "Cost (feedback, lgtm, addressed)";
-/// What is delivered unchanged, or only other protocols know.
+/// The heading of fields that settled delivers unchanged, or that only other protocols know.
 pub(super) const CARRIED: &str = "Carried along";
 
 /// The fields of every message.

@@ -44,11 +44,11 @@ pub(super) struct Root {
 pub(super) struct Context {
     root: Option<Setting<PathBuf>>,
     agent: Option<Setting<String>>,
-    /// Whether the answer is to be JSON.
+    /// True if the answer is to be JSON.
     pub(super) json: bool,
 }
 
-/// Something that was said, and whether every command in this shell is told the same.
+/// A setting, and true if every command in this shell has the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Setting<T> {
     value: T,
@@ -63,7 +63,7 @@ pub(super) struct Me {
 }
 
 impl Context {
-    /// What the options say, or else the environment.
+    /// Reads the options, or else the environment.
     pub(super) fn new(global: Global) -> Self {
         let environment = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let agent = environment("SETTLED_AGENT").map(|value| value.to_string_lossy().into_owned());
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     impl Context {
-        /// What the options say, whatever the environment does.
+        /// Takes the options and ignores the environment.
         pub(in crate::cli) fn of(root: &Path, agent: &str) -> Self {
             Self {
                 root: told(Some(root.to_owned()), None),

@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 #[derive(Debug, Serialize)]
 struct Listed {
     letters: Vec<DeadLetter>,
-    /// Whether it is known what was corrected since.
+    /// True if it is known which messages were corrected since.
     corrections_known: bool,
 }
 
@@ -86,7 +86,7 @@ struct DeadLettersShown {
 
 #[derive(Debug, Serialize)]
 struct Dismissed {
-    /// Where the files lie now.
+    /// The paths of the files now.
     dismissed: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ struct WithText {
 struct Sent {
     agent: AgentName,
     id: Option<String>,
-    /// Where it lies now, relative to the root.
+    /// Its path now, relative to the root.
     path: String,
     forced: bool,
     #[serde(flatten)]

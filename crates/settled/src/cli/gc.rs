@@ -30,7 +30,7 @@ pub(super) struct Args {
 #[derive(Debug, Serialize)]
 struct SweepView {
     dry_run: bool,
-    /// How many days are kept; forever if absent.
+    /// The number of days to keep files; forever if absent.
     keep: Keep,
     shelves: Vec<Row>,
     /// Copies of torn batches; never removed.

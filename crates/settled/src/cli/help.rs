@@ -94,7 +94,7 @@ fn types() -> String {
     format!("Types (`settled send TYPE --help` shows all options of a type):{lines}")
 }
 
-/// Whether the help shows an option: by the heading it is under.
+/// True if the help shows an option, by its heading.
 fn is_shown(arg: &Arg, about: &About) -> bool {
     let id = arg.get_id().as_str();
     let common = [
@@ -122,7 +122,7 @@ fn is_shown(arg: &Arg, about: &About) -> bool {
     }
 }
 
-/// Whether a body of this type has the field.
+/// True if a body of this type has the field.
 fn is_field(id: &str, kind: MessageType) -> bool {
     if id == "repo_dir" {
         return kind == MessageType::Review(ReviewKind::Request);

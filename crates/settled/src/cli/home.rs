@@ -19,7 +19,7 @@ use screen::Screen;
 use views::home::{Home, RefusedMessage};
 use views::inbox::Waiting;
 
-/// How many messages are named.
+/// The most messages to name.
 const NAMED: usize = 10;
 
 /// Shows an agent where it stands.
@@ -159,7 +159,7 @@ fn refused(me: &Me, inbox: &Waiting) -> Vec<RefusedMessage> {
         .collect()
 }
 
-/// What an agent does about the messages in its outbox while nothing judges them; a daemon does so within seconds.
+/// The next steps of an agent for the messages in its outbox that no daemon has judged; a daemon judges within seconds.
 fn unjudged_files(
     outbox: &[UnjudgedFile],
     me: &Me,
@@ -182,7 +182,7 @@ fn unjudged_files(
     faulty.into_iter().map(validate).chain(serve).collect()
 }
 
-/// What an agent does about a file in its outbox that no daemon reads.
+/// The next step of an agent for a file in its outbox that no daemon reads.
 fn rename(file: &UnjudgedFile, me: &Me) -> (String, &'static str) {
     let [from, to] = [&file.path, &file.renamed()].map(|path| me.root.join(path));
     let (from, to) = (quoted(from.as_os_str()), quoted(to.as_os_str()));
@@ -199,7 +199,7 @@ pub(super) fn next(me: &Me, context: &Context) -> Result<Option<(String, String)
     Ok(first.map(|next| (next.run, next.why.unwrap_or_default())))
 }
 
-/// How to put messages away: one command for all of them.
+/// The commands that put messages away: one for all of them, if it can be.
 pub(super) fn done(names: &[String], context: &Context) -> Vec<String> {
     if names.iter().any(|name| name.starts_with('-')) {
         let done = |name: &String| context.command_on("done", name, "");

@@ -17,14 +17,14 @@ use super::failure::Failure;
 use super::words::programs;
 use crate::exit::Exit;
 
-/// How many messages of a place are read to be named.
+/// The most messages of a place that are read to name them.
 const READ_MAX: usize = 50;
 
-/// What Codex needs before it runs a project's hooks.
+/// The trust that Codex needs before it runs a project's hooks.
 const CODEX_TRUST: &str = "note: Codex runs a project's hooks only if you trust the project and the hooks: start \
                            `codex` there once and confirm both\n";
 
-/// What Gemini CLI needs before it runs a project's hooks.
+/// The trust that Gemini CLI needs before it runs a project's hooks.
 const GEMINI_TRUST: &str = "note: Gemini CLI reads a project's settings only if you trust the folder: start `gemini` \
                             there once and confirm\n";
 
@@ -81,7 +81,7 @@ struct Install {
     uninstall: bool,
 }
 
-/// What was done to the settings.
+/// The change to the settings.
 #[derive(Debug, Serialize)]
 struct Installed {
     path: PathBuf,

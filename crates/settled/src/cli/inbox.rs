@@ -66,7 +66,7 @@ struct ShownMessage {
 #[derive(Debug, Serialize)]
 struct Moved {
     message: String,
-    /// Where it lies now.
+    /// Its path now.
     path: PathBuf,
 }
 
@@ -95,7 +95,7 @@ pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure
     Ok(Exit::Ok)
 }
 
-/// What waits for an agent, found in its mailboxes alone.
+/// The messages that wait for an agent, read from its mailboxes alone.
 pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
     let bag = AgentMailboxes::new(&me.root, &me.agent);
     let mut letters = letters(&bag, MailboxPlace::Taken)?;
@@ -153,7 +153,7 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
     Ok(Exit::Ok)
 }
 
-/// What one does with a message that was read, and why.
+/// The next step after reading a message, and the reason for it.
 fn what_next(letter: &MailboxEntry, context: &Context) -> Option<(String, &'static str)> {
     let on = |verb, options| context.command_on(verb, &letter.name(), options);
     match (letter.kind.as_deref(), letter.place) {

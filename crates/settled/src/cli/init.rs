@@ -39,7 +39,7 @@ fn agent_and_user(text: &str) -> Result<(AgentName, Option<UserSpec>), String> {
     }
 }
 
-/// What was made.
+/// The new directories and files.
 #[derive(Debug, Serialize)]
 struct Made {
     root: PathBuf,

@@ -54,7 +54,7 @@ fn standard_input() -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a reviewer wrote down, and its text.
+/// Reads the file with a reviewer's response, and its text.
 pub(super) fn sheet(path: &Path) -> Result<(ResponseFile, String), Failure> {
     let text = text(path)?;
     let sheet = ResponseFile::read(&text).map_err(|error| {

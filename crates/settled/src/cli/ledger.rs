@@ -120,7 +120,7 @@ fn kept(args: &Verify) -> Result<Vec<KeptHead>, Failure> {
     Ok(heads)
 }
 
-/// What is wrong with a ledger whose records are chained, and the next command if one helps.
+/// The fault of a ledger whose records are chained, and the next command if one helps.
 fn wrong(check: &LedgerCheck, context: &Context) -> Option<(String, Option<String>)> {
     let LedgerCheck {
         verified,

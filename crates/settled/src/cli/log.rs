@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     }
 }
 
-/// What is shown, and how.
+/// The filter and the form of the output.
 struct LogPrinter {
     filter: RecordFilter,
     as_json: bool,
@@ -148,7 +148,7 @@ fn open(root: &Path, last: Option<usize>) -> Result<Tail, SpoolError> {
     }
 }
 
-/// Whether the reader of our output has gone away, which is otherwise seen only when there is something to write.
+/// True if the reader of our output has gone away; otherwise only a write would show it.
 fn is_unread() -> bool {
     let out = std::io::stdout();
     let mut polled = [PollFd::new(&out, PollFlags::empty())];

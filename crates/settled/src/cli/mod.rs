@@ -168,7 +168,7 @@ pub fn run() -> Exit {
     ended(ran, as_json)
 }
 
-/// What a command ended with, its failure told.
+/// Returns the exit code of a command, and reports its failure.
 fn ended(ran: Result<Exit, Failure>, as_json: bool) -> Exit {
     ran.unwrap_or_else(|failure| {
         complain(&failure, as_json);
@@ -203,7 +203,7 @@ fn usage(error: &clap::Error) -> Exit {
     Exit::Usage
 }
 
-/// Whether an agent's program was to be told of mail, whatever is wrong with the rest of the line.
+/// True if the command line is a hook that reports mail to an agent's program, whatever is wrong with the rest of it.
 fn is_hook() -> bool {
     let named = named();
     named.first().is_some_and(|word| word == "hook")
@@ -227,7 +227,7 @@ fn named() -> Vec<String> {
     named
 }
 
-/// What is wrong with the command line, on one line.
+/// The mistake in the command line, on one line.
 fn wrong(error: &clap::Error) -> String {
     let text = error.to_string();
     let said = text

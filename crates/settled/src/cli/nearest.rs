@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::send;
 use crate::exit::Exit;
 
-/// What others call a command, one to a line: their word, and ours.
+/// The names that others give a command, one per line: their word, and ours.
 const SAID: &str = include_str!("said.txt");
 
 /// The failure of a command line that names no command of ours.
@@ -106,7 +106,7 @@ fn is_pr(word: &str) -> bool {
     word.trim_start_matches('#').parse::<u64>().is_ok()
 }
 
-/// What shows a pull request, in the place of a group of commands that was given its number.
+/// The command that shows a pull request, if a group of commands was given its number.
 fn of_pr(group: &[String], word: &str) -> Option<Vec<String>> {
     if !is_pr(word) {
         return None;

@@ -39,7 +39,7 @@ struct NotifyView {
     /// The channels that a test went through.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tested: Vec<&'static str>,
-    /// Whether nothing waits to be sent.
+    /// True if nothing waits to be sent.
     idle: bool,
 }
 
@@ -81,7 +81,7 @@ fn once(root: &Path, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Why nobody is told anything, sorted by who has to act.
+/// The failure to notify anybody, sorted by who has to act.
 fn failure(error: &RunError, context: &Context) -> Failure {
     let exit = match error {
         RunError::Config(ConfigError::Invalid { .. }) | RunError::NoChannel => Exit::Usage,

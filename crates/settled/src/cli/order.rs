@@ -64,7 +64,7 @@ pub(super) fn submit(event: Event, context: &Context) -> Result<OrderOutcome, Fa
     }
 }
 
-/// Why it is not known what came of an order, sorted by who has to act.
+/// The failure to learn the result of an order, sorted by who has to act.
 pub(super) fn failure(error: &SubmitError, root: &Path) -> Failure {
     match error {
         SubmitError::Unfit(_) => Failure::new(Exit::Usage, error),

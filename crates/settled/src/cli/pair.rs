@@ -344,7 +344,7 @@ impl Teller {
         }
     }
 
-    /// Whether everything could be told.
+    /// Fails if a report could not be written.
     pub(super) fn finish(self) -> Result<(), Failure> {
         // A reader that went away ends no pair: the ledger has it all.
         match self.failed {

@@ -203,7 +203,7 @@ impl Signed {
     }
 }
 
-/// Where the reason comes from.
+/// The source of the reason.
 #[derive(Debug, PartialEq, Eq)]
 enum Source<'a> {
     /// It was given with the command.
@@ -212,8 +212,8 @@ enum Source<'a> {
     Typed,
 }
 
-/// Where the reason may come from. If an agent runs as this very user, a script of its own could give
-/// one as well, so it has to be typed at a terminal.
+/// Chooses the source of the reason. If an agent runs as this very user, a script of its own could give one as well, so
+/// a person has to type it at a terminal.
 fn source<'a>(
     given: Option<&'a str>,
     agent: Option<&AgentName>,

@@ -18,30 +18,30 @@ use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
 
-/// What became of a message. Fields are added, never changed.
+/// The outcome of a message. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 pub(super) struct Posted {
     pub(super) id: String,
     /// `accepted`, `refused`, `waiting`, `written` (nobody waited), `invalid` or `dry_run` (nothing was written).
     pub(super) outcome: &'static str,
-    /// Where the message lies now; absent where nothing was written.
+    /// The message's path now; absent if nothing was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
-    /// Whether it had been sent before and nothing was written now.
+    /// True if it had been sent before and nothing was written now.
     pub(super) again: bool,
     /// The packet it names, if it was written with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) packet: Option<String>,
-    /// Where the review stands now, if the ledger can be read.
+    /// The review's status now, if the ledger can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) review: Option<ReviewStatus>,
-    /// Why it was refused.
+    /// The report of its refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) report: Option<Report>,
-    /// Why it was not written.
+    /// The violations because of which it was not written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) violations: Vec<ReportedViolation>,
-    /// Whether a daemon serves, while it waits.
+    /// True if a daemon serves; present while the message waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) serving: Option<bool>,
     /// Of a dry run: what the daemon would say now.

@@ -32,7 +32,7 @@ use super::home;
 use super::posted::{Posted, invalid, told};
 use crate::exit::Exit;
 
-/// How long the notice of a refusal is waited for, so that it can be put away.
+/// The time to wait for the notice of a refusal, so that it can be put away.
 const NOTICE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The way a message goes out.
@@ -87,8 +87,8 @@ pub(super) fn post(
     post.send(&id, now)
 }
 
-/// What became of the message of that type with this id, where nothing is asked any more and so nothing can be said again;
-/// nothing if none was accepted.
+/// The result of the message of that type with this id, if no request is open any more and so none can be answered
+/// again; none if no such message was accepted.
 pub(super) fn sent_before(
     context: &Context,
     me: &Me,
@@ -179,7 +179,7 @@ impl Outgoing<'_> {
         }
     }
 
-    /// What became of a message with this id that was sent before.
+    /// The result of a message with this id that was sent before.
     fn before(
         &self,
         id: &MessageId,
@@ -308,7 +308,7 @@ impl Outgoing<'_> {
         findings.unwrap_or_default().iter().map(line).collect()
     }
 
-    /// How to put away what is dealt with by this, if it is in the inbox or taken.
+    /// The commands that put away the messages this one answers, if they are in the inbox or taken.
     fn settled(&self) -> Vec<String> {
         let MessageDraft {
             kind, pr, envelope, ..
@@ -330,7 +330,7 @@ impl Outgoing<'_> {
         mine.find(|mine| mine.review == moved.review)
     }
 
-    /// Where the review between the two agents stands, if there is one.
+    /// The status of the review between the two agents, if there is one.
     fn standing(&self, posted: &Posted) -> Option<ReviewStatus> {
         let standings = ReviewStatuses::read(&self.me.root, &self.me.agent)
             .filter(|_| self.letter.kind.is_review())?;
@@ -480,7 +480,7 @@ impl Outgoing<'_> {
         })
     }
 
-    /// How to wait for the answer, where one is asked for.
+    /// The command that waits for the answer, if the message asks for one.
     fn next(&self, id: &str) -> Option<String> {
         let words = match self.letter.kind {
             MessageType::Review(ReviewKind::Request) => {
@@ -533,7 +533,7 @@ impl Outgoing<'_> {
         Ok(Exit::Ok)
     }
 
-    /// Why nothing was posted, sorted by who has to act.
+    /// The failure to post, sorted by who has to act.
     fn failed(&self, id: &MessageId, error: &PostError) -> Failure {
         match error {
             PostError::Draft(error) => self.no_draft(error),
@@ -547,7 +547,7 @@ impl Outgoing<'_> {
         }
     }
 
-    /// Whether the pull request has had reviews of this agent, and none is open.
+    /// True if the pull request has had reviews of this agent, and none is open.
     fn is_over(&self) -> bool {
         let reviews = self
             .letter
@@ -599,7 +599,7 @@ impl Outgoing<'_> {
     }
 }
 
-/// How a command ends whose message was refused.
+/// The exit code for a refused message.
 fn exit_of(code: Code) -> Exit {
     if matches!(
         code,
@@ -613,7 +613,7 @@ fn exit_of(code: Code) -> Exit {
     }
 }
 
-/// What an author is told whose request does not say what differs.
+/// The warning to an author whose request has no digest of its diff.
 fn no_diff(why: &str) -> (&'static str, String) {
     (
         "no_diff_digest",

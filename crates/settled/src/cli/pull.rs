@@ -19,7 +19,7 @@ use crate::exit::Exit;
 /// The largest payload that is read, in bytes; a forge sends up to 25 MiB.
 const PAYLOAD_MAX: u64 = 32 * 1024 * 1024;
 
-/// What a payload has to be.
+/// The form of a payload, for error messages.
 const EXPECTED: &str = "a GitHub `pull_request` payload: `action`, `number`, `pull_request` with `merged`, \
                         `head.sha` and `user.login`, `repository` with `full_name`";
 

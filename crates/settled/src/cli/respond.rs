@@ -287,7 +287,7 @@ fn untitled(ask: &Ask, findings: &[Map<String, Value>], origin: WordsFrom<'_>) -
     })
 }
 
-/// Why nothing was written, and what would do.
+/// The reason that nothing was written, and the fix.
 fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
     match why {
         Unwritten::Gaps(gaps) => {
@@ -359,7 +359,7 @@ fn gap(gap: &Omission) -> String {
     format!("{}: {}{legal}", escaped(&gap.id), gap.what)
 }
 
-/// What stands on both sides of the last `=`.
+/// Splits the text at its last `=`.
 fn pair(text: &str) -> Result<(String, String), String> {
     let (name, value) = text
         .rsplit_once('=')

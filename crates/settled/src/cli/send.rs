@@ -47,7 +47,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Where the caller wrote what the message says.
+    /// The place where the caller wrote the message's content.
     pub(super) fn origin<'a>(&'a self, envelope: &'a EnvelopeArgs) -> WordsFrom<'a> {
         match (self.answer.packet(), &envelope.body_file) {
             (Some(packet), _) => WordsFrom::Packet(packet),
@@ -56,7 +56,7 @@ impl Parts {
         }
     }
 
-    /// Whether the body's fields, if there are any, stand in a file.
+    /// True if no option gives a field of the body.
     fn says_no_field(&self) -> bool {
         let mut letter = MessageDraft::new(MessageType::Review(ReviewKind::Request));
         self.request.add(&mut letter);
@@ -92,7 +92,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     )
 }
 
-/// What a message of the type is for.
+/// The purpose of messages of the type.
 pub(super) fn sentence(kind: MessageType) -> &'static str {
     match kind {
         MessageType::Review(ReviewKind::Request) => "Ask for a review",

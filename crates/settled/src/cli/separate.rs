@@ -110,11 +110,11 @@ fn show(
     Ok(Exit::Ok)
 }
 
-/// Who owns what, and why.
+/// The owner of each part of the workspace, and the reason.
 #[derive(Debug, Serialize)]
 struct Scheme {
     entries: Vec<SchemeEntry>,
-    /// How many were otherwise before.
+    /// The number of entries that were different before.
     different: usize,
     changed: bool,
 }

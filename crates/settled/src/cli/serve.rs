@@ -137,7 +137,7 @@ fn warn_of_strangers(root: &Path) {
     }
 }
 
-/// Why serving failed, sorted by who has to act.
+/// The failure to serve, sorted by who has to act.
 pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
     let root_shown = quoted(root.as_os_str());
     match error {

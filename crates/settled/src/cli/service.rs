@@ -99,7 +99,7 @@ struct ServiceView {
     /// Absent where it cannot be seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     serving: Option<bool>,
-    /// What the file says; of `install --dry-run`.
+    /// The text of the file, with `install --dry-run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }
@@ -296,7 +296,7 @@ fn unresolved(error: &ResolveError, context: &Context) -> Failure {
     }
 }
 
-/// Why it was not done, sorted by who has to act.
+/// The failure of the change, sorted by who has to act.
 fn failure(error: &ServiceError, service: &Service) -> Failure {
     let path = service.path();
     let look = |path: &Path| format!("cat {}", quoted(path.as_os_str()));

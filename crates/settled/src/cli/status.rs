@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// How things stand, with what should be known and what comes next.
+/// Reads the status, with the problems and the next commands.
 fn look(
     root: &Path,
     now: DateTime<Utc>,
@@ -98,8 +98,8 @@ pub(super) fn with_problems<T: Serialize>(
     answer
 }
 
-/// What `settled gc` would remove, where anything is to be removed at all. A config that cannot be read is
-/// for others to complain about.
+/// The files that `settled gc` would remove, if the config limits the age of any. A config that cannot be read is for
+/// others to report.
 pub(super) fn removable(root: &Path, now: DateTime<Utc>) -> Option<Removable> {
     let keep = Config::load(root).ok()?.retention;
     keep.sent_days

@@ -102,7 +102,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// What the two agents of the review said, by the mailboxes of the one that asks.
+/// The messages of the review's two agents, from the mailboxes of the one that asks.
 fn said(me: &Me, key: &ReviewKey, review: &Review) -> Said {
     let other = if key.author == me.agent {
         review.reviewer(key)

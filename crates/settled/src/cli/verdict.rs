@@ -82,7 +82,7 @@ struct Verify {
     seal: Option<Digest>,
 }
 
-/// What an export wrote.
+/// The result of an export.
 #[derive(Debug, Serialize)]
 struct ExportView {
     file: PathBuf,
@@ -94,7 +94,7 @@ struct ExportView {
     evidence: BTreeMap<String, EvidenceSummary>,
 }
 
-/// What a file proves.
+/// The approval that a file proves.
 #[derive(Debug, Serialize)]
 struct Proven {
     #[serde(flatten)]
@@ -250,7 +250,7 @@ fn verify(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Why the file is not the one that was asked for.
+/// The reason the file is not the expected one.
 fn not_the_one(args: &Verify, file: &VerdictFile) -> Option<String> {
     let Verify {
         pr, anchor, seal, ..

@@ -59,14 +59,14 @@ enum WaitFor {
     Verdict,
 }
 
-/// What came, or how things stand.
+/// The result of a wait: the messages that came, or the state of the reviews.
 #[derive(Debug, Serialize)]
 struct WaitView {
     #[serde(rename = "for")]
     what: WaitFor,
     waited_s: u64,
     letters: Vec<MailboxEntry>,
-    /// Whether a daemon serves; absent if that cannot be seen.
+    /// True if a daemon serves; absent if that cannot be seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     serving: Option<bool>,
     /// The reviews that have not ended; absent where the ledger cannot be read.
@@ -74,7 +74,7 @@ struct WaitView {
     reviews: Option<Vec<MyReview>>,
 }
 
-/// What ends the wait.
+/// The event that ends the wait.
 enum WaitEnd {
     Letters(Vec<MailboxEntry>),
     /// Nothing will come, for the agent itself has to move, or nobody has.
@@ -188,7 +188,7 @@ impl Args {
 }
 
 impl WaitView {
-    /// How things stand when nothing came.
+    /// The status after a wait in which nothing came.
     fn text(&self, args: &Args) -> String {
         let (now, screen) = (clock::now(), Screen::of_output());
         let mut text = String::new();
@@ -204,7 +204,7 @@ impl WaitView {
     }
 }
 
-/// What is there now.
+/// The event that ends the wait, if it is there by now.
 fn look(args: &Args, bag: &AgentMailboxes, me: &Me) -> Result<Option<WaitEnd>, Failure> {
     if let (WaitFor::Reply, Some(id)) = (args.what, &args.id)
         && let Some(report) = refused(bag, id)?

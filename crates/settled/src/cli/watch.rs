@@ -27,18 +27,18 @@ use screen::{AlternateScreen, Screen, is_dumb};
 /// The program with the screen.
 const SCREEN: &str = "settled-watch";
 
-/// How often the clock on the screen goes on.
+/// The interval between two ticks of the clock on the screen.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How often things are looked at though no event came: a daemon that was killed leaves none, and some file
-/// systems never tell.
+/// The interval between two looks without an event: a daemon that was killed leaves none, and some file systems never
+/// tell.
 const SWEEP: Duration = Duration::from_secs(5);
 
 /// After a look, this many times as long as it took passes before the next: a large ledger takes no more
 /// than a fifth of a core.
 const REST: u32 = 4;
 
-/// What comes together is shown together.
+/// The time to gather changes that are shown together.
 const GATHER: Duration = Duration::from_millis(100);
 
 /// Shows how things stand, again and again.
@@ -74,7 +74,7 @@ struct WatchView {
     selected: Vec<ReviewDetail>,
 }
 
-/// Where the frames go.
+/// The destination of the frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Output {
     /// A screen that is drawn over and over.
@@ -204,7 +204,7 @@ async fn follow(
     }
 }
 
-/// What is shown.
+/// The reviews to show.
 struct Watched {
     follower: Follower,
     pr: Option<PrNumber>,

@@ -29,7 +29,7 @@ pub(super) struct Args {
 /// The JSON form. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 struct Whys {
-    /// Whether a daemon serves the workspace.
+    /// True if a daemon serves the workspace.
     serving: Option<bool>,
     reviews: Vec<Why>,
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Where the running program lies, and so the programs of its profile.
+/// The folder of the running program and of the programs of its profile, and the target directory above it.
 struct Place {
     directory: PathBuf,
     target: PathBuf,
@@ -36,8 +36,8 @@ pub fn xtask() -> PathBuf {
     place().directory.join("xtask")
 }
 
-/// Where both lie, for a `PATH`: built by the same cargo, into the same target directory, with the same profile as the
-/// tests.
+/// The folder of the programs under test, for a `PATH`: built by the same cargo, into the same target directory, with
+/// the same profile as the tests.
 pub fn directory() -> &'static Path {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| build(place()));

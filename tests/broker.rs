@@ -92,7 +92,7 @@ impl Broker {
         }
     }
 
-    /// Where clients connect to.
+    /// The address that clients connect to.
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }

@@ -40,7 +40,7 @@ struct File {
     package: String,
     /// The last name of its module; empty for the crate's root.
     module: String,
-    /// What each name stands for that a `use` brings in.
+    /// The path behind each name that a `use` brings in.
     uses: BTreeMap<String, Vec<String>>,
 }
 
@@ -543,7 +543,7 @@ impl<'ast> Visit<'ast> for Walk<'_> {
     }
 }
 
-/// Whether a pattern is that of a failure: the message that is followed is accepted.
+/// True for the pattern of a failure: the message that is followed is accepted.
 fn is_failure(pattern: &Pat) -> bool {
     matches!(pattern, Pat::TupleStruct(inner) if inner.path.is_ident("Err"))
 }

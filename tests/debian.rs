@@ -18,7 +18,7 @@ pub const PROGRAMS: [&str; 6] = [
     "validate-message",
 ];
 
-/// What makes the package; the program `xz` or `gzip` compresses for it.
+/// The tool that makes the package; the program `xz` or `gzip` compresses for it.
 const CARGO_DEB: Tool = Tool {
     name: "cargo-deb",
     version: "3.8.0",
@@ -101,7 +101,7 @@ fn stage(programs: &Path, build: &Path) {
     );
 }
 
-/// What a program prints, which must succeed; a failure says what is missing.
+/// Runs a program, which must succeed, and returns its output; the panic of a failure begins with `why`.
 pub fn step(command: &mut Command, why: &str) -> String {
     match command.stdin(Stdio::null()).output() {
         Ok(output) => {

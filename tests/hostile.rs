@@ -14,7 +14,7 @@ pub use shapes::SIZE_MAX;
 
 /// One file for an outbox, and perhaps the packet it names.
 pub struct Hostile {
-    /// What it is, in a few words.
+    /// The kind of file, in a few words.
     pub name: &'static str,
     /// The message.
     pub message: Vec<u8>,
@@ -22,13 +22,13 @@ pub struct Hostile {
     pub packet: Option<Vec<u8>>,
 }
 
-/// Whose outbox they go into: a reviewer, whose responses name packets.
+/// The agent whose outbox they go into: a reviewer, whose responses name packets.
 pub const AGENT: &str = "codex";
 
 /// The name of the file in the outbox.
 pub const FILE: &str = "hostile.yaml";
 
-/// Where the packet lies in a workspace.
+/// The packet's path in a workspace.
 const PACKET: &str = "packets/findings/f.yaml";
 
 /// A plain message first, then the hostile ones.

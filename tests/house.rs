@@ -14,7 +14,7 @@ use crate::rust_source::{Source, sources};
 pub struct House {
     /// In the order of their names.
     pub rooms: Vec<RoomFigures>,
-    /// How many types have each name.
+    /// The number of types with each name.
     names: BTreeMap<String, usize>,
 }
 
@@ -27,7 +27,7 @@ pub struct RoomFigures {
     pub lines: usize,
     /// Its items that other crates may name: modules, types, functions with those of types, constants.
     pub public: usize,
-    /// How many files import each other in each of its circles, the largest first.
+    /// The number of files in each of its circles of imports, the largest first.
     circles: Vec<usize>,
 }
 
@@ -72,7 +72,7 @@ impl House {
         table
     }
 
-    /// What is counted over all rooms, a line each.
+    /// The sums over all rooms, a line each.
     pub fn sums(&self) -> String {
         let lines: usize = self.rooms.iter().map(|room| room.lines).sum();
         let public: usize = self.rooms.iter().map(|room| room.public).sum();

@@ -17,7 +17,7 @@ struct Use {
     name: String,
     /// From the crate's root; none if it comes from another crate.
     path: Option<Vec<String>>,
-    /// Whether others may take it from here.
+    /// True if other modules may import it from here.
     passed_on: bool,
 }
 
@@ -28,7 +28,7 @@ struct Crate {
 struct Read {
     file: String,
     uses: Vec<Use>,
-    /// What is left of the file without its `use`s.
+    /// The tokens of the file without its `use`s.
     body: Vec<Token>,
 }
 
@@ -187,7 +187,7 @@ fn read(source: &Source, modules: &BTreeSet<Module>) -> (Module, Read) {
     (source.module.clone(), Read { file, uses, body })
 }
 
-/// What one branch of a `use` names, each with the name it gets here; `tree` is left behind the branch.
+/// The paths that one branch of a `use` names, each with the name it gets here; `tree` is left behind the branch.
 fn leaves(tree: &mut &[Token], before: &[String]) -> Vec<(Vec<String>, String)> {
     let mut path = before.to_vec();
     while let Some((token, rest)) = tree.split_first() {

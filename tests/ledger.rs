@@ -38,7 +38,7 @@ pub fn records(root: &Path) -> Vec<Value> {
     records
 }
 
-/// How often each message id was accepted.
+/// The number of times that each message id was accepted.
 pub fn accepted(records: &[Value]) -> BTreeMap<String, usize> {
     let mut ids = BTreeMap::new();
     for record in records.iter().filter(|record| record["kind"] == "accepted") {

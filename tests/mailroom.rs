@@ -85,7 +85,7 @@ impl Mailroom {
             .expect("there is a shell")
     }
 
-    /// What `settled ARGS --root ROOT --json` says.
+    /// The answer of `settled ARGS --root ROOT --json`.
     pub fn json(&self, args: &[&str]) -> Value {
         let output = self.run(&[args, &["--json"]].concat());
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
@@ -266,12 +266,12 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// What it wrote to standard error so far.
+    /// The text that it wrote to standard error so far.
     pub fn log(&self) -> String {
         read(&self.log)
     }
 
-    /// What it wrote to standard output so far.
+    /// The text that it wrote to standard output so far.
     pub fn out(&self) -> String {
         read(&self.out)
     }

@@ -3,7 +3,7 @@
 /// A fenced block.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// What follows the opening fence: `sh`, `text`, `sh no-run`.
+    /// The words after the opening fence: `sh`, `text`, `sh no-run`.
     pub info: String,
     /// The lines between the fences.
     pub text: String,
@@ -11,7 +11,7 @@ pub struct Block {
     pub line: usize,
     /// The HTML comment on the line before the fence, if there is one.
     pub comment: Option<String>,
-    /// Whether only empty lines stand between this block and the one before.
+    /// True if there are only empty lines between this block and the one before.
     pub follows_a_block: bool,
 }
 
@@ -103,8 +103,8 @@ fn anchor(heading: &str) -> String {
     .collect()
 }
 
-/// Whether a text is what a page shows of it: `…` stands for anything within a line, and alone on
-/// a line for any number of lines.
+/// True if a page may show `text` as `shown`: `…` replaces anything within a line, and alone on a line any number of
+/// lines.
 pub fn shows(shown: &str, text: &str) -> bool {
     let shown: Vec<&str> = shown.lines().collect();
     let text: Vec<&str> = text.lines().collect();

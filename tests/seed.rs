@@ -4,15 +4,15 @@ use std::path::Path;
 
 use crate::{read, repository};
 
-/// Where the packet of the first feedback lies in a workspace.
+/// The path in a workspace of the first feedback's packet.
 pub const PACKET: &str = "packets/findings/20260213_review_loop_codex_r1.yaml";
 
-/// One message: whose it is, how its file is called, and its text.
+/// One message: its sender, the name of its file, and its text.
 #[derive(Clone, Debug)]
 pub struct Post {
-    /// Whose outbox it goes into.
+    /// The agent whose outbox it goes into.
     pub from: &'static str,
-    /// Whom it is for.
+    /// The recipient.
     pub to: &'static str,
     /// The file's name.
     pub file: &'static str,

@@ -11,7 +11,7 @@ pub struct Tool {
     pub name: &'static str,
     /// Its version, three numbers.
     pub version: &'static str,
-    /// What makes it print its version.
+    /// The arguments that make it print its version.
     pub asked: &'static [&'static str],
     /// More options of `cargo install`, such as the features that are left out.
     pub options: &'static [&'static str],

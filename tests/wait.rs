@@ -3,10 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-/// How long anything may take before the test gives up.
+/// The longest wait before the test gives up.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// How often a condition is looked at.
+/// The pause between two looks at a condition.
 const POLL: Duration = Duration::from_millis(2);
 
 /// Waits until `probe` gives something.

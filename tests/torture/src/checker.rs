@@ -14,7 +14,7 @@ use settled_tests::ledger::digest;
 use crate::letters::{Fate, Letter};
 use crate::taker::{Take, name_of, visible};
 
-/// What the checker has to know besides the directories.
+/// The facts that the checker needs besides the directories.
 #[derive(Debug)]
 pub struct Case<'a> {
     /// The workspace, which nobody serves any more.
@@ -23,7 +23,7 @@ pub struct Case<'a> {
     pub letters: &'a [Letter],
     /// Everything that readers took out of their inboxes.
     pub takes: &'a [Take],
-    /// Whether a file may have come a second time, as after a power cut.
+    /// True if a file may have come a second time, as after a power cut.
     pub may_repeat: bool,
 }
 
@@ -283,7 +283,7 @@ pub fn arrivals(root: &Path, records: &[Value], takes: &[Take], may_repeat: bool
     wrong
 }
 
-/// Where the files of a mailbox may lie, relative to the root.
+/// The directories that may hold the files of a mailbox, relative to the root.
 fn places(mailbox: &str) -> Vec<String> {
     match mailbox.split_once('/') {
         Some((agent, "inbox")) => vec![

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use settled_tests::seed;
 
-/// What must become of a letter.
+/// The required fate of a letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It is accepted, and each recipient gets it once.
@@ -19,7 +19,7 @@ pub enum Fate {
 /// One file in an outbox.
 #[derive(Clone, Debug)]
 pub struct Letter {
-    /// Whose outbox it goes into.
+    /// The agent whose outbox it goes into.
     pub from: &'static str,
     /// Its recipient.
     pub to: &'static str,
@@ -29,11 +29,11 @@ pub struct Letter {
     pub id: String,
     /// Its bytes.
     pub text: String,
-    /// What must become of it.
+    /// The required fate.
     pub fate: Fate,
 }
 
-/// What kinds of letters a run has.
+/// The kinds of letters in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mix {
     /// Notes of several sizes between two agents.

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 /// One file that a reader took out of its inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Take {
-    /// Whose inbox it lay in.
+    /// The agent whose inbox held it.
     pub agent: String,
     /// Its name there.
     pub file: String,

@@ -10,7 +10,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use settled_tests::binaries;
 
-/// What happens at the call instead of the call.
+/// The event that replaces the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inject {
     /// The process is killed before the call does anything.
@@ -26,26 +26,26 @@ pub enum Inject {
 pub struct Strike<'a> {
     /// The call's name as `strace` has it, or several with commas between.
     pub call: &'a str,
-    /// Which occurrence of it in a thread, from 1 to 65 535.
+    /// The number of the call among those in a thread, from 1 to 65 535.
     pub nth: usize,
-    /// Whether every occurrence from that one on is struck.
+    /// True if every later call is struck as well.
     pub and_on: bool,
     /// Counts only calls that name this path or a descriptor of it.
     pub path: Option<&'a Path>,
-    /// What is injected.
+    /// The event that is injected.
     pub inject: Inject,
 }
 
-/// How a run under `strace` ended.
+/// The end of a run under `strace`.
 #[derive(Debug)]
 pub struct Ran {
-    /// How the daemon ended; a killed one by signal 9.
+    /// The daemon's exit status; a killed one ended by signal 9.
     pub status: ExitStatus,
-    /// What it said on standard error.
+    /// The text that it wrote to standard error.
     pub log: String,
     /// The lines of `strace`, one a call, without those that only end an unfinished one.
     pub calls: Vec<String>,
-    /// How often the injection struck.
+    /// The number of times the injection struck.
     pub struck: usize,
 }
 
@@ -86,7 +86,7 @@ pub fn watch(args: &[&str]) -> Ran {
     run(&[], args)
 }
 
-/// How often each call occurs among these lines.
+/// Counts each call among these lines.
 pub fn counts(calls: &[String]) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for call in calls.iter().filter_map(|line| name(line)) {

@@ -16,7 +16,7 @@ pub enum Calls {
 }
 
 impl Calls {
-    /// Whether a call is of this kind.
+    /// True if a call is of this kind.
     pub(super) fn has(self, call: &Call) -> bool {
         match self {
             Calls::All => true,
@@ -144,7 +144,7 @@ impl Call {
             .map_or("other", |(_, name)| name)
     }
 
-    /// Where in the thread's memory the path lies that it opens; nothing for other calls.
+    /// The address, in the thread's memory, of the path that the call opens; `None` for other calls.
     pub(super) fn path(&self) -> Option<u64> {
         let opens = [libc::SYS_openat, libc::SYS_openat2].contains(&self.number);
         opens.then_some(self.arguments[1])

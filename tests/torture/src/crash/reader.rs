@@ -12,15 +12,15 @@ use settled_tests::wait;
 
 use crate::taker::{Take, name_of, take_all, visible};
 
-/// How long the reader leaves the processor to the daemon between two looks.
+/// The time for which the reader leaves the processor to the daemon between two looks.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// What was read.
+/// The files that the reader saw.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
-    /// What codex took.
+    /// The files that codex took.
     pub(super) takes: Vec<Take>,
-    /// What lay in claude's inbox at the first sight of each name.
+    /// The files of claude's inbox at the first sight of each name.
     pub(super) sights: Vec<Take>,
 }
 

@@ -56,7 +56,7 @@ struct Step {
     orders: Vec<Order>,
 }
 
-/// What a person or a runner tells the daemon: its id, and the event as JSON.
+/// An order that a person or a runner gives the daemon: its id, and the event as JSON.
 type Order = (&'static str, &'static str);
 
 /// A config under which a merge hands off whatever is left.

@@ -19,11 +19,11 @@ use crate::checker;
 use crate::dice::Dice;
 use crate::letters::{self, AGENTS, Fate, Letter, Mix};
 
-/// How many kills one workspace goes through; a ledger that grew on would leave no time for anything
-/// but its reading.
+/// The number of kills that one workspace goes through; a ledger that grew on would leave no time for anything but its
+/// reading.
 const KILLS_PER_ROOM: usize = 100;
 
-/// How many letters each of the writers drops without a pause, so that whole batches are on their way.
+/// The number of letters that each of the writers drops without a pause, so that whole batches are on their way.
 const BURST: u64 = 8;
 
 /// The longest pause of a writer that takes its time, in milliseconds: more than a file without a writer has to be still.
@@ -33,18 +33,18 @@ const PAUSE_MS: u64 = 150;
 /// them, and what is to be met is a batch on its way, not a day's work.
 const BACKLOG: usize = 100;
 
-/// How often the outboxes are looked at before they count as stuck, at 10 ms a look and more: a busy
-/// machine must not look like a lost message.
+/// The number of looks at the outboxes before they count as stuck, at 10 ms a look and more: a busy machine must not
+/// look like a lost message.
 const CLEARED_LOOKS: u32 = 6_000;
 
-/// What a storm left.
+/// The counts of a storm, and its errors.
 #[derive(Clone, Debug, Default)]
 pub struct Damage {
-    /// How often the daemon was killed.
+    /// The number of kills of the daemon.
     pub kills: usize,
-    /// How many of these before it had read the ledger and finished what was left undone.
+    /// Kills before it had read the ledger and finished what was left undone.
     pub in_recovery: usize,
-    /// How many of those followed upon one in a recovery.
+    /// Those of them that followed upon a kill in a recovery.
     pub in_second_recovery: usize,
     /// Messages written.
     pub messages: usize,

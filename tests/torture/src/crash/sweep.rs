@@ -10,24 +10,24 @@ use super::scene::Scene;
 use super::tracer::Aim;
 use super::trial::{self, Outcome};
 
-/// Which points are tried.
+/// The selection of points that a sweep tries.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
-    /// Of the calls that change the disk, every how-manieth.
+    /// Every n-th of the calls that change the disk.
     pub writing: usize,
-    /// Of the others.
+    /// Every n-th of the others.
     pub others: usize,
-    /// How many points to one that is tried again with a second kill, in the recovery, and a third, in
-    /// the recovery of that.
+    /// The number of points to one that is tried again with a second kill, in the recovery, and a third, in the
+    /// recovery of that.
     pub again: usize,
-    /// How many trials run at a time.
+    /// The number of trials that run at a time.
     pub threads: usize,
 }
 
-/// What a sweep found.
+/// The results of a sweep.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// How many times the daemon was killed, left to finish and looked at.
+    /// The number of times the daemon was killed, left to finish and looked at.
     pub trials: usize,
     /// Points at which a run was killed, by call.
     pub points: BTreeMap<&'static str, usize>,
@@ -39,12 +39,12 @@ pub struct Tally {
     pub second: usize,
     /// Kills in recoveries of recoveries.
     pub third: usize,
-    /// What is wrong, with its scene and points.
+    /// The errors, each with its scene and points.
     pub wrong: Vec<String>,
 }
 
 impl Tally {
-    /// How many points were hit.
+    /// The number of points that were hit.
     pub fn hit(&self) -> usize {
         self.points.values().sum()
     }

@@ -20,12 +20,13 @@ use settled_tests::binaries;
 
 use super::call::{Call, Calls};
 
-/// Where a run is to be killed.
+/// The call at which a run is to be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aim {
-    /// Which calls count.
+    /// The calls that count.
     pub calls: Calls,
-    /// At which of them, from 1 over all threads, beginning with the one that opens the root; 0 for none.
+    /// The number of the call among them, from 1 over all threads, beginning with the one that opens the root; 0 for
+    /// none.
     pub nth: usize,
 }
 
@@ -37,16 +38,16 @@ impl Aim {
     };
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug)]
 pub struct Ran {
     /// The call at which it was killed; nothing if it ended by itself before.
     pub killed_at: Option<&'static str>,
-    /// What it ended with if it was not killed.
+    /// Its exit code if it was not killed.
     pub code: Option<i32>,
     /// The names of the calls that counted, in order.
     pub calls: Vec<&'static str>,
-    /// What it said on standard error.
+    /// The text that it wrote to standard error.
     pub log: String,
 }
 

@@ -17,14 +17,14 @@ use crate::taker::Take;
 /// The exit codes of a `serve --once` that did its work: nothing was refused, or something was.
 pub(super) const GOOD: [i32; 2] = [0, 7];
 
-/// What became of a trial.
+/// The outcome of a trial.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// The call each killed run was killed at, in order; shorter than the aims if a run ended before.
     pub killed_at: Vec<&'static str>,
-    /// How many of the calls its aim counts each run made.
+    /// For each run, the number of calls it made that its aim counts.
     pub calls: Vec<usize>,
-    /// What is wrong.
+    /// The errors.
     pub wrong: Vec<String>,
 }
 
@@ -165,7 +165,7 @@ fn not_the_fold(root: &Path) -> Option<String> {
         .then(|| format!("the status is {whole}, the fold says {fold}"))
 }
 
-/// What `settled status --json` says of what the ledger adds up to, and not of where it lies or who serves; null if it says
+/// The part of `settled status --json` that the ledger adds up to, without the path and the server; null if it says
 /// nothing.
 fn status(root: &Path) -> Value {
     let mut command: Command = settled();

@@ -1,6 +1,6 @@
 //! The calls by which the daemon meets the disk, and what each of them can fail with.
 
-/// What a call fails with, by the name the system gives it.
+/// The error of a call, by the name the system gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Errno {
     /// The device does not answer.
@@ -60,11 +60,11 @@ impl Errno {
 pub struct Call {
     /// Its name.
     pub name: &'static str,
-    /// What it can fail with, the likeliest first.
+    /// The errors it can fail with, the likeliest first.
     pub errnos: &'static [Errno],
-    /// What else it can fail with if it makes a file.
+    /// More errors it can fail with if it makes a file.
     pub making: &'static [Errno],
-    /// Whether it makes something durable.
+    /// True if it makes something durable.
     pub is_sync: bool,
 }
 

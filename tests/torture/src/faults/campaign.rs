@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::scene::Scene;
 use super::trial::{self, Ending, Trial};
 
-/// How much is tried.
+/// The extent of a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// Every sync, and one in so many of the other points, each with one of its errors, in turn.
@@ -17,7 +17,7 @@ pub enum Extent {
     Long,
 }
 
-/// What was tried of one call, and how the daemon took it.
+/// The faults of one call, and the daemon's answers to them.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     /// Faults that were met.
@@ -32,7 +32,7 @@ pub struct Row {
     pub wrong: usize,
 }
 
-/// What came of all of them.
+/// The results of all trials.
 #[derive(Debug, Default)]
 pub struct Campaign {
     /// By call.

@@ -8,7 +8,7 @@ use super::call::{CALLS, Call, Errno};
 /// One call that can fail.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Which call.
+    /// The call.
     pub call: Call,
     /// The how manieth of its name in its thread, from 1.
     pub n: u32,
@@ -17,7 +17,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// What can go wrong here.
+    /// The errors the call can fail with here.
     pub fn errnos(&self) -> Vec<Errno> {
         let making: &[Errno] = if self.shown.contains("O_CREAT") {
             self.call.making

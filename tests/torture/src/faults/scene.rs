@@ -9,10 +9,10 @@ use settled_tests::{age, list};
 
 use crate::letters::{self, AGENTS, Letter, Mix};
 
-/// How many letters a scene has.
+/// The number of letters in a scene.
 const LETTERS: usize = 5;
 
-/// Where the daemon finds itself when the fault comes.
+/// The daemon's situation when the fault comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
     /// In a workspace that was never served.

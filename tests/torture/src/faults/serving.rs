@@ -65,7 +65,7 @@ impl Serving {
         serving
     }
 
-    /// What it said so far.
+    /// The text that it wrote to its log so far.
     pub fn log(&self) -> String {
         read(&self.log)
     }
@@ -83,7 +83,7 @@ impl Serving {
         });
     }
 
-    /// Whether it ended; nobody has asked how yet.
+    /// True if it ended; nobody has waited for it yet.
     fn is_over(&self) -> bool {
         let stat =
             std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();

@@ -8,7 +8,7 @@ use settled_tests::binaries;
 
 use super::call::Errno;
 
-/// Which of the calls of one name fail; each thread counts its own, from 1.
+/// The calls of one name that fail; each thread counts its own, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
     /// This one.
@@ -19,14 +19,14 @@ pub enum Span {
     Between(u32, u32),
 }
 
-/// What goes wrong.
+/// An error to inject.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
     /// The call's name.
     pub call: &'static str,
-    /// What it fails with.
+    /// The error it fails with.
     pub errno: Errno,
-    /// When.
+    /// The calls of that name that fail.
     pub span: Span,
 }
 
@@ -44,14 +44,14 @@ impl std::fmt::Display for Fault {
 /// A run that was traced.
 #[derive(Debug)]
 pub struct Traced {
-    /// How it ended and what it said.
+    /// Its exit status and its output.
     pub output: Output,
     /// The traced calls, one a line, in the order in which they were made.
     pub trace: String,
 }
 
 impl Traced {
-    /// Whether the fault was met.
+    /// True if the run met the fault.
     pub fn is_met(&self) -> bool {
         self.trace.contains("(INJECTED)")
     }

@@ -14,7 +14,7 @@ use crate::checker::{self, Case};
 use crate::letters::Letter;
 use crate::taker::Taker;
 
-/// How the daemon took it.
+/// The daemon's answer to a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It went on and did everything in the same process.
@@ -28,13 +28,13 @@ pub enum Ending {
 /// One fault in one scene.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Where.
+    /// The scene of the fault.
     pub scene: Scene,
-    /// Which call.
+    /// The call that fails.
     pub point: Point,
-    /// What it fails with.
+    /// The error it fails with.
     pub errno: Errno,
-    /// Whether every later call of the name fails as well.
+    /// True if every later call of the name fails as well.
     pub is_for_good: bool,
 }
 

@@ -24,10 +24,10 @@ use crate::taker::{self, Take};
 const AGENTS: [&str; 4] = ["ada", "ben", "cleo", "dan"];
 const LATE: &str = "eve";
 
-/// How long a flood of one agent may make its other review messages wait or be refused, in milliseconds.
+/// The longest time that a flood of one agent may make its other review messages wait or be refused, in milliseconds.
 pub(super) const FLOODED_MS: u64 = 20_000;
 
-/// What may go wrong on a disk: EIO and ENOSPC.
+/// The errors of a disk: EIO and ENOSPC.
 const ERRORS: [i32; 2] = [5, 28];
 
 /// The phases of a review that nothing but a person or another request leaves.
@@ -39,7 +39,7 @@ pub(super) struct Hands<'a> {
     pub(super) served: Served,
     pub(super) items: Vec<Item>,
     pub(super) orders: Vec<String>,
-    /// When an agent last flooded its outbox.
+    /// The time of each agent's last flood.
     pub(super) flooded: BTreeMap<&'static str, u64>,
     root: PathBuf,
     agents: Vec<&'static str>,

@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What to run.
+/// The cases to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The number of the first case; the next case has the next number.
@@ -29,24 +29,24 @@ pub struct Plan {
     pub length: Duration,
     /// The most cases.
     pub cases: u64,
-    /// Where the trees of failed cases are kept.
+    /// The folder that keeps the trees of failed cases.
     pub keep: PathBuf,
 }
 
-/// What was done.
+/// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Cases that were run.
     pub cases: u64,
-    /// What happened in all of them.
+    /// The counts of all of them.
     pub counts: Counts,
-    /// What is wrong, each with the number of its case.
+    /// The errors, each with the number of its case.
     pub wrong: Vec<String>,
-    /// How long it took.
+    /// The time it took.
     pub took: Duration,
 }
 
-/// What happened.
+/// The counts of what happened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     /// Files and other entries that writers made in outboxes.
@@ -59,11 +59,11 @@ pub struct Counts {
     pub refused: u64,
     /// Reviews that were opened.
     pub reviews: u64,
-    /// How often the daemon was killed.
+    /// Kills of the daemon.
     pub kills: u64,
-    /// How many of these while it recovered from a kill.
+    /// Kills while it recovered from a kill.
     pub in_recovery: u64,
-    /// How often a call failed and the daemon went on, or stopped by itself.
+    /// Calls that failed, after which the daemon went on or stopped by itself.
     pub faults: u64,
     /// Hours of the moved time.
     pub hours: u64,

@@ -11,7 +11,7 @@ use super::served::Seen;
 use crate::checker;
 use crate::taker::{Take, visible};
 
-/// What the writer may expect of a text.
+/// The verdict that the writer of a text may expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It is correct.
@@ -22,18 +22,18 @@ pub(super) enum Verdict {
     Any,
 }
 
-/// What a name held from one change of its writer to the next.
+/// The content of a file from one change by its writer to the next.
 #[derive(Clone, Debug)]
 pub(super) struct Version {
     pub(super) id: String,
     pub(super) to: Vec<&'static str>,
     pub(super) bytes: Vec<u8>,
     pub(super) verdict: Verdict,
-    /// From when on the daemon may take it for finished.
+    /// The time from which on the daemon may take it for finished.
     pub(super) from: u64,
-    /// When its writer changed or removed it.
+    /// The time when its writer changed or removed it.
     pub(super) until: u64,
-    /// What its packet says, if the daemon must have read one.
+    /// The text of its packet, if the daemon must have read one.
     pub(super) packet: Option<String>,
 }
 
@@ -203,7 +203,7 @@ fn judge<'a>(
     judged
 }
 
-/// Whether a record may say that of this version.
+/// Checks that a record may say that of this version.
 fn fits(item: &Item, version: &Version, seen: &Seen, accepted: &Accepted, wrong: &mut Vec<String>) {
     let record = &seen.record;
     let kind = record["kind"].as_str().unwrap_or_default();
@@ -260,7 +260,8 @@ fn why(record: &Value) -> String {
     texts.filter_map(line).next().unwrap_or_default()
 }
 
-/// What was judged last lies where its record says, with the bytes that were judged, and nothing is left in the outbox.
+/// Checks that the file judged last is where its record says, with the bytes that were judged, and that nothing is left
+/// in the outbox.
 fn put_away(root: &Path, item: &Item, judged: &Judged<'_>, wrong: &mut Vec<String>) {
     let agent = root.join("agents").join(item.agent);
     if agent
@@ -289,7 +290,7 @@ fn put_away(root: &Path, item: &Item, judged: &Judged<'_>, wrong: &mut Vec<Strin
     }
 }
 
-/// How often each text came to each agent: taken, lying there or archived.
+/// The number of times each text came to each agent: taken, in the inbox or archived.
 type Came = BTreeMap<(String, Vec<u8>), usize>;
 
 fn came(case: &Case<'_>) -> Came {

@@ -6,17 +6,17 @@ use settled_tests::seed;
 use super::case::{FLOODED_MS, Hands};
 use super::model::{Verdict, Version};
 
-/// How long after its message a packet may come and be in time for sure, in milliseconds: it has to be still for half a
+/// A packet that comes this many milliseconds after its message is in time for sure: it has to be still for half a
 /// second, and the message waits five.
 const IN_TIME_MS: u64 = 4_000;
 
-/// How long a message waits for its packet, in milliseconds.
+/// The time that a message waits for its packet, in milliseconds.
 const PATIENCE_MS: u64 = 5_000;
 
-/// How long after its request nothing of a review can have come to a deadline, in milliseconds.
+/// Nothing of a review can have come to a deadline this many milliseconds after its request.
 const CALM_MS: u64 = 20 * 3_600_000;
 
-/// What was written last.
+/// The message of a review that was written last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Asked,

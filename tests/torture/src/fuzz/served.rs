@@ -17,7 +17,7 @@ const SWEEP_MS: u64 = 2_000;
 const IDLE_MS: u64 = 1_000;
 const RETRY_MS: u64 = 1_000;
 
-/// How often in a row it may fail to start, and how many turns it may take without coming to rest.
+/// The number of failed starts in a row that are allowed, and of turns before the daemon has to come to rest.
 const STARTS_MAX: u32 = 20;
 const TURNS_MAX: u32 = 20_000;
 
@@ -53,9 +53,9 @@ pub(super) struct Served {
     mailroom: Option<Mailroom>,
     disk: Arc<FaultyDisk>,
     hides_writers: bool,
-    /// What happens to the daemons to come, each in its recovery.
+    /// The faults of the daemons to come, each in its recovery.
     faults: VecDeque<DiskFault>,
-    /// When this daemon was started, which its own clock counts from.
+    /// The time when this daemon was started, which its own clock counts from.
     started: u64,
     sweep_at: u64,
     swept_at: DateTime<Utc>,
@@ -187,7 +187,7 @@ impl Served {
         }
     }
 
-    /// When the daemon would wake.
+    /// The time when the daemon would wake.
     fn next(&self) -> u64 {
         let Some(mailroom) = &self.mailroom else {
             return self.time.passed + 1;
@@ -365,7 +365,7 @@ impl Ledger {
         self.lines.push(line);
     }
 
-    /// Whether the only record of this file accepted it.
+    /// True if the only record of this file accepted it.
     pub(super) fn has_accepted(&self, outbox: &str, file: &str) -> bool {
         let kinds = self.kinds.get(&(outbox.to_owned(), file.to_owned()));
         kinds.is_some_and(|kinds| kinds == &["accepted"])

@@ -11,24 +11,24 @@ use serde_json::Value;
 use crate::letters::Letter;
 use crate::taker::Take;
 
-/// What happened in a run whose power is cut afterwards at every place.
+/// The events of a run whose power is cut afterwards at every place.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// Everything that was written.
     pub letters: Vec<Letter>,
-    /// Where the workspace was ready; before that there is nothing to check.
+    /// The place at which the workspace was ready; before that there is nothing to check.
     pub ready: usize,
-    /// When each file was seen first, by its path from the workspace's root.
+    /// The place at which each file was seen first, by its path from the workspace's root.
     pub seen: BTreeMap<String, usize>,
-    /// When records were acknowledged in another way: so many at that time.
+    /// The places at which records were acknowledged in another way, each with the number of records.
     pub acknowledged: Vec<(usize, usize)>,
-    /// When a reader began to take which file.
+    /// The places at which a reader began to take a file, each with that file.
     pub takes: Vec<(usize, Take)>,
-    /// When a daemon ended in peace, and how many records there were.
+    /// The places at which a daemon ended in peace, each with the number of records there were.
     pub checkpoints: Vec<(usize, usize)>,
     /// The lines of the ledger as the run left it.
     pub ledger: Vec<Vec<u8>>,
-    /// Where the run ended.
+    /// The place at which the run ended.
     pub end: usize,
 }
 
@@ -38,7 +38,7 @@ impl History {
         self.seen.entry(path).or_insert(position);
     }
 
-    /// How many records were promised to somebody before this place of the log.
+    /// The number of records that were promised to somebody before this place of the log.
     pub fn promised(&self, at: usize) -> usize {
         let told = self
             .acknowledged
@@ -57,7 +57,7 @@ impl History {
         promised
     }
 
-    /// How many records had been delivered and made durable by a checkpoint before this place.
+    /// The number of records that had been delivered and made durable by a checkpoint before this place.
     pub fn checkpointed(&self, at: usize) -> usize {
         let before = self
             .checkpoints
@@ -86,7 +86,7 @@ impl History {
         }
     }
 
-    /// What readers may have taken before this place.
+    /// The files that readers may have taken before this place.
     pub fn taken(&self, at: usize) -> Vec<&Take> {
         self.takes
             .iter()

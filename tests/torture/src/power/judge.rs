@@ -13,20 +13,20 @@ use crate::checker;
 use crate::letters::{Fate, Letter};
 use crate::taker::{name_of, visible};
 
-/// What lay there when the power came back and nobody had done anything yet.
+/// The files that were there when the power came back and nobody had done anything yet.
 #[derive(Clone, Debug, Default)]
 pub struct Before {
     segments: BTreeMap<String, Vec<u8>>,
-    /// Paths from the root of what lay in the inboxes.
+    /// The paths from the root of the files in the inboxes.
     inboxes: BTreeSet<String>,
 }
 
-/// What the daemon said about its recovery.
+/// The daemon's report on its recovery.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     /// The files it delivered again: their record's number and their name.
     pub again: Vec<(usize, String)>,
-    /// Where it cut off how many bytes of the ledger.
+    /// The offset at which it cut off a part of the ledger, and the number of bytes.
     pub torn: Option<(u64, u64)>,
 }
 
@@ -36,11 +36,11 @@ pub struct Scene<'a> {
     pub root: &'a Path,
     /// The run that was cut.
     pub history: &'a History,
-    /// Where it was cut.
+    /// The place at which it was cut.
     pub at: usize,
-    /// What the cut left.
+    /// The files that the cut left.
     pub before: &'a Before,
-    /// What the recovery said.
+    /// The report of the recovery.
     pub said: &'a Said,
 }
 
@@ -65,7 +65,7 @@ pub fn look(root: &Path) -> Before {
     before
 }
 
-/// What lies where: a directory and a file's bytes.
+/// A file by its directory and its bytes.
 type NamedBytes = (String, Vec<u8>);
 
 /// Checks everything and lists what is wrong; nothing if all is well.
@@ -129,7 +129,7 @@ fn lines_before(scene: &Scene<'_>, name: &str) -> String {
     format!("sha256:{}", last.map_or_else(|| "0".repeat(64), digest))
 }
 
-/// How many bytes are whole lines that follow each other.
+/// The number of bytes in whole lines that follow each other.
 fn whole_lines(bytes: &[u8], prev: &mut String) -> usize {
     let mut good = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -275,7 +275,7 @@ fn deliveries(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
     }
 }
 
-/// What shows where records deliver, apart from refused originals.
+/// Lists the files in the places that records deliver to, apart from refused originals.
 fn found(scene: &Scene<'_>, wrong: &mut Vec<String>) -> BTreeMap<NamedBytes, Vec<String>> {
     let mut places = vec![
         "packets/briefs".to_owned(),
@@ -344,7 +344,7 @@ fn originals(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
     }
 }
 
-/// What a power cut leaves of bytes: all, a beginning, or zeros in place of what did not arrive.
+/// True if a power cut may leave `found` of `bytes`: all, a beginning, or zeros in place of what did not arrive.
 fn is_whole_or_remains(found: &[u8], bytes: &[u8]) -> bool {
     found.len() <= bytes.len()
         && found
@@ -374,7 +374,7 @@ pub fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// What a second recovery did that it should not have: it may note that somebody took something, and
+/// Names the changes of a second recovery that it should not have made: it may note that somebody took something, and
 /// nothing else.
 pub fn changed(
     before: &BTreeMap<String, Vec<u8>>,

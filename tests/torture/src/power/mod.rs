@@ -21,17 +21,17 @@ use std::str::FromStr;
 #[cfg(target_os = "linux")]
 pub use real::FileSystem;
 
-/// What a run is asked for.
+/// The options of a run.
 pub struct Options<'a> {
     /// The program `settled`; the simulated disk has no use for it.
     pub settled: &'a Path,
-    /// How many crash states are tried.
+    /// The number of crash states to try.
     pub states: usize,
-    /// How many rounds of letters the recorded run has.
+    /// The number of rounds of letters in the recorded run.
     pub rounds: usize,
-    /// Which chances are taken.
+    /// The seed of all chance.
     pub seed: u64,
-    /// Who hears of the progress.
+    /// The function that hears of the progress.
     pub told: &'a (dyn Fn(&str) + Sync),
 }
 
@@ -41,7 +41,7 @@ impl Options<'_> {
     }
 }
 
-/// Where crash states come from.
+/// The source of crash states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ground {
     /// A real file system on a recorded disk.
@@ -90,32 +90,32 @@ impl Ground {
     }
 }
 
-/// What came out.
+/// The results of a run.
 #[derive(Debug)]
 pub struct Report {
-    /// On which ground.
+    /// The ground it ran on.
     pub ground: &'static str,
-    /// How many writes were recorded.
+    /// The number of recorded writes.
     pub writes: usize,
-    /// How many flushes were recorded.
+    /// The number of recorded flushes.
     pub flushes: usize,
-    /// How many records the run's ledger holds.
+    /// The number of records in the run's ledger.
     pub records: usize,
-    /// How many files readers took while it ran.
+    /// The number of files that readers took while it ran.
     pub taken: usize,
-    /// How many crash states were tried.
+    /// The number of crash states that were tried.
     pub states: usize,
-    /// How many of them were a second cut, during the recovery from the first.
+    /// The number of them that were a second cut, during the recovery from the first.
     pub second: usize,
-    /// How many files were delivered again, each named by the daemon.
+    /// The number of files that were delivered again, each named by the daemon.
     pub again: usize,
-    /// How many files were made whole again.
+    /// The number of files that were made whole again.
     pub mended: usize,
-    /// In how many states a torn tail was cut off the ledger.
+    /// The number of states in which a torn tail was cut off the ledger.
     pub torn: usize,
     /// States that the kernel could not mount, and why.
     pub unmountable: Vec<String>,
-    /// What the promise does not allow.
+    /// The broken promises.
     pub wrong: Vec<String>,
 }
 

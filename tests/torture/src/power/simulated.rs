@@ -19,13 +19,13 @@ use crate::dice::Dice;
 use crate::letters::{AGENTS, Letter, Mix};
 use crate::taker::{self, Take};
 
-/// How many letters are posted at a time: few, so that every place can be tried.
+/// The number of letters posted at a time: few, so that every place can be tried.
 const LOT: usize = 4;
 /// Every how many states the recovery is cut off as well, and at how many places.
 const SECOND_EVERY: usize = 40;
 const SECOND_CUTS: usize = 4;
 
-/// Which of the changes that a cut may undo arrive.
+/// The fate of the changes that a cut may undo.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Lost,

@@ -13,7 +13,7 @@ use settled_tests::{seed, write};
 use super::cast;
 use super::desk::Desk;
 
-/// What is asked of the daemon by a command.
+/// A command that a bystander gives the daemon.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Errand {
     /// The pull request is merged or closed.
@@ -26,7 +26,7 @@ pub(super) enum Errand {
     Look,
 }
 
-/// Who runs the commands.
+/// The thread that runs the commands.
 pub(super) struct Errands<'scope> {
     tell: Option<Sender<Errand>>,
     done: Receiver<u64>,

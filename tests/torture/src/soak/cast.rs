@@ -19,7 +19,7 @@ pub(super) const CONCURRENT: u64 = 6;
 pub(super) struct Started {
     /// Its name, and how it behaves.
     pub(super) name: &'static str,
-    /// How often it is asked, beside the others.
+    /// Its weight when an author chooses a reviewer.
     pub(super) weight: u64,
     /// The seconds it is given for a round.
     pub(super) seconds: u32,
@@ -56,7 +56,7 @@ pub(super) const STARTED: [Started; 16] = [
     started("outlive", 2, ENOUGH_S),
 ];
 
-/// What the schema's reviewer says: an approval.
+/// The response of the schema's reviewer: an approval.
 const RESPONSE: &str = r#"{"response": {"type": "review_lgtm", "threads": {}, "nits": [], "merge_ready": true, "commands_run": [], "validated_head": ""}}"#;
 
 /// Every agent's name.
@@ -65,7 +65,7 @@ pub(super) fn names() -> Vec<&'static str> {
     AUTHORS.into_iter().chain(PLAYED).chain(started).collect()
 }
 
-/// Where the notes of a reviewer that is started lie: a line for each start.
+/// The file with the notes of a reviewer that is started: a line for each start.
 pub(super) fn notes(beside: &Path, name: &str) -> std::path::PathBuf {
     beside.join(format!("notes-{name}"))
 }

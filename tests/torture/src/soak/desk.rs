@@ -36,7 +36,7 @@ impl Came {
         Some(rest.trim().trim_matches(['"', '\'']))
     }
 
-    /// Whether it says that a review is with a person now.
+    /// True if it says that a review is with a person now.
     pub(super) fn is_escalation(&self) -> bool {
         self.field("subject")
             .is_some_and(|subject| subject.contains(" is with a person"))
@@ -142,7 +142,7 @@ impl Desk {
         came
     }
 
-    /// How many files wait in all outboxes.
+    /// The number of files that wait in all outboxes.
     pub(super) fn unjudged(&self) -> usize {
         let outboxes = settled_tests::list(self.root.join("agents"));
         outboxes

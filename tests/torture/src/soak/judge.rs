@@ -23,7 +23,7 @@ pub struct Sample {
     pub keepers: u64,
     /// Children that ended and were not waited for.
     pub zombies: u64,
-    /// How long the one that waits longest has been seen, in milliseconds.
+    /// The time since the one that waits longest was first seen, in milliseconds.
     pub unwaited_ms: u64,
     /// Files below `.settled`, those of runs left out: of these 200 folders are kept.
     pub own_files: u64,
@@ -37,7 +37,7 @@ pub struct Sample {
     pub pulls: u64,
 }
 
-/// What may rise, and by how much.
+/// The limits on growth.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Memory that may come whatever happens, in KiB.
@@ -54,9 +54,9 @@ pub struct Bounds {
     pub runs: u64,
 }
 
-/// How long a child that ended may be seen, in milliseconds: the daemon turns to it within a tenth of a second, or when
-/// the end of all that its command left behind was waited for, which stops everything else as well: 3.6 s were seen beside
-/// fifty other tests on two cores.
+/// The longest time for which a child that ended may be seen, in milliseconds: the daemon turns to it within a tenth of
+/// a second, or after it waited for the end of all that its command left behind, which stops everything else as well:
+/// 3.6 s were seen beside fifty other tests on two cores.
 const UNWAITED_MS: u64 = 10_000;
 
 impl Bounds {
@@ -66,7 +66,7 @@ impl Bounds {
     /// Mailboxes of an agent that the daemon keeps a cursor for, from their first use on.
     const CURSORS_PER_AGENT: u64 = 3;
 
-    /// What the daemon is held to, with so many commands at a time and so many agents.
+    /// The limits of a daemon with so many commands at a time and so many agents.
     pub const fn of(concurrent: u64, agents: u64) -> Self {
         Self {
             memory_kib: 8 * 1024,
@@ -98,18 +98,18 @@ pub struct Level {
     pub pulls: u64,
 }
 
-/// What the samples say.
+/// The judgement on the samples.
 #[derive(Clone, Debug)]
 pub struct Judgement {
     /// The third sixth.
     pub before: Level,
     /// The last sixth.
     pub after: Level,
-    /// How much the memory might have risen, in KiB.
+    /// The rise in memory that was allowed, in KiB.
     pub allowed_kib: u64,
     /// The most of anything in one sample: memory in KiB, handles, keepers, zombies, folders of runs.
     pub most: [u64; 5],
-    /// What is wrong.
+    /// The errors.
     pub wrong: Vec<String>,
 }
 

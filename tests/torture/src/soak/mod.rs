@@ -33,18 +33,18 @@ use self::run::Run;
 use self::samples::Looker;
 pub use self::verdict::Ended;
 
-/// How long a soak goes on, and how it goes.
+/// The length of a soak, its seed and its pace.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// How long new reviews are opened.
+    /// The time during which new reviews are opened.
     pub length: Duration,
-    /// What all chance comes from.
+    /// The seed of all chance.
     pub seed: u64,
     /// The time between two looks at the daemon.
     pub look: Duration,
 }
 
-/// What came of a soak.
+/// The results of a soak.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The daemon before the first message.
@@ -55,11 +55,11 @@ pub struct Report {
     pub restarted: Sample,
     /// All samples in between.
     pub samples: Vec<Sample>,
-    /// What they say.
+    /// The judgement on them.
     pub judgement: Judgement,
-    /// How the reviews ended, and what was sent.
+    /// The ends of the reviews, and the counts of what was sent.
     pub ended: Ended,
-    /// How long the last reviews took to end once no more were opened.
+    /// The time the last reviews took to end once no more were opened.
     pub drained_in: Duration,
     /// All that is wrong.
     pub wrong: Vec<String>,
@@ -68,8 +68,8 @@ pub struct Report {
 /// Looks at a daemon at rest, a tenth of a second apart, before it counts as not at rest.
 const REST_LOOKS: usize = 100;
 
-/// How much more memory than a daemon started again the one that served all along may hold at rest, in KiB: what it
-/// needed at its busiest and the allocator keeps, mostly in the arenas of threads that have ended.
+/// The extra memory that the daemon that served all along may hold at rest, compared with one that is started again, in
+/// KiB: what it needed at its busiest and the allocator keeps, mostly in the arenas of threads that have ended.
 const KEPT_KIB: u64 = 40 * 1024;
 
 /// Goes through with it; `told` hears of each minute.
@@ -148,7 +148,7 @@ fn bounds() -> Bounds {
     Bounds::of(cast::CONCURRENT, cast::names().len() as u64)
 }
 
-/// What a daemon looks like that knows the same and has done nothing yet.
+/// Starts a daemon on the same workspace and takes a sample of it before it does anything.
 fn restart(mailroom: &Mailroom) -> Sample {
     let daemon = mailroom.serve();
     let looker = Looker::new(mailroom.root(), daemon.pid().as_raw_nonzero().get());

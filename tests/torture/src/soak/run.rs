@@ -23,23 +23,23 @@ const OPEN_MAX: usize = 40;
 /// writers.
 const BACKLOG: usize = 60;
 
-/// How long the agents leave the processor to others between two turns.
+/// The time for which the agents leave the processor to others between two turns.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// After how long an author gives its review up: something it sent was refused.
+/// The time after which an author gives its review up: something it sent was refused.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long the last reviews may take: two starts, each with mail that is waited for and a command that is ended, on a
-/// machine that has other work.
+/// The longest time the last reviews may take: two starts, each with mail that is waited for and a command that is
+/// ended, on a machine that has other work.
 const DRAIN: Duration = Duration::from_secs(120);
 
-/// How often each is done.
+/// The period of each recurring step.
 const RELOAD: Duration = Duration::from_secs(5);
 const ERRAND: Duration = Duration::from_millis(1_500);
 const HALVES: Duration = Duration::from_millis(400);
 const WORD: Duration = Duration::from_secs(60);
 
-/// When each is done next.
+/// The next time of each recurring step.
 #[derive(Debug, Default)]
 struct Due {
     look: Duration,

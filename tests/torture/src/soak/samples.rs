@@ -11,10 +11,10 @@ use settled_tests::{list, names};
 
 use super::judge::Sample;
 
-/// Where the daemon's counts are read, relative to the workspace.
+/// The socket of the daemon's counts, relative to the workspace.
 pub(super) const SOCKET: &str = ".settled/metrics.sock";
 
-/// How long an answer may take.
+/// The longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Takes samples of one daemon.
@@ -108,7 +108,7 @@ fn numbers() -> Vec<String> {
         .collect()
 }
 
-/// How many children of a process run, and which ended and were not waited for.
+/// The number of children of a process that run, and the ids of those that ended and were not waited for.
 fn children(parent: i32) -> (u64, Vec<String>) {
     let (mut run, mut ended) = (0, Vec::new());
     for pid in numbers() {

@@ -20,12 +20,12 @@ const MESSAGES_PER_GENERATION: u64 = 9;
 /// Rounds of a generation.
 const ROUNDS: u64 = 2;
 
-/// How much longer than its seconds a request may be open, in milliseconds: an answer that was begun in time is heard
-/// for 5 s more, the mail before it is judged first, and the machine has other work: 15.7 s were seen while a compiler had
-/// both cores.
+/// The time that a request may be open beyond its seconds, in milliseconds: an answer that was begun in time is heard
+/// for 5 s more, the mail before it is judged first, and the machine has other work: 15.7 s were seen while a compiler
+/// had both cores.
 const SLACK_MS: i64 = 30_000;
 
-/// How often the daemon's counts are compared with the ledger before they count as wrong, at 200 ms a look.
+/// The number of times the daemon's counts are compared with the ledger before they count as wrong, at 200 ms a look.
 const COUNTS_LOOKS: u32 = 50;
 
 /// Every phase.
@@ -39,10 +39,10 @@ const PHASES: [&str; 7] = [
     "closed",
 ];
 
-/// How reviews ended, and what was sent.
+/// The ends of reviews, and the counts of what was sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Reviews by how they ended, with the reason.
+    /// Reviews by their end, with the reason.
     pub reviews: BTreeMap<String, usize>,
     /// Records of the ledger by kind.
     pub records: BTreeMap<String, usize>,
@@ -50,7 +50,7 @@ pub struct Ended {
     pub refused: BTreeMap<String, usize>,
     /// Commands started, by agent.
     pub starts: BTreeMap<String, usize>,
-    /// How much longer than its seconds the slowest request was open, in milliseconds.
+    /// The time that the slowest request was open beyond its seconds, in milliseconds.
     pub latest_ms: i64,
 }
 

@@ -11,7 +11,7 @@ use super::{Hands, LATE};
 use crate::fuzz::model::{Item, Verdict, Version};
 use crate::fuzz::tree;
 
-/// How long a writer is waited for that has its file open, in milliseconds: as the kernel tells of it, and where it does not.
+/// The wait for a writer that has its file open, in milliseconds: where the kernel tells of it, and where it does not.
 const WRITER_MS: u64 = 30_000;
 const UNKNOWN_MS: u64 = 2_000;
 
@@ -152,7 +152,7 @@ impl Hands<'_> {
         self.add(agent, file, version)
     }
 
-    /// What a watcher saw, unless it lost it.
+    /// Passes on a watcher's hint, unless the watcher lost it.
     fn hint(&mut self, agent: &str, file: &str, hint: Hint) {
         if self.has_watcher && self.dice.roll(5) > 0 {
             self.served.hint(agent, file, hint);

@@ -10,7 +10,7 @@ use crate::dice::Dice;
 
 const SECTOR: usize = 512;
 
-/// What becomes of the writes since the last flush.
+/// The fate of the writes since the last flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// None of them arrived.
@@ -26,9 +26,9 @@ pub(crate) enum Fate {
 /// One state a cut may leave.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
-    /// After how many events.
+    /// The number of events before it.
     pub(crate) at: usize,
-    /// What became of what was not flushed.
+    /// The fate of what was not flushed.
     pub(crate) fate: Fate,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn choose(
     cuts
 }
 
-/// Where the last flush before a place is, as a count of events.
+/// The place of the last flush before `at`, as a count of events.
 pub(crate) fn flushed(events: &[Event], at: usize) -> usize {
     events[..at]
         .iter()

@@ -41,7 +41,7 @@ impl FileSystem {
         }
     }
 
-    /// How many states of one disk may be mounted at a time; btrfs knows its disks by a number they share.
+    /// The number of states of one disk that may be mounted at a time; btrfs knows its disks by a number they share.
     pub(crate) fn at_a_time(self) -> usize {
         match self {
             FileSystem::Ext4 | FileSystem::Xfs => 4,
@@ -49,7 +49,7 @@ impl FileSystem {
         }
     }
 
-    /// Where the block lies whose tearing no file system survives: disks write it whole.
+    /// The offset of the block whose tearing no file system survives: disks write it whole.
     pub(crate) fn superblock(self) -> u64 {
         match self {
             FileSystem::Ext4 | FileSystem::Xfs => 0,
@@ -128,7 +128,7 @@ impl FileSystem {
     }
 }
 
-/// What is mounted here; unmounted with the value.
+/// A mount at this path; unmounted with the value.
 pub(crate) struct Mounted(PathBuf);
 
 impl Drop for Mounted {

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What is shared between copies, in bytes.
+/// The size of the blocks that copies share, in bytes.
 pub(crate) const BLOCK: usize = 4096;
 
 type Block = Arc<[u8; BLOCK]>;

@@ -15,7 +15,7 @@ use fuser::{
 
 use super::image::Image;
 
-/// What the disk was told.
+/// A request to the disk.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// To write these bytes at this offset.
@@ -34,8 +34,7 @@ impl Journal {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many events there are by now. Whatever was seen before this was asked is covered by the
-    /// events before it.
+    /// The number of events by now. Whatever was seen before this was asked is covered by the events before it.
     pub(crate) fn position(&self) -> usize {
         self.lock().0.len()
     }

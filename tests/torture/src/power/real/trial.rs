@@ -16,10 +16,10 @@ use crate::power::history::History;
 use crate::power::judge::{self, Before, Said, Scene};
 use crate::taker;
 
-/// What one crash state came to.
+/// The outcome of one crash state.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// What the promise does not allow.
+    /// The broken promises.
     pub(crate) wrong: Vec<String>,
     /// The kernel could not mount it, and says this.
     pub(crate) unmountable: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct Outcome {
     pub(crate) torn: bool,
 }
 
-/// Where crash states are tried: a place of its own for each thread.
+/// A place to try crash states, one for each thread.
 pub(crate) struct Bench<'a> {
     pub(crate) settled: &'a Path,
     pub(crate) file_system: FileSystem,

@@ -19,7 +19,7 @@ use crate::power::history::History;
 use crate::power::run_to_end;
 use crate::taker::{Take, name_of, visible};
 
-/// How many letters are posted at a time.
+/// The number of letters posted at a time.
 const LOT: usize = 7;
 
 /// A run in the making.

@@ -153,7 +153,7 @@ fn last(told: &str, name: &str) -> Option<String> {
     behind.split_whitespace().next().map(str::to_owned)
 }
 
-/// What a failed run said at its end: the panic, and where the input is kept.
+/// The end of a failed run's output: the panic, and the path of the input.
 fn failure(output: &Output) -> String {
     let told = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<&str> = told.lines().collect();

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use settled_tests::tool::Tool;
 use settled_tests::{binaries, repository};
 
-/// What builds the site everywhere.
+/// The program that builds the site everywhere.
 const MDBOOK: Tool = Tool {
     name: "mdbook",
     version: "0.5.4",
@@ -65,7 +65,7 @@ struct Site {
     pages: BTreeMap<PathBuf, Page>,
 }
 
-/// What a page offers and where it leads.
+/// The anchors and links of a page.
 #[derive(Default)]
 struct Page {
     anchors: BTreeSet<String>,

@@ -18,13 +18,13 @@ use super::rows::{Play, Row, missing};
 use super::script::Script;
 use super::server::ModelServer;
 
-/// What stands in the repository's files of instructions, and in no request.
+/// The marker in the repository's files of instructions; no request may contain it.
 pub(super) const INSTRUCTION: &str = "INSTRUCTION-OF-THE-REVIEWED-REPOSITORY";
 
-/// What stands in a file of the user.
+/// The content of a file of the user.
 pub(super) const KEY: &str = "KEY-OF-THE-USER";
 
-/// Where a repository keeps skills, commands and agents of the programs.
+/// The places where a repository keeps skills, commands and agents of the programs.
 const INSTRUCTING: [&str; 9] = [
     ".claude/skills/approve/SKILL.md",
     ".claude/commands/approve.md",
@@ -37,7 +37,7 @@ const INSTRUCTING: [&str; 9] = [
     ".opencode/skill/approve/SKILL.md",
 ];
 
-/// What came of a row.
+/// The result of a row.
 pub(super) enum Outcome {
     /// As the row claims; the time from the request to the program's first byte, where the daemon started it.
     Passed(Option<Duration>),
@@ -45,7 +45,7 @@ pub(super) enum Outcome {
     NotPlayed(&'static str),
 }
 
-/// What all rows share.
+/// The parts that all rows share.
 pub(super) struct Bench {
     bin: PathBuf,
     place: PathBuf,
@@ -86,7 +86,7 @@ impl Bench {
         })
     }
 
-    /// Where requests and homes are kept until the next run.
+    /// The directory that keeps requests and homes until the next run.
     pub(super) fn place(&self) -> &Path {
         &self.place
     }
@@ -238,7 +238,7 @@ impl<'b> Scene<'b> {
         environment
     }
 
-    /// Whether the program called the service that the repository's `.env` names.
+    /// True if the program called the service that the repository's `.env` names.
     pub(super) fn was_led_away(&self) -> bool {
         let page = format!("/env-{}", self.name);
         self.bench.outside.was_called_below(&page)
@@ -259,7 +259,7 @@ impl<'b> Scene<'b> {
     }
 }
 
-/// What a row is called where it is kept.
+/// The name of a row's directory.
 fn name(program: Program, row: &str, turn: usize) -> String {
     match turn {
         0 => format!("{row}-{}", program.word()),
@@ -280,7 +280,7 @@ impl Outcome {
         }
     }
 
-    /// What is to be said besides.
+    /// The note beside a result that is no pass.
     pub(super) fn note(&self) -> Option<String> {
         match self {
             Self::Passed(_) => None,

@@ -9,7 +9,7 @@ use settled_tests::{binaries, repository};
 
 use super::install::version;
 
-/// What is wrong with either, if anything; else how many tokens the definitions take at most.
+/// Returns the most tokens that the definitions take, or the fault of either client.
 pub(super) fn play(bin: &Path) -> Result<u64, String> {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     let _daemon = mailroom.serve();

@@ -94,13 +94,13 @@ impl Outside {
         &self.friend
     }
 
-    /// Whether somebody asked the user's server for the page of that name.
+    /// True if a program asked the user's server for the page of that name.
     pub(super) fn was_called_by(&self, name: &str) -> bool {
         let callers = self.callers.lock().expect("no thread panics with it");
         callers.contains(&format!("/{name}"))
     }
 
-    /// Whether somebody asked the user's server for a page whose path begins so.
+    /// True if a program asked the user's server for a page whose path begins so.
     pub(super) fn was_called_below(&self, path: &str) -> bool {
         let callers = self.callers.lock().expect("no thread panics with it");
         callers.iter().any(|page| page.starts_with(path))

@@ -14,7 +14,7 @@ use settled_tests::{list, repository, seed, write};
 
 use super::Played;
 
-/// How many scripts of nobody's run beside.
+/// The number of unrelated scripts that run beside the rows.
 const BYSTANDERS: usize = 4;
 
 /// So many agents fork under one daemon; four run at a time.
@@ -39,18 +39,18 @@ pub(super) fn figure() -> PathBuf {
     repository().join("tests/agents/repeated.txt")
 }
 
-/// What runs beside the rows.
+/// The scripts and agents that run beside the rows.
 pub(super) struct Beside {
     place: PathBuf,
     scripts: Vec<Child>,
     is_over: Arc<AtomicBool>,
-    /// Counts how often one of the scripts or a child of them was seen stopped.
+    /// Counts the looks that found one of the scripts or a child of them stopped.
     watch: JoinHandle<usize>,
     /// Counts the runs of agents that fork, and those that did not end well.
     agents: JoinHandle<(usize, usize)>,
 }
 
-/// What came of it.
+/// The counts at the end.
 pub(super) struct Counted {
     children: usize,
     runs: usize,
@@ -179,7 +179,7 @@ impl Counted {
     }
 }
 
-/// How often a script or a child of one was seen stopped.
+/// The number of looks that found a script or a child of one stopped.
 fn watch(pids: &[u32], is_over: &AtomicBool) -> usize {
     let mut stopped = 0;
     while !is_over.load(Ordering::Relaxed) {
@@ -251,7 +251,7 @@ fn forking_agents(children: &Path, ended: &Path) -> usize {
     approved
 }
 
-/// What still runs of the programs in that folder, or of a script that writes into the other.
+/// The command lines that still run: of the programs in `installed`, or of a script that writes into `place`.
 fn left(installed: &Path, place: &Path) -> Vec<String> {
     let marks = [installed, place].map(|path| path.display().to_string());
     let line = |process: PathBuf| {

@@ -55,7 +55,7 @@ impl Args {
     }
 }
 
-/// What one program did in one row.
+/// The result of one program in one row.
 pub(crate) struct Played {
     program: Program,
     row: &'static Row,

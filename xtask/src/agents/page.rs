@@ -20,7 +20,7 @@ and says so where npm's registry is not reached. The scripts are in `tests/agent
 
 ";
 
-/// What a run measures besides.
+/// Further measurements of a run.
 pub(super) struct Figures {
     /// The most tokens that the definitions of `settled mcp` take.
     pub definitions: Option<u64>,

@@ -17,7 +17,7 @@ pub(super) enum Program {
     OpenCode,
 }
 
-/// Which of a program's commands is started.
+/// The form in which a program is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Plain,

@@ -5,12 +5,12 @@ use super::programs::{Form, Program};
 /// One row.
 pub(super) struct Row {
     pub name: &'static str,
-    /// What is claimed, as the page says it.
+    /// The claim, in the words of the page.
     pub claim: &'static str,
     pub play: Play,
 }
 
-/// What is played.
+/// The scene of a row.
 pub(super) enum Play {
     /// The daemon starts the program for a request.
     Runner(Runner),
@@ -30,7 +30,7 @@ pub(super) struct Runner {
     pub form: Form,
     pub seconds: u32,
     pub turns: u32,
-    /// Whether hooks are installed and other mail waits.
+    /// True if hooks are installed and other mail waits.
     pub hooks: bool,
     pub phase: &'static str,
     /// The reason of an escalation.
@@ -38,20 +38,20 @@ pub(super) struct Runner {
     /// Words in the notice to the author.
     pub told: &'static [&'static str],
     pub starts: usize,
-    /// Whether the ledger has it that the changed file was read.
+    /// True if the ledger has to record that the changed file was read.
     pub reads: bool,
-    /// Whether no request may hold the instructions of the repository.
+    /// True if no request may hold the instructions of the repository.
     pub instructions: bool,
     pub walls: Walls,
-    /// Whether the attempts of the script `subcommands` must not work.
+    /// True if the attempts of the script `subcommands` must not work.
     pub is_fenced: bool,
-    /// Whether the program's own permissions are switched off.
+    /// True if the program's own permissions are switched off.
     pub is_unbound: bool,
-    /// Whether the attempts of the script `attack` have to work, or must not.
+    /// True if the attempts of the script `attack` have to work, false if they must not.
     pub worked: Option<bool>,
 }
 
-/// What confines the program besides itself.
+/// The confinement of the program besides its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Walls {
     None,
@@ -270,7 +270,7 @@ pub(super) const ROWS: [Row; 21] = [
     },
 ];
 
-/// Why a row cannot be played with a program, if so.
+/// The reason a row cannot be played with a program, if there is one.
 pub(super) fn missing(row: &Row, program: Program) -> Option<&'static str> {
     match (&row.play, program) {
         (

@@ -19,7 +19,7 @@ pub(super) struct Answer {
     pub json: Option<String>,
     /// The tool that is called.
     pub call: Option<Call>,
-    /// Whether the connection breaks in the middle.
+    /// True if the connection breaks in the middle.
     pub is_cut: bool,
 }
 
@@ -42,7 +42,7 @@ pub(super) enum Call {
     Mcp(String, String),
 }
 
-/// What the model says in each start of the program.
+/// The answers of the model in each start of the program.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
     runs: Vec<Run>,

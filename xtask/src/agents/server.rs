@@ -14,7 +14,7 @@ use tiny_http::{Header, Request, Response, Server};
 use super::script::{Answer, Call, Failure, Script};
 use super::wire::Wire;
 
-/// How many requests are answered at a time.
+/// The number of requests answered at a time.
 const THREADS: usize = 8;
 
 /// The server; it goes on until the process ends.
@@ -25,11 +25,11 @@ pub(super) struct ModelServer {
 
 type Sessions = Arc<Mutex<BTreeMap<String, Session>>>;
 
-/// What one row of one program is told, and what it asked.
+/// The script for one row of one program, and its requests.
 struct Session {
     script: Script,
     values: Vec<(String, String)>,
-    /// The starts of the program, by what names them in their prompt.
+    /// The starts of the program, by the folder that its prompt names.
     starts: Vec<String>,
     requests: Vec<String>,
     answered: usize,
@@ -78,12 +78,12 @@ impl ModelServer {
         self.port
     }
 
-    /// Where it is on this machine.
+    /// Its address on this machine.
     pub(super) fn address(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// What a session was asked: the bodies of all requests that are to be answered by the script.
+    /// The bodies of all requests of a session that the script has to answer.
     pub(super) fn requests(&self, name: &str) -> Vec<String> {
         let sessions = self.sessions.lock().expect("no thread of ours panics");
         sessions
@@ -179,7 +179,7 @@ impl Session {
     }
 }
 
-/// What names the start in its prompt: the folder of its run, or the folder that it is given in a pair.
+/// The folder that identifies the start in its prompt: that of its run, or the one it is given in a pair.
 fn run_of(body: &str) -> Option<String> {
     let is_path = |c: &char| c.is_ascii_alphanumeric() || "/._-".contains(*c);
     let path = |mark: &str| {
@@ -195,7 +195,7 @@ fn run_of(body: &str) -> Option<String> {
     path("/given/").map(|(begin, at, _)| body[begin..at - 1].to_owned())
 }
 
-/// What programs ask besides: whether anybody is there, how many tokens something has, which models there are.
+/// Answers the other requests of programs: for a sign of life, a count of tokens, or the list of models.
 fn errand(request: Request, path: &str) -> io::Result<()> {
     let document = if path.contains("count_tokens") {
         json!({"input_tokens": 10})

@@ -10,10 +10,10 @@ use super::bench::{INSTRUCTION, KEY, Scene};
 use super::programs::Program;
 use super::rows::{Runner, Walls};
 
-/// How long a row may take.
+/// The time a row may take.
 const ROW_MAX: Duration = Duration::from_secs(150);
 
-/// What the program of the script `attack` tells its model of what worked.
+/// The words with which the script `attack` reports to the model that it wrote the code.
 const WROTE: &str = "wrote-the-code";
 
 impl Scene<'_> {
@@ -151,8 +151,8 @@ impl Scene<'_> {
         Ok(first_byte)
     }
 
-    /// What the program told its model, and somebody outside saw, of an attempt to write the code, to read a key and to
-    /// call home: all of it worked, or nothing.
+    /// Checks the attempts to write the code, to read a key and to call home, by what the program told its model and
+    /// the server outside saw: all of them worked, or none.
     fn attacked(&self, requests: &[String], expected: bool) -> Result<(), String> {
         let is_told = |word: &str| {
             requests
@@ -197,7 +197,7 @@ impl Scene<'_> {
         section.insert("sandbox".to_owned(), sandbox.into());
     }
 
-    /// What the program said to its model holds no instruction of the repository.
+    /// Checks that no request of the program to its model holds an instruction of the repository.
     pub(super) fn asked_well(requests: &[String]) -> Result<(), String> {
         let found = requests.iter().enumerate().find_map(|(at, request)| {
             let from = request.find(INSTRUCTION)? + INSTRUCTION.len();
@@ -278,7 +278,7 @@ fn said_of(review: &Value, field: &str) -> String {
     review[field].as_str().unwrap_or_default().to_owned()
 }
 
-/// What the daemon's log says of failures.
+/// The failures in the daemon's log.
 fn failures(log: &str) -> String {
     let lines = log
         .lines()

@@ -28,7 +28,8 @@ impl Wire {
         }
     }
 
-    /// How many answers the conversation of a request holds already: whatever the model said between two others is one.
+    /// The number of answers that the conversation of a request holds already: the model's items between two others
+    /// count as one.
     pub(super) fn answers(self, request: &Value) -> usize {
         let (items, is_models): (_, fn(&Value) -> bool) = match self {
             Self::Anthropic => (&request["messages"], |item| item["role"] == "assistant"),
@@ -113,7 +114,7 @@ impl Wire {
     }
 }
 
-/// What stands between a namespace and a tool in it.
+/// The separator between a namespace and a tool in it.
 const NAMESPACE: &str = "::";
 
 /// The name under which a program offers a tool of `settled mcp`.

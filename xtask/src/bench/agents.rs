@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use super::ground::Ground;
 use super::{Result, idle, quantile, room};
 
-/// How many agents there are, and then come.
+/// The number of agents at first, and of those that come later.
 const AGENTS: usize = 10_000;
 const LATE: usize = 4_000;
 
-/// How long the latencies are taken.
+/// The time for which latencies are measured.
 const QUIET_FOR: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(ground: &Ground) -> Result<()> {

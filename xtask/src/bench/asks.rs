@@ -7,13 +7,13 @@ use std::time::Instant;
 use super::ground::Ground;
 use super::{Result, quantile, room};
 
-/// How often each question is asked.
+/// The number of times each question is asked.
 const TIMES: usize = 500;
 
-/// How many messages lie unread in the inbox that is asked about.
+/// The number of unread messages in the inbox of the questions.
 const UNREAD: usize = 20;
 
-/// What is asked, and within how many milliseconds 99 of 100 are to be answered.
+/// The questions, and the milliseconds within which 99 of 100 are to be answered.
 const QUESTIONS: [(&str, &[&str], &str); 5] = [
     ("settled inbox --json", &["inbox", "--json"], "5"),
     (

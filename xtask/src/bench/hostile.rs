@@ -14,7 +14,7 @@ static MEMORY: PeakAlloc = PeakAlloc;
 const CPU_MS_MAX: f64 = 50.0;
 const MEMORY_MIB_MAX: f64 = 32.0;
 
-/// How often each document is judged; the median counts.
+/// The number of times each document is judged; the median counts.
 const ROUNDS: usize = 5;
 
 struct Cost {

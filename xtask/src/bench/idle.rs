@@ -12,7 +12,7 @@ const UNTAKEN: usize = 2_000;
 /// Messages that their reader leaves in its inbox.
 const UNREAD: usize = 50_000;
 
-/// How long the daemon may take to come to rest before it is watched.
+/// The time the daemon may take to come to rest before it is watched.
 const REST_MAX: Duration = Duration::from_secs(120);
 
 pub(crate) fn run(ground: &Ground, seconds: u64) -> Result<()> {

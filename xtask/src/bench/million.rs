@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::ground::Ground;
 use super::{Result, idle, long_ledger, quantile, room};
 
-/// How often each command runs.
+/// The number of times each command runs.
 const TIMES: usize = 50;
 
 /// So many records follow the newest snapshot at most, before the next one is made.

@@ -18,17 +18,17 @@ use super::{Result, quantile, raw, room};
 /// The agents: two that write to each other, an author and the noisy one, which is its reviewer.
 const AGENTS: &str = "ada,ben,claude,codex";
 
-/// How many messages are measured beside each noise, and the pause between two of them.
+/// The number of messages measured beside each noise, and the pause between two of them.
 const MESSAGES: usize = 400;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How long the noise goes on before anything is measured.
+/// The time the noise goes on before anything is measured.
 const HEAD_START: Duration = Duration::from_millis(1_500);
 
 /// A message that needs longer counts as this long, and the next one is written.
 const GIVE_UP: Duration = Duration::from_secs(30);
 
-/// What is to be reached: others' median beside their quiet median, and their 99th percentile in milliseconds.
+/// The targets: the others' median as a multiple of their quiet median, and their 99th percentile in milliseconds.
 const RATIO_MAX: f64 = 3.0;
 const P99_MS_MAX: f64 = 50.0;
 

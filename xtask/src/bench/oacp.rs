@@ -18,17 +18,17 @@ use super::{Result, room};
 
 /// The version the tests of the whole run against, in the folder they install it into.
 const WRITERS: usize = 4;
-/// How long the reader rests between two looks at an inbox.
+/// The time the reader rests between two looks at an inbox.
 const REST: Duration = Duration::from_millis(10);
-/// How long nothing may arrive while something is missing, before it counts as lost.
+/// The time without an arrival after which a missing message counts as lost.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How many delivered messages are shown to `oacp validate`, and how often `oacp send` is timed as a process.
+/// The number of delivered messages shown to `oacp validate`, and the number of timed runs of `oacp send` as a process.
 const SAMPLES: usize = 5;
 
-/// What one of the two made of the messages.
+/// The result of one of the two.
 struct Outcome {
     written: usize,
-    /// How often each message lies in the inbox, by its number.
+    /// The number of copies of each message in the inbox, by its number.
     inbox: BTreeMap<String, usize>,
     kept: usize,
     took: Duration,
@@ -218,7 +218,7 @@ fn shown(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Which message it is: the number in its body.
+/// The number in a message's body, which identifies it.
 fn number_of(text: &str) -> &str {
     text.lines()
         .find_map(|line| line.strip_prefix("  pr: "))
@@ -289,7 +289,7 @@ fn oacp(peer: &Path, home: &Path) -> Command {
     command
 }
 
-/// Where the peer keeps the module that its command `send` calls.
+/// The directory of the module that the peer's command `send` calls.
 fn scripts(peer: &Path) -> Result<PathBuf> {
     for entry in std::fs::read_dir(peer.join("lib"))? {
         let scripts = entry?.path().join("site-packages/oacp/_scripts");

@@ -9,10 +9,10 @@ use std::time::Instant;
 use super::ground::Ground;
 use super::{Result, quantile, room};
 
-/// How many reviews wait for somebody.
+/// The number of reviews that wait for a person.
 const REVIEWS: usize = 1_000;
 
-/// How often each is asked.
+/// The number of times each page is requested.
 const TIMES: usize = 50;
 
 pub(crate) fn run(ground: &Ground) -> Result<()> {

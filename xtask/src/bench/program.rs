@@ -11,10 +11,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::ground::{self, Ground};
 use super::{Result, quantile, room};
 
-/// How often each is started; the median counts.
+/// The number of times each is started; the median counts.
 const STARTS: usize = 50;
 
-/// How long a daemon without mail may take to be ready.
+/// The time a daemon without mail may take to be ready.
 const READY_MAX: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(ground: &Ground) -> Result<()> {

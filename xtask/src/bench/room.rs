@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Result, ground};
 
-/// How long the observer sleeps between two looks into an inbox. One that never sleeps takes a
-/// core from the daemon it observes, and what it measures is the scheduler.
+/// The time the observer sleeps between two looks into an inbox. One that never sleeps takes a core from the daemon it
+/// observes, and measures the scheduler.
 pub(crate) const GLANCE: std::time::Duration = std::time::Duration::from_micros(20);
 
 /// The most questions one workspace takes from one agent to another within an hour.
@@ -77,7 +77,7 @@ pub(crate) fn once(root: &Path) -> Result<()> {
     }
 }
 
-/// What is sent.
+/// The kind of message to send.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// One file in, one file out: what the raw limits do.
@@ -89,7 +89,7 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) const ALL: [Kind; 2] = [Kind::Question, Kind::Request];
 
-    /// What the table says of it; only what does the work of its limit has a ratio to reach.
+    /// The words for the table; only the kind that does the work of its limit has a ratio to reach.
     pub(crate) fn words(self, to_reach: &str) -> (&'static str, String) {
         match self {
             Kind::Question => ("question, one file each", format!("to reach: {to_reach}")),

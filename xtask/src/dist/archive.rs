@@ -3,7 +3,7 @@
 use super::stage::Stage;
 use super::{VERSION, copy, files};
 
-/// What an archive is called, without its ending.
+/// The name of an archive, without its ending.
 pub(super) fn name(stage: &Stage) -> String {
     format!("settled-{VERSION}-{}", stage.platform.triple)
 }

@@ -74,7 +74,7 @@ fn licence_files(directory: &Path) -> Result<Vec<std::path::PathBuf>, String> {
 /// The crates of the programs, by cargo's ids.
 struct Crates {
     packages: BTreeMap<String, Value>,
-    /// What each is built on.
+    /// The crates that each is built on.
     edges: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -175,7 +175,7 @@ impl Crates {
     }
 }
 
-/// Whether an edge leads to what is compiled in.
+/// True if an edge leads to a crate that is compiled in.
 fn is_normal(edge: &Value) -> bool {
     let kinds = edge["dep_kinds"].as_array();
     kinds

@@ -139,7 +139,7 @@ fn git(args: &[&str]) -> Result<String, String> {
     ran(git.args(args).current_dir(repository()))
 }
 
-/// What a program prints, which must succeed.
+/// The output of a program that must succeed.
 fn ran(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command

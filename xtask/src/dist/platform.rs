@@ -41,7 +41,7 @@ impl Platform {
         if self.is_arm() { "arm64" } else { "amd64" }
     }
 
-    /// What node calls the system and the processor: `process.platform` and `process.arch`.
+    /// node's names for the system and the processor: `process.platform` and `process.arch`.
     pub(super) fn node(&self) -> (&'static str, &'static str) {
         (
             if self.is_mac() { "darwin" } else { "linux" },

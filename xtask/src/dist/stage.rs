@@ -21,14 +21,14 @@ pub(super) const PACKAGES: [&str; 6] = [
     "validate-message-cli",
 ];
 
-/// What is ready to be packed.
+/// The files that are ready to be packed.
 pub(super) struct Stage {
     pub(super) platform: Platform,
     /// `bin`, `man`, `completions` and the licences.
     pub(super) root: PathBuf,
-    /// Where packages are put together.
+    /// The directory in which packages are put together.
     pub(super) work: PathBuf,
-    /// Where they go.
+    /// The directory for the packages.
     pub(super) out: PathBuf,
 }
 

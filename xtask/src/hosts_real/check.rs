@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 const HOSTS: [&str; 3] = ["tower", "laptop", "ci"];
 
-/// What was found.
+/// The findings of a run.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     records: usize,

@@ -63,12 +63,12 @@ pub(super) fn make_stream(addresses: &str) -> Result<(), String> {
     }
 }
 
-/// What a host knows.
+/// The state of a host.
 struct Host {
     name: HostName,
     mirror: File,
     head: Head,
-    /// How many items of this host the ledger has.
+    /// The number of items of this host that the ledger has.
     accepted: u64,
     /// The items' instants: in milliseconds since 1970, when they came to this host.
     came: BTreeMap<u64, u64>,

@@ -22,11 +22,11 @@ use self::net::Net;
 /// So many brokers, and so many hosts.
 const COUNT: usize = 3;
 
-/// How often something new goes wrong, and for how long.
+/// The interval between two new faults, and their duration.
 const EVERY: Duration = Duration::from_secs(2);
 const LASTS_MS: std::ops::Range<u64> = 500..6_000;
 
-/// How long everything is left in peace at the end, so that all can catch up.
+/// The time without faults at the end, so that all hosts can catch up.
 const PEACE: Duration = Duration::from_secs(20);
 
 /// Let three hosts share a ledger in real brokers while links are cut and processes are stopped and killed
@@ -206,7 +206,7 @@ impl Drop for Player {
     }
 }
 
-/// What goes wrong with one of them.
+/// A fault of one of them.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// Its link is down.

@@ -37,7 +37,7 @@ impl Net {
         Ok(net)
     }
 
-    /// Where a namespace is reached.
+    /// The address of a namespace.
     pub(super) fn address(&self, index: usize) -> String {
         self.host(index + 1)
     }

@@ -32,7 +32,7 @@ pub(crate) struct Args {
     seed: u64,
 }
 
-/// How long one run of tests may take before it counts as one that never ends, where nobody has timed it.
+/// The time after which a run of tests counts as one that never ends, if no run was timed before.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The package of the tests of the whole.
@@ -145,8 +145,8 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
     Ok(survivors == 0)
 }
 
-/// What is under version control or could be, copied where it differs: an untouched copy keeps its
-/// times, and what is built of it stays built.
+/// Copies the files under version control, and new ones, if they differ: an unchanged copy keeps its times, so cargo
+/// does not rebuild it.
 fn copy_sources(root: &Path, copy: &Path) -> Result<(), String> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -212,7 +212,7 @@ fn check_the_unbroken(copy: &Path, mutants: &[Mutant]) -> Result<(), String> {
     Ok(())
 }
 
-/// Who noticed the mutant; `None` if nobody did. The copy is whole again afterwards.
+/// The test that noticed the mutant; `None` if none did. The copy is whole again afterwards.
 fn with_mutant(copy: &Path, mutant: &Mutant) -> Result<Option<String>, String> {
     let mut before: Vec<(PathBuf, String)> = Vec::new();
     let mut caught = Ok(None);
@@ -237,7 +237,7 @@ fn with_mutant(copy: &Path, mutant: &Mutant) -> Result<Option<String>, String> {
     caught.map_err(|error| format!("{}: {error}", mutant.name))
 }
 
-/// What failed of these tests, if anything did; an error if they could not be built.
+/// The first failure of these tests, if there is one; an error if they could not be built.
 fn failure(copy: &Path, word: &str) -> Result<Option<String>, String> {
     let command = suite(word).ok_or_else(|| format!("there are no tests called `{word}`"))?;
     match ran(copy, &command, PATIENCE)? {
@@ -247,7 +247,7 @@ fn failure(copy: &Path, word: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// How a run of tests ended.
+/// The result of a run of tests.
 enum Ran {
     /// Nothing failed.
     Passed,

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Mutant {
     /// Its file's name, without the ending.
     pub(crate) name: String,
-    /// What goes wrong by it, in a sentence.
+    /// The fault it causes, in a sentence.
     pub(crate) what: String,
     /// The tests that should notice, the cheapest first.
     pub(crate) tests: Vec<String>,
-    /// What is changed.
+    /// The changes to the source.
     pub(crate) changes: Vec<Change>,
 }
 

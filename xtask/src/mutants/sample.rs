@@ -13,7 +13,7 @@ use settled_tests::tool::Tool;
 
 use super::{Ran, SCENARIOS, WHOLE, of_it, of_rooms, ran, write};
 
-/// What thinks of the changes; another version would think of others.
+/// The program that proposes the changes; another version would propose others.
 const CARGO_MUTANTS: Tool = Tool {
     name: "cargo-mutants",
     version: "27.1.0",
@@ -33,12 +33,12 @@ const COMMANDS: &str = "settled";
 /// Rooms with processes on both sides, over pipes, and the modules of `tests/it` that are all their tests.
 const WHOLE_ONLY: [(&str, &str); 1] = [("settled-mcp", "mcp")];
 
-/// How long a run of some modules of `tests/it` may take on a change, its build included.
+/// The time a run of some modules of `tests/it` may take on a change, its build included.
 const WHOLE_MAX: Duration = Duration::from_secs(900);
 
-/// How long a room's tests may take to be built, and then to run, on the unbroken code. The first room builds the crates of
-/// others too, and beside other builds on two cores that alone took more than ten minutes. A limit here only ends what
-/// would never end: nothing is judged by it, and the limit for a change is measured on this run.
+/// The time a room's tests may take to be built, and then to run, on the unbroken code. The first room builds the
+/// crates of others too, and beside other builds on two cores that alone took more than ten minutes. A limit here only
+/// ends what would never end: nothing is judged by it, and the limit for a change is measured on this run.
 const UNBROKEN_MAX: Duration = Duration::from_secs(3_600);
 
 /// The modules of `tests/it` for a file of the commands, by its name, where none is called like it.
@@ -75,7 +75,7 @@ const OTHER_MODULES: [&str; 4] = ["cli", "compose", "people", "agents"];
 struct Change {
     file: PathBuf,
     room: String,
-    /// Where and what, for people.
+    /// The place and the change, for people.
     name: String,
     start: Position,
     end: Position,
@@ -89,7 +89,7 @@ struct Position {
     column: usize,
 }
 
-/// What came of the changes of one room.
+/// The results for the changes of one room.
 #[derive(Debug, Default)]
 struct Tally {
     own: u32,
@@ -177,7 +177,7 @@ impl Trial {
         })
     }
 
-    /// How long a run of these tests may take on a change, its build included: several times what it takes here.
+    /// The time a run of these tests may take on a change, its build included: several times its duration here.
     fn timed(copy: &Path, command: &[impl AsRef<str>]) -> Result<Duration, String> {
         let command: Vec<&str> = command.iter().map(AsRef::as_ref).collect();
         Self::passed(copy, &[&command[..], &["--no-run"]].concat())?;
@@ -245,7 +245,7 @@ impl Tally {
     }
 }
 
-/// Who noticed a change.
+/// The test that noticed a change.
 enum Noticed {
     By(String),
     No,
@@ -416,8 +416,8 @@ fn listed(copy: &Path, target: &Path, only: &[String]) -> Result<Vec<Change>, St
     Ok(changes)
 }
 
-/// Where to look for those whose names contain one of the words: in the rooms, if each word begins with one, since all of
-/// them take long to list.
+/// The packages to search for changes whose names contain one of the words: the rooms, if each word begins with one,
+/// since listing all of them takes long.
 fn packages_of(only: &[String]) -> Vec<&str> {
     let rooms: Option<Vec<&str>> = only.iter().map(|word| room_of(word)).collect();
     match rooms {

@@ -9,7 +9,7 @@ use settled_tests::binaries;
 /// The Debian it is: the one whose systemd the figures of `docs/operations.md` are of.
 const SUITE: &str = "bookworm";
 
-/// What the machine has besides the least.
+/// The packages of the machine beyond the minimum.
 const PACKAGES: &str =
     "systemd,systemd-sysv,dbus,libpam-systemd,udev,kmod,procps,linux-image-cloud-amd64";
 

@@ -10,42 +10,42 @@ use super::image::Tree;
 /// The longest the machine may run, emulated too.
 const TIME_MAX: Duration = Duration::from_secs(30 * 60);
 
-/// How long a kernel may take to its first words.
+/// The time a kernel may take to its first words.
 const MUTE_MAX: Duration = Duration::from_secs(20);
 
-/// What a kernel has said at least once it runs, in bytes; the firmware alone says less.
+/// The least output of a running kernel, in bytes; the firmware alone prints less.
 const KERNEL_SAYS: usize = 2_000;
 
-/// How often what the machine says is looked at.
+/// The interval between two looks at the machine's output.
 const POLL: Duration = Duration::from_millis(200);
 
 /// One claim, and what was found.
 pub(super) struct Check {
     pub(super) name: String,
     pub(super) passed: bool,
-    /// What the machine said besides, if it failed.
+    /// The machine's other output, if it failed.
     pub(super) said: Vec<String>,
 }
 
-/// What a run brought.
+/// The result of a run.
 pub(super) struct Told {
-    /// What the machine is, and what was measured on it.
+    /// The properties of the machine, and the measurements on it.
     pub(super) facts: Vec<String>,
     pub(super) checks: Vec<Check>,
-    /// Whether the last check was reached.
+    /// True if the last check was reached.
     pub(super) is_complete: bool,
-    /// Where everything lies that the kernel and systemd printed.
+    /// The file with all that the kernel and systemd printed.
     pub(super) console: PathBuf,
 }
 
 impl Told {
-    /// How many checks failed.
+    /// The number of failed checks.
     pub(super) fn failed(&self) -> usize {
         self.checks.iter().filter(|check| !check.passed).count()
     }
 }
 
-/// How qemu runs the machine's instructions.
+/// The way qemu runs the machine's instructions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// The processor runs them itself.
@@ -54,7 +54,7 @@ enum Way {
     Emulated,
 }
 
-/// How a run of qemu ended.
+/// The way a run of qemu ended.
 enum Ended {
     /// The machine switched itself off, or was switched off by us after its time.
     Off,

@@ -18,10 +18,10 @@ use settled_tests::hostile::Hostile;
 use super::{Result, ground, quantile, room};
 use peers::Peer;
 
-/// How often one file is checked; the median counts.
+/// The number of times one file is checked; the median counts.
 const COLD_ROUNDS: usize = 20;
 
-/// What one run of a program took.
+/// The cost of one run of a program.
 struct Cost {
     wall_s: f64,
     cpu_s: f64,
@@ -51,7 +51,7 @@ pub(crate) fn measure(command: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// What it takes to find nothing wrong.
+/// The cost of a run that finds nothing wrong.
 fn cost(command: Vec<String>) -> Result<Cost> {
     let program = command[0].clone();
     let cost = cost_of_any(command)?;
@@ -129,7 +129,8 @@ pub(crate) fn run(files_max: usize) -> Result<()> {
     found(&peers, &place)
 }
 
-/// How `validate-message` is asked, what the worst file may take in milliseconds, and how often each is asked.
+/// The calls of `validate-message`, the milliseconds that the worst file may take, and the number of times each is
+/// made.
 const ASKED: [(&str, &[&str], f64); 3] = [
     ("validate-message FILE", &[], 20.0),
     ("validate-message fmt --diff FILE", &["fmt", "--diff"], 50.0),
@@ -190,7 +191,7 @@ fn hostile_ms(place: &Path, document: &Hostile, words: &[&str]) -> Result<f64> {
     Ok(quantile(&mut rounds, 0.5))
 }
 
-/// What each says of a hundred broken messages, one process each.
+/// Prints what each finds in a hundred broken messages, one process each.
 fn found(peers: &[Peer], place: &Path) -> Result<()> {
     let broken = letters::broken(place)?;
     println!(

@@ -8,9 +8,9 @@ use super::super::{Result, ground};
 /// One tool.
 pub(super) struct Peer {
     pub(super) name: &'static str,
-    /// The program and what stands before the files.
+    /// The program and the arguments before the files.
     before: Vec<String>,
-    /// What stands before each file, if anything.
+    /// The argument before each file, if there is one.
     each: Option<&'static str>,
     /// More files than this would take minutes.
     pub(super) files_max: usize,

@@ -43,7 +43,7 @@ pub enum MergeBase {
 }
 
 impl Repository {
-    /// The repository that holds the directory; nothing is asked yet.
+    /// The repository that holds the directory; git does not run yet.
     pub fn at(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -100,7 +100,7 @@ impl Repository {
         self.run_with(args, input, &[])
     }
 
-    /// The same, with settings that come after those of all files. They stand in the environment, where a name may hold
+    /// The same, with settings that come after those of all files. The environment passes them: a name there may hold
     /// any character.
     pub(crate) fn run_with(
         &self,

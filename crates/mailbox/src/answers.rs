@@ -95,7 +95,7 @@ pub fn is_dealt_with(letter: &MailboxEntry, reviews: &[MyReview], bag: &AgentMai
     }
 }
 
-/// The notice of the daemon that reports the refusal of this message, where it lies in the inbox.
+/// The notice of the daemon that reports the refusal of this message, if it is in the inbox.
 pub fn refusal_notice(bag: &AgentMailboxes, id: &str) -> io::Result<Option<MailboxEntry>> {
     let letters = bag.letters(MailboxPlace::Inbox)?;
     Ok(letters.into_iter().find(|letter| {

@@ -204,7 +204,7 @@ impl AgentMailboxes {
             .collect())
     }
 
-    /// The messages with this id or file name, wherever they lie; taken ones before archived ones.
+    /// The received messages with this id or file name; taken ones before archived ones.
     pub fn find(&self, what: &str) -> io::Result<Vec<MailboxEntry>> {
         let mut found = Vec::new();
         for place in [

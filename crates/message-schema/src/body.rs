@@ -192,7 +192,7 @@ impl Escalation {
     /// The accepted values, as a text for people.
     pub const EXPECTED: &str = "max_rounds_exceeded, reviewer_budget_exceeded or 1 to 200 characters on one line, without control or bidi characters";
 
-    /// The text as it stands in files.
+    /// The text as written in files.
     pub fn as_str(&self) -> &str {
         match self {
             Self::MaxRoundsExceeded => "max_rounds_exceeded",

@@ -13,7 +13,7 @@ use crate::id::{AgentName, ConversationId, MessageId, PrNumber};
 pub struct Envelope {
     /// The sender's id for the message.
     pub id: MessageId,
-    /// The sender; must own the outbox the file lies in.
+    /// The sender; must own the outbox the file is in.
     pub from: AgentName,
     /// One recipient, or up to ten.
     pub to: Recipients,
@@ -135,7 +135,7 @@ macro_rules! words {
             /// Every value, in the order of the protocol.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The word as it stands in files.
+            /// The word as written in files.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
@@ -208,7 +208,7 @@ impl MessageType {
         reviews.chain(TextKind::ALL.iter().copied().map(Self::Text))
     }
 
-    /// The word as it stands in files.
+    /// The word as written in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Review(kind) => kind.as_str(),

@@ -23,7 +23,7 @@ pub fn is_typographic_quote(c: char) -> bool {
 }
 
 /// The lines of a text as YAML counts them: a line feed ends one, with or without a carriage return
-/// before it, and so does a carriage return that stands alone. What ends a line is no part of it.
+/// before it, and so does a lone carriage return. The end of a line is no part of it.
 pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -22,7 +22,7 @@ pub struct Report {
     /// The message's id, when it could be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message_id: Option<MessageId>,
-    /// The owner of the outbox it lay in.
+    /// The owner of the outbox it was in.
     pub from_outbox: AgentName,
     /// The time at which the daemon took it up.
     pub received_at: Timestamp,

@@ -37,7 +37,7 @@ pub enum Breach {
     },
     /// A field the schema does not know, where it admits no others.
     Unknown {
-        /// The mapping it stands in.
+        /// The mapping it is in.
         at: Vec<Step>,
         /// The field.
         field: String,

@@ -63,7 +63,7 @@ fn shown(path: &Path) -> bool {
     true
 }
 
-/// Mends a file. The error was told.
+/// Mends a file. An error is already printed.
 fn mended(path: &Path) -> Result<(), ()> {
     // What cannot be read, the check tells.
     let Ok(bytes) = file::read(path) else {

@@ -142,7 +142,7 @@ fn uninstall(hooks: &[PathBuf]) -> Result<String, Trouble> {
     Ok(said.join("\n"))
 }
 
-/// The hook of ours that stands there; somebody else's is trouble.
+/// The hook of ours at that path; somebody else's is an error.
 fn present(hook: &Path) -> Result<Option<String>, Trouble> {
     let disk = |error| Trouble::Disk(hook.to_owned(), error);
     // A link leads to somebody's file, even one that is not there yet.

@@ -158,7 +158,7 @@ impl Violation {
     }
 }
 
-/// A value as it may stand in one line of a report: control and bidi characters escaped, long
+/// A value as one line of a report shows it: control and bidi characters escaped, long
 /// texts cut.
 pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN_MAX) {

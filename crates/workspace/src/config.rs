@@ -56,7 +56,7 @@ pub struct Config {
     /// The treatment of a blocker found late, outside the files the author touched.
     #[serde(deserialize_with = "field::late_findings")]
     pub late_findings: LateFindings,
-    /// The order of reviewers, from the first to the one who is asked last; `person` may end it.
+    /// The order of reviewers, from the first to the last; `person` may end it.
     #[serde(deserialize_with = "field::reviewers")]
     pub reviewers: Vec<AgentName>,
     /// Round limits.
@@ -75,7 +75,7 @@ pub struct Config {
     pub retention: RetentionSection,
     /// The address of the metrics.
     pub metrics: MetricsSection,
-    /// Through what people are told that they are needed.
+    /// The channels that tell people they are needed.
     pub notify: NotifySection,
     /// The commands of agents, all together.
     #[serde(deserialize_with = "runner::section")]
@@ -150,7 +150,7 @@ pub struct AgentSection {
     pub command: Vec<String>,
     /// The command's working directory, relative to the workspace, which is the default.
     pub workdir: PathBuf,
-    /// The files it finds there: those of the commit under review, or those that lie in `workdir`.
+    /// The files it finds there: those of the commit under review, or those in `workdir`.
     #[serde(deserialize_with = "field::checkout")]
     pub checkout: CheckoutMode,
     /// The names of files and directories that such a tree does not have.

@@ -77,7 +77,7 @@ pub struct Ask {
     /// The files that `settled diff` has printed of it.
     #[serde(skip)]
     pub served: Option<Served>,
-    /// The whole brief, as it stands in its file.
+    /// The whole brief, as in its file.
     #[serde(skip)]
     pub whole: Value,
     /// The meaning of silence; `Nothing` where that cannot be known.

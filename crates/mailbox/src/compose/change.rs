@@ -88,7 +88,7 @@ fn names(files: &[RepoPath]) -> Value {
     files.iter().map(RepoPath::as_str).collect()
 }
 
-/// The change, or why it cannot be told. Commits that are known stand in the body either way.
+/// Returns the change, or the reason why git cannot tell. Adds the known commits to the body either way.
 fn change(body: &mut Fields, repository: &Repository) -> Result<Result<Change, String>, GitError> {
     let said = |name: &str| body.get(name).and_then(Value::as_str);
     let (head, named) = match (said("declared_head"), said("branch")) {

@@ -11,7 +11,7 @@ use validate_message::{PacketInput, Violation, Violations, check};
 
 use super::packet::MessagePacket;
 
-/// Named values in the order they are written in; a name stands once.
+/// Named values in the order they are written in; each name is unique.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fields(Vec<(String, Value)>);
 
@@ -69,7 +69,7 @@ pub struct EnvelopeHead<'a> {
 }
 
 impl Fields {
-    /// Sets a value; one that stands there already is replaced in its place.
+    /// Sets a value; one of the same name is replaced in its place.
     pub fn put(&mut self, name: &str, value: impl Into<Value>) {
         let value = value.into();
         match self.0.iter_mut().find(|(known, _)| known == name) {
@@ -85,7 +85,7 @@ impl Fields {
         }
     }
 
-    /// Sets a value where none stands.
+    /// Sets a value if there is none of that name.
     pub fn fill(&mut self, name: &str, value: impl Into<Value>) {
         if self.get(name).is_none() {
             self.put(name, value);

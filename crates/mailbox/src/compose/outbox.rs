@@ -21,7 +21,7 @@ pub enum WriteError {
     /// A packet took the name that was planned for this one; plan again.
     #[error("the name {} was taken meanwhile", .0.display())]
     PacketTaken(PathBuf),
-    /// A message of that name lies in the outbox.
+    /// A message of that name is in the outbox.
     #[error("{} already exists", .0.display())]
     Taken(PathBuf),
     /// The disk.

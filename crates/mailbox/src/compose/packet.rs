@@ -20,7 +20,7 @@ pub enum MessagePacket {
     None,
     /// The message names one that is not there.
     Missing,
-    /// It lies in the workspace; its bytes.
+    /// It is in the workspace; its bytes.
     InPlace(Vec<u8>),
     /// It is to be written.
     New(NewPacket),

@@ -28,7 +28,7 @@ const LATER: &str = "look at it after the merge";
 /// The most characters of names in a body; longer lists go into the packet.
 const EXAMINED_MAX: usize = 8_000;
 
-/// A response, but for where its packet lies.
+/// A response without the path of its packet.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The body's fields without `findings_packet`.

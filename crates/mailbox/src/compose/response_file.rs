@@ -88,7 +88,7 @@ pub enum NotAResponseFile {
     /// It has a `response` that is none.
     #[error(transparent)]
     Response(#[from] NotAResponse),
-    /// Something stands there that has no meaning.
+    /// It is empty, or has a key or value that is not allowed.
     #[error("{0}")]
     Unknown(String),
 }

@@ -70,7 +70,7 @@ impl Layout<'_> {
         }
     }
 
-    /// The frame of a literal block inside this text, which stands at `place`.
+    /// The frame of a literal block inside this text, which begins at `place`.
     pub(crate) fn inner(self, first: u32, indent: u32, place: Place) -> Frame {
         match self {
             Self::Frame(frame) => frame.inner(first, indent),

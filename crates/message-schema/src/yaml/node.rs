@@ -109,7 +109,7 @@ impl Node {
         self.field(key)?.value.text().map(str::trim)
     }
 
-    /// The same of an optional field: nothing where its value stands for "nothing here".
+    /// The same of an optional field: nothing where its value means "nothing here".
     pub fn optional_text(&self, key: &str) -> Option<&str> {
         self.field(key)
             .filter(|field| !field.value.is_absent())?

@@ -14,8 +14,8 @@ pub(crate) struct Quoted {
 }
 
 impl Quoted {
-    /// Works the places out, for the scalar with that text whose quote stands at that place; `None`
-    /// when it does not lie on one line.
+    /// Works the places out, for the scalar with that text whose quote is at that place; `None`
+    /// when it is not on one line.
     pub(crate) fn of(file: &str, place: Place, text: &str) -> Option<Self> {
         let file = file.strip_prefix('\u{feff}').unwrap_or(file);
         let nth = |number: u32| usize::try_from(number - 1).ok();

@@ -24,7 +24,7 @@ pub(crate) fn read_bytes(bytes: &[u8]) -> Result<Node, Malformed> {
     read_text(text_of(bytes)?, Frame::FILE)
 }
 
-/// Reads a text that lies in its file as `layout` says.
+/// Reads a text whose position in its file is `layout`.
 pub(crate) fn read_text<'q>(text: &str, layout: impl Into<Layout<'q>>) -> Result<Node, Malformed> {
     read_up_to(MAX_NODES, text, layout.into())
 }
@@ -470,7 +470,7 @@ fn too_deep(place: Place) -> Malformed {
     .expected(format!("at most {MAX_DEPTH} levels"))
 }
 
-/// Finds the first key that stands a second time, without comparing all pairs of a long mapping.
+/// Finds the first key that occurs a second time, without comparing all pairs of a long mapping.
 fn refuse_duplicates(fields: &[Field]) -> Result<(), Malformed> {
     let repeated = if fields.len() <= FEW_KEYS {
         (1..fields.len()).find(|&i| {

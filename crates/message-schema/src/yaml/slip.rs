@@ -403,7 +403,7 @@ fn further_or_less(lines: &[&str], stop: usize, column: usize) -> Option<Slip> {
     })
 }
 
-/// A value that YAML takes for more than a text, because it stands without quotes.
+/// A value that YAML takes for more than a text, because it has no quotes.
 fn bare_value(text: &str, line: usize, kind: &ErrorKind) -> Option<Slip> {
     let field = field_of(text)?;
     let (key, first) = (field.key, field.value.chars().next()?);

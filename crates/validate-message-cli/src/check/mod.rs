@@ -90,7 +90,7 @@ struct Piece {
 pub(crate) enum Note {
     /// The file of that name could not be read, and why.
     Unreadable(String, String),
-    /// There are more violations in the file of that name than are told.
+    /// The file of that name has more violations than are reported.
     Cut(String),
 }
 

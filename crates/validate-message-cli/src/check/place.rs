@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The directories of an agent in which messages lie. What was refused (`dead_letter`) has been
+/// The directories of an agent that hold messages. A refused message (`dead_letter`) has been
 /// judged, and its reports are no messages.
 const MAILBOXES: [&str; 4] = ["inbox", "outbox", "sent", "archive"];
 
@@ -31,7 +31,7 @@ pub(crate) fn is_named_as_message(path: &Path) -> bool {
     !is_hidden && extension.is_some_and(|extension| matches!(extension, "yaml" | "yml" | "json"))
 }
 
-/// Says whether the file lies where reviewers keep their findings packets, below `packets/findings`.
+/// Says whether the file is where reviewers keep their findings packets, below `packets/findings`.
 pub(crate) fn is_among_findings(path: &Path) -> bool {
     path.ancestors()
         .skip(1)
@@ -43,7 +43,7 @@ pub(crate) fn is_the_daemons(directory: &Path) -> bool {
     directory.ends_with("packets/briefs") || directory.ends_with("packets/handoff")
 }
 
-/// Gives the workspace around a file or directory that lies in an agent's mailbox,
+/// Gives the workspace around a file or directory in an agent's mailbox,
 /// `agents/<agent>/outbox` and its like.
 pub(crate) fn workspace_around_mailbox(path: &Path) -> Option<&Path> {
     path.ancestors().find_map(|mailbox| {

@@ -65,7 +65,7 @@ pub(crate) struct Severities {
 }
 
 impl Severities {
-    /// Reads the one file given, for all subjects. The error is told to a person.
+    /// Reads the one file given, for all subjects. The error is a text for people.
     pub(crate) fn of_file(file: &Path, subjects: &[Subject]) -> Result<Self, String> {
         let configs = vec![Config::read(file)?];
         let by_directory = subjects
@@ -78,7 +78,7 @@ impl Severities {
         })
     }
 
-    /// Reads the nearest file above each subject. The error is told to a person.
+    /// Reads the nearest file above each subject. The error is a text for people.
     pub(crate) fn nearest(subjects: &[Subject]) -> Result<Self, String> {
         let mut found = Self::default();
         for subject in subjects {

@@ -11,14 +11,14 @@ pub(crate) enum Subject {
     Stdin(Option<PathBuf>),
     /// A file on the disk.
     File(PathBuf),
-    /// A file as it stands in git's index.
+    /// A file in git's index.
     Staged(Blob),
     /// Something in a directory that could not be listed, and why.
     Lost(PathBuf, String),
 }
 
 impl Subject {
-    /// Gives its name as it is told, not yet escaped.
+    /// Gives its name for output, not yet escaped.
     pub(crate) fn name(&self) -> Cow<'_, str> {
         self.place()
             .map_or(Cow::Borrowed("-"), Path::to_string_lossy)
@@ -33,7 +33,7 @@ impl Subject {
         }
     }
 
-    /// Says where it lies or would lie; standard input without a name has no place.
+    /// Says where it is or would be; standard input without a name has no place.
     pub(crate) fn place(&self) -> Option<&Path> {
         match self {
             Subject::Stdin(place) => place.as_deref(),

@@ -58,7 +58,7 @@ impl Fix {
         Self::TimeForm,
     ];
 
-    /// The name by which it is told.
+    /// The name used in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ByteOrderMark => "byte_order_mark",

@@ -34,7 +34,7 @@ fn document(name: &str, value: Value) -> String {
     render_document(&Map::from_iter([(name.to_owned(), value)]))
 }
 
-/// The letters of a number or boolean that can stand bare: those YAML 1.1 does not read as another.
+/// The letters of a number or boolean that can go without quotes: those YAML 1.1 does not read as another.
 fn number<'v>(name: &str, value: &'v Node) -> Option<&'v str> {
     let shape = Schema::Envelope.shape().at(&[Step::Key(name.to_owned())])?;
     let letters = value.text()?.trim();

@@ -250,7 +250,7 @@ fn is_remark(name: &str) -> bool {
     name.starts_with("//") || name.starts_with("/*")
 }
 
-/// A name as it may stand in a line, spaces that look like none by their number.
+/// A name as one line shows it, spaces that look like none by their number.
 pub(super) fn visible(name: &str) -> String {
     let name = if name.contains(is_strange_space) {
         let shown = |c: char| {

@@ -20,7 +20,7 @@ pub(super) struct Wrong<'a> {
     pub(super) name: &'a str,
     pub(super) node: &'a Node,
     pub(super) shape: &'a Shape,
-    /// The message's type, where the value stands in an envelope.
+    /// The message's type, where the value is in an envelope.
     pub(super) kind: Option<MessageType>,
 }
 
@@ -352,7 +352,7 @@ fn packet_path(text: &str) -> Option<String> {
     PacketPath::new(path).ok().map(String::from)
 }
 
-/// The path as it lies in the repository.
+/// The path in the repository.
 fn repo_path(text: &str) -> Option<String> {
     let path = text.strip_prefix("./")?;
     RepoPath::new(path).ok().map(String::from)

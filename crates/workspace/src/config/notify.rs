@@ -43,7 +43,7 @@ pub struct NotifySection {
     pub stopped_after_s: u64,
 }
 
-/// The hours of a day, in the machine's time zone, in which nobody is told anything.
+/// The hours of a day, in the machine's time zone, in which no notice is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuietHours {
     /// The first minute of silence.

@@ -86,7 +86,7 @@ pub enum CheckoutMode {
     /// Those of the commit under review, in a tree of the run's own, where a repository has it.
     #[default]
     Head,
-    /// Those that lie in its working directory.
+    /// Those in its working directory.
     Workdir,
 }
 

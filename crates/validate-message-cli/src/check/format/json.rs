@@ -50,7 +50,7 @@ pub(crate) fn tail(totals: Totals) -> String {
     )
 }
 
-/// A value on lines of its own, as it stands within a document at that depth.
+/// A value on lines of its own, indented for that depth of a document.
 pub(super) fn indented(value: &impl Serialize, depth: usize) -> String {
     let text = serde_json::to_string_pretty(value).expect("strings and numbers are JSON");
     // No string holds a line feed of its own: JSON escapes it.

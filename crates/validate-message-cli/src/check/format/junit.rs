@@ -14,7 +14,7 @@ pub(crate) fn head() -> String {
         .to_owned()
 }
 
-/// Gives a file's suite. Warnings fail nothing: they stand in the suite's output.
+/// Gives a file's suite. Warnings fail nothing: they are in the suite's output.
 pub(crate) fn one(verdict: &Verdict) -> String {
     let of_level = |level| {
         verdict
@@ -86,7 +86,7 @@ fn case(verdict: &Verdict, name: &str, inside: &str) -> String {
     }
 }
 
-/// Text that may stand in an element or an attribute. XML has no way to write most control
+/// Text that is valid in an element or an attribute. XML has no way to write most control
 /// characters, not even by number.
 fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

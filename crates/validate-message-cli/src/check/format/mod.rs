@@ -95,7 +95,7 @@ impl Printer {
         }
     }
 
-    /// Gives what stands between two files' parts that are not empty.
+    /// Gives the separator of two files' parts that are not empty.
     pub(crate) fn between(&self) -> &'static str {
         match self.format {
             Format::Json | Format::Sarif => ",",
@@ -115,7 +115,7 @@ impl Printer {
     }
 }
 
-/// Says that not every violation of a file is told.
+/// Says that some violations of a file are left out.
 fn cut(verdict: &Verdict) -> String {
     if verdict.is_cut() {
         format!(

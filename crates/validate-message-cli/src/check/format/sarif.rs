@@ -26,7 +26,7 @@ pub(crate) fn head() -> String {
     )
 }
 
-/// The codes a file can be told of, in the order that `ruleIndex` counts.
+/// The codes that a file's results can have, in the order that `ruleIndex` counts.
 fn codes() -> impl Iterator<Item = Code> {
     Code::ALL
         .iter()

@@ -28,7 +28,7 @@ pub(super) struct Excerpt {
 
 impl<'t> Lines<'t> {
     /// Finds the lines as the reader of messages counts them: a line feed ends one, and a
-    /// carriage return that stands alone.
+    /// lone carriage return.
     pub(super) fn of(text: &'t [u8]) -> Self {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let mut starts = vec![0];
@@ -51,7 +51,7 @@ impl<'t> Lines<'t> {
     }
 
     /// Gives the lines around a place, each cut to some more than `width` characters; `found` is
-    /// what is said to stand there.
+    /// the text reported there.
     pub(super) fn excerpt(
         &self,
         place: Place,

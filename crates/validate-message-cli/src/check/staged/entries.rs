@@ -53,12 +53,12 @@ pub(super) fn changed() -> io::Result<Vec<(String, IndexEntry)>> {
     Ok(words.chunks_exact(2).filter_map(entry).collect())
 }
 
-/// Lists everything of the index that lies in a directory called `packets`.
+/// Lists everything in the index below a directory called `packets`.
 pub(super) fn packets() -> io::Result<BTreeMap<String, IndexEntry>> {
     listed(&[":(top,glob)**/packets/**", ":(top)packets"])
 }
 
-/// Lists everything of the index that lies in a directory of an agent.
+/// Lists everything in the index below a directory of an agent.
 pub(super) fn of_agents() -> io::Result<BTreeMap<String, IndexEntry>> {
     listed(&[":(top,glob)**/agents/*/*/**"])
 }

@@ -1,6 +1,5 @@
-//! What decides whether a message is admitted before any rule of reviews is asked: which ids are
-//! taken, how often two agents write to each other, and how many notices of refusals an agent was
-//! sent. It knows nothing of reviews beyond their keys.
+//! The rules that admit a message before any rule of reviews: which ids are taken, how many messages two agents
+//! exchange, and how many notices of refusals an agent got. It knows nothing of reviews beyond their keys.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +17,7 @@ use crate::words::table::{RowKey, Table};
 /// Notices of refusals one agent gets within a minute; further ones are summed up in the next.
 pub(crate) const NOTICES_PER_MINUTE: usize = 30;
 
-/// What has passed through the mailroom.
+/// The counts and ids of everything that the daemon has received and sent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Admission {
     /// Every accepted message.
@@ -26,7 +25,7 @@ pub(crate) struct Admission {
     pub(crate) accepted: u64,
     pub(crate) pairs: BTreeMap<(AgentName, AgentName), VecDeque<DateTime<Utc>>>,
     pub(crate) notices: BTreeMap<AgentName, Notices>,
-    /// What came out of every outbox, refused or not.
+    /// The files that came out of every outbox, accepted or refused.
     pub(crate) rate: FileRate,
     /// The ids of the daemon's own messages.
     pub(crate) daemon_ids: Table<b'd'>,
@@ -64,25 +63,25 @@ pub(crate) fn row_of_message(sender: &AgentName, id: &MessageId) -> RowKey {
     Table::<b'm'>::key(&[sender.as_str().as_bytes(), id.as_str().as_bytes()])
 }
 
-/// The row of an id of the daemon's own.
+/// The row of an id of a daemon's message.
 pub(crate) fn row_of_daemon_id(id: &MessageId) -> RowKey {
     Table::<b'd'>::key(&[id.as_str().as_bytes()])
 }
 
-/// When an agent was last told of refusals, and how many were withheld since.
+/// The times of an agent's recent notices about refusals, and the number withheld since.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Notices {
     sent: VecDeque<DateTime<Utc>>,
     withheld: u32,
 }
 
-/// What the ledger knows of an id.
+/// The ledger's answer about an id.
 pub(crate) enum IdStatus {
-    /// Nothing.
+    /// The id is new.
     New,
-    /// The same bytes were accepted.
+    /// The same bytes were accepted under it.
     Same,
-    /// Other bytes were accepted.
+    /// Other bytes were accepted under it.
     Other,
 }
 
@@ -140,12 +139,12 @@ impl Admission {
         Some(AcceptedMessage::of_row(&row))
     }
 
-    /// Whether the daemon itself wrote the message with this id.
+    /// True if the daemon itself wrote the message with this id.
     pub(crate) fn is_daemons(&self, id: &str) -> bool {
         MessageId::new(id).is_ok_and(|id| self.daemon_ids.has(&row_of_daemon_id(&id)))
     }
 
-    /// How many messages of the limited kinds the pair exchanged in the hour before `now`.
+    /// Counts the messages of the limited kinds that the pair exchanged in the hour before `now`.
     pub(crate) fn in_the_last_hour(
         &self,
         from: &AgentName,
@@ -170,7 +169,7 @@ impl Admission {
         self.known.put(row_of_message(from, id), known.row());
     }
 
-    /// Counts a message of the limited kinds; what lies an hour back is forgotten.
+    /// Counts a message of the limited kinds; forgets those older than an hour.
     pub(crate) fn count(&mut self, from: &AgentName, to: &AgentName, at: DateTime<Utc>) {
         let times = self.pairs.entry((from.clone(), to.clone())).or_default();
         times.push_back(at);
@@ -191,7 +190,7 @@ impl Admission {
         forget_before(&mut notices.sent, at - TimeDelta::minutes(1));
     }
 
-    /// Remembers an id of the daemon's own, so that an answer to it gets no notice.
+    /// Remembers an id of a daemon's message, so that an answer to it gets no notice.
     pub(crate) fn add_daemon_id(&mut self, id: &MessageId) {
         self.daemon_ids.put(row_of_daemon_id(id), []);
     }

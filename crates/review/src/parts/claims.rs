@@ -1,6 +1,6 @@
-//! Which pull request fixes which task, and which agents have a task to finish. A task is claimed by the
-//! first pull request of its target that names it, until that one is closed without a merge; it is finished
-//! when that one is merged, or when a person has resolved all its findings.
+//! The links from fix pull requests to their tasks, and the agents that have a task to finish. The first pull request
+//! of a task's target that names the task claims it, until that pull request is closed without a merge. The task is
+//! finished when that pull request is merged, or when a person has resolved all its findings.
 
 use message_schema::id::{AgentName, FindingId};
 
@@ -18,21 +18,21 @@ impl State {
         self.reviews.claim(task)
     }
 
-    /// The review by which another pull request than this one claims the task.
+    /// Returns the review by which a pull request other than this one claims the task.
     pub(crate) fn claimed_elsewhere(&self, task: &TaskId, key: &ReviewKey) -> Option<&ReviewKey> {
         self.claim(task)
             .filter(|claim| claim.pr != key.pr || !claim.may_be_of(key.repo.as_ref()))
     }
 
-    /// Whether a task was handed off to the agent and is not finished.
+    /// True if a task was handed off to the agent and is not finished.
     pub(crate) fn holds_task(&self, agent: &AgentName) -> bool {
         self.tasks
             .values()
             .any(|task| task.target == *agent && !self.is_finished(task))
     }
 
-    /// Whether findings of the review wait for a person since its merge: what the guard against chains of
-    /// fixes kept, and what a fix left undone of its own task.
+    /// The findings of the review that wait for a person since its merge: those that the guard against chains of fixes
+    /// kept, and those of its own task that a fix left undone.
     pub fn left_to_person<'r>(
         &self,
         key: &ReviewKey,

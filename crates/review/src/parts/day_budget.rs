@@ -1,4 +1,4 @@
-//! The budgets of a day: what the commands of agents used of them, and whether one is used up.
+//! The budgets of a day: the spend of the agents' commands, and the check whether a budget is used up.
 
 use std::fmt;
 
@@ -13,12 +13,12 @@ use crate::parts::spending::{DAY_S, day};
 use crate::parts::state::State;
 use crate::words::spend::RunSpend;
 
-/// Whose budget of the day is used up.
+/// A budget of the day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DayBudget {
-    /// That of all agents together.
+    /// The budget of all agents together.
     PerDay,
-    /// That of one agent.
+    /// The budget of one agent.
     PerAgent,
 }
 
@@ -32,14 +32,14 @@ impl fmt::Display for DayBudget {
     }
 }
 
-/// Why the command of an agent is not started before the day turns.
+/// The reason an agent's command does not start before the next day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsedUp {
-    /// Which budget.
+    /// The budget that is used up.
     pub budget: DayBudget,
-    /// What was used of it.
+    /// The spend so far.
     pub spend: Spend,
-    /// When the next day begins.
+    /// The start of the next day, in UTC.
     pub until: DateTime<Utc>,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for UsedUp {
 }
 
 impl State {
-    /// What an agent's commands used on the day of `now`.
+    /// The spend of an agent's commands on the day of `now`.
     pub fn spent_by(&self, agent: &AgentName, now: DateTime<Utc>) -> Spend {
         let mut agents = self.spending.of_day(now);
         agents
@@ -59,14 +59,14 @@ impl State {
             .map_or_else(Spend::default, |(_, spend)| spend)
     }
 
-    /// What the commands of all agents used on the day of `now`.
+    /// The spend of all agents' commands on the day of `now`.
     pub fn spent_today(&self, now: DateTime<Utc>) -> Spend {
         let agents = self.spending.of_day(now);
         agents.fold(Spend::default(), |sum, (_, spend)| sum.plus(spend))
     }
 
-    /// What the run that this report ends has used, and whose run it was; nothing where it ends none, or none that used
-    /// anything.
+    /// Returns the spend of the run that this report ends, and the agent of the run; `None` if the report ends no run,
+    /// or the run spent nothing.
     pub(crate) fn spent_in_pair(&self, report: &PairReport) -> Option<(AgentName, Spend)> {
         let spend = report.what.run()?.spend;
         let OpenPair {
@@ -76,13 +76,13 @@ impl State {
         (!spend.is_nothing()).then(|| (member.agent.clone(), spend))
     }
 
-    /// What of a report is not in the ledger yet.
+    /// Returns the part of a report's spend that the ledger does not have yet.
     pub fn unrecorded(&self, report: &RunSpend) -> Spend {
         self.spending.more(report)
     }
 
-    /// The budget of the day that keeps the agent's command from being started, if one does. Runs that go on count with
-    /// what of them is not in the ledger yet.
+    /// Returns the budget of the day that keeps the agent's command from starting, if one does. Runs in progress count
+    /// with the spend that the ledger does not have yet.
     pub fn used_up(
         &self,
         policy: &Policy,
@@ -117,7 +117,8 @@ impl State {
         })
     }
 
-    /// The budgets of the day that keep commands from being started: that of all agents, or else those of some.
+    /// Returns the budgets of the day that keep commands from starting: that of all agents, or else those of single
+    /// agents.
     pub fn used_up_today(
         &self,
         policy: &Policy,

@@ -1,5 +1,5 @@
-//! When a new finding is an old one: the same place and the same words. The
-//! definitions are exact, so that a reviewer can be told which thread it repeats and why.
+//! The test for a new finding that repeats an old one: the same place and the same words. The definitions are exact, so
+//! that a refusal can tell a reviewer which thread the finding repeats and why.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use message_schema::packet::{Finding, LineRange};
 
 use crate::words::thread::{Thread, words_of};
 
-/// How many lines on either side of a finding still count as its place.
+/// The number of lines on either side of a finding that still count as its place.
 const LINES_AROUND: u32 = 3;
 
-/// What two findings are compared by.
+/// The features by which two findings are compared.
 #[derive(Clone, Debug)]
 pub(crate) struct FindingSignature<'a> {
     file: Option<&'a str>,
@@ -41,18 +41,18 @@ impl<'a> FindingSignature<'a> {
         }
     }
 
-    /// Whether both speak of the same problem: location and text match.
+    /// True if both describe the same problem: location and text match.
     pub(crate) fn matches(&self, other: &Self) -> bool {
         self.same_location(other) && self.same_text(other)
     }
 
-    /// Whether this raises a problem of an earlier round again: it matches, or has the same title and
-    /// file on whatever lines. Lines move with every fix, and a title is what people know it by.
+    /// True if this raises a problem of an earlier round again: it matches, or has the same title and file on any
+    /// lines. Lines move with every fix, and people know a problem by its title.
     pub(crate) fn repeats(&self, earlier: &Self) -> bool {
         self.matches(earlier) || (self.same_title(earlier) && self.file == earlier.file)
     }
 
-    /// Whether a reader could take one for the other, so that silence about one of them says nothing.
+    /// True if a reader could take one for the other, so that silence about one of them means nothing.
     pub(crate) fn resembles(&self, other: &Self) -> bool {
         self.same_title(other) || self.same_location(other)
     }
@@ -61,8 +61,8 @@ impl<'a> FindingSignature<'a> {
         self.title.is_some() && self.title == other.title
     }
 
-    /// The same path, and the lines, widened by 3, overlap. Without a line on one side the path
-    /// is enough; without a path there is no match.
+    /// True if both have the same path and their lines, widened by 3, overlap. If one has no lines, the path is enough;
+    /// without a path there is no match.
     fn same_location(&self, other: &Self) -> bool {
         let same_file = self.file.is_some() && self.file == other.file;
         same_file
@@ -75,7 +75,7 @@ impl<'a> FindingSignature<'a> {
             }
     }
 
-    /// The same fingerprint, or at least half of the smaller set of keywords in common.
+    /// True if both have the same fingerprint, or share at least half of the smaller set of keywords.
     fn same_text(&self, other: &Self) -> bool {
         let same_fingerprint = self.fingerprint.is_some() && self.fingerprint == other.fingerprint;
         let smaller = self.keywords.len().min(other.keywords.len());
@@ -105,7 +105,7 @@ fn keywords(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Takes the commonest English endings off: enough that `handles`, `handled` and `handling` meet.
+/// Removes the most common English endings: enough that `handles`, `handled` and `handling` become the same.
 fn stem(word: &str) -> String {
     const ENDINGS: [(&str, &str); 12] = [
         ("ations", ""),

@@ -1,4 +1,5 @@
-//! Whether an approval shows that its change was read, and who may approve it (`docs/protocol.md`, sections 5 and 11).
+//! The evidence that a reviewer read the change it approves, and the rules about who may approve it
+//! (`docs/protocol.md`, sections 5 and 11).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,18 +15,18 @@ use crate::words::reading::{ApprovalEvidence, Change, ObservedRun, ReadingState}
 use crate::words::refusal::{Clause, Fault};
 use policy::{EvidenceMode, Policy};
 
-/// What a response brings to the gate besides threads and what it says itself.
+/// The evidence in a response and in the daemon's records.
 #[derive(Clone)]
 pub(crate) struct Examination {
-    /// What the approval rests on.
+    /// The evidence, in numbers of files and commands.
     pub(crate) evidence: ApprovalEvidence,
-    /// What is missing, one sentence each.
+    /// The missing evidence, one sentence each.
     pub(crate) missing: Vec<String>,
-    /// The files that the response calls observed without a record of it.
+    /// The files that the response calls observed without such a record.
     not_observed: Vec<RepoPath>,
 }
 
-/// Compares what was to be read with what is said and known of it.
+/// Compares the change to read with the response's claims and the daemon's records.
 pub(crate) fn examine<'a>(
     reading: &ReadingState,
     said: impl Iterator<Item = &'a Examined>,
@@ -89,7 +90,7 @@ pub(crate) fn examine<'a>(
     }
 }
 
-/// What an approval does not show, one sentence each.
+/// Returns the missing evidence of an approval, one sentence each.
 fn missing(change: &Change, said: &[&Examined], evidence: &ApprovalEvidence) -> Vec<String> {
     let digest = said.iter().find_map(|one| one.diff_digest.clone());
     let files = &change.files;
@@ -123,7 +124,7 @@ fn missing(change: &Change, said: &[&Examined], evidence: &ApprovalEvidence) -> 
     missing
 }
 
-/// The runs that were on this very commit.
+/// The runs on exactly this commit.
 pub(crate) fn observed_runs<'a>(
     reading: &'a ReadingState,
     head: Option<&'a CommitSha>,
@@ -135,7 +136,7 @@ pub(crate) fn observed_runs<'a>(
 }
 
 impl Examination {
-    /// What the clause `evidence` refuses, if it does.
+    /// Returns the faults of the clause `evidence`, if this mode refuses any.
     pub(crate) fn faults(&self, mode: EvidenceMode) -> Vec<Fault> {
         match mode {
             EvidenceMode::Warn => Vec::new(),
@@ -143,7 +144,7 @@ impl Examination {
         }
     }
 
-    /// What is told of an approval that is accepted all the same.
+    /// Returns the alerts about an approval that this mode accepts all the same.
     pub(crate) fn alerts(&self, mode: EvidenceMode) -> Vec<Alert> {
         let missing = match mode {
             EvidenceMode::Warn => self.missing.as_slice(),
@@ -179,11 +180,11 @@ fn fault(what: &str) -> Fault {
 pub(crate) struct Between<'a> {
     /// Its author.
     pub(crate) author: &'a AgentName,
-    /// Its reviewer, or who may become it.
+    /// Its reviewer, or the agent that may become it.
     pub(crate) reviewer: &'a AgentName,
 }
 
-/// The clauses about who approves: none is the reviewer's to mend.
+/// Checks the clauses about the approver, which no reviewer can fix.
 pub(crate) fn approver_faults(
     policy: &Policy,
     between: Between<'_>,
@@ -202,7 +203,7 @@ pub(crate) fn approver_faults(
         .collect()
 }
 
-/// What both sides are told of a request that this reviewer cannot approve.
+/// Returns the alerts to both sides about a request that this reviewer cannot approve.
 pub(crate) fn barred(policy: &Policy, between: Between<'_>, change: &Change) -> Vec<Alert> {
     let alert = |fault: Fault| {
         let (clause, how) = (fault.clause?, fault.message);
@@ -212,7 +213,7 @@ pub(crate) fn barred(policy: &Policy, between: Between<'_>, change: &Change) -> 
     faults.filter_map(alert).collect()
 }
 
-/// Why no approval of this reviewer passes, whatever it says; one sentence each.
+/// Returns the reasons that bar every approval of this reviewer, one sentence each.
 pub fn approval_barred(policy: &Policy, key: &ReviewKey, review: &Review) -> Vec<String> {
     let between = Between {
         author: &key.author,
@@ -254,7 +255,8 @@ fn unknown_vendor(agent: &message_schema::id::AgentName) -> String {
     )
 }
 
-/// What of the change only a person may approve. A request that does not say what differs may touch anything.
+/// Returns the reason only a person may approve the change, if there is one. A request that does not name its files may
+/// touch any.
 fn human_paths(policy: &Policy, change: &Change) -> Option<String> {
     if policy.gate.human_paths.is_empty() {
         return None;
@@ -297,7 +299,7 @@ fn is_test(path: &str) -> bool {
         || [".test.", ".spec."].iter().any(|part| name.contains(part))
 }
 
-/// The last result of each command, with what the daemon's side saw in place of what was said.
+/// Returns the last result of each command; a run that the daemon's side saw replaces the response's claim.
 pub(crate) fn seen<'a>(
     said: BTreeMap<&'a str, message_schema::packet::CommandResult>,
     runs: impl Iterator<Item = &'a ObservedRun>,

@@ -1,4 +1,4 @@
-//! The quality gate (`docs/protocol.md`, section 5): recomputed from the daemon's own threads, whatever the lgtm says.
+//! The quality gate (`docs/protocol.md`, section 5), recomputed from the daemon's own threads whatever the lgtm says.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,17 +14,17 @@ use crate::words::refusal::{Clause, Fault};
 use crate::words::thread::{Thread, ThreadState};
 use policy::Policy;
 
-/// What an lgtm brings to the gate besides the threads.
+/// The input of the gate besides the threads.
 pub(crate) struct Evidence<'a> {
     pub(crate) lgtm: &'a ReviewLgtm,
     pub(crate) packet: Option<&'a FindingsPacket>,
     /// The commands that must be recorded as passing.
     pub(crate) required: BTreeSet<&'a str>,
-    /// Whether an approval without any recorded command is refused.
+    /// True if the gate refuses an approval without any recorded command.
     pub(crate) require_validation: bool,
-    /// Whether an approval that names no commit is refused.
+    /// True if the gate refuses an approval that names no commit.
     pub(crate) require_head: bool,
-    /// Commands that were seen to run, on the commit that is approved.
+    /// The runs that the daemon's side saw, on the approved commit.
     pub(crate) runs: &'a [ObservedRun],
 }
 
@@ -37,17 +37,16 @@ pub fn required_commands<'a>(policy: &'a Policy, invocation: &'a Invocation) -> 
     named.map(|command| command.trim()).collect()
 }
 
-/// What the gate says of an lgtm.
+/// The gate's result for an lgtm.
 #[derive(Default)]
 pub(crate) struct GateJudgement {
     /// The open threads that its nits defer.
     pub(crate) deferred: BTreeMap<FindingId, Thread>,
-    /// Every way in which a clause is broken.
+    /// All broken clauses; a clause can be broken in several ways.
     pub(crate) faults: Vec<Fault>,
 }
 
-/// Judges every clause. `before` is where the threads stood before this very response: what it
-/// hands to a person was open until now.
+/// Judges every clause. `before` has the threads before this response: those that it escalates were open until now.
 pub(crate) fn judge(
     threads: &BTreeMap<FindingId, Thread>,
     before: &BTreeMap<FindingId, Thread>,
@@ -80,7 +79,7 @@ pub(crate) fn judge(
 }
 
 impl Evidence<'_> {
-    /// The clauses that no thread decides.
+    /// Returns the faults of the clauses that do not depend on threads.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let mut faults = validation(
             self.packet,
@@ -177,7 +176,7 @@ fn validation(
     faults
 }
 
-/// What is wrong with an approval that names no commit, where the project wants one named.
+/// Returns the fault of an approval that names no commit, if the project requires one.
 pub(crate) fn unnamed_head(required: bool, validated: Option<&CommitSha>) -> Option<Fault> {
     (required && validated.is_none()).then(|| {
         broken(

@@ -1,4 +1,4 @@
-//! Handoff: which findings become tasks for fixing agents once a pull request is merged
+//! Handoff: the choice of findings that become tasks for fixing agents once a pull request is merged
 //! (`docs/protocol.md`, section 6).
 
 use std::collections::BTreeMap;
@@ -12,17 +12,17 @@ use crate::words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
 use crate::words::thread::{HandoffState, Origin, Thread, ThreadState};
 use policy::{HandoffMode, Policy};
 
-/// What is known of the pull request an event is about.
+/// The author of the pull request an event is about, and that agent's tasks.
 pub(crate) struct Opener<'a> {
-    /// Who opened it, by its name at the forge, else the author of its review.
+    /// The author's name at the forge, else the author of its review.
     pub(crate) name: Option<&'a str>,
-    /// Whether it claims a task.
+    /// True if the pull request claims a task.
     pub(crate) claims_task: bool,
-    /// Whether its author has a task of its own to finish.
+    /// True if its author has a task of its own to finish.
     pub(crate) holds_task: bool,
 }
 
-/// What an event hands off, and what becomes of the threads by it.
+/// The handoff of an event, and the threads it changes.
 #[derive(Default)]
 pub(crate) struct HandoffPlan<'a> {
     pub(crate) handoff: Handoff,
@@ -30,9 +30,8 @@ pub(crate) struct HandoffPlan<'a> {
     pub(crate) threads: BTreeMap<&'a ReviewKey, BTreeMap<FindingId, Thread>>,
 }
 
-/// Judges every finding of the pull request's reviews that is open, held or deferred; the first
-/// reason that matches wins, so that its record names the same one at every replay. `tasks` is how many
-/// tasks the ledger holds.
+/// Judges every finding of the pull request's reviews that is open, held or deferred. The first reason that matches
+/// wins, so that every replay records the same one. `tasks` is the number of tasks in the ledger.
 pub(crate) fn plan<'a>(
     event: &PullEvent,
     opener: &Opener<'_>,
@@ -87,7 +86,7 @@ pub(crate) fn plan<'a>(
     plan
 }
 
-/// Whom a finding goes to, or why it stays.
+/// Returns the agent that gets a finding, or the reason the finding stays.
 fn target<'p>(
     thread: &Thread,
     opener: &Opener<'_>,

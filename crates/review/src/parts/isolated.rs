@@ -21,15 +21,15 @@ use policy::{GatePolicy, Policy};
 pub struct Cycle<'a> {
     /// Its number, from 1: the round that new threads say they were opened in.
     pub number: u32,
-    /// What the reviewer says.
+    /// The reviewer's findings and actions.
     pub packet: &'a FindingsPacket,
-    /// How silence about an open thread is read: like that of an lgtm.
+    /// The policy; silence about an open thread is read like that of an lgtm.
     pub policy: &'a Policy,
-    /// What the author reported as addressed before it: `[]` names none, `None` is no report.
+    /// The findings that the author reported as addressed before it: `[]` names none, `None` is no report.
     pub addressed: Option<&'a [FindingId]>,
 }
 
-/// The threads after a cycle, or everything that is wrong with it.
+/// Returns the threads after a cycle, or all its faults.
 pub fn threads(
     before: &BTreeMap<FindingId, Thread>,
     cycle: &Cycle<'_>,
@@ -50,12 +50,12 @@ pub fn threads(
     Ok(after)
 }
 
-/// Whether a finding looks like a thread: raised beside it, silence does not resolve the thread.
+/// True if a finding looks like a thread. Silence does not resolve a thread if such a finding is raised beside it.
 pub fn resembles(finding: &Finding, thread: &Thread) -> bool {
     FindingSignature::of_finding(finding).resembles(&FindingSignature::of_thread(thread))
 }
 
-/// The threads an lgtm defers, or every way in which it breaks a clause of the quality gate.
+/// Returns the threads an lgtm defers, or all its faults against the quality gate.
 pub fn gate(
     threads: &BTreeMap<FindingId, Thread>,
     lgtm: &ReviewLgtm,

@@ -1,5 +1,5 @@
-//! Reviews that were read from their rows because somebody asked, by the number of their pull request. Asking changes no
-//! state, so the list grows behind a shared reference; who changes the state forgets it.
+//! Reviews read from their rows on demand, by the number of their pull request. Reading changes no state, so the list
+//! grows behind a shared reference; a caller that changes the state clears it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,11 +18,11 @@ struct OfNumber {
 
 type NextNumber = OnceLock<Box<OfNumber>>;
 
-/// What was read so far. A copy has nothing.
+/// The reviews read so far. A clone is empty.
 #[derive(Debug, Default)]
 pub(crate) struct LoadedReviews {
     first: NextNumber,
-    /// All reviews, once somebody asked for all.
+    /// All reviews, once a caller has read all.
     all: OnceLock<Vec<(Arc<ReviewKey>, Review)>>,
 }
 
@@ -64,7 +64,7 @@ impl LoadedReviews {
         self.all.get_or_init(load)
     }
 
-    /// Forgets them.
+    /// Forgets all reviews.
     pub(crate) fn clear(&mut self) {
         self.all.take();
         // One after the other: dropped as a whole each would drop the next within its own drop.

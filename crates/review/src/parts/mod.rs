@@ -1,5 +1,5 @@
-//! The second floor: what the records add up to, and the rules that judge one part of it (the
-//! threads of a response, the gate, a handoff) without knowing which message or event asks.
+//! The second floor: the state that the records add up to, and the rules that judge one part of it (the threads of a
+//! response, the gate, a handoff) without knowing which message or event asks.
 
 pub(crate) mod admission;
 pub(crate) mod claims;

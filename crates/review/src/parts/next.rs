@@ -1,5 +1,5 @@
-//! What can come next in a review and from whom, and why nothing can. Reports, briefs and screens repeat it,
-//! so it never names what the rules would refuse.
+//! The next legal steps of a review, with the agent that can take each, or the reason there is none. Reports, briefs
+//! and screens repeat them, so they never name a step that the rules would refuse.
 
 use message_schema::Code;
 
@@ -11,8 +11,8 @@ use crate::words::phase::{CloseReason, Phase};
 use crate::words::refusal::Fault;
 
 impl State {
-    /// What can be sent next and by whom, for reports and for the screen. `review` may be a step ahead of
-    /// the state.
+    /// Returns the messages that can be sent next, each with its sender, for reports and for the screen. `review` may
+    /// be a step ahead of the state.
     pub fn legal_next(&self, key: &ReviewKey, review: &Review) -> Vec<String> {
         let (author, reviewer) = (&key.author, review.reviewer(key));
         let request = |more: String| match self.no_request(key, review) {
@@ -52,8 +52,8 @@ impl State {
         }
     }
 
-    /// Why a request of the author would be refused whatever it says, where it is the author's move or the
-    /// review has ended.
+    /// Returns the reason the rules would refuse any request of the author, if the author is to move or the review has
+    /// ended.
     pub fn no_request(&self, key: &ReviewKey, review: &Review) -> Option<Fault> {
         match &review.phase {
             Phase::Awaiting { .. }
@@ -68,7 +68,7 @@ impl State {
         }
     }
 
-    /// Why nobody can open one more generation.
+    /// Returns the reason nobody can open another generation.
     pub fn no_generation(&self, key: &ReviewKey) -> Option<Fault> {
         self.generations_used_up(key)
             .or_else(|| self.reviews_used_up(key))
@@ -87,14 +87,14 @@ impl State {
         })
     }
 
-    /// Why no reviewer can be asked any more: a fix pull request has so many reviews and no more, over
-    /// all its reviewers.
+    /// Returns the reason no reviewer can be asked any more: a fix pull request has a fixed number of reviews, over all
+    /// its reviewers.
     pub(crate) fn reviews_used_up(&self, key: &ReviewKey) -> Option<Fault> {
         self.has_no_review_left(key.repo.as_ref(), &key.pr)
             .then(|| no_review_left(key))
     }
 
-    /// Why a pull request that is over takes no new generation.
+    /// Returns the reason a closed or merged pull request takes no new generation.
     pub(crate) fn pull_over(&self, key: &ReviewKey) -> Option<Fault> {
         let pull = self.pull(key.repo.as_ref(), &key.pr);
         let Pull { last, .. } = pull.filter(|pull| !pull.is_open())?;
@@ -103,7 +103,7 @@ impl State {
     }
 }
 
-/// Why no generation can end in an approval: all that blocks is with a person.
+/// Returns the reason no generation can end in an approval: a person holds everything that blocks.
 pub(crate) fn left_to_a_person(review: &Review) -> Option<Fault> {
     review.is_left_to_a_person().then(|| {
         let why = "a person holds every blocking thread and decides first";
@@ -111,7 +111,7 @@ pub(crate) fn left_to_a_person(review: &Review) -> Option<Fault> {
     })
 }
 
-/// What is wrong with a request for one more review of a fix pull request.
+/// The fault of a request for another review of a fix pull request.
 pub(crate) fn no_review_left(key: &ReviewKey) -> Fault {
     over(format!(
         "fix pull request {} has had its {FIX_REVIEWS_MAX} reviews",

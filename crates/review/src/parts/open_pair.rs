@@ -1,5 +1,5 @@
-//! A pair of commands beside the reviews between its two agents: the ledger's word on a review
-//! counts for more than what either command says.
+//! A pair of commands beside the reviews between its two agents. The ledger's records of a review outweigh the signals
+//! of both commands.
 
 use std::collections::BTreeSet;
 
@@ -11,23 +11,23 @@ use crate::words::key::ReviewKey;
 use crate::words::phase::{Phase, Side};
 use pair_machine::{PairSetup, PairStanding};
 
-/// A pair that goes on or may go on: one that is over for good is in the ledger only.
+/// A pair that runs or can be resumed; a finished one is in the ledger only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenPair {
-    /// How it was set up.
+    /// Its setup.
     pub setup: PairSetup,
-    /// When.
+    /// The time it was opened.
     pub opened_at: DateTime<Utc>,
-    /// Where it stands.
+    /// Its state.
     pub standing: PairStanding,
-    /// The reviews between the two that its author asked for since then.
+    /// The reviews between the two that its author has requested since then.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub asked_for: BTreeSet<ReviewKey>,
 }
 
 impl OpenPair {
-    /// Whether it answers for that review: one between the two, of the pull request that was named, else one that its
-    /// author asked for while the pair went on.
+    /// True if it answers for that review: the review is between the two, and of the pull request that the setup names;
+    /// without such a name, the author requested it while the pair ran.
     pub fn is_own(&self, key: &ReviewKey) -> bool {
         self.is_theirs(key)
             && match &self.setup.pr {
@@ -36,7 +36,7 @@ impl OpenPair {
             }
     }
 
-    /// Whether its review is with a person, or came to one: a person's decision is no longer the pair's.
+    /// True if one of its reviews is escalated: a person decides there, not the pair.
     pub(crate) fn is_left_to_a_person<'a>(
         &self,
         mut reviews: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
@@ -44,7 +44,7 @@ impl OpenPair {
         reviews.any(|(key, review)| self.is_own(key) && matches!(review.phase, Phase::Escalated(_)))
     }
 
-    /// Its reviews in which the reviewer has an answer to give.
+    /// Its reviews with an open request.
     pub(crate) fn asked<'a>(
         &self,
         reviews: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
@@ -52,7 +52,7 @@ impl OpenPair {
         reviews.filter(|(key, review)| review.phase.invocation().is_some() && self.is_own(key))
     }
 
-    /// Whether the gate has approved all it answers for: a word of the reviewer approves nothing else.
+    /// True if all its reviews have ended, and a named pull request has one. A signal of the reviewer alone approves nothing.
     pub(crate) fn is_approved<'a>(
         &self,
         reviews: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
@@ -63,7 +63,7 @@ impl OpenPair {
         !is_missing && own.all(|(_, review)| review.phase.is_final())
     }
 
-    /// Whether its review waited for the author through the author's whole turn: it waits on threads nobody answers.
+    /// True if its review waited for the author through the author's whole turn, so it waits on threads nobody answers.
     pub(crate) fn is_unanswered<'a>(
         &self,
         mut reviews: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
@@ -75,7 +75,7 @@ impl OpenPair {
         })
     }
 
-    /// Whether that is a review between the two.
+    /// True if the review is between the two.
     pub(crate) fn is_theirs(&self, key: &ReviewKey) -> bool {
         key.author == self.setup.author.agent
             && self

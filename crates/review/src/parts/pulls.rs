@@ -1,4 +1,4 @@
-//! What is known of pull requests from their events: open or not, by whom, at which commit.
+//! The state of pull requests from their events: open or not, their authors and their heads.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use crate::words::event::{PullAction, PullEvent};
 use crate::words::table::{RowKey, Table};
 
-/// One pull request, as its events tell.
+/// One pull request, according to its events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pull {
-    /// The last thing that happened to it.
+    /// The last event's action.
     pub last: PullAction,
-    /// Who opened it, by its name at the forge.
+    /// The author's name at the forge.
     pub author: Option<String>,
-    /// The commit it stands at.
+    /// Its head commit.
     pub head: Option<CommitSha>,
 }
 
 impl Pull {
-    /// Whether it can still change.
+    /// True if it is neither closed nor merged.
     pub fn is_open(&self) -> bool {
         match self.last {
             PullAction::Opened | PullAction::Synchronize | PullAction::Reopened => true,
@@ -33,8 +33,8 @@ impl Pull {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Pulls(pub(crate) Table<b'p'>);
 
-/// The pull requests of one number. An event that names no repository may be of any, so it is noted
-/// for all; a question that names none is answered with what was heard last.
+/// The pull requests of one number. An event that names no repository may be about any, so it applies to all; a query
+/// that names none gets the last event of all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PullsOfNumber {
     named: BTreeMap<Repo, Pull>,
@@ -66,7 +66,7 @@ impl Pulls {
         Some(serde_json::from_slice(&json).expect("what was written as JSON"))
     }
 
-    /// Notes an event; what it does not say stays as it was.
+    /// Applies an event; fields that it leaves out keep their values.
     pub(crate) fn note(&mut self, event: &PullEvent) {
         let row = row_of_number(&event.pr);
         let mut of_number = self.of_number(&row).unwrap_or_default();

@@ -1,12 +1,12 @@
-//! The number that falls: every accepted message, every attempt spent and every deadline lowers it, so a
-//! generation takes a number of messages known in advance.
+//! The rank of a review: every accepted message, every used attempt and every deadline lowers it, so a generation takes
+//! a bounded number of messages.
 
 use message_schema::limit::Rounds;
 
 use crate::parts::review::{GENERATIONS_MAX, Review};
 use crate::words::phase::{Invocation, Phase, SUPERSESSIONS};
 
-/// What a review has left, compared from left to right.
+/// Everything a review has left, compared from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     /// Generations that can still be opened.
@@ -15,11 +15,11 @@ pub struct Rank {
     pub rounds: u32,
     /// Steps left in the round: awaiting 4, reviewing 3, fixing 2, addressed 1, final 0.
     pub phase: u8,
-    /// Reviewers that can still be asked instead in this round.
+    /// Reviewers that can still replace the current one in this round.
     pub reviewers: usize,
     /// Attempts left to the reviewer in the open invocation.
     pub attempts: u8,
-    /// How often the open request may still be replaced.
+    /// Times the author may still replace the open request.
     pub supersessions: u8,
     /// Turns left to the reviewer in this round.
     pub turns: u16,
@@ -30,7 +30,7 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// Above every review: the pull request nobody has asked a review for.
+    /// Above every review: a pull request without a request for review.
     pub const UNOPENED: Self = Self {
         generations: GENERATIONS_MAX,
         rounds: u32::MAX,
@@ -45,7 +45,7 @@ impl Rank {
 }
 
 impl Review {
-    /// What this review has left.
+    /// Returns everything this review has left.
     pub fn rank(&self) -> Rank {
         let phase = match &self.phase {
             Phase::Awaiting { .. } => 4,
@@ -69,7 +69,7 @@ impl Review {
     }
 }
 
-/// A start leaves two less and begins a run, whose failure takes that one away.
+/// A start lowers the value by two and adds one for the run it begins; a failure of the run takes that one away.
 fn starts(open: &Invocation) -> u8 {
     2 * open.starts_left() + u8::from(open.starts > open.failed_start)
 }

@@ -1,5 +1,5 @@
-//! How many files came out of one outbox within the last hour, accepted or refused: a count per
-//! minute, so that it costs the same however many there were.
+//! The number of files that came out of one outbox within the last hour, accepted or refused: a count per minute, so
+//! that its cost does not grow with the number of files.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,10 +7,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::AgentName;
 use serde::{Deserialize, Serialize};
 
-/// The minutes that are counted together.
+/// The window, in minutes.
 const WINDOW_MIN: i64 = 60;
 
-/// What came out of every outbox.
+/// The files that came out of every outbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileRate(pub(crate) BTreeMap<AgentName, MinuteCounts>);
 
@@ -18,8 +18,8 @@ pub(crate) struct FileRate(pub(crate) BTreeMap<AgentName, MinuteCounts>);
 pub(crate) type MinuteCounts = VecDeque<(i64, u32)>;
 
 impl FileRate {
-    /// Counts one file; what lies an hour back is forgotten. A clock that was set back counts on in the
-    /// minute it had reached.
+    /// Counts one file and forgets the minutes more than an hour old. After a clock is set back, it keeps counting in
+    /// the minute it had reached.
     pub(crate) fn count(&mut self, outbox: &AgentName, at: DateTime<Utc>) {
         if !self.0.contains_key(outbox) {
             self.0.insert(outbox.clone(), VecDeque::new());
@@ -40,14 +40,14 @@ impl FileRate {
         }
     }
 
-    /// How many files came in the hour before `now`, to the minute.
+    /// Counts the files in the hour before `now`, to the minute.
     pub(crate) fn in_the_last_hour(&self, outbox: &AgentName, now: DateTime<Utc>) -> u64 {
         self.counted(outbox, now)
             .map(|(_, count)| u64::from(count))
             .sum()
     }
 
-    /// When fewer than `limit` will have come within the hour before, if nothing else comes.
+    /// Returns the time at which fewer than `limit` files will be in the window, if nothing else comes.
     pub(crate) fn is_below_at(
         &self,
         outbox: &AgentName,

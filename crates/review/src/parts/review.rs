@@ -1,5 +1,5 @@
-//! One review: its records added up, and what follows from them (who moves next, until when, and what may be
-//! sent).
+//! One review: the sum of its records, and what follows from them: the side that moves next, its deadline, and the
+//! legal messages.
 
 use std::collections::BTreeMap;
 
@@ -18,34 +18,34 @@ use crate::words::reading::ReadingState;
 use crate::words::thread::Thread;
 use pair_machine::RunState;
 
-/// Reviews of a fix pull request over its life, over all its reviewers: a fix
-/// that five reviews did not settle is escalated to a person.
+/// The most reviews of a fix pull request over its life, over all its reviewers: a fix that five reviews did not settle
+/// is escalated to a person.
 pub const FIX_REVIEWS_MAX: u32 = 5;
 
-/// How often people may give a pull request back to the agents within 24 hours.
+/// The most times people may give a pull request back to the agents within 24 hours.
 pub const GIVEN_BACK_PER_DAY: usize = 3;
 
-/// Generations of a pull request over its life, over all its reviewers.
+/// The most generations of a pull request over its life, over all its reviewers.
 pub const GENERATIONS_MAX: u8 = 5;
 
 /// One review over the life of its pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Review {
-    /// Which generation is running, from 1.
+    /// The running generation, from 1.
     pub generation: u8,
     /// The rounds this generation may take, fixed by its first request.
     pub rounds: Rounds,
     /// Rounds a person has added to this generation.
     pub granted: u8,
-    /// The first round of this generation; rounds count on over the pull request's life.
+    /// The first round of this generation; the count of rounds continues over the pull request's life.
     pub first_round: u32,
     /// The round last opened.
     pub round: u32,
-    /// Where the review stands.
+    /// The phase of the review.
     pub phase: Phase,
-    /// When it came to stand there.
+    /// The start of the phase.
     pub since: DateTime<Utc>,
-    /// Who ended the last invocation; `None` while it is open.
+    /// The side that ended the last invocation; `None` while it is open.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub closed_by: Option<Closer>,
     /// Every finding ever raised here, by its id.
@@ -54,27 +54,27 @@ pub struct Review {
     /// The last commit the author reported, within this generation and since it last declared a head.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub commit: Option<CommitSha>,
-    /// How soon the round's request wants its answer; the author's time goes by it too.
+    /// The urgency of the round's request; the author's time depends on it too.
     pub priority: Priority,
-    /// How many rounds were asked for by a request, over the pull request's life.
+    /// The number of rounds opened by a request, over the pull request's life.
     pub asked: u32,
-    /// When people gave the review back to the agents.
+    /// The times at which people gave the review back to the agents.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub given_back: Vec<DateTime<Utc>>,
     /// The task this pull request claims, if it is a fix pull request. Until it is closed without a merge
     /// no other pull request can claim the task.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fixes: Option<TaskId>,
-    /// Who reviews in place of the agent it was opened with.
+    /// The reviewer that replaced the agent it was opened with.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reassigned_to: Option<AgentName>,
-    /// The last start of the reviewer's command in this round that came to nothing.
+    /// The last failed start of the reviewer's command in this round.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub failed: Option<FailedStart>,
-    /// What the reviewers' commands used in this generation.
+    /// The spend of the reviewers' commands in this generation.
     #[serde(skip_serializing_if = "Spend::is_nothing", default)]
     pub spent: Spend,
-    /// What the round's reviewer is to read, and what was seen of that.
+    /// The change that the round's reviewer must read, and the evidence that it was read.
     #[serde(default)]
     pub reading: ReadingState,
 }
@@ -85,13 +85,13 @@ impl Review {
         self.first_round + u32::from(self.rounds.get()) + u32::from(self.granted) - 1
     }
 
-    /// Whether the open round takes no reply and is followed by none: the last of its generation, or
-    /// of all reviews a fix pull request may have.
+    /// True if the open round takes no reply and no round follows it: it is the last of its generation, or of all
+    /// reviews a fix pull request may have.
     pub fn is_last_round(&self) -> bool {
         self.is_last(self.round) || self.phase.invocation().is_some_and(|open| open.last_review)
     }
 
-    /// Whether the round is this generation's last.
+    /// True if the round is this generation's last.
     pub fn is_last(&self, round: u32) -> bool {
         round >= self.last_round()
     }
@@ -101,7 +101,7 @@ impl Review {
         self.round + 1 - self.first_round
     }
 
-    /// The thread that a packet has named by this id: its own, or one it was raised under again.
+    /// The thread that a packet has named by this id: as its own id, or as one under which it was raised again.
     pub(crate) fn thread_named(&self, id: &FindingId) -> Option<&FindingId> {
         let of = |known: &FindingId, thread: &Thread| known == id || thread.aliases.contains(id);
         let mut threads = self.threads.iter();
@@ -115,7 +115,7 @@ impl Review {
         self.threads.iter().filter(|(_, thread)| thread.is_open())
     }
 
-    /// Whether nothing blocking is open, but something blocking is with a person.
+    /// True if nothing blocking is open, but a person holds a blocking thread.
     pub(crate) fn is_left_to_a_person(&self) -> bool {
         self.open_blockers() == 0
             && self
@@ -124,19 +124,19 @@ impl Review {
                 .any(|thread| thread.blocking && thread.is_held())
     }
 
-    /// How many threads block and are still open.
+    /// The number of threads that block and are still open.
     pub fn open_blockers(&self) -> usize {
         self.open_threads()
             .filter(|(_, thread)| thread.blocking)
             .count()
     }
 
-    /// Who reviews it now: the agent it was opened with, or the one that was asked instead.
+    /// The current reviewer: the agent it was opened with, or the one that replaced it.
     pub fn reviewer<'a>(&'a self, key: &'a ReviewKey) -> &'a AgentName {
         self.reassigned_to.as_ref().unwrap_or(&key.reviewer)
     }
 
-    /// Whether the message goes between its author and its current reviewer.
+    /// True if the message goes between its author and its current reviewer.
     pub(crate) fn is_between(
         &self,
         key: &ReviewKey,
@@ -146,13 +146,13 @@ impl Review {
         key.author == *author && self.reviewer(key) == reviewer
     }
 
-    /// Whose move it is.
+    /// The side that moves next.
     pub fn mover(&self) -> Side {
         self.phase.mover()
     }
 
-    /// Whether nobody has anything to do about it: it was closed, or approved for the commit that its pull request has,
-    /// no finding waits for a person or in a queue, and it fixes no task.
+    /// True if nobody has anything to do about it: it was closed, or approved for the head of its pull request, no
+    /// finding waits for a person or in a queue, and it fixes no task.
     pub fn is_at_rest(&self) -> bool {
         let is_settled = match &self.phase {
             Phase::Closed(_) => true,
@@ -171,7 +171,7 @@ impl Review {
                 .any(|thread| thread.is_left_to_person() || thread.is_held() || thread.is_queued())
     }
 
-    /// The agent whose move it is, if it is an agent's.
+    /// The agent that moves next, if an agent does.
     pub fn mover_of<'a>(&'a self, key: &'a ReviewKey) -> Option<&'a AgentName> {
         match self.mover() {
             Side::Author => Some(&key.author),
@@ -187,7 +187,7 @@ impl Review {
             .map(|invocation| invocation.attempts_left)
     }
 
-    /// When the daemon ends the wait, and what it waits for; `None` in a final phase.
+    /// The time of the next deadline, and its kind; `None` in a final phase.
     pub fn deadline(&self) -> Option<(DateTime<Utc>, Deadline)> {
         match &self.phase {
             Phase::Awaiting { due } | Phase::Fixing { due } | Phase::Addressed { due, .. } => {
@@ -209,7 +209,7 @@ impl Review {
         self.phase.run()
     }
 
-    /// Why the run failed, if it did.
+    /// The reason the run failed, if it did.
     pub fn failure(&self) -> Option<String> {
         match &self.phase {
             Phase::Escalated(reason) => Some(format!("needs a person: {reason}")),

@@ -1,5 +1,5 @@
-//! The reviews, found by key, by pull request, or as the open ones between two agents, without
-//! looking through all of them. Those that nobody has anything to do about are rows, but for the last few.
+//! The reviews, indexed by key, by pull request, and by the two agents of an open one. Reviews that nobody has anything
+//! to do about are rows in a table, except for the last few.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,40 +13,41 @@ use crate::words::folded::{Folded, fold, unfold};
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::table::{RowKey, Table};
 
-/// How many reviews at rest stay current: those that came to rest or changed last, which are asked for most.
+/// The most reviews at rest that stay current: those that came to rest or changed last, which are read most often.
 const AT_REST_MAX: usize = 64;
 
-/// How many reviews that wait for a person stay whole, the last ones, where the others are folded.
+/// The most reviews waiting for a person that stay unpacked, the last ones; the others are folded.
 const WHOLE_MAX: usize = 64;
 
-/// Every review, and the indexes that follow from them. A key is kept once and shared.
+/// All reviews, and the indexes over them. Each key is stored once and shared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reviews {
-    /// Those that somebody has something to do about, and the last that came to rest.
+    /// The reviews that somebody has something to do about, and the last that came to rest.
     current: BTreeMap<Arc<ReviewKey>, Kept>,
-    /// The current ones at rest, the last one at the end.
+    /// The current reviews at rest, the last one at the end.
     at_rest: VecDeque<Arc<ReviewKey>>,
-    /// The current ones that no agent can move and that are not at rest, as far as they are whole, the last one at the end.
+    /// The current reviews that no agent can move and that are not at rest, as far as they are unpacked, the last one
+    /// at the end.
     finished: VecDeque<Arc<ReviewKey>>,
-    /// The folded ones that somebody asked for since the last release.
+    /// The folded reviews that a caller has read since the last release.
     asked_for: AskedFor,
-    /// All others, each with its key; and what a current one was when it was at rest before.
+    /// All other reviews, each with its key; and earlier rows of reviews that are current again.
     pub(crate) rows: Table<b'r'>,
-    /// How many of those are in each phase.
+    /// The number of reviews in rows, by phase.
     row_counts: BTreeMap<String, u64>,
-    /// Those that somebody asked for since the last release.
+    /// The reviews in rows that a caller has read since the last release.
     loaded: LoadedReviews,
-    /// The current ones by their number.
+    /// The current reviews by their number.
     by_pr: BTreeMap<PrNumber, Vec<Arc<ReviewKey>>>,
     /// Reviews that an agent can move, by author and current reviewer.
     open: BTreeMap<(AgentName, AgentName), BTreeSet<Arc<ReviewKey>>>,
-    /// When the daemon ends the wait of each review that is not final.
+    /// The next deadline of each review that is not final.
     deadlines: BTreeSet<(DateTime<Utc>, Arc<ReviewKey>)>,
     /// The reviews of the pull request that claims each task.
     claims: BTreeMap<TaskId, BTreeSet<Arc<ReviewKey>>>,
 }
 
-/// A current review as it is kept. Boxed: the leaves of a tree that grows at its end are half empty.
+/// A current review in memory. Boxed, because the leaves of a tree that grows at its end are half empty.
 #[derive(Clone, Debug)]
 enum Kept {
     Whole(Box<Review>),
@@ -69,7 +70,7 @@ impl Kept {
         }
     }
 
-    /// The review, to be changed.
+    /// Returns the review for a change; unpacks a folded one.
     fn whole(&mut self) -> &mut Review {
         if let Self::Folded(folded) = self {
             *self = Self::Whole(Box::new(folded.unfold()));
@@ -94,7 +95,7 @@ fn row_of(key: &ReviewKey) -> RowKey {
     Table::<b'r'>::key_in(key.pr.as_str().as_bytes(), &own)
 }
 
-/// Who has something to do about a review.
+/// The side that has something to do about a review.
 #[derive(Clone, Copy)]
 enum Busy {
     Agent,
@@ -112,7 +113,7 @@ impl Busy {
     }
 }
 
-/// Which of two equal reviews is folded depends on what was asked before, and nothing else does.
+/// Equality does not depend on which review is folded: only earlier reads decide that.
 impl PartialEq for Kept {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -124,7 +125,7 @@ impl PartialEq for Kept {
     }
 }
 
-/// Folded reviews that are also kept whole. A copy of the reviews has none.
+/// Folded reviews that are also unpacked. A clone of the reviews has none.
 #[derive(Debug, Default)]
 struct AskedFor(Mutex<Vec<Arc<ReviewKey>>>);
 
@@ -134,7 +135,7 @@ impl Clone for AskedFor {
     }
 }
 
-/// Which of them are rows depends on what was undone before, and nothing else does.
+/// Equality does not depend on which reviews are rows: only earlier undos decide that.
 impl PartialEq for Reviews {
     fn eq(&self, other: &Self) -> bool {
         let Self {
@@ -181,7 +182,8 @@ impl Reviews {
         current.map(|(key, kept)| (&**key, self.look(key, kept)))
     }
 
-    /// The current reviews as a snapshot needs them: those at rest come last, in the order in which they did.
+    /// The current reviews in the order a snapshot needs: those at rest come last, in the order in which they came to
+    /// rest.
     pub(crate) fn iter_restorable(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         let last = self.at_rest.iter().filter_map(|key| self.entry(key));
         self.iter_current()
@@ -195,7 +197,7 @@ impl Reviews {
         current.filter_map(|(key, kept)| Some((&**key, kept.open()?)))
     }
 
-    /// How many reviews are in each phase, by its word.
+    /// Counts the reviews in each phase, by its word.
     pub(crate) fn phases(&self) -> BTreeMap<String, u64> {
         let mut phases = self.row_counts.clone();
         for kept in self.current.values() {
@@ -204,18 +206,19 @@ impl Reviews {
         phases
     }
 
-    /// How many of the reviews that are rows are in each phase.
+    /// The number of reviews in rows, by phase.
     pub(crate) fn row_counts(&self) -> &BTreeMap<String, u64> {
         &self.row_counts
     }
 
-    /// Takes up the counts of a snapshot.
+    /// Sets the counts from a snapshot.
     pub(crate) fn restore_row_counts(&mut self, counts: BTreeMap<String, u64>) {
         self.row_counts = counts;
     }
 
-    /// Gives back the memory of rows and folded reviews that were asked for, and folds those that wait for a person but for
-    /// the last. Done now and then, so that a process that reads once and ends folds nothing.
+    /// Frees the memory of rows and folded reviews that callers have read, and folds the reviews that wait for a
+    /// person, except the last ones. The caller does this now and then, so that a process that reads once and ends
+    /// folds nothing.
     pub(crate) fn release(&mut self) {
         self.loaded.clear();
         let AskedFor(keys) = std::mem::take(&mut self.asked_for);
@@ -251,7 +254,7 @@ impl Reviews {
         }
     }
 
-    /// The reviews of these rows that are not current.
+    /// Returns the reviews of these rows that are not current.
     fn others(&self, rows: impl Iterator<Item = Vec<u8>>) -> Vec<(Arc<ReviewKey>, Review)> {
         rows.map(|row| unfold::<(ReviewKey, Review)>(&row).expect("what was folded unfolds"))
             .filter(|(key, _)| !self.current.contains_key(key))
@@ -259,7 +262,7 @@ impl Reviews {
             .collect()
     }
 
-    /// The reviews of a number that are rows, ordered by key.
+    /// The reviews of a number that are in rows, ordered by key.
     fn rows_of(&self, pr: &PrNumber) -> &[(Arc<ReviewKey>, Review)] {
         self.loaded.of_number(pr, || {
             let rows = self.rows.group(pr.as_str().as_bytes());
@@ -270,7 +273,7 @@ impl Reviews {
         })
     }
 
-    /// A review with its key as it is kept.
+    /// A review with its stored key.
     pub(crate) fn entry(&self, key: &ReviewKey) -> Option<(&ReviewKey, &Review)> {
         if let Some((key, kept)) = self.current.get_key_value(key) {
             return Some((key, self.look(key, kept)));
@@ -326,7 +329,7 @@ impl Reviews {
         self.claims.get(task)?.first().map(|key| &**key)
     }
 
-    /// Changes a review, making it first if `make` gives one, and keeps the indexes true.
+    /// Changes a review, adding it first if it is new and `make` has one, and updates the indexes.
     pub(crate) fn change(
         &mut self,
         key: &ReviewKey,
@@ -358,7 +361,7 @@ impl Reviews {
         self.keep_at_rest(&known, busy);
     }
 
-    /// The key of a known review, which is current from now on.
+    /// Makes a known review current and returns its stored key.
     fn made_current(&mut self, key: &ReviewKey) -> Option<Arc<ReviewKey>> {
         if let Some((known, _)) = self.current.get_key_value(key) {
             return Some(Arc::clone(known));
@@ -378,7 +381,7 @@ impl Reviews {
         }
     }
 
-    /// Adds a review, and what follows from it to the indexes.
+    /// Adds a review and its index entries.
     pub(crate) fn open_new(&mut self, key: &ReviewKey, review: Review) -> Arc<ReviewKey> {
         let key = Arc::new(key.clone());
         let of_pr = self.by_pr.entry(key.pr.clone()).or_default();
@@ -396,7 +399,7 @@ impl Reviews {
         key
     }
 
-    /// Notes that a review came to rest or was moved again; the one that has been at rest for longest becomes a row.
+    /// Records whether a review came to rest; the review that has been at rest longest becomes a row.
     fn keep_at_rest(&mut self, key: &Arc<ReviewKey>, busy: Busy) {
         self.at_rest.retain(|known| known != key);
         match busy {
@@ -417,7 +420,7 @@ impl Reviews {
         self.loaded.clear();
     }
 
-    /// Takes a review out of the current ones and of all indexes.
+    /// Removes a review from the current ones and from all indexes.
     fn removed(&mut self, key: &ReviewKey) -> Option<Box<Review>> {
         let (key, kept) = self.current.remove_entry(key)?;
         let review = kept.into_whole();
@@ -433,7 +436,7 @@ impl Reviews {
         Some(review)
     }
 
-    /// Makes a review what it was before, or unknown if it was not there, and keeps the indexes true.
+    /// Restores a review's earlier value, or removes it if it had none, and updates the indexes.
     pub(crate) fn put_back(&mut self, key: &ReviewKey, before: Option<Review>) {
         if let Some(before) = before {
             return self.change(key, None, |review| *review = before);

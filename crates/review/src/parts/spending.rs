@@ -1,5 +1,5 @@
-//! What the commands of agents used: on the last day, by agent, and of each run, so that none is counted twice. What a
-//! review used is in the review.
+//! The spend of the agents' commands: on the last day, by agent, and of each run, so that none is counted twice. A
+//! review keeps its own spend.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +13,29 @@ use crate::words::spend::RunSpend;
 /// Seconds in a day.
 pub(crate) const DAY_S: i64 = 86_400;
 
-/// The most runs that are remembered: more than there are folders of runs from which one could be reported again.
+/// The most runs remembered: more than there are folders of runs that the runner could report again.
 pub(crate) const RUNS_MAX: usize = 512;
 
-/// What was used, by the times of the records.
+/// The spend, by the times of the records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Spending {
-    /// The last day on which something was used, since 1970.
+    /// The last day with any spend, since 1970.
     pub(crate) day: i64,
-    /// What each agent used on that day.
+    /// The spend of each agent on that day.
     agents: BTreeMap<AgentName, Spend>,
-    /// What each run used, by its name, which begins with its time.
+    /// The spend of each run, by its name, which begins with its time.
     pub(crate) runs: BTreeMap<String, Spend>,
 }
 
 impl Spending {
-    /// What of this report is not counted yet.
+    /// Returns the part of this report that is not counted yet.
     pub(crate) fn more(&self, report: &RunSpend) -> Spend {
         let known = self.runs.get(&report.run).copied().unwrap_or_default();
         report.spend.beyond(known)
     }
 
-    /// Counts it on the day of its record. A clock that was set back counts on in the day it had reached.
+    /// Counts a report on the day of its record. After a clock is set back, it keeps counting on the day it had
+    /// reached.
     pub(crate) fn note(&mut self, report: &RunSpend, at: DateTime<Utc>) {
         self.add(&report.agent, self.more(report), at);
         let known = self.runs.entry(report.run.clone()).or_default();
@@ -44,7 +45,7 @@ impl Spending {
         }
     }
 
-    /// Counts what an agent used, which nobody reports again.
+    /// Counts spend of an agent that nobody reports again.
     pub(crate) fn add(&mut self, agent: &AgentName, spend: Spend, at: DateTime<Utc>) {
         if day(at) > self.day {
             self.day = day(at);
@@ -54,7 +55,7 @@ impl Spending {
         *sum = sum.plus(spend);
     }
 
-    /// What each agent used on the day of `now`.
+    /// The spend of each agent on the day of `now`.
     pub(crate) fn of_day(&self, now: DateTime<Utc>) -> impl Iterator<Item = (&AgentName, Spend)> {
         let is_today = self.day >= day(now);
         let agents = self.agents.iter().filter(move |_| is_today);

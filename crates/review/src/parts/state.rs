@@ -1,4 +1,4 @@
-//! What the ledger adds up to: the mail that passed, and where each review stands.
+//! The fold of the ledger: ids and counts of messages, and the state of each review, pull request, task and pair.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,19 +28,18 @@ pub struct State {
     pub(crate) pulls: Pulls,
     /// The tasks handed off, by name.
     pub(crate) tasks: BTreeMap<TaskId, Task>,
-    /// The ids under which events were asked for; each counts once.
+    /// The ids of orders that reported events; each counts once.
     pub(crate) orders: Table<b'o'>,
-    /// The pairs of commands that go on or may go on.
+    /// The pairs of commands that run or can be resumed.
     pub(crate) pairs: BTreeMap<PairId, OpenPair>,
-    /// What the commands of agents used.
+    /// The spend of the agents' commands.
     pub(crate) spending: Spending,
 }
 
 impl State {
-    /// A state in which these reviews stand, these pull requests have had their last event and these
-    /// tasks were handed off, before any mail: what the rules of a review depend on and nothing
-    /// else. A walk of all states needs it, since a state that remembers every message never
-    /// comes twice.
+    /// Makes a state of these reviews, the last events of these pull requests and these tasks, without any earlier
+    /// mail: all that the rules of a review depend on. A walk of all states needs it, because a state that remembers
+    /// every message never recurs.
     pub fn of<'a>(
         reviews: impl IntoIterator<Item = (&'a ReviewKey, &'a Review)>,
         pulls: impl IntoIterator<Item = &'a PullEvent>,
@@ -59,7 +58,7 @@ impl State {
         state
     }
 
-    /// All reviews, ordered by key. Reads each that a snapshot has, so it is for those who show or compare all.
+    /// All reviews, ordered by key. It reads every review of a snapshot, so it is for callers that show or compare all.
     pub fn reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         self.reviews.iter()
     }
@@ -80,23 +79,23 @@ impl State {
         own.into_iter()
     }
 
-    /// The reviews that somebody has something to do about, and the last 64 of the others that changed; ordered by key.
-    /// Their number does not grow with the ledger.
+    /// The reviews that somebody has something to do about, and the last 64 others that changed; ordered by key. Their
+    /// number does not grow with the ledger.
     pub fn current_reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         self.reviews.iter_current()
     }
 
-    /// The reviews an agent can move, ordered by key. Cheaper than to look through all, most of which are finished.
+    /// The reviews an agent can move, ordered by key. Cheaper than reading all, most of which are finished.
     pub fn open_reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         self.reviews.iter_open()
     }
 
-    /// How many reviews are in each phase, by its word.
+    /// Counts the reviews in each phase, by its word.
     pub fn phases(&self) -> BTreeMap<String, u64> {
         self.reviews.phases()
     }
 
-    /// Gives back the memory of reviews at rest that were asked for.
+    /// Frees the memory of finished reviews that callers have read.
     pub fn release_finished(&mut self) {
         self.reviews.release();
     }
@@ -114,12 +113,12 @@ impl State {
         self.reviews.get(key)
     }
 
-    /// The next deadline the daemon has to keep, and its review.
+    /// The daemon's next deadline, and its review.
     pub fn next_deadline(&self) -> Option<(DateTime<Utc>, &ReviewKey)> {
         self.reviews.next_deadline()
     }
 
-    /// What is known of a pull request from its events.
+    /// Returns the state of a pull request from its events.
     pub fn pull(&self, repo: Option<&Repo>, pr: &PrNumber) -> Option<Pull> {
         self.pulls.get(repo, pr)
     }
@@ -134,22 +133,22 @@ impl State {
         self.tasks.values()
     }
 
-    /// The pair of that name, if it goes on or may go on.
+    /// The pair of that name, if it runs or can be resumed.
     pub fn pair(&self, id: &PairId) -> Option<&OpenPair> {
         self.pairs.get(id)
     }
 
-    /// Every pair that goes on or may go on, by name.
+    /// Every pair that runs or can be resumed, by name.
     pub fn pairs(&self) -> impl Iterator<Item = (&PairId, &OpenPair)> {
         self.pairs.iter()
     }
 
-    /// Whether an event was asked for under this id before.
+    /// True if an order with this id has reported an event before.
     pub fn has_order(&self, id: &MessageId) -> bool {
         self.orders.has(&row_of_order(id))
     }
 
-    /// How many messages were accepted.
+    /// The number of accepted messages.
     pub fn accepted(&self) -> u64 {
         self.admission.accepted()
     }
@@ -161,25 +160,25 @@ impl State {
             .fold(0, u8::saturating_add)
     }
 
-    /// The reviews that were asked for on this pull request, one per round, over all its reviewers.
+    /// The number of reviews requested on this pull request, one per round, over all its reviewers.
     pub(crate) fn reviews_used(&self, repo: Option<&Repo>, pr: &PrNumber) -> u32 {
         self.of_pr(repo, pr)
             .map(|(_, review)| review.asked)
             .fold(0, u32::saturating_add)
     }
 
-    /// Whether one of its reviews is to see that a task is fixed.
+    /// True if one of its reviews is of a fix for a task.
     pub(crate) fn is_fix(&self, repo: Option<&Repo>, pr: &PrNumber) -> bool {
         self.of_pr(repo, pr)
             .any(|(_, review)| review.fixes.is_some())
     }
 
-    /// Whether it is a fix pull request that has had all its reviews.
+    /// True if it is a fix pull request that has had all its reviews.
     pub(crate) fn has_no_review_left(&self, repo: Option<&Repo>, pr: &PrNumber) -> bool {
         self.is_fix(repo, pr) && self.reviews_used(repo, pr) >= FIX_REVIEWS_MAX
     }
 
-    /// Whether the quality gate only advises here: on pull requests of people, if the project says so.
+    /// True if the quality gate only advises here: on pull requests of people, if the project says so.
     pub fn is_advised(&self, policy: &Policy, key: &ReviewKey, review: &Review) -> bool {
         let pull = self.pull(key.repo.as_ref(), &key.pr);
         let author = pull
@@ -203,7 +202,7 @@ impl State {
             .filter(move |(key, _)| key.may_be_of(repo))
     }
 
-    /// The review a known message belongs to, by the message's id.
+    /// The review of a known message, by the message's id.
     pub(crate) fn review_of_message(
         &self,
         sender: &AgentName,
@@ -244,7 +243,7 @@ impl State {
             .collect()
     }
 
-    /// A snapshot of the state as it is now is being made.
+    /// Starts a snapshot of the current state.
     pub fn begin_snapshot(&mut self) {
         self.admission.known.begin_snapshot();
         self.admission.daemon_ids.begin_snapshot();
@@ -254,7 +253,7 @@ impl State {
         self.orders.begin_snapshot();
     }
 
-    /// The snapshot was not made.
+    /// Abandons a snapshot that was not written.
     pub fn give_up_snapshot(&mut self) {
         self.admission.known.give_up_snapshot();
         self.admission.daemon_ids.give_up_snapshot();
@@ -264,7 +263,7 @@ impl State {
         self.orders.give_up_snapshot();
     }
 
-    /// The snapshot was made: what was in the tables then is among these rows.
+    /// Takes the rows of a written snapshot in place of those in memory when it began.
     pub fn rest_on(&mut self, stored: &Arc<dyn StoredRows>) {
         self.admission.known.rest_on(Arc::clone(stored));
         self.admission.daemon_ids.rest_on(Arc::clone(stored));
@@ -275,12 +274,12 @@ impl State {
     }
 }
 
-/// The reviews each conversation was about; one may be held with several reviewers.
+/// The reviews of each conversation; one conversation can involve several reviewers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Conversations(pub(crate) Table<b'c'>);
 
 impl Conversations {
-    /// The reviews it was about, ordered by key.
+    /// The reviews of a conversation, ordered by key.
     pub(crate) fn reviews(&self, id: &ConversationId) -> BTreeSet<ReviewKey> {
         let rows = self.0.group(id.as_str().as_bytes()).into_iter();
         let read = |row: Vec<u8>| -> (ConversationId, ReviewKey) {
@@ -290,20 +289,20 @@ impl Conversations {
         of_id.map(|(_, key)| key).collect()
     }
 
-    /// Notes that it was about a review.
+    /// Adds a review to a conversation.
     pub(crate) fn note(&mut self, id: &ConversationId, key: &ReviewKey) {
         let json = serde_json::to_vec(&(id, key)).expect("plain values are JSON");
         self.0.put(row_of_conversation(id, key), json);
     }
 }
 
-/// The row of a review that a conversation was about.
+/// The row of a review in a conversation.
 pub(crate) fn row_of_conversation(id: &ConversationId, key: &ReviewKey) -> RowKey {
     let own = serde_json::to_vec(key).expect("a key as JSON");
     Table::<b'c'>::key_in(id.as_str().as_bytes(), &own)
 }
 
-/// The row of an id under which an event was asked for.
+/// The row of an order's id.
 pub(crate) fn row_of_order(id: &MessageId) -> RowKey {
     Table::<b'o'>::key(&[id.as_str().as_bytes()])
 }

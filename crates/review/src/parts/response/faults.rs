@@ -1,4 +1,4 @@
-//! What can be wrong with what a response does to the threads, in words its reviewer can act on.
+//! The faults in a response's changes to threads, in words its reviewer can act on.
 
 use message_schema::Code;
 use message_schema::id::FindingId;
@@ -54,7 +54,7 @@ pub(super) fn unknown(id: &FindingId) -> Fault {
     .expected("the id of an open thread, or a new finding without an action")
 }
 
-/// `before` is the thread as it stood before this response; what this very response raises has none.
+/// `before` is the thread before this response; a thread that this response opens has none.
 pub(super) fn duplicate(finding: &Finding, known: &FindingId, before: Option<&Thread>) -> Fault {
     let fault = Fault::new(
         Code::DuplicateFinding,
@@ -173,7 +173,7 @@ pub(super) fn reopened_before(id: &FindingId) -> Fault {
     ))
 }
 
-/// `why` is the rest of the sentence, where silence would have resolved another thread.
+/// `why` ends the sentence if silence would have resolved another thread.
 pub(super) fn missing(
     id: &FindingId,
     thread: &Thread,

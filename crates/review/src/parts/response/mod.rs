@@ -1,5 +1,5 @@
-//! How a response acts on the open threads: every one gets exactly one action, and what is new
-//! opens a thread. All faults of a response are found before anything is answered.
+//! The effect of a response on the threads: every open thread gets exactly one action, and every new finding opens a
+//! thread. All faults of a response are found before it is refused.
 
 mod faults;
 
@@ -22,9 +22,9 @@ use crate::words::refusal::Fault;
 use crate::words::thread::{Hold, NEW_FINDINGS_MAX, Origin, Thread, ThreadState};
 use policy::{Policy, ThreadMode};
 
-/// A feedback or lgtm, as far as threads go.
+/// A feedback or lgtm, as far as threads are concerned.
 pub(crate) struct Response<'a> {
-    /// The threads as they stand.
+    /// The threads before the response.
     pub(crate) threads: &'a BTreeMap<FindingId, Thread>,
     /// The round it answers.
     pub(crate) round: u32,
@@ -34,38 +34,38 @@ pub(crate) struct Response<'a> {
     /// The nits of an lgtm: they cover open threads that do not block.
     pub(crate) nits: &'a [Nit],
     pub(crate) new_blockers: NewBlockers<'a>,
-    /// Whether the round takes no reply any more.
+    /// True if the round takes no reply.
     pub(crate) last_round: bool,
-    /// Whether the request comes from a verify run.
+    /// True if the request comes from a verify run.
     pub(crate) verify_run: bool,
 }
 
-/// Which new findings may still block. A perfectionist reviewer never converges.
+/// The new findings that may still block. A perfectionist reviewer never converges.
 #[derive(Clone, Copy)]
 pub(crate) enum NewBlockers<'a> {
     /// All.
     Any,
-    /// Below P0, those in files the author touched and those that say what introduced them: what
-    /// else blocks had to be found in the first round.
+    /// Below P0, those in files the author touched and those that name what introduced them. Other blockers had to be
+    /// found in the first round.
     InTouched(&'a [RepoPath]),
-    /// P0, and what blocks outside the files of the claimed task: in those a fix pull request is judged by
-    /// whether it fixes what it is for.
+    /// P0, and blockers outside the files of the claimed task: inside them the measure of a fix pull request is whether
+    /// it fixes its task.
     OutsideTask,
 }
 
-/// So many faults are told of one response: a packet has room for thousands, and nobody reads them.
+/// The most faults a refusal names: a packet has room for thousands, and nobody reads them.
 const FAULTS_MAX: usize = 200;
 
-/// What a response does to the threads.
+/// The changes a response makes to the threads.
 #[derive(Default)]
 pub(crate) struct ThreadChanges {
     /// The threads it opens or changes.
     pub(crate) threads: BTreeMap<FindingId, Thread>,
-    /// What both sides are told of it.
+    /// The alerts to both sides.
     pub(crate) alerts: Vec<Alert>,
 }
 
-/// What it means that a response does not name an open thread.
+/// The meaning of a response that does not name an open thread.
 #[derive(Clone, Copy)]
 pub(crate) enum Silence<'a> {
     /// The author named these findings as addressed: silence resolves them.
@@ -79,7 +79,7 @@ pub(crate) enum Silence<'a> {
 }
 
 impl<'a> Silence<'a> {
-    /// How the silence of an lgtm is read in answer to this invocation.
+    /// Returns the meaning of silence in an lgtm that answers this invocation.
     pub(crate) fn of_lgtm(policy: &Policy, invocation: &'a Invocation) -> Self {
         Self::after(
             policy,
@@ -90,8 +90,8 @@ impl<'a> Silence<'a> {
         )
     }
 
-    /// How the silence of a feedback is read. It says that something is wrong, so what it leaves out
-    /// is resolved only where the author named it.
+    /// Returns the meaning of silence in a feedback. Feedback says that something is wrong, so an unnamed thread is
+    /// resolved only if the author named it.
     pub(crate) fn of_feedback(policy: &Policy, invocation: &'a Invocation) -> Self {
         match Self::of_lgtm(policy, invocation) {
             Self::ResolvesAllButP0 => Self::IsMissing,
@@ -99,8 +99,8 @@ impl<'a> Silence<'a> {
         }
     }
 
-    /// How silence is read after the author reported these findings as addressed: `[]` names none,
-    /// `None` is no report.
+    /// Returns the meaning of silence after the author reported these findings as addressed: `[]` names none, `None` is
+    /// no report.
     pub(crate) fn after(policy: &Policy, reported: Option<&'a [FindingId]>) -> Self {
         match (policy.threads, reported) {
             (ThreadMode::Inferred, Some(_)) if policy.gate.require_actions => Self::IsMissing,
@@ -111,8 +111,7 @@ impl<'a> Silence<'a> {
     }
 }
 
-/// The threads a response opens or changes, or everything that is wrong with it, as far as a person
-/// would read.
+/// Returns the threads a response opens or changes, or its faults, as many as a person would read.
 pub(crate) fn judge(response: &Response<'_>) -> Result<ThreadChanges, Vec<Fault>> {
     let mut sheet = Sheet {
         response,
@@ -165,19 +164,19 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<ThreadChanges, Vec<Fault>
 struct Sheet<'a> {
     response: &'a Response<'a>,
     changed: BTreeMap<FindingId, Thread>,
-    /// Threads that were given an action.
+    /// The threads that got an action.
     named: BTreeSet<FindingId>,
-    /// What the known threads are compared by, worked out when the first new finding asks for it.
+    /// The features of the known threads, computed for the first new finding.
     known: OnceCell<Vec<(&'a FindingId, FindingSignature<'a>)>>,
-    /// Threads this response opens, and what they are compared by.
+    /// The threads this response opens, with their features.
     opened: Vec<(FindingId, FindingSignature<'a>)>,
-    /// The findings that bring something up, and what they are compared by.
+    /// The findings that raise a problem, with their features.
     raised: Vec<(&'a FindingId, FindingSignature<'a>)>,
-    /// How many more it would open.
+    /// The number of further threads it would open.
     surplus: usize,
     alerts: Vec<Alert>,
     faults: Vec<Fault>,
-    /// Which finding of the packet is being read, from 0.
+    /// The position of the current finding in the packet, from 0.
     index: usize,
 }
 
@@ -196,8 +195,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// The thread as the findings before this one have left it. Whatever else is said of a thread,
-    /// from now on it is as bad as the reviewer says.
+    /// The thread as the findings before this one have left it, with the severity raised to this finding's.
     fn raised(&mut self, id: &FindingId, before: &Thread, finding: &Finding) -> Thread {
         let thread = self.changed.get(id).unwrap_or(before).raised_to(finding);
         if thread.severity < finding.severity {
@@ -216,7 +214,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// A finding under an id this review does not know: a thread of its own, unless it repeats one.
+    /// Reads a finding under an id that is new to this review: it opens a thread, unless it repeats one.
     fn read_new(&mut self, id: &FindingId, finding: &'a Finding) {
         // It is refused by now for what it raises; to compare each one more with all others would cost
         // the square of their number.
@@ -239,9 +237,8 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// The thread a new finding repeats, and whether it is settled: first one that is still discussed,
-    /// or that this very packet opens, else a resolved one. To resolve a thread in the same packet is
-    /// no way round it.
+    /// Returns the thread that a new finding repeats, and whether it is settled: first one that is still discussed, or
+    /// that this packet opens, else a resolved one. A packet cannot avoid this by resolving the thread first.
     fn repeated(&self, mark: &FindingSignature<'_>) -> Option<(FindingId, bool)> {
         let threads = self.response.threads;
         let of_thread =
@@ -296,7 +293,7 @@ impl<'a> Sheet<'a> {
         self.opened.push((id.clone(), mark));
     }
 
-    /// Why a new finding does not block any more, if it does not.
+    /// Returns the reason a new finding no longer blocks, if it does not.
     fn comes_too_late(&self, thread: &Thread, finding: &Finding) -> Option<Late> {
         match self.response.new_blockers {
             NewBlockers::Any => None,
@@ -360,9 +357,9 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// A finding whose thread is not open: its status restates what is known. `open` on a resolved
-    /// thread opens it again with its counters, once; after that it can only be escalated. A
-    /// deferred one opens again when it is worse now than when it was deferred.
+    /// Reads a finding whose thread is not open: its status restates what is known. `open` reopens a resolved thread
+    /// with its counters, once; after that it can only be escalated. A deferred thread reopens if it is worse now than
+    /// when it was deferred.
     fn restate(&mut self, id: &FindingId, before: &'a Thread, finding: &'a Finding) {
         let thread = self.raised(id, before, finding);
         if thread.state == ThreadState::Deferred && leaves_unfixed(finding, thread.severity) {
@@ -404,8 +401,8 @@ impl<'a> Sheet<'a> {
         self.changed.insert(id.clone(), thread);
     }
 
-    /// Whether a thread may be open again, rather than deferred; in a fix pull request only what
-    /// blocks of what it is to fix, a P0, and what blocks outside the files of the task.
+    /// True if a thread may be open again, rather than deferred. In a fix pull request that holds only for a P0, for
+    /// blockers of its task, and for blockers outside the files of the task.
     fn may_block_again(&self, thread: &Thread) -> bool {
         match self.response.new_blockers {
             NewBlockers::Any | NewBlockers::InTouched(_) => true,
@@ -416,8 +413,8 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Whether a finding that is not of the task blocks a fix pull request all the same: a P0 does, and what
-    /// blocks in a file that is none of the task's. Of one that names no file nobody can say so.
+    /// True if a finding that is not of the task still blocks a fix pull request: a P0, or a blocker in a file outside
+    /// the task. A finding without a file is never outside.
     fn blocks_a_fix(&self, thread: &Thread) -> bool {
         let is_outside = thread.file.as_ref().is_some_and(|file| {
             let mut known = self.response.threads.values();
@@ -475,7 +472,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// What this response brings up that could be taken for this thread.
+    /// Returns a finding of this response that a reader could take for this thread.
     fn look_alike(&self, thread: &Thread) -> Option<&'a FindingId> {
         let mark = FindingSignature::of_thread(thread);
         let mut raised = self.raised.iter();
@@ -484,8 +481,8 @@ impl<'a> Sheet<'a> {
             .map(|(id, _)| *id)
     }
 
-    /// Whether an open thread that has no action is resolved by that. A packet that names it
-    /// without an action is no silence to infer from.
+    /// True if silence resolves an open thread that has no action. A packet that names the thread without an action is
+    /// not silent about it.
     fn silence_resolves(&self, id: &FindingId, thread: &Thread) -> bool {
         let is_named = self.changed.contains_key(id);
         match self.response.silence {
@@ -496,12 +493,12 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// Whether a finding is to be left as it is although it is too bad for an agent to say so.
+/// True if a finding says `wont_fix` although it is so severe that only a person may.
 fn leaves_unfixed(finding: &Finding, severity: Severity) -> bool {
     finding.status == Status::WontFix && matches!(severity, Severity::P0 | Severity::P1)
 }
 
-/// A known id with another path and another title is another problem under an old name.
+/// True if a known id has another path and another title: another problem under an old id.
 fn is_reused(finding: &Finding, thread: &Thread) -> bool {
     let differs = |a: Option<&str>, b: Option<&str>| matches!((a, b), (Some(a), Some(b)) if a != b);
     finding.same_as.is_none()

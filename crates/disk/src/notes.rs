@@ -1,4 +1,4 @@
-//! What was done to a disk that forgets, and the trees that a cut of the power may leave of it.
+//! The changes to a disk that forgets, and the trees that a power cut may leave of it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! What a case may do to a log besides calling it.
+//! The harness of a case: it gives handles of the log under test, restarts it, cuts it off and damages it.
 
 use spool::log::{Log, Signed};
 

@@ -1,5 +1,5 @@
-//! What every log of a shared ledger has to do. The author of another backend implements [`Bench`] for it and names it
-//! in [`conformance!`]: each case becomes a test of its own.
+//! The conformance tests for every log of a shared ledger. The author of another backend implements [`Bench`] for it
+//! and names it in [`conformance!`]: each case becomes a test of its own.
 //!
 //! - `bench` is what a case may do to a log besides calling it: restart it, cut it off, damage it;
 //! - `cases` are the cases, one function each;

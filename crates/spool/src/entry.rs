@@ -1,6 +1,6 @@
-//! What one record of the ledger says: the decision, what it judged and which files it makes.
+//! One record of the ledger: the decision, the file it judged and the files it makes.
 //!
-//! How a record becomes a line and stays whole is `ledger`'s business; what the decision means is the caller's.
+//! The line of a record and its integrity are `ledger`'s business; the meaning of the decision is the caller's.
 
 use std::fmt;
 use std::str::FromStr;

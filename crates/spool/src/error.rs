@@ -1,4 +1,4 @@
-//! What can go wrong with the disk, said so that the operator knows which path and what to do.
+//! Failures of the disk, worded so that the operator knows which path and what to do.
 //!
 //! Nothing here is ever a sender's fault: refusals are made elsewhere.
 

@@ -1,6 +1,6 @@
-//! Where files are delivered, and how such a place is written in the ledger.
+//! The places that files are delivered to, and their form in the ledger.
 //!
-//! Which directory that is, is for `layout` to say.
+//! `layout` knows the directory of each.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What may be asked of a spool while its deliveries go on: the files to be judged, and which were judged already.
+//! Answers about a spool while its deliveries go on: the files to be judged, and which were judged already.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;

@@ -1,5 +1,5 @@
-//! What may be done with one open thread in a response, and its schema. Threads with the same
-//! choices share one definition, so a schema stays short however many threads are open.
+//! The choices that a response has for one open thread, and their schema. Threads with the same choices share one
+//! definition, so a schema stays short however many threads are open.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -140,7 +140,7 @@ pub struct HeldThread {
     /// One line on the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// With whom, and by which action.
+    /// The thread's state with the action that caused it, such as `held (veto)`.
     pub state: &'static str,
 }
 

@@ -1,6 +1,6 @@
-//! How far one lane is: which of its files were begun, which are there, and up to where they survive a power cut.
+//! The progress of one lane: which of its files were begun, which are there, and up to where they survive a power cut.
 //!
-//! What a line looks like is `note`'s business; here is what the four lines of a cursor file mean together.
+//! The form of a line is `note`'s business; here is what the four lines of a cursor file mean together.
 //!
 //! A cursor file is four lines of 128 bytes: two for `durable`, written in turn so that a torn write spares one of them,
 //! and one each for the notes `prepared` and `delivered`. Each line carries a checksum. All four share one disk sector.

@@ -1,4 +1,4 @@
-//! How much of what is owed one pass makes, so that others beside a flood wait for a part of it only.
+//! The most files that one pass makes, so that others beside a flood wait for a part of it only.
 
 use crate::{Entry, Mailbox};
 

@@ -13,7 +13,7 @@ const DOUBT_MS: u64 = 60_000;
 #[derive(Debug, Default)]
 pub(super) struct SteadyClock {
     last: Option<Now>,
-    /// Since when it has been doubted, on the monotonic clock.
+    /// The time since which it has been doubted, on the monotonic clock.
     doubted: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a host's key does, whatever its scheme is.
+//! The signatures of a host's key, whatever its scheme is.
 
 /// Signs for this host and checks what others signed. The scheme and the form of its keys belong to the program that
 /// serves a shared workspace; here they are opaque.

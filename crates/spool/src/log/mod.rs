@@ -1,4 +1,4 @@
-//! Where a ledger that several hosts share has its end: the contract of a log, with nothing of a network in it.
+//! The end of a ledger that several hosts share: the contract of a log, with nothing of a network in it.
 //!
 //! A batch counts from the moment at which the log says [`Appended::Committed`]; each host's own ledger is a mirror of
 //! the log. A workspace with one host has no log: its ledger's sync is the commit point. [`Local`] is the log that a

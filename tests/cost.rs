@@ -1,5 +1,5 @@
-//! What the worst documents cost in memory, counted, and how much is written about them. A program of
-//! its own, because it counts every byte that is allocated.
+//! The memory that the worst documents cost, counted, and the size of the text written about them. A program of its
+//! own, because it counts every byte that is allocated.
 
 use peak_alloc::PeakAlloc;
 use settled_tests::hostile::{self, Room, SIZE_MAX};

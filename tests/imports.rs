@@ -1,5 +1,5 @@
-//! Which file of a crate imports from which, and the circles that makes. It reads `use` and paths written out;
-//! a name that a module only passes on counts for the file that defines it.
+//! The imports between the files of a crate, and the circles that they make. It reads `use` and paths written out; a
+//! name that a module only passes on counts for the file that defines it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What a person does first with an installation: a workspace is served, and each command that starts another program
-//! finds it, wherever the programs lie.
+//! A person's first steps with an installation: a workspace is served, and each command that starts another program
+//! finds it, wherever the programs are.
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};

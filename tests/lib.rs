@@ -1,5 +1,5 @@
-//! What every test of the whole shares: the real binaries, a mailroom in a temporary directory, a
-//! reader of the ledger that shares no code with the daemon, the messages of the first review.
+//! The tools that all tests of the whole share: the real binaries, a mailroom in a temporary directory, a reader of the
+//! ledger that shares no code with the daemon, the messages of the first review.
 //!
 //! Nothing here is a mock. A test drops files and looks at files, as an agent would.
 

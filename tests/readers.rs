@@ -1,5 +1,5 @@
-//! What each reader promises of any bytes whatever: it does not panic, it ends, and what it says is so.
-//! The fuzz targets in `fuzz` and their twins in the suite hold the readers to it.
+//! The promises of each reader for any bytes whatever: it does not panic, it ends, and what it says is so. The fuzz
+//! targets in `fuzz` and their twins in the suite hold the readers to it.
 
 mod disk;
 use std::path::Path;

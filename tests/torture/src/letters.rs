@@ -1,5 +1,5 @@
-//! What agents write under torture, and what must become of each: several mixes, all made from a
-//! number, so that a failing run can be had again.
+//! The letters that agents write under torture, and the required fate of each: several mixes, all made from a number,
+//! so that a failing run can be had again.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Who reads while the daemon works: codex takes whatever shows, claude's mail lies and an onlooker
-//! opens each file of it the moment it sees it.
+//! The readers at work while the daemon runs: codex takes whatever shows, claude leaves its mail where it is, and an
+//! onlooker opens each file of it the moment it sees it.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What lies ready before the daemon is started and killed: prepared outboxes of every mix, and each
-//! step of a whole review, with what came before it already done.
+//! The workspaces in which the daemon is started and killed: prepared outboxes of every mix, and each step of a whole
+//! review, with what came before it already done.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

@@ -1,4 +1,4 @@
-//! Where a call can fail: every call of a run in which none does, once the workspace is named.
+//! The points at which a call can fail: every call of a run in which none does, once the workspace is named.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::call::{CALLS, Call, Errno};
 pub struct Point {
     /// The call.
     pub call: Call,
-    /// The how manieth of its name in its thread, from 1.
+    /// The number of the call among those of its name in its thread, from 1.
     pub n: u32,
     /// The call as it was traced, for a report.
     pub shown: String,

@@ -1,5 +1,4 @@
-//! What lies in the workspace before the fault, always the same, so that the calls of one run are
-//! those of the next.
+//! The workspace before the fault, always the same, so that the calls of one run are those of the next.
 
 use std::io::Write as _;
 use std::path::Path;

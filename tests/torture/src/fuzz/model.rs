@@ -1,5 +1,5 @@
-//! What must come of what the writers did. It knows no rule of the daemon's but these: a file is read once it is finished,
-//! an id is accepted once, what is accepted arrives once, and what is not is refused with a report.
+//! The outcomes that the writers' work must have. It knows no rule of the daemon's but these: a file is read once it is
+//! finished, an id is accepted once, what is accepted arrives once, and what is not is refused with a report.
 
 use std::collections::BTreeMap;
 use std::path::Path;

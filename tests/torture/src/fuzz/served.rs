@@ -27,7 +27,7 @@ pub(super) struct Time {
     /// Milliseconds since the case began.
     pub(super) passed: u64,
     start: DateTime<Utc>,
-    /// By how much the time of day was set forward or back, in milliseconds.
+    /// The amount by which the time of day was set forward or back, in milliseconds.
     set_by: i64,
 }
 

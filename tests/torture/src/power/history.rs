@@ -1,4 +1,4 @@
-//! What was promised to whom, and when: when is a place in the log of what the disk was told.
+//! The promises of a run, each with its time: a place in the log of requests to the disk.
 //!
 //! A file that somebody saw, or a record that was acknowledged, is noted after it was seen, with the
 //! log's length at that time. So a disk that was told that much had been told all that the promise

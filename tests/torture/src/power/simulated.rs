@@ -21,7 +21,7 @@ use crate::taker::{self, Take};
 
 /// The number of letters posted at a time: few, so that every place can be tried.
 const LOT: usize = 4;
-/// Every how many states the recovery is cut off as well, and at how many places.
+/// One in so many states has its recovery cut off as well, at so many places.
 const SECOND_EVERY: usize = 40;
 const SECOND_CUTS: usize = 4;
 

@@ -1,4 +1,4 @@
-//! What goes on in a workspace beside its reviews: mail between agents, careless writers, and at the daemon's side
+//! The traffic in a workspace beside its reviews: mail between agents, careless writers, and at the daemon's side
 //! reloads, a reader of its counts, news of pull requests and decisions of people. What takes a command is done on a
 //! thread of its own, so that it holds up no agent.
 

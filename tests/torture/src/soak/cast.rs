@@ -1,5 +1,5 @@
-//! Who takes part in a soak, and what the config says of them: authors and two reviewers whose part the soak plays
-//! by files, and reviewers that the daemon starts, each called as it behaves (`tests/fakes/reviewer.sh`).
+//! The agents of a soak and their config: authors and two reviewers whose part the soak plays by files, and reviewers
+//! that the daemon starts, each called as it behaves (`tests/fakes/reviewer.sh`).
 
 use std::path::Path;
 

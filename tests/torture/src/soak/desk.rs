@@ -1,4 +1,5 @@
-//! What every agent of a soak does at its mailboxes: writes a message, in place or by renaming, and takes what came.
+//! The work of every agent of a soak at its mailboxes: it writes a message, in place or by renaming, and takes what
+//! came.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

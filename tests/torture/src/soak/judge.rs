@@ -1,4 +1,4 @@
-//! What a row of samples says of a daemon's memory and handles: whether anything rises that nothing accounts for.
+//! Judges a row of samples of a daemon's memory and handles: whether anything rises that nothing accounts for.
 //! Arithmetic on what was measured; who measures is `samples`.
 //!
 //! The first third of a run is left out: buffers, allocator and caches find their size in it. What is compared is

@@ -1,4 +1,4 @@
-//! What is left of a soak: every review ended within its bounds, every accepted message there once, the state what
+//! Checks the end of a soak: every review ended within its bounds, every accepted message there once, the state what
 //! its ledger adds up to, and no process of an agent.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What the writers do in their outboxes: whole files in every way, broken ones, ones that stay open or are closed by
+//! The writers' work in their outboxes: whole files in every way, broken ones, ones that stay open or are closed by
 //! half, ones that are replaced, taken back or sent again, floods, and packets.
 
 use std::fs::File;
@@ -260,7 +260,7 @@ impl Hands<'_> {
         bytes
     }
 
-    /// From when on a file may be taken that its writer has open.
+    /// The time from which on a file may be taken that its writer has open.
     fn open_until(&self) -> u64 {
         let patience = if self.hides_writers {
             UNKNOWN_MS

@@ -1,5 +1,5 @@
-//! Which states a cut of the power may leave: everything up to the last flush, and of what was
-//! written since nothing, all, or any part of it, down to single sectors.
+//! The states that a power cut may leave: everything up to the last flush, and of what was written since nothing, all,
+//! or any part of it, down to single sectors.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

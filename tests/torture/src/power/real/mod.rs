@@ -24,7 +24,7 @@ use super::history::History;
 use super::{Options, Report, scratch};
 use crate::dice::Dice;
 
-/// Every how many states the recovery is cut off as well, and at how many places.
+/// One in so many states has its recovery cut off as well, at so many places.
 const SECOND_EVERY: usize = 12;
 const SECOND_CUTS: usize = 3;
 

@@ -1,6 +1,5 @@
-//! What happens while the disk is recorded: letters are posted, the real daemon runs in every way it
-//! can be run, readers look and one of them takes, and now and then the kernel writes something back
-//! of its own accord.
+//! The work while the disk is recorded: letters are posted, the real daemon runs in every way it can be run, readers
+//! look and one of them takes, and now and then the kernel writes something back of its own accord.
 
 use std::io;
 use std::path::{Path, PathBuf};

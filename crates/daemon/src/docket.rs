@@ -87,7 +87,7 @@ impl Default for BatchLimits {
 const REST_UNACCEPTED: u32 = 3;
 const REST_BACKLOG: u32 = 1;
 
-/// The longest rest: a disk that stands still for seconds is not the writer's.
+/// The longest rest: a disk that stalls for seconds is not the writer's fault.
 const REST_MAX: Duration = Duration::from_millis(250);
 
 /// Once the batch holds all that an outbox had, whoever wrote that waits for the commit: it ends after this part of its

@@ -104,7 +104,7 @@ pub enum ExitReason {
     Code(i32),
     /// By this signal, which was not ours.
     Signal(i32),
-    /// By us: it was told to, or its time was over.
+    /// By us: the daemon asked for it or is gone, or its time was over.
     Ended,
     /// It could not be started.
     NotStarted(String),
@@ -247,7 +247,7 @@ impl Folder {
         self.read("reviewed.json").ok()
     }
 
-    /// Says what lies in its tree.
+    /// Writes down the commit and the diff in its checkout.
     pub(crate) fn tell_reviewed(&self, reviewed: &Reviewed) -> io::Result<()> {
         self.tell("reviewed.json", reviewed)
     }

@@ -46,9 +46,9 @@ enum KeeperEvent {
     Exited(io::Result<ExitStatus>),
     /// The daemon wants it ended, or is gone.
     Told,
-    /// So many turns are completed.
+    /// The number of turns completed so far.
     Turns(u16),
-    /// It used so much so far.
+    /// The spend so far.
     Spent(Spend),
     /// The agent read a file.
     Read(String),

@@ -33,9 +33,9 @@ pub(crate) const VALIDATED: &str = "validated";
 /// A keeper's note: the progress of its agent so far, or that the keeper is silent from now on.
 #[derive(Clone, Debug)]
 pub enum KeeperNote {
-    /// So many turns are completed.
+    /// The number of turns completed so far.
     Turns(u16),
-    /// It used so much so far.
+    /// The spend so far.
     Spent(Spend),
     /// The agent read a file, which it named so.
     Read(String),

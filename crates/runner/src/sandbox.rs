@@ -26,7 +26,7 @@ pub const INSIDE: &str = "run-inside";
 /// The things a command may use besides the code, its folder and the programs of the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
-    /// The workspace: of it the command sees its own folder alone, also where it lies within the code.
+    /// The workspace: the command sees only its own folder there, even if the workspace is within the code.
     pub root: PathBuf,
     /// Files and directories that it reads.
     pub reads: Vec<PathBuf>,

@@ -135,7 +135,7 @@ const CALLS: [(&str, &str); 5] = [
 ];
 
 impl ToolCall {
-    /// The command that a tool stands for.
+    /// The command that a tool runs.
     pub(crate) fn read(tool: &str, arguments: JsonObject) -> Result<Self, CallRefusal> {
         match tool {
             "next" => next(read(tool, arguments)?),

@@ -27,7 +27,7 @@ pub(crate) struct OwnRefusal {
 }
 
 impl CallRefusal {
-    /// Arguments that no command stands for.
+    /// Arguments that map to no command.
     pub(crate) fn argument(field: &str, message: &str, fix: &str) -> Self {
         Self::Here(OwnRefusal {
             exit: 2,

@@ -241,7 +241,7 @@ impl SetUp {
         }
     }
 
-    /// The section as it stands in the file.
+    /// The text of the section in the file.
     pub fn section(&self, agent: &AgentName) -> String {
         let mut document = DocumentMut::new();
         put(&mut document, agent, self);

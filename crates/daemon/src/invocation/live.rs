@@ -285,7 +285,7 @@ mod tests {
             started
         }
 
-        /// Judges what lies in the outboxes.
+        /// Judges the files in the outboxes.
         fn pass(&mut self, mono: u64) {
             self.mailroom.sweep().expect("a sweep");
             let pass = self.mailroom.pass(at(mono)).expect("a pass");

@@ -46,7 +46,7 @@ pub(super) struct Fairness {
     deadline: Option<DueDeadline>,
 }
 
-/// A deadline that waits for what lay in the outboxes of its review when its moment was over.
+/// A deadline that waits for the files that were in the outboxes of its review when its moment was over.
 #[derive(Clone, Copy, Debug)]
 struct DueDeadline {
     at: DateTime<Utc>,

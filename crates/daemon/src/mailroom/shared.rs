@@ -70,7 +70,7 @@ pub enum Standing {
     },
 }
 
-/// The sharing, and where it stands.
+/// The sharing, and its current standing.
 pub(super) struct SharedLedger {
     pub(super) sharing: Sharing,
     pub(super) standing: Standing,

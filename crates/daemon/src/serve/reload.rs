@@ -55,7 +55,7 @@ impl Daemon<'_> {
         }
     }
 
-    /// Tells the supervisor, and the readers of the counts, how things stand.
+    /// Updates the supervisor's status and the metrics.
     pub(super) fn report(&mut self) {
         if self.supervisor.listens() {
             self.supervisor.status(&self.mailroom.status_line());

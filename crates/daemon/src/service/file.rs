@@ -64,7 +64,7 @@ pub enum ServiceError {
 }
 
 impl Service {
-    /// Looks at what lies where the file belongs; fails if it is not ours.
+    /// Reads the file at this service's path; fails if it is not ours.
     pub fn find(&self) -> Result<InstalledFile, ServiceError> {
         let path = self.path();
         let text = match std::fs::read_to_string(&path) {

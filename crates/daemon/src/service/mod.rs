@@ -50,7 +50,7 @@ pub struct Service {
     pub scope: Scope,
     /// The name of its file without the ending; one per workspace.
     pub name: String,
-    /// The directory its file lies in.
+    /// The directory of its file.
     pub directory: PathBuf,
     /// The program, absolute.
     pub program: PathBuf,

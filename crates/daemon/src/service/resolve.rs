@@ -19,7 +19,7 @@ pub struct ServiceRequest {
     pub kind: ServiceManager,
     /// Its name.
     pub name: String,
-    /// The directory of its file, where it is not the supervisor's.
+    /// The directory of its file, if that is not the supervisor's.
     pub directory: Option<PathBuf>,
     /// The daemon's work.
     pub work: Work,

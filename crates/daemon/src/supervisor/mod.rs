@@ -58,7 +58,7 @@ impl Supervisor {
         self.status = status;
     }
 
-    /// Says how things stand, if it is not what was said last.
+    /// Sends the status, unless it is the one sent last.
     pub(crate) fn status(&mut self, status: &str) {
         let status = self.sentence(status);
         if status != self.status {

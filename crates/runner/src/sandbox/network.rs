@@ -141,7 +141,7 @@ pub(super) fn serve(folder: &Path, hosts: &[Host]) -> io::Result<()> {
     Ok(())
 }
 
-/// The socket, by a path that is short however deep the folder lies.
+/// The socket, by a path that is short however deep the folder is.
 struct Socket(std::fs::File);
 
 impl Socket {

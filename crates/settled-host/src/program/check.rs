@@ -16,7 +16,7 @@ use workspace::config::SharedLog;
 use super::survey::patiently;
 use super::{HostContext, member};
 
-/// The port of a broker's monitoring page, unless it is told.
+/// The default port of a broker's monitoring page.
 const MONITOR_PORT: u16 = 8222;
 
 /// `settled host check`

@@ -190,7 +190,7 @@ impl At {
         }
     }
 
-    /// The command that mends the first thing that stands against a review.
+    /// The command that fixes the first problem of a review.
     fn remedy(
         &self,
         review: &CheckedReview,

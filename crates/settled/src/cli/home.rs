@@ -22,7 +22,7 @@ use views::inbox::Waiting;
 /// The most messages to name.
 const NAMED: usize = 10;
 
-/// Shows an agent where it stands.
+/// Shows an agent its mail, its reviews and its next steps.
 pub(super) fn run(context: &Context) -> Result<Exit, Failure> {
     let answer = gather(&context.me()?, context)?;
     let now = clock::now();

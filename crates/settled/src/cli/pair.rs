@@ -320,7 +320,7 @@ fn failure(error: &PairError, root: &Path, context: &Context) -> Failure {
     }
 }
 
-/// A form by the word that stands for it in the config.
+/// A form by its word in the config.
 fn form(word: &str) -> Result<String, String> {
     let known = serde_json::from_value::<OutputFormat>(word.into());
     known

@@ -101,7 +101,7 @@ struct Proven {
     verdict: ApprovalVerdict,
     /// Records judged again.
     judged: usize,
-    /// Records of other pull requests, whose tasks were taken as they stand.
+    /// Records of other pull requests, whose tasks were taken as given.
     given: usize,
     seal: Digest,
     ledger: Anchor,

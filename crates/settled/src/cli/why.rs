@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The commands that can be run as they stand.
+/// The commands that can be run unchanged.
 fn runnable(fixes: &[FixCommand]) -> impl Iterator<Item = &FixCommand> {
     fixes.iter().filter(|fix| fix.fill.is_empty())
 }

@@ -1,4 +1,4 @@
-//! The only way the state changes: one record after the other, the same at start and while running.
+//! The only code that changes the state: one record after the other, the same at start and while running.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ use crate::words::record::{
 };
 use pair_machine::{PairReport, PairStanding, PairStep};
 
-/// Adds one record to the state. Cannot fail: whatever the ledger holds has been decided.
+/// Adds one record to the state. It cannot fail, because the rules have decided every record of the ledger.
 pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {
     match record {
         Record::Judged(Judgement::Accepted(accepted)) => apply_accepted(state, accepted, at),
@@ -65,7 +65,7 @@ fn apply_accepted(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
     }
 }
 
-/// The review that an accepted message asks for.
+/// Returns the review that an accepted message requests.
 pub(super) fn requested(accepted: &Accepted) -> Option<&ReviewKey> {
     let is_request = accepted.kind == MessageType::Review(ReviewKind::Request);
     accepted
@@ -86,7 +86,7 @@ fn apply_refused(state: &mut State, refused: &RefusedMessage, at: DateTime<Utc>)
     }
 }
 
-/// Whose word ends an invocation that this message's step ends.
+/// Returns the side that ends an invocation with a message of this type.
 fn closer(kind: MessageType) -> Closer {
     if kind.is_terminal_response() {
         Closer::Reviewer
@@ -132,7 +132,7 @@ fn apply_event(state: &mut State, happened: &Happened, at: DateTime<Utc>) {
     }
 }
 
-/// A pair that is over for good takes no room any more.
+/// Applies a step of a pair; removes a pair that is over and cannot be resumed.
 fn apply_pair(state: &mut State, news: &PairReport, standing: PairStanding, at: DateTime<Utc>) {
     let is_over = standing.pair.run().is_terminal() && !standing.pair.can_resume();
     if let PairStep::Opened(setup) = &news.what {
@@ -162,7 +162,7 @@ fn remember_ids(state: &mut State, letters: &[DaemonMessage]) {
         .for_each(|message| state.admission.add_daemon_id(&message.id));
 }
 
-/// A step of an unknown review that opens nothing cannot come from `decide` and is passed over.
+/// A step of an unknown review that opens nothing cannot come from `decide` and is skipped.
 fn apply_step(state: &mut State, step: &ReviewStep, closer: Closer, at: DateTime<Utc>) {
     let make = step
         .opens
@@ -173,8 +173,8 @@ fn apply_step(state: &mut State, step: &ReviewStep, closer: Closer, at: DateTime
 }
 
 impl Review {
-    /// The review as a step of the daemon's own would leave it: what a message about the step can
-    /// promise before the step is in the ledger.
+    /// Returns the review after a daemon's step, so that a message about the step can state its result before the step
+    /// is in the ledger.
     pub fn after(&self, step: &ReviewStep, at: DateTime<Utc>) -> Self {
         let mut review = self.clone();
         review.apply_step(step, Closer::Daemon, at);
@@ -246,7 +246,7 @@ impl Review {
     }
 }
 
-/// A review as its first step makes it.
+/// Makes a review from its first step.
 fn first_review(generation: Generation, step: &ReviewStep, at: DateTime<Utc>) -> Review {
     Review {
         generation: generation.number,

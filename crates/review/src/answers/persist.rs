@@ -1,9 +1,9 @@
-//! The state as lines of JSON, and back: what a snapshot keeps, so that a start need not add up every
-//! record. What can be worked out from the rest (which reviews are open, which deadline is next) is
-//! not written, and what is rows is in none of the lines.
+//! The state as lines of JSON, and back: the content of a snapshot, so that a start need not apply every record. The
+//! lines leave out what follows from the rest (which reviews are open, which deadline is next) and what is in rows.
 //!
-//! Every part of the state is taken apart by name here, so that a new one does not compile until it is
-//! kept as well. Where the lines and rows lie, and whether they can be trusted, is the caller's business.
+//!
+//! The code names every part of the state here, so that a new part does not compile until it is kept as well. The
+//! caller decides where the lines and rows are, and whether they can be trusted.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -30,26 +30,26 @@ use pair_machine::PairId;
 enum StateLine<'a> {
     /// A current review; those at rest come last, in the order in which they came to rest.
     Review(Cow<'a, ReviewKey>, Box<Cow<'a, Review>>),
-    /// How many reviews that are rows are in each phase.
+    /// The number of reviews in rows, by phase.
     ReviewRows(Cow<'a, BTreeMap<String, u64>>),
-    /// How many messages were accepted.
+    /// The number of accepted messages.
     Accepted(u64),
-    /// When one agent wrote to another, of the kinds that are limited.
+    /// The times of the limited kinds of messages from one agent to another.
     Pair(
         Cow<'a, AgentName>,
         Cow<'a, AgentName>,
         Cow<'a, VecDeque<DateTime<Utc>>>,
     ),
-    /// What an agent was told of refusals.
+    /// The notices about refusals to one agent.
     Notices(Cow<'a, AgentName>, Cow<'a, Notices>),
-    /// What came out of every outbox within the last hour.
+    /// The files that came out of every outbox within the last hour.
     #[serde(rename = "volume")]
     Rate(Cow<'a, FileRate>),
-    /// What the commands of agents used.
+    /// The spend of the agents' commands.
     Spending(Cow<'a, Spending>),
     /// A task that was handed off.
     Task(Cow<'a, Task>),
-    /// A pair of commands that goes on or may go on.
+    /// A pair of commands that runs or can be resumed.
     PairOfCommands(Cow<'a, PairId>, Box<Cow<'a, OpenPair>>),
 }
 
@@ -59,8 +59,8 @@ enum StateLine<'a> {
 pub struct RestoreError(#[from] serde_json::Error);
 
 impl State {
-    /// Gives the state line by line, without newlines, to `line`, and stops at its first error. The same
-    /// state gives the same lines.
+    /// Passes the state to `line`, one line at a time without newlines, and stops at its first error. Equal states give
+    /// equal lines.
     pub fn write_lines<E>(&self, line: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let Self {
             admission,
@@ -95,7 +95,7 @@ impl State {
     }
 }
 
-/// Rows that lie in memory.
+/// Rows in memory.
 #[derive(Debug)]
 struct RowsInMemory(BTreeMap<RowKey, Vec<u8>>);
 
@@ -107,7 +107,7 @@ impl StoredRows for RowsInMemory {
 }
 
 impl State {
-    /// The state as it comes back from a snapshot of it.
+    /// Returns the state restored from a snapshot of it.
     pub fn through_snapshot(&self) -> Result<Self, RestoreError> {
         let mut restore = Restore::default();
         self.write_lines(&mut |line| restore.take(line))?;
@@ -151,14 +151,14 @@ fn write<E>(
     line(&serde_json::to_vec(content).expect("text keys and plain values are JSON"))
 }
 
-/// A state that is being put together again from its lines, in their order.
+/// A state being restored from its lines, in their order.
 #[derive(Debug, Default)]
 pub struct Restore {
     state: State,
 }
 
 impl Restore {
-    /// Adds one line. After an error the state is of no use.
+    /// Adds one line. After an error the state is unusable.
     pub fn take(&mut self, line: &[u8]) -> Result<(), RestoreError> {
         let State {
             admission,
@@ -199,7 +199,7 @@ impl Restore {
         Ok(())
     }
 
-    /// The state, once it has had all its lines; its rows are yet to be handed in.
+    /// Returns the state after its last line; the caller still has to hand in its rows.
     pub fn into_state(self) -> State {
         self.state
     }

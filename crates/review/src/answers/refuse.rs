@@ -1,4 +1,4 @@
-//! What a refusal costs the review it concerns, and whether its sender is told.
+//! The cost of a refusal to its review, and the choice whether its sender gets a notice.
 
 use chrono::{DateTime, Utc};
 use message_schema::Code;
@@ -10,28 +10,28 @@ use crate::words::phase::{EscalationReason, Invocation, Phase};
 use crate::words::record::{DaemonMessage, Notice, RefusalCost, RefusedMessage, ReviewStep, Says};
 use crate::words::refusal::Costs;
 
-/// A message that is to be refused, whatever stage found the reason.
+/// A message that the daemon refuses, and the reason, whichever stage found it.
 #[derive(Clone, Copy, Debug)]
 pub struct Refused<'a> {
-    /// The owner of the outbox it lies in.
+    /// The owner of its outbox.
     pub outbox: &'a AgentName,
-    /// The code it is filed under.
+    /// The code of the refusal.
     pub code: Code,
-    /// The review that loses something by it, and what.
+    /// The review that pays for it, and the cost.
     pub costs: Option<(&'a ReviewKey, Costs)>,
-    /// Whether it was addressed to the daemon, as far as it could be read.
+    /// True if it was addressed to the daemon, as far as the daemon could read it.
     pub to_daemon: bool,
-    /// Whether it is one of the four review types, as far as it could be read.
+    /// True if it is one of the four review types, as far as the daemon could read it.
     pub is_review: bool,
-    /// The id of the message it answers, as far as it could be read.
+    /// The id of the message it answers, as far as the daemon could read it.
     pub parent: Option<&'a str>,
-    /// The id the notice would get.
+    /// The id of the notice, if the sender gets one.
     pub notice: &'a MessageId,
     /// The id of the notification to the author, should this refusal end the review.
     pub announcement: &'a MessageId,
 }
 
-/// What the refusal costs and whether its sender is told.
+/// Determines the cost of the refusal, and whether its sender gets a notice.
 pub fn refuse(state: &State, refused: &Refused<'_>, now: DateTime<Utc>) -> RefusedMessage {
     let admission = &state.admission;
     // A notice about mail to the daemon, or about an answer to a notice, would start a loop.

@@ -1,6 +1,6 @@
-//! What a record is about to change, as it was before: so that a batch can be judged one message after
-//! the other, each on the state the one before it leaves, and be taken back whole if the ledger does
-//! not take it. Costs a copy of what one record touches, never of the state.
+//! The parts of the state that a record changes, saved before it. The daemon judges each message of a batch on the
+//! state that the one before it leaves, and takes the whole batch back if the ledger does not accept it. The cost is a
+//! copy of the parts that one record touches, never of the state.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,7 +25,7 @@ use crate::words::table::{RowKey, Table};
 use crate::words::task::Task;
 use pair_machine::PairId;
 
-/// The touched parts of a state, each by its key; `None` where there was nothing.
+/// The touched parts of a state, each by its key; `None` if there was nothing under the key.
 #[derive(Debug, Default)]
 pub struct Undo {
     accepted: u64,
@@ -45,11 +45,11 @@ pub struct Undo {
 
 type Slots<K, V> = Vec<(K, Option<V>)>;
 
-/// Rows, each with what was put for it since the last snapshot.
+/// Rows, each with the value put for it since the last snapshot.
 type Rows = Slots<RowKey, Box<[u8]>>;
 
 impl Undo {
-    /// What `record` will change in the state, as it is now. To be taken before the record is applied.
+    /// Saves the parts of the state that `record` changes. Call it before applying the record.
     pub fn of(state: &State, record: &Record) -> Self {
         let mut undo = Self {
             accepted: state.admission.accepted,
@@ -67,7 +67,7 @@ impl Undo {
         undo
     }
 
-    /// Makes the state what it was. Undone in the reverse of the order in which records were applied.
+    /// Restores the saved parts. Undo records in the reverse of the order in which they were applied.
     pub fn revert(self, state: &mut State) {
         let admission = &mut state.admission;
         admission.accepted = self.accepted;

@@ -52,7 +52,8 @@ impl OpenPair {
         reviews.filter(|(key, review)| review.phase.invocation().is_some() && self.is_own(key))
     }
 
-    /// True if all its reviews have ended, and a named pull request has one. A signal of the reviewer alone approves nothing.
+    /// True if all its reviews have ended, and a named pull request has one. A signal of the reviewer alone approves
+    /// nothing.
     pub(crate) fn is_approved<'a>(
         &self,
         reviews: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,

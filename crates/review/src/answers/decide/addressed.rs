@@ -1,4 +1,4 @@
-//! `review_addressed`: the author says what was done about the latest feedback.
+//! `review_addressed`: the author's report about the latest feedback.
 
 use message_schema::Code;
 use message_schema::body::ReviewAddressed;
@@ -69,7 +69,7 @@ pub(super) fn decide(
     })
 }
 
-/// An id that the author made up, or misspelt: its reviewer would be silent about a thread in vain.
+/// The fault of an id that the author made up or misspelt: silence about it could resolve no thread.
 fn never_named(index: usize, id: &FindingId, review: &Review) -> Fault {
     let open: Vec<_> = review
         .open_threads()
@@ -132,7 +132,7 @@ fn nothing_to_address(body: &ReviewAddressed, review: &Review) -> Fault {
     .fix("send review_request: it opens the next round")
 }
 
-/// The reviewer has not answered yet: what is to be addressed is still to come.
+/// The fault of a report before the reviewer's answer: there is nothing to address yet.
 fn reviewers_turn(key: &ReviewKey, review: &Review) -> Fault {
     let reviewer = review.reviewer(key);
     let until = review.deadline().map_or_else(String::new, |(at, _)| {

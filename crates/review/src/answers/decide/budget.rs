@@ -1,4 +1,4 @@
-//! The turns a response says it took, against those its request allows.
+//! The check of a response's turns against those its request allows.
 
 use message_schema::Code;
 use message_schema::body::Telemetry;
@@ -8,14 +8,14 @@ use crate::words::alert::Alert;
 use crate::words::phase::Invocation;
 use crate::words::refusal::Fault;
 
-/// More turns were declared than the round has.
+/// A response declares more turns than the round has.
 pub(super) struct Overdrawn {
     declared: u64,
     allowed: u16,
 }
 
-/// Reads the turns a response declares, in its envelope or its telemetry: the larger number counts.
-/// They are the turns of the round, not of this message alone.
+/// Reads the turns a response declares, in its envelope or its telemetry: the larger number counts. It is the number of
+/// turns of the whole round.
 pub(super) fn overdrawn(
     context: &MessageContext<'_>,
     telemetry: Option<&Telemetry>,

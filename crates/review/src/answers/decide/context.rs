@@ -1,4 +1,4 @@
-//! What the rules of a message type look at, and the ruling they return.
+//! The input of the rules of a message type, and the ruling they return.
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::Envelope;
@@ -14,10 +14,10 @@ use crate::words::phase::Approval;
 use crate::words::record::{ContentDigest, ReviewStep};
 use policy::Policy;
 
-/// A checked message and where it was found.
+/// A checked message and its outbox.
 #[derive(Clone, Copy, Debug)]
 pub struct Posted<'a> {
-    /// The owner of the outbox it lies in.
+    /// The owner of its outbox.
     pub outbox: &'a AgentName,
     /// The digest of its bytes.
     pub digest: ContentDigest,
@@ -25,7 +25,7 @@ pub struct Posted<'a> {
     pub valid: &'a Valid,
 }
 
-/// Everything the rules of a type look at.
+/// The input of the rules of a message type.
 pub(crate) struct MessageContext<'a> {
     pub(crate) state: &'a State,
     pub(crate) policy: &'a Policy,
@@ -51,7 +51,7 @@ impl<'a> MessageContext<'a> {
         self.state.is_advised(self.policy, key, review)
     }
 
-    /// An approval given now; stale from the start if the head of the pull request is another commit.
+    /// Makes an approval given now; it is stale from the start if the head of the pull request is another commit.
     pub(crate) fn approval(&self, key: &ReviewKey, commit: Option<CommitSha>) -> Approval {
         let approval = Approval::of(commit, self.now);
         Approval {
@@ -62,7 +62,7 @@ impl<'a> MessageContext<'a> {
         }
     }
 
-    /// What both sides are told of the commit of a new approval.
+    /// Returns the alert to both sides about a new approval that has no commit, or is stale.
     pub(crate) fn approval_alert(&self, key: &ReviewKey, approval: &Approval) -> Option<Alert> {
         let Some(commit) = &approval.commit else {
             return Some(Alert::ApprovalUnbound);
@@ -74,7 +74,7 @@ impl<'a> MessageContext<'a> {
         })
     }
 
-    /// The author and the reviewer that a response goes between: `lookup` found its sender to be the current reviewer.
+    /// Returns the author and the reviewer of a response: `lookup` has checked that its sender is the current reviewer.
     pub(crate) fn between(&self) -> Between<'_> {
         Between {
             author: self.recipient(),
@@ -87,7 +87,7 @@ impl<'a> MessageContext<'a> {
     }
 }
 
-/// What the rules of a type decide: the step, and what they changed, limited or saw.
+/// The result of the rules of a type: the step, and its alerts.
 pub(crate) struct Ruling {
     pub(crate) step: ReviewStep,
     pub(crate) alerts: Vec<Alert>,

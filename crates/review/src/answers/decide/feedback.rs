@@ -143,7 +143,7 @@ pub(super) fn decide(
     Ok(Ruling { step, alerts })
 }
 
-/// Which new findings may still block in this round.
+/// Returns the new findings that may still block in this round.
 fn new_blockers<'a>(
     policy: &Policy,
     review: &Review,
@@ -201,7 +201,7 @@ fn next_phase(
     }
 }
 
-/// Whether a feedback raises, holds and asks nothing that an lgtm could not say as well: it would
+/// True if a feedback changes no unresolved thread and a person holds no blocker, so an lgtm could say as much: it would
 /// cost a round in which the author has nothing to do.
 fn says_nothing(review: &Review, changed: &BTreeMap<FindingId, Thread>) -> bool {
     let says = |(id, thread): (&FindingId, &Thread)| {
@@ -221,7 +221,7 @@ fn empty() -> Fault {
     .fix("send review_lgtm with this findings_packet, or raise what is wrong as a finding")
 }
 
-/// Whether anything blocking is open, and whether anything blocking is with a person.
+/// Returns whether a blocking thread is open, and whether one is with a person.
 fn blockers(review: &Review, changed: &BTreeMap<FindingId, Thread>) -> (bool, bool) {
     let before = review
         .threads
@@ -238,7 +238,7 @@ fn blockers(review: &Review, changed: &BTreeMap<FindingId, Thread>) -> (bool, bo
     (open, held)
 }
 
-/// The invocation a response answers, or why there is none.
+/// Returns the invocation a response answers, or the refusal if there is none.
 pub(super) fn open_invocation<'a>(
     context: &MessageContext<'_>,
     key: &ReviewKey,
@@ -268,7 +268,7 @@ pub(super) fn open_invocation<'a>(
     ))
 }
 
-/// What is wrong with a response for another round than the open one.
+/// Returns the fault of a response for another round than the open one.
 pub(super) fn round_fault(review: &Review, said: Option<u32>) -> Option<Fault> {
     let said = said.filter(|said| *said != review.round)?;
     let fault = Fault::new(

@@ -1,4 +1,4 @@
-//! The commit a response is about: an approval holds for the round's head, or for a newer one that an event told of.
+//! The commit of a response: an approval counts for the round's head, or for a newer head from an event.
 
 use message_schema::Code;
 use message_schema::id::CommitSha;
@@ -7,12 +7,12 @@ use crate::words::alert::Alert;
 use crate::words::phase::Invocation;
 use crate::words::refusal::Fault;
 
-/// The commit an approval is bound to: the one the reviewer names, else the round's head. Never an event's.
+/// Returns the commit of an approval: the one the reviewer names, else the round's head. It never comes from an event.
 pub(super) fn approved(open: &Invocation, validated: Option<&CommitSha>) -> Option<CommitSha> {
     validated.or(open.head.as_ref()).cloned()
 }
 
-/// The commit a response is about, where the round is about another one.
+/// Returns the commit of a response, if the round is about another one.
 pub(super) fn another<'a>(
     open: &'a Invocation,
     validated: Option<&'a CommitSha>,

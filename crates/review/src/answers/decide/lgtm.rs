@@ -120,7 +120,7 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
     Ok(Ruling { step, alerts })
 }
 
-/// The clauses that the gate finds broken where it only advises, and what is told of them.
+/// Returns the clauses that the gate finds broken when it only advises, and the alerts about them.
 fn attached(faults: &[Fault]) -> (BTreeSet<Clause>, Vec<Alert>) {
     let broken = faults
         .iter()
@@ -133,8 +133,8 @@ fn attached(faults: &[Fault]) -> (BTreeSet<Clause>, Vec<Alert>) {
     (clauses, advice.collect())
 }
 
-/// Which new findings of an lgtm may still block: all of them, since an approval that raises a
-/// blocker contradicts itself. Only a fix pull request is judged by its task alone.
+/// Returns the new findings of an lgtm that may still block: all, because an approval that raises a blocker contradicts
+/// itself. Only a fix pull request is judged by its task alone.
 fn new_blockers(review: &Review) -> NewBlockers<'static> {
     if review.fixes.is_some() {
         NewBlockers::OutsideTask

@@ -1,6 +1,6 @@
-//! How much one agent may ask of the others: mail outside the review loop, and new reviews. A message of
-//! a review that is open is never held up here: how many of those there can be is known in advance, and a
-//! review that cannot go on would end for a reason that is not its own.
+//! The limits on one agent's requests to others: mail outside the review loop, and new reviews. They never hold up a
+//! message of an open review: the number of those is bounded, and a review that cannot continue would end through no
+//! fault of its own.
 
 use message_schema::Code;
 
@@ -8,13 +8,13 @@ use super::context::MessageContext;
 use crate::words::key::ReviewKey;
 use crate::words::refusal::{Fault, Refusal};
 
-/// The limits of a message outside the review loop.
+/// Checks the limits of a message outside the review loop.
 pub(super) fn check_text(context: &MessageContext<'_>) -> Result<(), Refusal> {
     check_rate(context)?;
     too_many_messages(context).map_or(Ok(()), |fault| Err(fault.refuses()))
 }
 
-/// What stands against opening a review or its next generation now.
+/// Returns the limit that forbids opening a review or its next generation now, if one does.
 pub(super) fn opening_fault(context: &MessageContext<'_>, key: &ReviewKey) -> Option<Fault> {
     too_many_messages(context).or_else(|| backlog_full(context, key))
 }

@@ -1,4 +1,4 @@
-//! Which review a message belongs to, and whether its sender has the part it plays.
+//! The search for a message's review, and the check of its sender's part in it.
 
 use message_schema::Code;
 use message_schema::body::{Body, ReviewRequest};
@@ -10,7 +10,7 @@ use crate::words::key::ReviewKey;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 use policy::Role;
 
-/// The part a message type is played in.
+/// The direction of a message type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     /// Author to reviewer.
@@ -84,8 +84,8 @@ fn author_and_reviewer<'a>(
     }
 }
 
-/// The review of the named pull request between these two; several repositories can hold the
-/// number, and then only other evidence can tell.
+/// Finds the review of the named pull request between these two. If several repositories have the number, other
+/// evidence has to decide.
 fn by_pr<'a>(context: &MessageContext<'a>, part: Part) -> Result<Option<&'a ReviewKey>, Refusal> {
     let Some(pr) = &context.envelope().related_pr else {
         return Ok(None);
@@ -130,8 +130,8 @@ fn by_thread_of_messages<'a>(context: &MessageContext<'a>) -> Option<&'a ReviewK
     parent.or_else(|| by_conversation(context))
 }
 
-/// Of the reviews a conversation was about, the only one between these two, or the only one of them
-/// that is open. Where it was about others alone, one of those shows who has which part.
+/// Finds the only review of a conversation between these two, or the only one of them that is open. If the conversation
+/// was about other agents only, one of its reviews shows who has which part.
 fn by_conversation<'a>(context: &MessageContext<'a>) -> Option<&'a ReviewKey> {
     let envelope = context.envelope();
     let (from, to) = (&envelope.from, context.recipient());
@@ -181,7 +181,7 @@ fn only_one_between<'a>(
     }
 }
 
-/// A review found by its messages may still not be this sender's to move.
+/// Checks that the sender may move a review that was found by its messages.
 fn check_part(
     context: &MessageContext<'_>,
     part: Part,
@@ -199,8 +199,8 @@ fn check_part(
     })
 }
 
-/// The review a request is about: one that is there already, whether or not both name the
-/// repository, so that naming it or leaving it out is no way to a fresh count.
+/// Returns the review of a request: an existing one, whether or not both name the repository, so that naming it or
+/// leaving it out gives no fresh count.
 pub(super) fn key_of_request(
     context: &MessageContext<'_>,
     body: &ReviewRequest,
@@ -230,7 +230,7 @@ pub(super) fn key_of_request(
     }
 }
 
-/// The only one of these reviews that an agent can still move.
+/// Returns the only one of these reviews that an agent can still move.
 fn only_open<'a>(context: &MessageContext<'a>, keys: &[&'a ReviewKey]) -> Option<&'a ReviewKey> {
     let is_open = |key: &&&ReviewKey| {
         context
@@ -242,7 +242,7 @@ fn only_open<'a>(context: &MessageContext<'a>, keys: &[&'a ReviewKey]) -> Option
     open.next().copied().filter(|_| open.next().is_none())
 }
 
-/// Refuses a request that would turn the roles of a known pull request round.
+/// Refuses a request that would swap the roles of a known pull request.
 pub(super) fn check_opener(
     context: &MessageContext<'_>,
     pr: &PrNumber,

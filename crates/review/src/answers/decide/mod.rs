@@ -1,7 +1,8 @@
-//! What a correct message does now: looks at the state, answers, changes nothing.
+//! The decision about a correct message: reads the state, answers, changes nothing.
 //!
-//! First admission (whose outbox, whose id, to whom), then the review the message belongs
-//! to, then the rules of its type, one file each.
+//!
+//! First admission (the outbox, the id, the recipients), then the review of the message, then the rules of its type,
+//! one file each.
 
 mod addressed;
 mod budget;
@@ -26,17 +27,17 @@ use crate::words::record::{Accepted, ContentDigest, Duplicate, Judgement};
 use crate::words::refusal::{Fault, Refusal, outside_review};
 use policy::Policy;
 
-/// What is to be done with a message that is not refused.
+/// The decision about a message that is not refused.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// It goes to its recipients.
+    /// The message goes to its recipients.
     Accept(Box<Accepted>),
-    /// It was accepted before; the file is put away without notice or effect.
+    /// The message was accepted before; the daemon puts the file away without notice or effect.
     Duplicate(Duplicate),
 }
 
 impl Decision {
-    /// What the ledger keeps of it.
+    /// Converts it to the form that the ledger keeps.
     pub fn into_judgement(self) -> Judgement {
         match self {
             Self::Accept(accepted) => Judgement::Accepted(accepted),
@@ -45,7 +46,7 @@ impl Decision {
     }
 }
 
-/// Decides on one message. Time is handed in; nothing is changed.
+/// Decides on one message at the time `now`; changes nothing.
 pub fn decide(
     state: &State,
     policy: &Policy,
@@ -89,8 +90,8 @@ pub fn decide(
     Ok(accept(&context, ruling))
 }
 
-/// A message that was accepted before, byte for byte, from this very outbox: whatever
-/// has become of its packet since, it is a duplicate. Asked before the message is checked.
+/// Returns the duplicate if this outbox's message was accepted before, byte for byte; its packet may have changed
+/// since. Call it before checking the message.
 pub fn repeated(
     state: &State,
     outbox: &AgentName,
@@ -127,8 +128,8 @@ fn check_sender(context: &MessageContext<'_>) -> Result<(), Refusal> {
         .map_or(Ok(()), |fault| Err(fault.refuses()))
 }
 
-/// What is wrong with a message that names another sender than the owner of its outbox. Public
-/// because a message with other violations should hear of this one in the same breath.
+/// Returns the fault of a message that names another sender than the owner of its outbox. It is public so that a
+/// refusal for other violations can name this one too.
 pub fn sender_fault(from: &AgentName, owner: &AgentName) -> Option<Fault> {
     (from != owner).then(|| {
         Fault::new(

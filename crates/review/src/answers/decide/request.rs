@@ -81,7 +81,7 @@ pub(super) fn decide(
     Ok(ruling)
 }
 
-/// The commit the author last reported, and where the heads stand that events told since.
+/// The commit the author last reported, and the phase, which has the heads from later events.
 #[derive(Clone, Copy, Default)]
 struct Reported<'a> {
     commit: Option<&'a CommitSha>,
@@ -118,7 +118,7 @@ impl Request<'_> {
         in_review(vec![fault], self.key, legal, Costs::Nothing)
     }
 
-    /// An open request is answered by its current reviewer, so only that one gets what replaces it.
+    /// Checks that a replacement of an open request goes to the current reviewer, who has to answer it.
     fn check_recipient(&self, before: Option<&Review>) -> Result<(), Refusal> {
         let at_work = before
             .filter(|review| review.phase.invocation().is_some())
@@ -129,14 +129,15 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// The reviewer of a new round reviews from now on.
+    /// Makes the recipient of a new round its reviewer.
     fn address(&self, before: Option<&Review>, step: &mut ReviewStep) {
         let recipient = self.context.recipient();
         let is_other = before.is_some_and(|review| review.reviewer(self.key) != recipient);
         step.reassigned_to = is_other.then(|| recipient.clone());
     }
 
-    /// Who is asked if the command of the recipient fails for good. A pair runs its reviewer itself.
+    /// Returns the reviewers to ask if the recipient's command fails for good. A pair runs its reviewer itself, so it
+    /// has none.
     fn next_reviewers(&self) -> Option<Vec<AgentName>> {
         let Self { context, key, .. } = self;
         let mut pairs = context.state.pairs.values();
@@ -148,12 +149,12 @@ impl Request<'_> {
             .reviewers_after(context.recipient(), &key.author)
     }
 
-    /// Whether it asks for one more review, or only replaces the open request.
+    /// True if it asks for another review; false if it replaces the open request.
     fn opens_round(&self, before: Option<&Review>) -> bool {
         before.is_none_or(|review| review.phase.invocation().is_none())
     }
 
-    /// The reviews its pull request has had with this one, over all its reviewers.
+    /// Counts the reviews of its pull request including this one, over all its reviewers.
     fn reviews_with_this(&self, before: Option<&Review>) -> u32 {
         let used = self
             .context
@@ -162,8 +163,8 @@ impl Request<'_> {
         used + u32::from(self.opens_round(before))
     }
 
-    /// Tells the reviewer that its review is the last one a fix pull request may have, however many others are
-    /// asked for meanwhile.
+    /// Marks the last review that a fix pull request may have, so that its reviewer knows, whatever else is requested
+    /// meanwhile.
     fn mark_last_review(&self, before: Option<&Review>, step: &mut ReviewStep) {
         let (key, state) = (self.key, self.context.state);
         let is_fix = step.fixes.is_some() || state.is_fix(key.repo.as_ref(), &key.pr);
@@ -173,7 +174,7 @@ impl Request<'_> {
         }
     }
 
-    /// The first request of a generation fixes its rounds.
+    /// Opens a generation; its first request fixes its rounds.
     fn open_generation(&self, before: Option<&Review>) -> Result<Ruling, Refusal> {
         self.check_generations_left(before)?;
         self.check_can_be_approved(before)?;
@@ -199,8 +200,8 @@ impl Request<'_> {
         Ruling { step, alerts }
     }
 
-    /// After approval a new head opens the next generation, and so does any request once a closed
-    /// pull request is open again; after an escalation only a person can.
+    /// Opens the next generation: after an approval for a new head, and after a close once the pull request is open
+    /// again. After an escalation only a person can.
     fn reopen(&self, review: &Review) -> Result<Ruling, Refusal> {
         self.check_generations_left(Some(review))?;
         let pull = self
@@ -276,8 +277,8 @@ impl Request<'_> {
         })
     }
 
-    /// Replaces the open request. What the reviewer has used of its means stays used, so that a
-    /// replacement buys nobody a fresh start.
+    /// Replaces the open request. The reviewer's used budget stays used, so that a replacement gives nobody a fresh
+    /// start.
     fn supersede(&self, review: &Review, open: &Invocation) -> Result<Ruling, Box<Fault>> {
         let names_open = match &self.body.supersedes_message_id {
             None => return Err(Box::new(already_open(open, review.reviewer(self.key)))),
@@ -326,7 +327,7 @@ impl Request<'_> {
         self.asking(ReviewStep::to(self.key, round, Phase::Reviewing(open)))
     }
 
-    /// The step, with what the request says is to be read.
+    /// Adds the change to read, as the request names it, to a step.
     fn asking(&self, step: ReviewStep) -> ReviewStep {
         let change = Change {
             base: self.body.base_sha.clone(),
@@ -387,13 +388,13 @@ impl Request<'_> {
                 .contains(&self.key.author)
     }
 
-    /// Refuses for what keeps every request away, if there is such a thing.
+    /// Refuses the request if there is a fault that bars every request.
     fn check(&self, fault: Option<Fault>, before: Option<&Review>) -> Result<(), Refusal> {
         fault.map_or(Ok(()), |fault| Err(self.refuse(fault, before)))
     }
 
-    /// Refuses a generation that could end in nothing: the pull request is over, or all that blocks is
-    /// with a person.
+    /// Refuses a generation that cannot end in approval: the pull request is closed or merged, or a person holds all
+    /// blockers.
     fn check_can_be_approved(&self, before: Option<&Review>) -> Result<(), Refusal> {
         let fault = self.context.state.pull_over(self.key);
         self.check(fault.or_else(|| before.and_then(left_to_a_person)), before)

@@ -1,4 +1,4 @@
-//! What the rules of an event look at, and the two ways in which they answer.
+//! The input of the rules of an event, and their two kinds of answers.
 
 use chrono::{DateTime, Utc};
 use message_schema::Code;
@@ -13,7 +13,7 @@ use crate::words::task::Handoff;
 use pair_machine::PairStanding;
 use policy::Policy;
 
-/// What the rules look at.
+/// The input of the rules of an event.
 pub(super) struct EventContext<'a> {
     pub(super) state: &'a State,
     pub(super) policy: &'a Policy,
@@ -21,7 +21,7 @@ pub(super) struct EventContext<'a> {
     pub(super) ids: &'a mut dyn FnMut() -> MessageId,
 }
 
-/// What an event does.
+/// The effects of an event.
 #[derive(Default)]
 pub(super) struct Consequences {
     pub(super) steps: Vec<ReviewStep>,
@@ -30,7 +30,7 @@ pub(super) struct Consequences {
     pub(super) pair: Option<PairStanding>,
 }
 
-/// Why an event does nothing.
+/// The reason an event does nothing.
 pub(super) struct Declined {
     pub(super) code: Code,
     pub(super) why: String,
@@ -54,7 +54,7 @@ impl<'a> EventContext<'a> {
         }
     }
 
-    /// Declines the start of an agent's command that has no budget left for this day.
+    /// Declines the start of an agent's command if no budget is left for this day.
     pub(super) fn has_budget(&self, agent: &AgentName) -> Result<(), Declined> {
         let Some(used_up) = self.state.used_up(self.policy, agent, &[], self.now) else {
             return Ok(());
@@ -64,15 +64,15 @@ impl<'a> EventContext<'a> {
         Err(Declined::new(Code::ProviderUnavailable, why))
     }
 
-    /// The review a person means: the only one of the name. Which of several is never guessed.
+    /// Finds the only review that matches a person's name for it. It never guesses among several.
     pub(super) fn find(&self, which: &Which) -> Result<(&'a ReviewKey, &'a Review), Declined> {
         self.find_among(which, |key, review, reviewer| {
             key.reviewer == *reviewer || review.reviewer(key) == reviewer
         })
     }
 
-    /// The review whose reviewer is at work: the only one of the name with an open request, or the
-    /// only one at all. A reviewer that was replaced is at work no more.
+    /// Finds the review whose reviewer is at work: the only match with an open request, or the only match at all. A
+    /// replaced reviewer is no longer at work.
     pub(super) fn find_at_work(
         &self,
         which: &Which,
@@ -112,7 +112,7 @@ impl<'a> EventContext<'a> {
     }
 }
 
-/// The reviews of that name; `is_meant` says which a named reviewer means.
+/// Returns the reviews of that name; `is_meant` decides about a named reviewer.
 fn named<'a>(
     state: &'a State,
     which: &Which,

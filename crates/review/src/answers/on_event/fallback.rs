@@ -1,4 +1,4 @@
-//! The reviewer's command came to nothing: it is started again, the next reviewer is asked, or a person decides. It is
+//! The failure of a reviewer's command: it is started again, the next reviewer is asked, or a person decides. It is
 //! never a pass.
 
 use message_schema::Code;
@@ -52,7 +52,7 @@ pub(super) fn failed(
     }
 }
 
-/// Whether no command of any agent is started before the day turns.
+/// True if the day's budget of all agents is used up, so no command starts before the next day.
 fn is_over_for_all(context: &EventContext<'_>, reviewer: &AgentName) -> bool {
     let used_up = context
         .state
@@ -60,7 +60,7 @@ fn is_over_for_all(context: &EventContext<'_>, reviewer: &AgentName) -> bool {
     used_up.is_some_and(|used_up| used_up.budget == DayBudget::PerDay)
 }
 
-/// The failure of the last start is noted, once.
+/// Records the failure of the last start, once.
 fn started_again(
     key: &ReviewKey,
     review: &Review,
@@ -80,8 +80,8 @@ fn started_again(
     })
 }
 
-/// The next reviewer that can be asked gets the request, with attempts and starts of its own; what the round had of time
-/// and turns goes on.
+/// Gives the request to the next available reviewer, with fresh attempts and starts; the round's time and turns
+/// continue.
 fn reassigned(
     context: &mut EventContext<'_>,
     (key, review, open): (&ReviewKey, &Review, &Invocation),
@@ -116,8 +116,8 @@ fn reassigned(
     }
 }
 
-/// Whether an answer of this agent could end the review: it has no review of the pull request of its own, by which its
-/// messages could not be told apart, and the vendors do not keep it from approving.
+/// True if an answer of this agent could end the review: it has no other review of the pull request, with which its
+/// messages could be confused, and its vendor does not bar it from approving.
 fn can_review(context: &EventContext<'_>, key: &ReviewKey, name: &AgentName) -> bool {
     let between = Between {
         author: &key.author,

@@ -1,5 +1,5 @@
-//! What an event does: a person's decision, a pull request that moves, a reviewer that takes its
-//! request or counts its turns, a deadline that has come. Looks and answers, changes nothing.
+//! The effects of an event: a person's decision, a pull request that moves, a reviewer that takes its request or counts
+//! its turns, a deadline that has passed. The rules read the state and answer; they change nothing.
 
 mod context;
 mod deadline;
@@ -22,14 +22,14 @@ use policy::Policy;
 /// An event as a person, a runner or the daemon reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportedEvent<'a> {
-    /// The id it was asked under, by a person or a runner.
+    /// The id of the order by which a person or a runner reported it.
     pub order: Option<&'a MessageId>,
-    /// What happened.
+    /// The event.
     pub event: &'a Event,
 }
 
-/// What an event does to the reviews it concerns, or why it does nothing. `ids` gives a fresh
-/// message id for each message the daemon writes about it.
+/// Returns the effects of an event on its reviews, or the reason it has none. `ids` gives a fresh message id for each
+/// message the daemon writes about it.
 pub fn on_event(
     state: &State,
     policy: &Policy,
@@ -84,7 +84,7 @@ pub fn on_event(
     }
 }
 
-/// The recipients keep what was judged; only its sender can send the rest.
+/// Tells the sender, the only one that can send the rest; the recipients keep what the daemon judged.
 fn sent_differs(context: &mut EventContext<'_>, differs: &SentDiffers) -> Consequences {
     let file = differs.file.clone();
     Consequences {
@@ -93,8 +93,8 @@ fn sent_differs(context: &mut EventContext<'_>, differs: &SentDiffers) -> Conseq
     }
 }
 
-/// The record of the earliest deadline that has come, if one has. Called again after `apply` until
-/// none is left; whatever lies finished in an outbox has to be judged before.
+/// Returns the record of the earliest deadline that has passed, if one has. Call it again after `apply` until none is
+/// left. Judge every finished file in the outboxes first.
 pub fn due(
     state: &State,
     policy: &Policy,

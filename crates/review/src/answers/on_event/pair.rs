@@ -1,5 +1,5 @@
-//! Answers reports about a pair of commands. Its driver says what the commands did; this file decides what that
-//! means: what they used is charged, and no word of a command overrules the reviews between the two.
+//! Answers reports about a pair of commands. Its driver reports what the commands did. This file decides what follows:
+//! the pair is charged for the run, and no signal of a command overrules the reviews between the two.
 
 use message_schema::Code;
 
@@ -37,7 +37,7 @@ pub(super) fn on_event(
     Ok(answer)
 }
 
-/// The reviewer will not answer any more: its open requests are escalated to a person. It is never a pass.
+/// Escalates the open requests of a reviewer that will not answer any more. It is never a pass.
 fn give_up(context: &mut EventContext<'_>, known: &OpenPair, answer: &mut Consequences) {
     let state = context.state;
     for (key, review) in known.asked(state.reviews_of_pair(known)) {
@@ -174,7 +174,7 @@ fn begin(
     })
 }
 
-/// What is left once the run that goes on has used this much; a run that does not go on has no end.
+/// Charges the running run; a run that is not running cannot end.
 fn used(standing: PairStanding, run: &Transcript) -> Result<PairStanding, Declined> {
     if standing.began_at.is_none() || run.start != standing.starts {
         return Err(invalid(format!(
@@ -185,7 +185,7 @@ fn used(standing: PairStanding, run: &Transcript) -> Result<PairStanding, Declin
     Ok(standing.without(run))
 }
 
-/// A pair that would go on although a person has the review, or nothing is left, goes on no longer.
+/// Ends a pair that would continue although a person has its review, or its budget is spent.
 fn bounded(context: &EventContext<'_>, known: &OpenPair, now: PairStanding) -> PairStanding {
     if now.pair.run().is_terminal() {
         return now;

@@ -1,5 +1,4 @@
-//! What a person decides about a review. Each decision starts a new count; what happens between
-//! them ends by itself.
+//! A person's decisions about a review. Each starts a new count; the steps between two decisions are bounded.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +74,7 @@ pub(super) fn on_event(
     })
 }
 
-/// The author owes the request of the next generation; what was held is open again.
+/// Reopens a review: the author owes the request of the next generation, and threads with a person are open again.
 fn reopen(
     context: &EventContext<'_>,
     key: &ReviewKey,
@@ -109,8 +108,7 @@ fn reopen(
     })
 }
 
-/// The open request is called off. What lies in an outbox by then was judged before; what comes later finds
-/// the invocation closed.
+/// Cancels the open request. Messages in an outbox by then were judged before; later ones find the invocation closed.
 fn cancel(key: &ReviewKey, review: &Review) -> Result<ReviewStep, Declined> {
     if review.phase.invocation().is_none() {
         let why = format!(
@@ -126,8 +124,8 @@ fn cancel(key: &ReviewKey, review: &Review) -> Result<ReviewStep, Declined> {
     ))
 }
 
-/// A person approves in a reviewer's place. The threads still decide: what blocks has to be dealt with first, and what does
-/// not block is left for later. Who may approve and what was read is the person's own business.
+/// Approves in a reviewer's place. The threads still decide: a blocker has to be resolved first, and other open threads
+/// are deferred. The rules about who may approve and what was read do not bind a person.
 fn approve(
     context: &EventContext<'_>,
     key: &ReviewKey,
@@ -185,8 +183,8 @@ fn approve(
     })
 }
 
-/// One more round. A review that ended because its rounds were over goes on with the author, and
-/// with what was held: with a blocker left to a person, the round could end in no approval.
+/// Grants one more round. A review that ended because its rounds were over continues with the author and with its held
+/// threads open: with a blocker left to a person, the round could end in no approval.
 fn grant(
     context: &EventContext<'_>,
     key: &ReviewKey,
@@ -228,14 +226,14 @@ fn grant(
     })
 }
 
-/// The threads with a person, open again with their counters.
+/// Returns the threads with a person, open again with their counters.
 fn released(review: &Review) -> BTreeMap<FindingId, Thread> {
     let held = review.threads.iter().filter(|(_, thread)| thread.is_held());
     held.map(|(id, thread)| (id.clone(), thread.moved_to(ThreadState::Open)))
         .collect()
 }
 
-/// Refuses to give back what was given back too often.
+/// Declines if people have given the pull request back too often.
 fn check_given_back(context: &EventContext<'_>, key: &ReviewKey) -> Result<(), Declined> {
     let since = context.now - TimeDelta::hours(24);
     let reviews = context.state.of_pr(key.repo.as_ref(), &key.pr);
@@ -253,8 +251,8 @@ fn check_given_back(context: &EventContext<'_>, key: &ReviewKey) -> Result<(), D
     Err(Declined::new(Code::ReopenLimitExceeded, why))
 }
 
-/// The step that changes one thread. When nothing blocking is left open but something blocking is
-/// with a person, no agent can bring approval nearer.
+/// Returns the step that changes one thread. If no blocker is left open but a person holds one, no agent can bring
+/// approval nearer, so the review is escalated.
 fn with_thread(key: &ReviewKey, review: &Review, id: &FindingId, thread: Thread) -> ReviewStep {
     let others = review
         .threads
@@ -292,7 +290,7 @@ fn queued(id: &FindingId, thread: &Thread) -> Result<Thread, Declined> {
     }
 }
 
-/// Taken back whatever state the thread is in: what a person queued and then resolved is still queued.
+/// Takes a finding out of the queue in any state: a finding that a person queued and then resolved is still queued.
 fn dropped(review: &Review, id: &FindingId) -> Result<Thread, Declined> {
     let thread = in_state(review, id, "known", |_| true)?;
     match &thread.handoff {

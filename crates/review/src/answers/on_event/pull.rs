@@ -1,5 +1,5 @@
-//! A pull request moved: open reviews end with it, approvals do not outlive their commit, and what
-//! is merged is handed off.
+//! A pull request moved: open reviews end with it, approvals do not outlive their commit, and the remaining findings of
+//! a merged one are handed off.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +86,7 @@ pub(super) fn on_event(
     })
 }
 
-/// Who opened the pull request, as the event tells, or an earlier one, or else its review.
+/// Returns the author of the pull request, from this event, an earlier one, or else its review.
 fn opener<'a>(
     state: &State,
     event: &'a PullEvent,
@@ -106,7 +106,7 @@ fn opener<'a>(
     }
 }
 
-/// The phase the event leads a review to, if to another one.
+/// Returns the phase that the event leads a review to, if it changes.
 fn phase_after(review: &Review, event: &PullEvent) -> Option<Phase> {
     match &review.phase {
         Phase::Approved(approval) => {
@@ -135,7 +135,7 @@ fn phase_after(review: &Review, event: &PullEvent) -> Option<Phase> {
     }
 }
 
-/// The phase of an open round, or of a report, that a newer head was told of; nothing if it is known there.
+/// Adds a newer head to an open round or a report; `None` if it is known there.
 fn told_of(review: &Review, head: &CommitSha) -> Option<Phase> {
     match &review.phase {
         Phase::Reviewing(open) if !open.admits(head) => Some(Phase::Reviewing(Invocation {

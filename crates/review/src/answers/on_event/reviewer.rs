@@ -1,5 +1,5 @@
-//! What is reported of a reviewer at work: that it took its request, the turns it completed, that its command was
-//! started, and what it read.
+//! Reports about a reviewer at work: it took its request, completed turns, its command started, it read files or ran a
+//! command.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::words::phase::{EscalationReason, Invocation, Phase};
 use crate::words::reading::{ObservedRun, ReadingState, ReadingStep};
 use crate::words::record::{DaemonMessage, ReviewStep, Says};
 
-/// The request is taken: its seconds count from now on. Taken again, nothing changes.
+/// Records a take: the runtime budget starts. A second take changes nothing.
 pub(super) fn taken(
     context: &mut EventContext<'_>,
     which: &Which,
@@ -34,8 +34,8 @@ pub(super) fn taken(
     })
 }
 
-/// Turns were completed. The first one is a take; the last one of the budget, without a response,
-/// ends the invocation.
+/// Counts completed turns. The first one is a take; the last one of the budget, without a response, ends the
+/// invocation.
 pub(super) fn turns(
     context: &mut EventContext<'_>,
     which: &Which,
@@ -73,8 +73,8 @@ pub(super) fn turns(
     })
 }
 
-/// The reviewer's command is about to be started. The first start is a take; after the last one nothing is left
-/// but a response or a person.
+/// Records that the reviewer's command is about to start. The first start is a take; after the last one only a response
+/// or a person can end the round.
 pub(super) fn started(
     context: &mut EventContext<'_>,
     which: &Which,
@@ -110,7 +110,7 @@ pub(super) fn started(
     })
 }
 
-/// Files were seen to be read: those of the change that were not seen before are noted, and nothing else changes.
+/// Records the files of the change that the reviewer was seen reading for the first time.
 pub(super) fn observed(
     context: &EventContext<'_>,
     which: &Which,
@@ -131,7 +131,7 @@ pub(super) fn observed(
     Ok(noted(key, review, open, ReadingStep::Observed(files)))
 }
 
-/// A validation command was run; one that nobody asks for is none.
+/// Records the run of a validation command; declines a command that nobody requires.
 pub(super) fn ran(
     context: &EventContext<'_>,
     which: &Which,
@@ -161,7 +161,7 @@ fn noted(
     }
 }
 
-/// Nobody is left to answer the open request: it is with a person, and both agents are told.
+/// Escalates an open request that nobody is left to answer, and tells both agents.
 pub(super) fn given_up(
     context: &mut EventContext<'_>,
     (key, review): (&ReviewKey, &Review),

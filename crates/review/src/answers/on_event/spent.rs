@@ -1,4 +1,4 @@
-//! A run used tokens or money: it is counted, and a review that used its budget up goes to a person.
+//! A run used tokens or money: its spend counts, and a review that has used up its budget is escalated.
 
 use message_schema::Code;
 
@@ -8,7 +8,7 @@ use crate::words::phase::EscalationReason;
 use crate::words::record::ReviewStep;
 use crate::words::spend::RunSpend;
 
-/// Counts what is new, whatever phase the review is in: an answer may have ended it before its run did.
+/// Counts the new spend in any phase: an answer may have ended the review before its run ended.
 pub(super) fn on_event(
     context: &mut EventContext<'_>,
     report: &RunSpend,

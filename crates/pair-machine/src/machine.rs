@@ -116,7 +116,7 @@ pub enum PairEvent {
     Started,
     /// They cannot.
     StartFailed,
-    /// The command whose turn it is ended with readable output.
+    /// The command that has the turn ended with readable output.
     Ended(Signal),
     /// It crashed, or the driver could not read its output.
     Crashed,
@@ -326,8 +326,8 @@ impl Pair {
         .go(RunState::Working)
     }
 
-    /// As with a review, what goes on is a new run: it passes init and working within one record, and has only what was
-    /// left.
+    /// Resumes an interrupted pair as a new run, like a reopened review: it passes init and working within one record, and
+    /// has only the remaining budget.
     fn resume(self, from: RunState) -> Result<Self, InvalidTransition> {
         let stood = self.stood.ok_or(InvalidTransition {
             from,

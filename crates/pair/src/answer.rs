@@ -68,7 +68,7 @@ pub(super) fn read(
     }
 }
 
-/// Reads the signal of its agent's messages, which stands in for that of a last line.
+/// Reads the signal of its agent's messages, which replaces that of a last line.
 fn written(
     driver: &Driver<'_>,
     role: Role,

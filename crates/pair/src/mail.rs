@@ -42,9 +42,10 @@ pub(super) struct Sent {
     pub(super) review: Option<ReviewKey>,
 }
 
-/// Takes what lies in an agent's inbox, and puts a copy of each into the folder of the turn, under a name of ours: its
-/// own is its sender's. The copy comes first, so that a kill leaves no message taken and not handed over. What cannot be
-/// read stays where it is, and so do the requests of reviews that the pair does not answer for: their time would run.
+/// Takes the messages out of an agent's inbox and copies each into the folder of the turn under a name of ours, because
+/// its sender chose its own name. The copy comes first, so that a kill leaves no message taken and not handed over.
+/// Unreadable messages stay in the inbox, and so do requests of reviews that the pair does not answer for: their time
+/// would run.
 pub(super) fn drain(
     root: &Path,
     agent: &AgentName,

@@ -89,7 +89,7 @@ impl Places {
         self.at.join(format!("{}.note", role.word()))
     }
 
-    /// The messages of a turn. The same folder for a run that is started once more.
+    /// The folder for the messages of a turn; a restarted run uses the same one.
     pub(super) fn mail(&self, iteration: u8, role: Role) -> io::Result<PathBuf> {
         let at = self
             .at
@@ -99,7 +99,7 @@ impl Places {
         Ok(at)
     }
 
-    /// The folder of a run that is not begun yet. What lies there is of a run the ledger never heard of.
+    /// Makes the folder of a new run. An older folder there is of a run that the ledger does not have, and is removed.
     pub(super) fn new_run(&self, start: u16) -> io::Result<Folder> {
         let at = self.run(start);
         match std::fs::remove_dir_all(&at) {

@@ -1,4 +1,4 @@
-//! A daemon for as long as a pair goes on, where none serves: what the commands send is judged while they wait for it.
+//! A daemon for the time of a pair, if none serves: it judges the commands' messages while they wait for the result.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;

@@ -20,7 +20,7 @@ pub struct PairLine {
     step: &'static str,
     /// The pair's name.
     pair: String,
-    /// `init`, `working`, `reviewing`, `complete` or `failed`: where the pair stands then.
+    /// `init`, `working`, `reviewing`, `complete` or `failed`: the pair's state after the step.
     state: &'static str,
     iteration: u8,
     /// The number of the run, from 1.

@@ -1,6 +1,6 @@
-//! Plain values of a review's records that need no rule: its key, its deadlines, its events, what is read in it, what a run
-//! used, what became of a start that failed, what changed among hosts, and why something was refused or limited; a finished
-//! review in few bytes, and tables of rows that are read when they are asked for. The room `review` decides by them.
+//! Plain values of a review's records that need no rule: its key, its deadlines, its events, the evidence that its
+//! change was read, the spend of a run, failed starts, changes of hosts, refusals and alerts; a finished review in few
+//! bytes, and tables of rows that are read on demand. The room `review` decides by them.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 

@@ -70,7 +70,7 @@ pub struct Invocation {
     /// The time the reviewer took it; its runtime budget starts then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub taken_at: Option<DateTime<Utc>>,
-    /// Responses that may still be refused for what they say before a person is asked: 3 to 1.
+    /// Responses whose content may still be refused before a person decides: 3 to 1.
     pub attempts_left: u8,
     /// The times the author may still replace the request in this round: 2 to 0.
     pub supersessions_left: u8,

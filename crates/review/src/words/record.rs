@@ -349,7 +349,7 @@ pub enum Says {
         /// The reason.
         reason: EscalationReason,
     },
-    /// The reviewer's budget is spent: stands in for the missing `review_feedback`, with a packet that carries the open
+    /// The reviewer's budget is spent: replaces the missing `review_feedback`, with a packet that carries the open
     /// threads.
     BudgetSpent {
         /// The review.

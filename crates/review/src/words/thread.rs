@@ -1,5 +1,6 @@
 //! One finding's discussion: the reviewer's stance, its counters, and which of the four actions
-//! are legal (`docs/protocol.md`, section 4). Counters survive resolution, so that a reopened thread goes on where it was.
+//! are legal (`docs/protocol.md`, section 4). Counters survive resolution, so that a reopened thread
+//! continues where it was.
 
 use std::collections::BTreeSet;
 

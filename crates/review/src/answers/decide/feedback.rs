@@ -201,8 +201,8 @@ fn next_phase(
     }
 }
 
-/// True if a feedback changes no unresolved thread and a person holds no blocker, so an lgtm could say as much: it would
-/// cost a round in which the author has nothing to do.
+/// True if a feedback changes no unresolved thread and a person holds no blocker, so an lgtm could say as much: it
+/// would cost a round in which the author has nothing to do.
 fn says_nothing(review: &Review, changed: &BTreeMap<FindingId, Thread>) -> bool {
     let says = |(id, thread): (&FindingId, &Thread)| {
         thread.state != ThreadState::Resolved && review.threads.get(id) != Some(thread)

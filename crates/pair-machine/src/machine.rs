@@ -326,8 +326,8 @@ impl Pair {
         .go(RunState::Working)
     }
 
-    /// Resumes an interrupted pair as a new run, like a reopened review: it passes init and working within one record, and
-    /// has only the remaining budget.
+    /// Resumes an interrupted pair as a new run, like a reopened review: it passes init and working within one record,
+    /// and has only the remaining budget.
     fn resume(self, from: RunState) -> Result<Self, InvalidTransition> {
         let stood = self.stood.ok_or(InvalidTransition {
             from,

@@ -1,5 +1,5 @@
 //! The Debian package, made by `cargo-deb` from the programs that are built anyway: for the tests, and for whoever
-//! packages a release. What is in it stands in `crates/settled/Cargo.toml`.
+//! packages a release. `crates/settled/Cargo.toml` lists its content.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
 //! Texts that are promised to stay as they are, kept under `tests/golden/`. `UPDATE=1` rewrites
-//! them; the change then stands in the diff of the commit that makes it.
+//! them; the diff of the commit then shows the change.
 
 use std::path::Path;
 

@@ -214,7 +214,7 @@ impl Mailroom {
             .collect()
     }
 
-    /// Waits until the file lies in the inbox, and gives its text.
+    /// Waits until the file is in the inbox, and returns its text.
     pub fn delivered(&self, agent: &str, file: &str) -> String {
         let path = self.agent(agent, "inbox").join(file);
         wait::until(&format!("{file} in the inbox of {agent}"), || path.exists());
@@ -281,7 +281,7 @@ impl Daemon {
         Pid::from_child(&self.child)
     }
 
-    /// Sends SIGHUP, which asks it to read its config anew.
+    /// Sends SIGHUP, on which the daemon reloads its config.
     pub fn hang_up(&self) {
         kill_process(Pid::from_child(&self.child), Signal::HUP).expect("the daemon still runs");
     }

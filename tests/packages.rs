@@ -33,7 +33,7 @@ fn metadata(options: &[&str]) -> Vec<Value> {
     serde_json::from_value(metadata["packages"].take()).expect("a list of packages")
 }
 
-/// The names of the packages that one depends on; those of its tests too unless only `shipped` ones are asked for.
+/// Returns the names of the packages that `package` depends on, those of its tests too unless `shipped` is set.
 pub fn dependencies(package: &Value, shipped: bool) -> Vec<String> {
     let dependencies = package["dependencies"]
         .as_array()

@@ -34,7 +34,7 @@ pub fn message(bytes: &[u8]) {
             let read = parse(again.as_bytes()).unwrap_or_else(|error| panic!("{error} in {again}"));
             let read = check(&read, PacketInput::NotLooked)
                 .unwrap_or_else(|violations| panic!("{violations:?} in {again}"));
-            // The body of a review message is written anew, and means the same.
+            // The body of a review message is rendered again, and means the same.
             let envelope = |valid: &Valid| Envelope {
                 body: String::new(),
                 ..valid.envelope().clone()
@@ -106,7 +106,8 @@ fn refused_at(bytes: &[u8], malformed: &Malformed) {
     told_at(bytes, &violations, &Source::Message);
 }
 
-/// Every violation of that file stands in it, and the report of all of them is short and readable.
+/// Checks that every violation of the file has a place inside it, and that the report of all of them is short and
+/// readable.
 fn told_at(bytes: &[u8], violations: &Violations, file: &Source) {
     assert!(violations.first_error().is_some(), "refused for nothing");
     assert!(

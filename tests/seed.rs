@@ -1,4 +1,4 @@
-//! The messages of the first review, as they stand in `packets/`, and messages made like them.
+//! The messages of the first review, from `packets/`, and messages made like them.
 
 use std::path::Path;
 
@@ -55,7 +55,7 @@ pub fn review() -> [Post; 5] {
     ]
 }
 
-/// Copies the findings packet of the first round to where the feedback says it lies.
+/// Copies the findings packet of the first round to the path that the feedback names.
 pub fn lay_packet(root: &Path) {
     crate::write(root.join(PACKET), &read(repository().join(PACKET)));
 }

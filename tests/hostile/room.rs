@@ -45,7 +45,7 @@ impl Room {
         lay(self.directory.path(), document);
     }
 
-    /// Judges and delivers what lies there: from the file to the report.
+    /// Judges and delivers every file it finds, up to the report.
     pub fn judge(&mut self) -> Pass {
         self.mailroom.sweep().expect("a sweep");
         self.mailroom.pass(self.clock.read()).expect("a pass")

@@ -1,5 +1,5 @@
-//! Who a real broker lets in: by token, by NKey, over TLS with a certificate of either side; and what is told to whom it
-//! does not let in.
+//! Access to a real broker: by token, by NKey, over TLS with a certificate of either side; and the error for a host
+//! that it does not let in.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use spool::log::{Appended, Head, Log, LogError};
 
 use crate::{batch, follows};
 
-/// Looks are asked for, not waited for.
+/// The time between two looks: short, so that no test waits for one.
 const POLL: Duration = Duration::from_millis(50);
 
 fn open(directory: &Path, host: &str) -> Git {

@@ -139,7 +139,7 @@ fn a_message_is_taken_by_one_worker_shown_and_put_away() {
         ["q-2.yaml", "taken"]
     );
     text(&run(&mailroom, "codex", &["done", "q-3"]), 3);
-    // What was put away is the delivery: a daemon that looks again does not deliver it anew.
+    // The file that was put away is the delivery: a daemon that looks again does not deliver it a second time.
     mailroom.once();
     assert_eq!(
         names(mailroom.agent("codex", "inbox")),

@@ -1,5 +1,5 @@
 //! The validator and the daemon say the same of a file: what `validate-message` finds in the
-//! corpus is, word for word, what stands in the daemon's report.
+//! corpus is, word for word, in the daemon's report.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -70,7 +70,7 @@ fn named_plainly(violations: &Value, path: &Path) -> Value {
     violations
 }
 
-/// Whose outbox a file lies in is a question only the daemon can ask.
+/// Drops `sender_mismatch`: only the daemon knows whose outbox a file was in.
 fn but_the_senders(violations: &Value) -> Value {
     let is_of_file = |violation: &&Value| violation["code"] != "sender_mismatch";
     violations

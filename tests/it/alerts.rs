@@ -1,5 +1,5 @@
-//! What the daemon changes, limits or sees of an accepted message stands in the acceptance, beside the message and in the
-//! brief.
+//! Alerts: what the daemon changes, limits or sees in an accepted message is in the acceptance, beside the message and
+//! in the brief.
 
 use std::process::Output;
 
@@ -101,7 +101,7 @@ fn where_nothing_is_changed_nobody_is_told_anything() {
     let briefs = settled_tests::names(mailroom.root().join("packets/briefs"));
     assert_eq!(briefs, ["86_claude_codex_r1.yaml"]);
     let approves = ["lgtm", "86", "--head", OLD, "--id", "ok-1"];
-    // Nothing says what was read, which is told of every such approval.
+    // The approval does not say what was read, and every such approval gets this warning.
     assert_eq!(codes(&mailroom, "codex", &approves), ["evidence_missing"]);
 }
 

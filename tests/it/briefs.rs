@@ -1,9 +1,9 @@
-//! Briefs on real files: one lies beside each accepted request, and its schema does what it is for.
+//! Briefs on real files: each accepted request has one beside it, and its schema does what it is for.
 
 use settled_tests::mailroom::Mailroom;
 use settled_tests::{names, read, seed, wait};
 
-/// A brief as an agent reads it, once it lies there.
+/// A brief as an agent reads it, once the file is there.
 fn brief(mailroom: &Mailroom, file: &str) -> serde_json::Value {
     let path = mailroom.root().join("packets/briefs").join(file);
     wait::until("the brief", || path.exists());

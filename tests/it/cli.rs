@@ -1,5 +1,5 @@
 //! The command line as promised: help texts, what the commands print, JSON forms, exit codes.
-//! The texts are kept under `tests/golden/`; `UPDATE=1` writes them anew.
+//! The texts are kept under `tests/golden/`; `UPDATE=1` rewrites them.
 
 use std::process::{Command, Output};
 
@@ -564,7 +564,7 @@ fn looking_changes_nothing_and_needs_no_lock() {
 fn the_root_may_come_from_the_environment() {
     let mailroom = after_a_review();
     let root = format!(" --root {}", mailroom.root().display());
-    // The commands that come next are told what this one was told, and are aligned by their length.
+    // The suggested commands repeat `--root`, and their column is as wide as the longest; so only words are compared.
     let words = |text: &str| {
         text.split_whitespace()
             .map(str::to_owned)

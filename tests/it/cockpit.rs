@@ -1,5 +1,5 @@
-//! The model of the whole mailroom: it says what the commands say, and one that follows the ledger says what one that
-//! reads it anew does.
+//! The model of the whole mailroom: it says what the commands say, and one that follows the ledger says the same as one
+//! that reads it from the start.
 
 use cockpit::Follower;
 use serde_json::{Value, json};

@@ -28,7 +28,7 @@ struct Parts {
     fixed: Vec<Played>,
 }
 
-/// Plays a page. Its parts are told by counting steps, which begin with a dash at the same depth.
+/// Plays a page. Counting steps separates its parts: each begins with a dash at the same depth.
 fn play(code: Code) -> Parts {
     let (file, text) = (page(code), read(page(code)));
     let played =

@@ -364,7 +364,7 @@ fn node_project() -> TempDir {
             "npm fails; this test needs Node.js with npm (Debian: apt install npm)",
         )
     };
-    // The other platforms' packages are optional, and no registry is asked for them.
+    // The other platforms' packages are optional, and npm asks no registry for them.
     let (ours, platform) = (
         file(&format!("settled-{VERSION}"), ".tgz"),
         file("settled-linux", ".tgz"),
@@ -401,7 +401,7 @@ fn npx_runs_the_programs_of_the_packed_packages() {
     );
 }
 
-/// The launchers stand between the caller and the programs: they hand on input, output, signals and exit codes.
+/// The launchers pass input, output, signals and exit codes between the caller and the programs.
 #[test]
 fn the_launchers_start_every_program_and_hand_on_signals() {
     let place = node_project();

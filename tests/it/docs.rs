@@ -172,7 +172,7 @@ fn free_port() -> u16 {
     held.local_addr().expect("an address").port()
 }
 
-/// Whether the block ends only when it is told to.
+/// True if the block runs until something stops it.
 fn serves(script: &str) -> bool {
     let command = script.trim();
     !command.contains('\n')

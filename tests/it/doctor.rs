@@ -1,4 +1,4 @@
-//! `settled doctor`: what is wrong is told with its fix, and mended only where nothing can be lost by it.
+//! `settled doctor`: it names each problem with its fix, and mends only where nothing can be lost by it.
 
 use std::fs::File;
 use std::time::{Duration, SystemTime};

@@ -12,7 +12,7 @@ use settled_tests::packages::{self, dependencies};
 use settled_tests::rust_source::sources;
 use settled_tests::{list, read, repository, write};
 
-/// The rooms, each with those it is built on. It may also use what lies below these.
+/// The rooms, each with those it is built on. It may also use the rooms below these.
 const EDGES: [(&str, &[&str]); 33] = [
     ("message-schema", &[]),
     ("git", &["message-schema"]),

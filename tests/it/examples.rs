@@ -18,7 +18,7 @@ const DEMO_PATIENCE_S: &str = "60";
 /// How many are run side by side.
 const AT_A_TIME: usize = 6;
 
-/// The examples of a command and of those below it, as they stand in the help.
+/// The examples of a command and of those below it, as the help prints them.
 fn examples(command: &clap::Command, all: &mut Vec<String>) {
     let help = command
         .get_after_help()

@@ -121,7 +121,7 @@ fn holds(repo: &Repo, name: &str) {
         said(&output)
     );
 
-    // The index counts: good there and bad in the working tree passes, and stays as it lies.
+    // The index counts: a file that is good there and bad in the working tree passes, and the hook leaves it alone.
     repo.stage(&good(2));
     repo.lay(&bad());
     let output = repo.commit();

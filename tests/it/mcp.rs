@@ -41,7 +41,7 @@ impl Client {
         Self::start(mailroom, agent, "2025-11-25", Path::new("/"))
     }
 
-    /// One that is told of mail.
+    /// A client whose server announces mail.
     fn with_doorbell(mailroom: &Mailroom, agent: &str) -> Self {
         Self::of(
             settled()

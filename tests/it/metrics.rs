@@ -127,7 +127,7 @@ fn whoever_asks_badly_or_slowly_holds_up_nobody() {
         "{said}"
     );
 
-    // More than are answered at once, none of which ever says anything.
+    // More connections than the daemon answers at once, and none of them ever says anything.
     let silent: Vec<UnixStream> = (0..8).map(|_| connect(&mailroom)).collect();
     assert!(get(&mailroom, "/health").ends_with("\r\n\r\nok\n"));
     for stream in silent {
@@ -238,7 +238,7 @@ fn rules_and_dashboard_ask_for_counts_there_are() {
     check_with_promtool(&monitoring.join("alerts.yml"), body);
 }
 
-/// Prometheus's own reader, where it is installed; where not, the output says so, and what stands above has judged.
+/// Runs Prometheus's own reader, where it is installed; elsewhere the output says so, and only the checks above count.
 fn check_with_promtool(rules: &std::path::Path, page: &str) {
     if Command::new("promtool").arg("--version").output().is_err() {
         let told = b"promtool is not installed: the rules were parsed as YAML and their names compared, and no more\n";

@@ -100,7 +100,7 @@ impl Player {
             .collect()
     }
 
-    /// What an agent does to know where it stands: it asks, and reads and puts away what it is told to.
+    /// Does what an agent does to learn its state: it asks, and reads and puts away what the answers name.
     fn look(&mut self, agent: &str) {
         for _ in 0..20 {
             let output = self.run(agent, &[]);

@@ -1,5 +1,5 @@
-//! What agents are told to run next: it runs as it stands, from every common situation, and leads through a whole review
-//! and no message is waited for twice or stays taken forever.
+//! The commands that agents are given to run next: each runs as printed, from every common situation. They lead through
+//! a whole review, and no message is waited for twice or stays taken forever.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -71,7 +71,7 @@ fn runs(answer: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Runs a command as a shell reads it, on a copy of the workspace as it stands.
+/// Runs a command as a shell reads it, on a copy of the workspace in its present state.
 fn try_it(mailroom: &Mailroom, agent: &str, run: &str) {
     let copy = tempfile::tempdir().expect("a directory");
     let around = mailroom.root().parent().expect("a directory around it");
@@ -130,7 +130,7 @@ const REQUEST: &[&str] = &[
 const FINDINGS: &str =
     "findings:\n- {severity: P1, title: the lock is never released, file: src/lock.rs}\n";
 
-/// Questions that may be asked at any time, most of which have no good answer.
+/// Questions that an agent may ask at any time. Most of them have no good answer.
 const ANY_TIME: &[&[&str]] = &[
     &[],
     &["robot", "triage"],
@@ -305,7 +305,7 @@ fn a_review_is_held_by_waiting_for_verdicts_without_putting_anything_away() {
     let verdict = ["wait", "--for", "verdict", "--pr", "86", "--timeout", "0"];
     assert_eq!(ask(&mailroom, "claude", REQUEST)["ok"], true);
     assert_eq!(ask(&mailroom, "claude", REQUEST)["error"]["exit"], 7);
-    // The refusal lies in the inbox, and the reviewer has to move: there is no verdict yet.
+    // The refusal is in the inbox, and the reviewer has to move: there is no verdict yet.
     let none = ask(&mailroom, "claude", &verdict);
     assert_eq!(none["error"]["exit"], 4, "{none}");
     assert_eq!(runs(&none), ["settled wait --for verdict --pr 86"]);
@@ -512,7 +512,7 @@ fn a_message_written_by_hand_is_named_until_it_is_accepted() {
     mailroom.post("claude", "m.yaml", &wrong);
     mailroom.post("claude", "half.yaml.tmp", "id: a");
 
-    // No daemon serves: its mistake is told where it is, and its correction waits for a daemon.
+    // No daemon serves: the answer shows the mistake at its place, and the correction waits for a daemon.
     let home = said_by(&[]);
     for words in [
         "your outbox, not judged yet:",

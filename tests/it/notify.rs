@@ -1,5 +1,5 @@
 //! `settled notify`, a process of its own: what it tells through a program and a webhook, that nothing is lost by a
-//! kill, and when nobody is told anything.
+//! kill, and when it tells nobody.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;

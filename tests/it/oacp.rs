@@ -295,7 +295,7 @@ fn review_body(kind: ReviewKind, text: &str) -> Body {
     body.expect("a body of its type")
 }
 
-/// What stands in a rendered file, and what it was rendered from.
+/// A rendered file, and the envelope and body it was rendered from.
 struct Rendered {
     file: PathBuf,
     envelope: Envelope,

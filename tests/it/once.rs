@@ -1,4 +1,4 @@
-//! `settled serve --once`: everything that lies there is judged and delivered, and the exit code
+//! `settled serve --once`: it judges and delivers everything it finds, and the exit code
 //! says how it went. No daemon, no watcher, as a cron job or a hook would run it.
 
 use std::process::Output;
@@ -409,7 +409,7 @@ fn a_workspace_is_the_same_from_wherever_it_is_named() {
     assert_eq!(beside["data"]["accepted"], 1);
 }
 
-/// A supervisor starts a daemon that ended with 1 again, for ever, and it would never read more.
+/// A supervisor restarts a daemon that ended with 1 endlessly, and the daemon would never read more.
 #[test]
 fn a_record_that_is_not_understood_is_not_tried_again() {
     let mailroom = Mailroom::new(&["claude", "codex"]);

@@ -72,7 +72,7 @@ fn a_person_reopens_an_escalated_review_with_a_daemon_and_without() {
         );
         assert_eq!(now["waits_for"], "author");
 
-        // The author is told and may ask again.
+        // The author has a notice and may ask again.
         let request = seed::review()[3].clone();
         mailroom.post("claude", request.file, &request.text);
         match daemon {

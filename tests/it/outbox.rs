@@ -1,4 +1,4 @@
-//! What may lie in an outbox besides a finished message: unfinished files, files that are no
+//! Entries of an outbox besides finished messages: unfinished files, files that are no
 //! messages, entries that are no files; and outboxes that come and go.
 
 use std::process::Output;
@@ -23,7 +23,7 @@ fn an_empty_file_is_refused_only_after_its_writer_had_time() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     let _daemon = mailroom.serve();
     mailroom.post("claude", "slow.yaml", "");
-    // The daemon has looked at everything that lay there before this one arrived.
+    // Once the daemon has delivered this one, it has looked at everything that was there before.
     mailroom.post(
         "claude",
         "other.yaml",

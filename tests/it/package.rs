@@ -232,7 +232,7 @@ fn an_installed_package_has_its_user_its_directory_and_a_unit_that_nobody_starte
     let program = |name: &str| Command::new(machine.at("usr/bin").join(name));
     installed::works(program, place.path());
     let unit = machine.at("usr/lib/systemd/system/settled.service");
-    // The program it names lies in this tree alone; everything else is judged as it stands.
+    // The program it names is in this tree alone; everything else of the unit is checked unchanged.
     let program = machine
         .at("usr/bin/settled")
         .to_str()

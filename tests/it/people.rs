@@ -1,5 +1,5 @@
 //! What people ask: whose move it is, what is missing and whose command brings it, what needs somebody; and the
-//! screen that shows it live. The texts are kept under `tests/golden/`; `UPDATE=1` writes them anew.
+//! screen that shows it live. The texts are kept under `tests/golden/`; `UPDATE=1` rewrites them.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -334,7 +334,7 @@ fn problems_are_told_worst_first_each_with_its_command() {
             "dead_letter"
         ]
     );
-    // The same stands in the status, with the first commands.
+    // The status says the same, with the first commands.
     golden::check(
         "status-troubled.txt",
         &steady(&text(&mailroom.run(&["status"]), 0), &mailroom),

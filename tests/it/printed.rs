@@ -1,4 +1,4 @@
-//! Every command that is printed for somebody to run is one: in common situations, each is run as it stands, in a shell,
+//! Every command that is printed for somebody to run is one: in common situations, each is run as printed, in a shell,
 //! on a copy of the workspace.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use settled_tests::{seed, write};
 /// The exit codes that say that the command itself was wrong: the usage, the agent or the workspace.
 const WRONG: [i32; 2] = [2, 5];
 
-/// Who is asked in every situation.
+/// The commands whose output is read in every situation.
 const ASKED: &[&[&str]] = &[
     &["status"],
     &["why", "86"],
@@ -79,12 +79,12 @@ fn filled(run: &str, findings: &str) -> String {
     run + more
 }
 
-/// Runs all that is printed where a workspace stands like this, but for what was run in an earlier situation of a test.
+/// Runs all that is printed for a workspace in this state, but for what was run in an earlier situation of a test.
 fn all_can_be_run(situation: &str, mailroom: &Mailroom, known: &mut BTreeSet<String>) {
     let mut found = BTreeSet::new();
     for asked in ASKED {
         let output = mailroom.run(&[asked, &["--json"][..]].concat());
-        // The file of a verdict is told by its own form, unless there is none.
+        // `verdict export` prints a file of its own form, unless there is no verdict.
         if let Ok(answer) = serde_json::from_slice::<Value>(&output.stdout) {
             assert_eq!(answer["schema_version"], 1, "{situation}: {asked:?}");
             printed(&answer, &mut found);

@@ -1,5 +1,5 @@
 //! Agents that the daemon starts: real processes, one for each request, ended with it whatever they do. Each review
-//! here is played to its end against a reviewer that agrees, argues for ever, is silent, crashes, floods, spoofs or
+//! here is played to its end against a reviewer that agrees, argues forever, is silent, crashes, floods, spoofs or
 //! leaves children behind (`tests/fakes/reviewer.sh`).
 
 mod bounds;

@@ -1,4 +1,4 @@
-//! What a supervisor is told: this test binds the socket that systemd would, and keeps the watchdog's time like it.
+//! Notifications to a supervisor: this test binds the socket that systemd would, and keeps the watchdog's time like it.
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
@@ -69,7 +69,7 @@ fn ready_is_said_once_after_the_first_sweep_and_then_the_counts() {
     age(mailroom.agent("claude", "outbox").join("request.yaml"));
     let daemon = supervisor.start(&mailroom);
     let first = supervisor.next_within(SOON).expect("a notification");
-    // What lay in the outbox was seen, and not yet judged.
+    // The sweep has seen the file in the outbox and not yet judged it.
     assert_eq!(
         first,
         "READY=1\nSTATUS=2 agents, 0 reviews open, 0 messages accepted, 1 waiting"

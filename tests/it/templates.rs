@@ -1,4 +1,4 @@
-//! What `validate-message new` prints goes through the real daemon as it stands: the templates of a
+//! The templates of `validate-message new` go through the real daemon unchanged: those of a
 //! review, dropped one after the other, end in an approval.
 
 use std::process::Command;

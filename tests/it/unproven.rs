@@ -44,7 +44,7 @@ fn a_file_that_was_put_into_an_inbox_is_told_once_and_left_alone() {
     assert!(daemon.terminate().success());
 
     let daemon = mailroom.serve();
-    // A second one is told after two looks, so that the first had both of them, too.
+    // The daemon reports a file after two looks, so once it reports the second one, it has looked twice at the first.
     let other = forged.with_file_name("other.yaml");
     std::fs::write(&other, note("q-9")).expect("a file");
     wait::until("the second to be told", || unproven(&mailroom).len() == 2);

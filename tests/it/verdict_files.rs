@@ -130,7 +130,7 @@ fn a_file_proves_its_approval_without_a_workspace() {
         (&true.into(), &8.into(), &0.into())
     );
     assert_eq!(paper.verify(OTHER, &[]).status.code(), Some(8));
-    // Every record stands there as it lies in the ledger.
+    // The file holds every record byte for byte as the ledger does.
     let ledger = read(&settled_tests::list(mailroom.root().join(".settled/ledger"))[0]);
     for record in parts(&paper).1 {
         assert!(ledger.lines().any(|line| line == record), "{record}");

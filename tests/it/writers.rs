@@ -113,7 +113,7 @@ fn a_message_whose_writer_pauses_longer_than_a_file_is_made_arrives_whole() {
     let text = seed::note("question", "q-1", "claude", "codex", "one\ntwo\n");
     let (head, rest) = text.split_once("two").expect("a second line");
     let mut writer = begin(&mailroom.agent("claude", "outbox").join("a.yaml"), head);
-    // The daemon is asked for more than the two seconds after which a linked file counts.
+    // A linked file counts after two seconds, so the pause is longer.
     wait::a_moment(4 * PAUSE);
     writer
         .write_all(format!("two{rest}").as_bytes())

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::ledger::digest;
 
-/// The records of the sample, each of which makes one file in one inbox.
+/// The number of records in the sample. Each makes one file in one inbox.
 const RECORDS: u64 = 3;
 
 /// Opens every line's chain.
@@ -99,8 +99,8 @@ pub fn seeds() -> (Vec<u8>, Vec<u8>) {
     (sample.ledger.clone(), sample.cursor.clone())
 }
 
-/// Reads the bytes as a ledger's only segment. An odd first byte asks for lines whose chain is mended
-/// first, so that what lies behind the chain's check is reached as well.
+/// Reads the bytes as a ledger's only segment. If the first byte is odd, it mends the chain of the lines first, so
+/// that the code after the chain's check is reached as well.
 pub fn ledger(bytes: &[u8]) {
     let Some((mode, bytes)) = bytes.split_first() else {
         return;

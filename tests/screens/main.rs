@@ -1,5 +1,5 @@
 //! The live screen, `settled-watch`: what it shows in each state of a review at every width, how fast it draws, and that it
-//! leaves a real terminal as it was. The frames are kept under `tests/golden/`; `UPDATE=1` writes them anew.
+//! leaves a real terminal as it was. The frames are kept under `tests/golden/`; `UPDATE=1` rewrites them.
 
 #![expect(
     clippy::print_stdout,

@@ -18,7 +18,7 @@ use super::states::{
     nearly_over, opened, outdated, overdue, quota, taken, unread,
 };
 
-/// The review everybody is asked about.
+/// The review that the questions are about.
 const ASKED: &str = "#86 claude -> codex";
 
 /// An approval has to show what was read.
@@ -98,7 +98,7 @@ fn copy(root: &Path, to: &Path) {
     assert!(copied.expect("cp can be run").success());
 }
 
-/// Every picture has an answer, and those that are told apart by it are there.
+/// Every picture has an answer, and every answer that tells pictures apart occurs.
 #[test]
 fn the_pictures_for_strangers_are_about_every_mover() {
     let mut movers = Vec::new();

@@ -184,7 +184,7 @@ pub(crate) fn nearly_over(stage: Stage) -> Stage {
     stage
 }
 
-/// The author has fixed what it was told and asked again; the reviewer has not looked yet.
+/// The author has fixed the findings and asked again; the reviewer has not looked yet.
 pub(crate) fn asked_again(stage: Stage) -> Stage {
     let mut stage = addressed(stage);
     stage.request(86);

@@ -7,7 +7,7 @@ use std::process::Command;
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{age, binaries, list, names, read, seed, write};
 
-/// What lies outside and must show up nowhere.
+/// The text of the files outside, which must show up nowhere.
 const SECRET: &str = "the canary sings";
 
 /// Directories outside of a workspace, laid out as agents' directories are.

@@ -154,7 +154,7 @@ pub(super) fn link_to_message(at: &Path, text: &str, elsewhere: &Path) {
     link(&elsewhere.join("target.yaml").to_string_lossy(), at);
 }
 
-/// A second name of a message that would be correct and lies elsewhere on the same file system.
+/// A second name of a message that would be correct, elsewhere on the same file system.
 pub(super) fn hard_linked(at: &Path, text: &str, _: &Path) {
     let root = at.ancestors().nth(4).expect("an outbox lies below a root");
     let target = root.with_file_name("hard-target");

@@ -1,4 +1,4 @@
-//! What lies at the edge of a pair: approvals of something else, means that come back, mail that cannot be read, names
+//! Edge cases of a pair: approvals of something else, means that come back, mail that cannot be read, names
 //! that are paths, and a terminal that is gone.
 
 use rustix::process::{Signal, kill_process};

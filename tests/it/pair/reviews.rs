@@ -114,7 +114,7 @@ fn no_word_passes_over_a_finding_that_blocks() {
         "{held:?}"
     );
     assert_eq!(phase(&room), "escalated invocation_failed", "{held:?}");
-    // The reviewer is told once why its word was not sent, and run once more in the same turn.
+    // The pair tells the reviewer once why its word was not sent, and runs it once more in the same turn.
     let notes = room
         .mailroom
         .root()

@@ -88,7 +88,7 @@ fn the_newest_two_hundred_folders_are_kept_and_never_one_that_runs_is_removed() 
         create_dir(&folder).expect("a folder");
         write(folder.join("stdout"), "PASS\n");
     }
-    // What lies there besides holds up nobody.
+    // Other files in the directory hold up nobody.
     write(folders.join("a note"), "keep out");
     room.ask("87", "request-2", 20, 8);
     wait::until("the second start", || room.starts() == 2);

@@ -1,4 +1,4 @@
-//! A tree of its own for each run: what a reviewer finds is the commit that it is asked about, whatever its author does
+//! A tree of its own for each run: the reviewer finds the commit under review there, whatever its author does
 //! meanwhile, and nothing of it is left afterwards.
 
 use std::path::{Path, PathBuf};

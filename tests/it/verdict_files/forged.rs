@@ -292,7 +292,7 @@ fn sealed(header: &str, records: &[String]) -> String {
     )
 }
 
-/// The second record further on in the ledger, so that its digest and that of the one before are told nowhere else.
+/// Moves the second record further on in the ledger, so that nothing else gives its digest or that of the one before.
 fn further(records: &[String]) -> Vec<String> {
     records
         .iter()

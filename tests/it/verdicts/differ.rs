@@ -1,5 +1,5 @@
 //! Why a verdict of ours is another than that of `oacp`: each reason has a name, and the names are those of the list
-//! in `docs/oacp.md`. A reason is told from what stands in the file and how `oacp` reads it, so that a wrong verdict
+//! in `docs/oacp.md`. A reason follows from the text of the file and from how `oacp` reads it, so a wrong verdict
 //! does not hide behind a right reason for another.
 
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! What is almost correct: for each field its own values, and whole files that are made to mislead.
 
-/// For each field what is almost correct, as it stands in the file.
+/// Almost correct values for each field, as written in the file.
 pub(super) fn special() -> Vec<(&'static str, Vec<String>)> {
     let many = |letter: &str, count: usize| letter.repeat(count);
     let owned = |texts: &[&str]| {

@@ -84,7 +84,7 @@ pub(super) const NAMES: [&str; 14] = [
     "? x\n",
 ];
 
-/// What any field may be given by mistake, as it stands in the file.
+/// Values that any field may get by mistake, as written in the file.
 pub(super) const ANYTHING: [&str; 44] = [
     "",
     "~",

@@ -37,7 +37,7 @@ impl Dice {
     }
 }
 
-/// A field: its name, and its value as it will stand behind the colon.
+/// A field: its name, and its value as written behind the colon.
 type Field = (String, String);
 
 /// A message that both sides accept, whatever they think of its body.

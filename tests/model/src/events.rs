@@ -57,7 +57,7 @@ pub(crate) fn events(bounds: &Bounds, node: &Node) -> Vec<(Event, DateTime<Utc>)
                 events.push((Event::Failed { which, failure }, minute(5)));
             }
         }
-        // A budget grows by what was used; beyond it nothing more is asked of the rules.
+        // A review's spending grows with each report; beyond its limit there is nothing more to check.
         let limit = bounds.policy.budget.per_review.tokens.unwrap_or(0);
         if standing.review.spent.tokens < limit {
             let report = RunSpend {

@@ -45,7 +45,7 @@ pub(crate) fn agent(name: &str) -> AgentName {
 pub(crate) struct Input {
     /// What it is, in a few words.
     pub(crate) label: String,
-    /// Whose outbox it lies in.
+    /// The owner of the outbox it is in.
     pub(crate) outbox: AgentName,
     /// The digest of its text.
     pub(crate) digest: ContentDigest,
@@ -90,7 +90,7 @@ type ResponseKey = (Line, u32, Response, Vec<Say>);
 pub(crate) struct Inputs {
     /// By pull request and reviewer, by round.
     hands: Vec<(Line, Vec<OnceLock<Hand>>)>,
-    /// Responses to threads as they stand in one state.
+    /// Responses to the threads of one state.
     responses: Mutex<BTreeMap<ResponseKey, Arc<Input>>>,
 }
 

@@ -55,7 +55,7 @@ invariants! {
     DaemonGoesOn => "every state that is not final has a way on that the daemon owns",
     /// Nothing an agent sends moves a deadline away.
     DeadlinesStand => "no agent moves a deadline away",
-    /// Only the reviewer that is asked now answers, and a reassignment only takes from those that are left.
+    /// Only the current reviewer answers, and a reassignment only takes from those that are left.
     CurrentReviewer => "only the current reviewer answers, and none is asked twice in a round",
     /// A round has at most one terminal response.
     OneResponse => "at most one terminal response per round",
@@ -67,7 +67,7 @@ invariants! {
     CountersStay => "no counter is ever reset",
     /// No approval over a blocker that is open or with a person.
     NoBlockedApproval => "no approval over an open or held blocker",
-    /// An approval is of the commit its round was about, or of a newer one that an event told of.
+    /// An approval is of the commit its round was about, or of a newer one that an event named.
     RightCommit => "an approval is of its round's head or a newer one",
     /// A change of what is a person's is approved by a person.
     PersonsPaths => "only a person approves what `human_paths` names",

@@ -352,7 +352,7 @@ impl<'a> Place<'a> {
         if self.bounds.pulls {
             let prs = self.bounds.prs.iter();
             let prs = prs.map(|pr| PrNumber::new(*pr).expect("a number"));
-            // Where it stands is shown to people; the rules compare the head an event brings.
+            // The rest of a pull request's state is for people; the rules compare the head that an event brings.
             node.pulls.extend(prs.filter_map(|pr| {
                 let pull = state.pull(None, &pr)?;
                 let event = PullEvent {

@@ -91,9 +91,9 @@ impl Node {
         used.into_values().max().unwrap_or_default()
     }
 
-    /// Makes the state the same as every other that the rules cannot tell from it: the instant a
-    /// phase began, what became of a start that failed, the round a finding was opened in and what resolved it are shown to people and decide nothing, and
-    /// where all slots are alike the threads stand in one order.
+    /// Makes the state the same as every other that the rules cannot tell from it. People see the instant a phase
+    /// began, what became of a start that failed, the round a finding was opened in and what resolved it, but these
+    /// decide nothing. Where all slots are alike, the threads come in one order.
     pub(crate) fn settle(&mut self, bounds: &Bounds) {
         for standing in self.reviews.values_mut() {
             standing.review.since = start();

@@ -3,7 +3,7 @@
 //!
 //! What it holds the daemon to: the chain is whole; every letter has exactly the records its fate
 //! asks for; every file a record names is in its place or was taken, whole, exactly once; every
-//! original lies where the record says; and nothing else is there.
+//! original is where the record says; and nothing else is there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -55,7 +55,7 @@ pub fn in_between(root: &Path, letters: &[Letter], takes: &[Take]) -> Vec<String
     let mut wrong = Vec::new();
     let mut see = |mailbox: String, file: &str, bytes: Vec<u8>| {
         let length = bytes.len();
-        // Agents lay findings there themselves, and refused originals lie beside their reports.
+        // Agents put findings there themselves, and refused originals are beside their reports.
         let is_findings = mailbox == "packets/findings"
             && letters.iter().any(|letter| letter.text.contains(file));
         let is_original = mailbox.ends_with("/dead_letter") && !file.contains(".report");
@@ -161,7 +161,7 @@ pub fn records(root: &Path) -> Result<Vec<Value>, String> {
     Ok(records)
 }
 
-/// Checks that each of these orders was heard once and lies there no more.
+/// Checks that the daemon recorded each of these orders once and removed its file.
 pub fn orders(root: &Path, ids: &[&str]) -> Vec<String> {
     let records = records(root).unwrap_or_default();
     let mut wrong = Vec::new();
@@ -246,13 +246,13 @@ pub fn arrivals(root: &Path, records: &[Value], takes: &[Take], may_repeat: bool
     for mailbox in &mailboxes {
         for directory in places(mailbox) {
             for path in visible(&root.join(&directory)) {
-                // An original that was refused lies beside its report.
+                // A refused original is beside its report.
                 let is_original =
                     mailbox.ends_with("/dead_letter") && !name_of(&path).contains(".report");
                 let Ok(bytes) = std::fs::read(&path) else {
                     continue;
                 };
-                // Agents lay findings of their own beside those the daemon writes.
+                // Agents put findings of their own beside those the daemon writes.
                 let is_theirs = mailbox == "packets/findings"
                     && !wanted.contains_key(&(mailbox.clone(), bytes.clone()));
                 if !is_original && !is_theirs {
@@ -295,7 +295,7 @@ fn places(mailbox: &str) -> Vec<String> {
     }
 }
 
-/// Every judged original lies where its record says, and no outbox holds anything.
+/// Checks that every judged original is where its record says, and that no outbox holds anything.
 fn originals(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
     for letter in case.letters {
         let agent = case.root.join("agents").join(letter.from);

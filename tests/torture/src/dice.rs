@@ -7,7 +7,7 @@ pub struct Dice(u64);
 impl Dice {
     /// The same seed gives the same rolls.
     pub fn new(seed: u64) -> Dice {
-        // The generator would stay at zero for ever.
+        // The generator would stay at zero forever.
         Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 

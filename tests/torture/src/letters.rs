@@ -10,7 +10,7 @@ use settled_tests::seed;
 pub enum Fate {
     /// It is accepted, and each recipient gets it once.
     Accepted,
-    /// It is refused and lies in `dead_letter/` beside its report.
+    /// It is refused and put into `dead_letter/` beside its report.
     Refused,
     /// It repeats an earlier one word for word: put away, and nothing else.
     Duplicate,

@@ -130,7 +130,7 @@ fn limits(rounds: u64) -> Bounds {
     })
 }
 
-/// Another reviewer is asked where the command of the first fails.
+/// Another reviewer gets the request where the command of the first fails.
 fn fallback(rounds: u64) -> Bounds {
     let bounds = means(rounds, 1);
     Bounds {

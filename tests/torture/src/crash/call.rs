@@ -32,7 +32,7 @@ pub(super) struct Call {
     arguments: [u64; 3],
 }
 
-/// The calls that are told apart in reports; any other is `other`.
+/// The calls that reports name; any other is `other`.
 const NAMES: &[(c_long, &str)] = &[
     (libc::SYS_openat, "openat"),
     (libc::SYS_openat2, "openat2"),

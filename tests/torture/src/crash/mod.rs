@@ -1,7 +1,7 @@
 //! The daemon killed: at every system call of a run, of the recovery of that, and of the recovery of
 //! the recovery; and again and again at random moments while agents write and read.
 //!
-//! - `scene`: what lies ready before a run;
+//! - `scene`: the workspace before a run;
 //! - `tracer`, `call`: the kill at the n-th call, over all threads;
 //! - `reader`: who reads meanwhile;
 //! - `trial`: one start, its kills, and what is wrong afterwards;

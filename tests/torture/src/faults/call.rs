@@ -15,7 +15,7 @@ pub enum Errno {
     Access,
     /// The file system was mounted, or turned, read-only.
     ReadOnly,
-    /// The two names lie on two file systems.
+    /// The two names are on two file systems.
     CrossDevice,
     /// A signal came first.
     Interrupted,

@@ -161,7 +161,7 @@ fn trials(scene: Scene, extent: Extent, only: Option<&str>) -> Vec<Trial> {
             }
             Extent::Long => {
                 trials.extend(errnos.iter().map(|errno| trial(*errno, false)));
-                // Nothing interrupts every call for ever.
+                // No signal interrupts every call forever.
                 let lasting = errnos
                     .iter()
                     .filter(|errno| **errno != super::call::Errno::Interrupted);

@@ -4,7 +4,7 @@
 //! - `call`: which calls fail, and with what each of them can fail on a real disk;
 //! - `point`: a run without a fault, and every call in it that can fail;
 //! - `strace`: the daemon with one of its calls failing;
-//! - `scene`: what lies in the workspace before the fault;
+//! - `scene`: the workspace before the fault;
 //! - `serving`: a daemon that serves while something happens around it;
 //! - `trial`: one fault, and what is wrong with what came of it;
 //! - `campaign`: all of them, and the table at the end.

@@ -152,7 +152,7 @@ impl Trial {
         // What waits for a later try was logged when it failed.
         let cause = format!("os error {}", self.errno.number());
         let said = if code == 9 { stderr } else { last };
-        // A file or directory that it may not read is told with what its owner can do, not with a number.
+        // For a file or directory that it may not read, the daemon names the owner's remedy instead of the number.
         let is_told = said.contains(&cause)
             || (self.errno == Errno::Access
                 && code == 9

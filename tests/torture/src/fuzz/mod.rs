@@ -111,7 +111,7 @@ impl fmt::Display for Report {
 /// The most cases with something wrong before it ends: more of them say no more.
 const WRONG_MAX: usize = 20;
 
-/// Runs cases until the time is over; `told` hears how things stand after each.
+/// Runs cases until the time is over; `told` gets the report so far after each.
 pub fn fuzz(plan: &Plan, told: &dyn Fn(&Report)) -> Report {
     let began = Instant::now();
     let mut report = Report::default();

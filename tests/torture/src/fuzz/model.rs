@@ -52,7 +52,7 @@ pub(super) struct Item {
 }
 
 impl Item {
-    /// The version that lies there now.
+    /// The current version.
     pub(super) fn last(&self) -> &Version {
         self.versions.last().expect("a name begins with a version")
     }

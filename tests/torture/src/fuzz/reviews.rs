@@ -132,7 +132,7 @@ impl Reviews {
         }
     }
 
-    /// A feedback whose packet lies there already, comes late, or never.
+    /// Posts a feedback whose packet is there already, comes late, or never.
     fn find(&mut self, hands: &mut Hands<'_>, play: &Play) -> usize {
         let Play {
             pr,

@@ -1,7 +1,7 @@
 //! The promises of a run, each with its time: a place in the log of requests to the disk.
 //!
 //! A file that somebody saw, or a record that was acknowledged, is noted after it was seen, with the
-//! log's length at that time. So a disk that was told that much had been told all that the promise
+//! log's length at that time. So a disk that got that much of the log got everything the promise
 //! rests on.
 
 use std::collections::BTreeMap;

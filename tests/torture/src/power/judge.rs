@@ -308,7 +308,7 @@ fn found(scene: &Scene<'_>, wrong: &mut Vec<String>) -> BTreeMap<NamedBytes, Vec
     found
 }
 
-/// Every original of an accepted message lies whole in `sent/`; what the ledger has no copy of may be
+/// Every original of an accepted message is whole in `sent/`; what the ledger has no copy of may be
 /// torn there, and nothing judged is left in an outbox.
 fn originals(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
     for record in records {

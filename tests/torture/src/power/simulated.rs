@@ -205,7 +205,7 @@ fn recorded_recovery(place: &Path, history: &History, at: usize) -> io::Result<(
     ))
 }
 
-/// Recovers what lies there in another boot, judges it, lets codex take everything, and recovers again.
+/// Recovers the workspace in another boot, judges it, lets codex take everything, and recovers again.
 fn trial(
     place: &Path,
     history: &History,

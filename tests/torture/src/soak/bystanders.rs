@@ -22,7 +22,7 @@ pub(super) enum Errand {
     Push(u64),
     /// A person opens the review again.
     Reopen(u64),
-    /// A person looks how things stand.
+    /// A person looks at the problems.
     Look,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Errands<'scope> {
 }
 
 impl<'scope> Errands<'scope> {
-    /// Begins to run what is asked.
+    /// Starts the thread, which runs each errand it gets.
     pub(super) fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,
         mailroom: &'env Mailroom,
@@ -45,8 +45,8 @@ impl<'scope> Errands<'scope> {
             let mut wrong = Vec::new();
             for errand in asked {
                 let output = run(mailroom, errand);
-                // With 1 and 3 it says that this does not fit where the review stands, with 2 that the config does
-                // not hold together just now.
+                // Exit codes 1 and 3 say that the command does not fit the review's phase, 2 that the config is
+                // inconsistent just now.
                 if !matches!(output.status.code(), Some(0..=3 | 6)) {
                     wrong.push(format!("{errand:?}: {}", said(&output)));
                 }

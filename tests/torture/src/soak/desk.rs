@@ -16,7 +16,7 @@ pub(super) struct Desk {
     root: PathBuf,
     pub(super) dice: Dice,
     pub(super) takes: Vec<Take>,
-    /// Files of which the first half was written in place, with the other half.
+    /// Files whose first half was written in place, with the other half.
     halves: Vec<(PathBuf, String)>,
     written: u64,
 }
@@ -116,7 +116,7 @@ impl Desk {
         write(self.root.join("packets/findings").join(name), text);
     }
 
-    /// Takes all that lies in an inbox: one reader puts it into its archive, the others remove it.
+    /// Takes everything in an inbox: one reader puts it into its archive, the others remove it.
     pub(super) fn take(&mut self, agent: &'static str) -> Vec<Came> {
         let of = self.root.join("agents").join(agent);
         let mut came = Vec::new();

@@ -33,7 +33,7 @@ pub struct Sample {
     pub reviews: u64,
     /// Messages it has accepted or refused.
     pub messages: u64,
-    /// Pull requests something was told of: each has a directory of events, and that a cursor.
+    /// Pull requests with events: each has a directory of events, and that a cursor.
     pub pulls: u64,
 }
 
@@ -94,7 +94,7 @@ pub struct Level {
     pub reviews: u64,
     /// Messages.
     pub messages: u64,
-    /// Pull requests something was told of.
+    /// Pull requests with events.
     pub pulls: u64,
 }
 

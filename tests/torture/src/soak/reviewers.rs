@@ -1,5 +1,5 @@
 //! The reviewers of a soak that are played by files. They take each request, and then approve, find something, answer
-//! wrong once or until a person is asked, or say nothing until their seconds are over.
+//! wrong once or until a person has to decide, or say nothing until their seconds are over.
 
 use settled_tests::seed;
 

@@ -86,7 +86,7 @@ pub(super) fn sum(page: &str, prefix: &str) -> u64 {
         .sum()
 }
 
-/// Every process of which this workspace's name is in the environment; one that ends just then is not among them.
+/// Returns the processes with this workspace's name in their environment, without one that ends just then.
 pub(super) fn processes_of(root: &Path) -> Vec<String> {
     let word = format!("SETTLED_ROOT={}", root.display());
     let says = |pid: &String| {

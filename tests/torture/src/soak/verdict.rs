@@ -87,7 +87,7 @@ pub(super) fn open(mailroom: &Mailroom) -> Vec<Open> {
 pub(super) fn differs_from_its_fold(mailroom: &Mailroom) -> Vec<String> {
     let with = reviews(mailroom);
     let mut wrong = counts_differ(mailroom.root(), &with);
-    // The counts are told every 2 s.
+    // The daemon publishes its counts every 2 s.
     for _ in 0..COUNTS_LOOKS {
         if wrong.is_empty() {
             break;

@@ -184,7 +184,7 @@ impl Hands<'_> {
                     .expect("a FIFO");
             }
             _ => {
-                // Of a file that lies elsewhere, with a correct message in it.
+                // A hard link to a file elsewhere that holds a correct message.
                 let number = self.next_number();
                 let other = self.root.join("elsewhere").join(format!("{number}.yaml"));
                 tree::write(&other, &version.bytes, self.served.time.of_day());
@@ -358,7 +358,7 @@ impl Hands<'_> {
         if is_last {
             drop(self.open.remove(at));
         }
-        // Only of what lies there still does a watcher of the outbox tell.
+        // A watcher of the outbox reports only files that are still in it.
         if self.outbox(agent, &file).exists()
             && (is_last || !self.items[item].last().bytes.is_empty())
         {
@@ -436,7 +436,7 @@ impl Hands<'_> {
         self.note(&format!("{agent} completes {file}"));
     }
 
-    /// An item whose file lies in its outbox now, is whole and of no review.
+    /// Picks an item whose file is in its outbox now, is whole and of no review.
     fn some_waiting(&mut self) -> Option<usize> {
         let busy: Vec<usize> = self
             .open

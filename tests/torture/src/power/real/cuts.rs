@@ -44,7 +44,7 @@ pub(crate) fn choose(
     let mut cuts: Vec<Cut> = Vec::new();
     let mut met = BTreeSet::new();
     let places: Vec<usize> = (ready..=end).collect();
-    // So many tries that even a short log gives what is asked for, if it can.
+    // Enough tries that even a short log gives `count` cuts, if it can.
     for turn in 0..64 {
         let mut order = places.clone();
         dice.shuffle(&mut order);

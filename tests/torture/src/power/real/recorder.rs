@@ -24,7 +24,7 @@ pub(crate) enum Event {
     Flush,
 }
 
-/// Everything the disk was told, and what it holds now.
+/// The requests to the disk, and what it holds now.
 pub(crate) struct Journal {
     events: Mutex<(Vec<Event>, Image)>,
 }

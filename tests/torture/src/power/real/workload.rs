@@ -168,7 +168,7 @@ impl Watching {
     }
 }
 
-/// Looks into every mailbox once and takes what lies in codex's inbox.
+/// Looks into every mailbox once and takes the messages in codex's inbox.
 fn look(root: &Path, journal: &Journal, history: &Mutex<History>) {
     let with = || history.lock().unwrap_or_else(PoisonError::into_inner);
     let mailboxes = AGENTS.iter().flat_map(|agent| {

@@ -196,7 +196,7 @@ fn the_daemons_own_directory_moved_away_stops_it() {
     stops_when(
         |root| std::fs::rename(own(root).0, own(root).1).expect("a rename"),
         |root| {
-            // What the daemon makes anew at the next start must not hide the old one.
+            // What the daemon creates at the next start must not hide the old one.
             std::fs::rename(own(root).1, own(root).0).expect("a rename");
         },
         "was removed or moved away while it was served",

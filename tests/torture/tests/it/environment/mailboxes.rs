@@ -65,7 +65,7 @@ fn waits(path: &str, how: Change, says: &str) {
     adds_up(root, &letters);
 }
 
-/// Waits until all that is delivered to codex lies there, and its briefs.
+/// Waits until every delivery to codex and its briefs are there.
 fn settled(root: &Path, letters: &[Letter]) {
     for place in ["agents/codex/inbox", "packets/briefs"] {
         let place = root.join(place);

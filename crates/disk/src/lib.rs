@@ -94,7 +94,7 @@ pub trait Disk: Send + Sync {
     fn stat_at(&self, dir: &Handle, name: &Path) -> io::Result<Stat>;
     /// Lists the names in a directory, in no order; others may be renaming meanwhile, so one may be missing.
     fn list(&self, dir: &Handle) -> io::Result<Vec<FileName>>;
-    /// Lists names in a directory like `list`, one after the other until it is told to stop, so that a directory of a
+    /// Lists names in a directory like `list`, one after the other until the caller stops it, so that a directory of a
     /// million files costs no memory.
     fn list_until(
         &self,

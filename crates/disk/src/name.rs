@@ -1,6 +1,6 @@
 //! A file's own name: one path component, as the bytes the file system holds.
 //!
-//! Which directory it lies in is the business of `layout`.
+//! `layout` knows which directory it is in.
 
 use std::ffi::OsString;
 use std::fmt;

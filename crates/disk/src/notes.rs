@@ -87,7 +87,7 @@ impl Notes {
         }
     }
 
-    /// Gives the other half of a rename whose first half lies at this place.
+    /// Returns the other half of a rename whose first half is at this place.
     pub fn other_half(&self, first: usize) -> Option<usize> {
         self.halves.get(&first).copied()
     }

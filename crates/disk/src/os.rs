@@ -110,8 +110,8 @@ impl Disk for Os {
             .to_owned())
     }
 
-    /// Elsewhere the system's own answer needs more than file calls, so each boot is told by the age of a directory
-    /// that the system recreates when it starts.
+    /// Elsewhere the system's own answer needs more than file calls. There the age of a directory that the system
+    /// recreates when it starts identifies each boot.
     #[cfg(not(target_os = "linux"))]
     fn boot_id(&self) -> io::Result<String> {
         let made = rustix::fs::stat("/dev")?;

@@ -32,7 +32,7 @@ pub struct VolatileDisk {
 }
 
 impl VolatileDisk {
-    /// Takes a directory for a disk; what lies in it now is durable.
+    /// Takes a directory for a disk; its present content is durable.
     pub fn new(root: &Path, boot_id: &str) -> io::Result<VolatileDisk> {
         let notes = Notes {
             base: Vec::new(),

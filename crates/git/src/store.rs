@@ -72,7 +72,7 @@ impl Repository {
             let (name, value) = setting.split_once('\n').unwrap_or((setting, "true"));
             let (section, key) = name.split_once('.').unwrap_or(("core", name));
             let is_plain = |word: &str| word.chars().all(|it| it.is_ascii_alphanumeric());
-            // None of git's own has another name or value; what else stands there is not for this file.
+            // Git's own settings all have such names and values; any other setting does not belong into this file.
             if is_plain(key) && is_plain(value) {
                 text.push_str(&format!("[{section}]\n\t{key} = {value}\n"));
             }

@@ -146,7 +146,7 @@ impl Repository {
         ];
         let names = self.run(&args, None)?.stdout;
         let names = String::from_utf8_lossy(&names);
-        // A name may hold dots; what stands behind the last one is the key.
+        // A name may hold dots; the part after the last one is the key.
         let sections = names
             .split('\0')
             .filter_map(|name| Some(name.rsplit_once('.')?.0));

@@ -2,7 +2,7 @@
 //!
 //! Linux answers by the way of a read lease: it is granted only while nobody has the file open for writing. The lease is
 //! given back at once; only the answer is wanted. No crate wraps the call, and the workspace forbids unsafe code, so the
-//! one call stands here alone.
+//! one call has this crate to itself.
 
 use std::os::fd::BorrowedFd;
 

@@ -1,6 +1,6 @@
-//! What lies in an agent's own mailboxes, as the agent itself finds it: the messages of its inbox, those it has taken and
-//! those it is done with, and what became of its own. Reads envelopes and moves files; whether a message is right was the daemon's to say before
-//! it delivered it, and nothing here asks the ledger.
+//! The content of an agent's own mailboxes, as the agent itself finds it: the messages of its inbox, those it has taken
+//! and those it is done with, and what became of its own. Reads envelopes and moves files. The daemon checked each
+//! message before it delivered it, and nothing here asks the ledger.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
@@ -294,7 +294,7 @@ fn is_message(path: &Path) -> bool {
         .file_name()
         .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
     let extension = path.extension().and_then(|extension| extension.to_str());
-    // A refused message lies beside its report.
+    // The report of a refused message is beside it.
     let is_report = path
         .file_stem()
         .is_some_and(|stem| stem.as_encoded_bytes().ends_with(b".report"));

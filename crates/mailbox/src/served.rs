@@ -38,7 +38,7 @@ pub struct ServedFile<'a> {
     pub served: bool,
     /// True if its diff shows the content that differs.
     pub has_content: bool,
-    /// The diff, if it is asked for.
+    /// The diff, if the caller wants it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
 }

@@ -58,7 +58,7 @@ impl Wakeup {
     ) -> Result<Option<T>, E> {
         let start = Instant::now();
         loop {
-            // The watch stands before the look, so nothing comes unseen between the two.
+            // The watch began before this look, so nothing comes unseen between the two.
             if let Some(found) = look()? {
                 return Ok(Some(found));
             }

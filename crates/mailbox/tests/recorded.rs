@@ -1,4 +1,4 @@
-//! What agents find in a recorded workspace: their mail, their reviews, what is asked of them and what was said, and the
+//! Agents' view of a recorded workspace: their mail, their reviews, their open requests and what was said, and the
 //! responses they could give. The texts are kept in `golden/`; `UPDATE=1` rewrites them.
 
 #[path = "../../../tests/recorded_workspace.rs"]

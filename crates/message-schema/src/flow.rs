@@ -1,7 +1,7 @@
 //! JSON text as YAML on the same lines with as few quotes as YAML needs: shorter to
 //! read, and in a ledger of JSON every double quote is two bytes and a detour for its reader.
 
-/// Takes the double quotes off the strings of a text made of JSON values: words stand plain, other
+/// Takes the double quotes off the strings of a text made of JSON values: words become plain, other
 /// texts in single quotes; what needs an escape stays as it is, which is YAML too. Breaks of lines,
 /// the rarer ones of Unicode among them, have to be escaped already.
 pub fn flow(json: &str) -> String {

@@ -1,4 +1,4 @@
-//! Identifiers and paths as they stand in files: each type holds only text its grammar admits.
+//! Identifiers and paths as files spell them: each type holds only text its grammar admits.
 //!
 //! Whether the named thing exists is for others to ask; no path here is ever opened.
 

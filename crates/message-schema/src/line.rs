@@ -1,4 +1,4 @@
-//! What may stand in one line: the characters that would end it, turn it around or steer a
+//! Text of one line: the characters that would end it, turn it around or steer a
 //! terminal, and how a text that has them is shown. Which fields must be one line is the schemas'.
 
 /// True if the character could break out of a line: a control character, a line or paragraph separator, or one that

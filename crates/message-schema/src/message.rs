@@ -83,7 +83,7 @@ fn read_body(root: &Node, file: &[u8]) -> ReadBody {
         return ReadBody::Unread;
     };
     let Some(body) = field.value.scalar() else {
-        // A mapping is no text, which the envelope's rule tells; what stands in it is told as well.
+        // A mapping is no text, which the envelope's rule reports; its content is checked as well.
         let is_filled = !field.value.fields().is_empty();
         return if is_filled {
             ReadBody::Mapping(field.value.clone())

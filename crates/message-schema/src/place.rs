@@ -1,4 +1,4 @@
-//! Where something stands in a file. Counting is the reader's work; this is only the number pair.
+//! A place in a file. Counting is the reader's work; this is only the number pair.
 
 use serde::{Deserialize, Serialize};
 

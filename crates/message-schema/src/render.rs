@@ -166,7 +166,7 @@ pub fn double_quoted(text: &str) -> String {
 
 /// JSON whose strings show no character that some YAML reader would not take bare.
 pub fn escaped_json(json: &str) -> String {
-    // Most is plain, and this is asked of much: one look at the bytes is cheap.
+    // Most texts are plain, and there are many: one look at the bytes is cheap.
     if json.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
         return json.to_owned();
     }

@@ -1,4 +1,4 @@
-//! The report that stands beside a refused original: why, where, and what may be done next.
+//! The report beside a refused original: why, where, and what may be done next.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,11 +1,11 @@
-//! The rows of one snapshot: values found by their keys and read where they lie, so that who asks for one reads a block
-//! and not the file.
+//! The rows of one snapshot: values found by their keys and read in place, so that a lookup reads one block and not the
+//! file.
 //!
 //! ```text
 //! blocks    rows in the order of their keys: 20 bytes of key, 4 of length, the value; each block about 16 KiB
 //! filter    pages of 4 KiB that say which keys are not there
-//! index     48 bytes for each block: its first key, where it lies, its length, its checksum; then each page's checksum
-//! footer    one line of 512 bytes: where all that lies, the checksums of the index and of the head, and its own
+//! index     48 bytes for each block: its first key, its place, its length, its checksum; then each page's checksum
+//! footer    one line of 512 bytes: the places of all these, the checksums of the index and of the head, and its own
 //! ```
 //!
 //! Every byte is under a checksum that is compared before the byte is used.

@@ -14,7 +14,7 @@ const LAYERS_MAX: usize = 8;
 /// A layer of fewer bytes than this is not worth a file.
 const LAYER_MIN: u64 = 64 * 1024;
 
-/// All rows that a snapshot holds, read where they lie.
+/// All rows of a snapshot, read in place.
 #[derive(Debug)]
 pub struct Rows {
     root: PathBuf,

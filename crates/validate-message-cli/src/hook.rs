@@ -1,4 +1,4 @@
-//! Git's own hooks: where they belong, what stands in them, and that nobody else's is touched.
+//! Git's own hooks: where they belong, what is in them, and that nobody else's is touched.
 //!
 //! What a commit would hold is judged by `--staged`; git's other clients (pre-commit, prek, lefthook) call that
 //! themselves and need nothing from here.

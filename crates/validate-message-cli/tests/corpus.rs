@@ -1,5 +1,5 @@
 //! The corpus in `packets/`: examples for people, and every rule with a message it accepts or
-//! refuses. What the binary prints about `x.yaml` stands beside it in `x.expected`.
+//! refuses. What the binary prints about `x.yaml` is beside it in `x.expected`.
 //!
 //! `BLESS=1 cargo test -p validate-message-cli corpus` writes what it prints; read it then.
 
@@ -10,7 +10,7 @@ use std::process::Command;
 use message_schema::Code;
 use message_schema::Finder;
 
-/// Codes whose messages cannot lie in a repository, or not in a workspace; `files.rs` makes them.
+/// Codes whose messages cannot be in a repository, or not in a workspace; `files.rs` makes them.
 const MADE_BY_TESTS: &[Code] = &[Code::TooLarge, Code::PacketUnchecked];
 
 /// Codes of the daemon that are foreseen in a file, as warnings.

@@ -1,4 +1,4 @@
-//! Directories and names: what stands for which messages, and in which order they are told.
+//! Directories and names: which messages each means, and the order of the output.
 
 use std::fs;
 use std::path::Path;
@@ -57,7 +57,7 @@ fn in_a_workspace_mailboxes_hold_the_messages() {
         told(&root.path().join("agents/a/outbox"), &["."]),
         ["1.yaml"]
     );
-    // Whatever is named itself is checked, wherever it lies and whatever it is called.
+    // A file named itself is checked in any directory and under any name.
     assert_eq!(
         told(
             root.path(),

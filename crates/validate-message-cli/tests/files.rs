@@ -150,7 +150,7 @@ fn a_packet_is_checked_by_itself_wherever_it_is_no_mail() {
         "-:1:12: finding_invalid",
     );
     assert_eq!(check(&["-"], PACKET).status.code(), Some(0));
-    // The directory stands for the findings packets in it; what the daemon writes beside them is not among them.
+    // The directory means the findings packets in it; what the daemon writes beside them is not among them.
     let output = check(&["packets"], "");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(

@@ -1,5 +1,5 @@
 //! The formats: what each of them prints of the same files, in a pipe and on a terminal. The
-//! prints stand in `golden/`; `UPDATE=1` rewrites them; read the diff.
+//! prints are in `golden/`; `UPDATE=1` rewrites them; read the diff.
 
 use std::fs;
 use std::io::Read as _;

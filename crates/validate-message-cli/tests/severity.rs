@@ -95,7 +95,7 @@ fn the_nearest_file_holds_or_the_one_that_is_named() {
         codes(root.path(), &["--config", "validate-message.toml", file]),
         [""; 0]
     );
-    // The index has no directory of its own: names are looked up as they would lie here.
+    // The index has no directory of its own: names are resolved against this one.
     let stdin = ["--stdin-filename", file, "-"];
     assert_eq!(
         stdout(&run(

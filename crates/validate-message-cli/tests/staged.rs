@@ -1,4 +1,4 @@
-//! `--staged`: what git's index holds is judged, whatever lies in the working tree.
+//! `--staged`: it judges what git's index holds, whatever is in the working tree.
 
 use std::fs;
 use std::path::Path;
@@ -166,7 +166,7 @@ fn only_what_lies_in_mailboxes_is_a_message() {
         "room/agents/a/sent/3.json:1:1:",
     ];
     repository.assert(&[], 1, &found, "3 files");
-    // Paths narrow it; a file that is named is checked wherever it lies.
+    // Paths narrow it; a named file is checked in any directory.
     repository.assert(&["room"], 1, &found[2..], "1 file");
     repository.assert(&["agents", "./room/../room/agents"], 1, &found, "3 files");
     repository.assert(

@@ -21,7 +21,7 @@ pub fn check_delivered(message: &Message, packet: PacketInput<'_>) -> Result<Val
 }
 
 /// Judges a findings packet by itself: all but what it must agree with in the message that names it. Places are
-/// those of the packet, which stands in the message's place as the file of each violation.
+/// those of the packet, which takes the message's place as the file of each violation.
 pub fn check_packet(bytes: &[u8]) -> Violations {
     let mut found = Found::default();
     rules::packet::check_alone(bytes, Source::Message, &mut found);

@@ -1,5 +1,5 @@
-//! What a reviewer is asked: the brief of each request that is open with it, out of the ledger where that can be read, else
-//! out of `packets/briefs/`.
+//! The requests to a reviewer: the brief of each one that is open with it, out of the ledger where that can be read,
+//! else out of `packets/briefs/`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -36,7 +36,7 @@ pub struct Ask {
     pub pr: PrNumber,
     /// The agent that asks.
     pub author: AgentName,
-    /// The agent that is asked.
+    /// The agent that reviews.
     pub reviewer: AgentName,
     /// The request.
     pub request: MessageId,

@@ -1,4 +1,4 @@
-//! What a request says of its change where its author stands in a git repository: the commits by their whole names, the
+//! The description of a request's change if its author works in a git repository: the commits by their whole names, the
 //! digest of the diff, the files. What the author said itself stays.
 
 use std::path::Path;

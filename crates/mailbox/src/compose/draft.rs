@@ -243,7 +243,7 @@ impl MessageDraft {
     }
 
     /// Puts the long text of a review message where it belongs: each field of a mapping that has one of the body's own,
-    /// else the whole as the summary. Gives back the text that is a body as it stands.
+    /// else the whole as the summary. Returns a text that is the whole body.
     fn spread(&self, body: &mut Fields) -> Option<String> {
         let text = self.text.clone()?;
         let Some(schema) = Schema::of_body(self.kind) else {
@@ -261,7 +261,7 @@ impl MessageDraft {
                 }
             }
             (None, Some(summary)) => body.fill(summary, text.trim()),
-            // The validator has no word for a text where fields belong; an unknown field is told by its name.
+            // The validator has no code for a text where fields belong, but it reports an unknown field by its name.
             (None, None) => body.fill("text", text.trim()),
         }
         None

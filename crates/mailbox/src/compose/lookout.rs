@@ -28,7 +28,7 @@ pub enum MessageFate {
     Waiting(PathBuf),
 }
 
-/// A look out for one message; made before it is written, so that what lay there before is told apart.
+/// A look out for one message; made before it is written, to tell apart the files that were there before.
 #[derive(Debug)]
 pub struct Lookout {
     outbox: PathBuf,

@@ -8,8 +8,8 @@
 //! - `forecast` says what the daemon would say about a checked message now, and writes nothing;
 //! - `lookout` waits for the daemon's verdict, by the files alone;
 //! - `sent_before` finds the message that was sent under the same id;
-//! - `ask` says what a reviewer is asked, `response_file` reads its answer, `omissions` names what that leaves open, and
-//!   `response` makes packet and body of it;
+//! - `ask` reads the requests to a reviewer, `response_file` reads its answer, `omissions` names what that leaves open,
+//!   and `response` makes packet and body of it;
 //! - `words_from` names what is wrong with a message by what its author wrote: a flag, a line of a file;
 //! - `review_status` says where an agent's reviews are, as far as it may read that.
 //!

@@ -170,7 +170,7 @@ pub fn illegal(ask: &Ask, open: &OpenThread, action: Action) -> String {
     format!("{action} is not legal now: {why}")
 }
 
-/// The action that a status of a plain packet stands for.
+/// The action that a status of a plain packet means.
 fn action_of(status: Status, ask: &Ask) -> Action {
     match status {
         Status::Fixed | Status::Resolved | Status::WontFix => Action::Resolve,
@@ -247,7 +247,7 @@ fn stays(dealt: &Dealt) -> bool {
     match dealt {
         Dealt::Act(action, _) => *action != Action::Resolve,
         Dealt::Restated(status) => !status.is_settled(),
-        // The gap in it is told, or silence resolves it.
+        // Either `omissions` names the gap, or silence resolves the thread.
         Dealt::Unnamed
         | Dealt::Overlooked(_)
         | Dealt::Deferred

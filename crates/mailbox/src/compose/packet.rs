@@ -1,4 +1,4 @@
-//! The findings packet that goes before its message: where it lies, or under which free name it will. A packet that was
+//! The findings packet that goes before its message: its path, or the free name it will get. A packet that was
 //! written is never written over, since a message may point to it; one with the same text is used again, so that a second
 //! try after a kill leaves nothing behind.
 

@@ -1,5 +1,5 @@
 //! A reviewer's answer as it travels: the findings packet and the body of its message, made of what was written down and
-//! of what is asked. Ids, counts and what is known of open threads are filled in; nothing that was said is changed.
+//! of the request. Ids, counts and what is known of open threads are filled in; nothing that was said is changed.
 
 use std::collections::BTreeSet;
 
@@ -79,7 +79,7 @@ pub fn write(
             ask: &for_a_word(ask),
             loose: &LooseResponse::default(),
             verdict,
-            // The daemon names the commit that lay in the tree of the run: the one that is asked about.
+            // The daemon names the commit that was in the tree of the run: the one under review.
             commit: ask.head.clone(),
         }
         .write(),

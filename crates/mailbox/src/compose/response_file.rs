@@ -132,7 +132,7 @@ impl ResponseFile {
     }
 
     fn structured(text: &str, root: &Node) -> Result<Self, NotAResponseFile> {
-        // What a model gives by a schema is JSON; written as YAML, its texts are read as they stand.
+        // A model that follows a schema writes JSON; texts written as YAML are read unchanged.
         let value = serde_json::from_str(text).unwrap_or_else(|_| typed(root));
         if value["response"].is_object() && value["response"]["type"].is_null() {
             let message = "`response` has no `type`, expected review_feedback or review_lgtm as in `settled brief --schema`; \

@@ -1,4 +1,4 @@
-//! Where an agent's reviews stand, read from the ledger without its lock. An agent with a user of its own may not read
+//! The state of an agent's reviews, read from the ledger without its lock. An agent with a user of its own may not read
 //! it; then nothing is known, and the caller goes by the files or needs an argument.
 
 use std::path::Path;

@@ -127,7 +127,7 @@ impl Members {
             .map(|(_, value)| &**value)
     }
 
-    /// Replaces a member where it stands, adds it at the end, or removes it.
+    /// Replaces a member in its place, adds it at the end, or removes it.
     fn put(&mut self, key: &str, value: Option<Box<RawValue>>) {
         let at = self.0.iter().position(|(name, _)| name == key);
         match (at, value) {

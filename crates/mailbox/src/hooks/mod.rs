@@ -1,4 +1,4 @@
-//! What is told to an agent's own program when its session starts and when its turn ends: that mail waits, and how to read
+//! The text for an agent's own program when its session starts and when its turn ends: that mail waits, and how to read
 //! it. It never repeats what is in the mail, so that no sender writes into another agent's instructions.
 
 pub mod install;
@@ -195,7 +195,7 @@ mod tests {
             assert_eq!(said(Moment::TurnEnd, 0, false, false), quiet);
             assert_eq!(said(Moment::TurnEnd, 3, true, false), quiet);
             assert_ne!(said(Moment::SessionStart, 3, true, false), quiet);
-            // A ledger that cannot be followed is told once, and holds up nobody's turn.
+            // A hook reports once that it cannot follow the ledger, and holds up nobody's turn.
             assert_ne!(said(Moment::SessionStart, 0, false, true), quiet);
             assert_eq!(said(Moment::TurnEnd, 0, false, true), quiet);
         }

@@ -1,4 +1,4 @@
-//! From a position inside a scalar's text to a position in the file the scalar stands in.
+//! From a position inside a scalar's text to a position in the scalar's file.
 
 use super::quoted::Quoted;
 use crate::place::Place;

@@ -1,4 +1,4 @@
-//! Where the letters of a quoted scalar stand in its file: a body in JSON is one line of a file and
+//! The places of a quoted scalar's letters in its file: a body in JSON is one line of a file and
 //! many of YAML, and its mistakes have places all the same.
 
 use crate::line::lines;

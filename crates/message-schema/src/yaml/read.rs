@@ -263,7 +263,7 @@ impl Tree<'_> {
     /// The comment that begins without a blank behind a plain scalar that ends there.
     fn tail(&self, end: &Marker) -> Option<Tail> {
         let rest = self.text.get(end.byte_offset()?..)?;
-        // A value that is not there ends where its colon or its dash stands.
+        // A missing value ends at its colon or its dash.
         let comment = rest.trim_start_matches([' ', '\t', ':', '-']);
         let blanks = rest.len() - comment.len();
         let is_glued = comment

@@ -1,7 +1,7 @@
 //! The slips writers of YAML make most, recognised in the raw text after the parser has stopped: it
 //! complains of what it took a tab or a fence for, we name the tab and the fence.
 //!
-//! Nothing here is asked of a text that can be read. Lines and columns are 0-based ones of the text.
+//! Nothing here runs on a text that can be read. Lines and columns are 0-based ones of the text.
 
 use granit_parser::ErrorKind;
 
@@ -106,7 +106,7 @@ fn control(line: usize, column: usize, kind: &ErrorKind) -> Option<Slip> {
     })
 }
 
-/// The text of `'it's'`, whose quotes were meant to hold all of it: a letter stands straight behind the one
+/// The text of `'it's'`, whose quotes were meant to hold all of it: a letter follows directly on the one
 /// that ends them.
 fn unquoted(value: &str) -> &str {
     let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));

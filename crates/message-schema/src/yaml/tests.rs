@@ -1,4 +1,4 @@
-//! The reader's promises: places are exact, limits hold, letters stay, interrupted files are told.
+//! The reader's promises: places are exact, limits hold, letters stay, interrupted files are recognized.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::code::Code;
 use crate::limit::MESSAGE_BYTES_MAX;
 use crate::place::Place;
 
-/// The place of a text that occurs once, counted anew from the letters of the file.
+/// The place of a text that occurs once, counted from the letters of the file.
 fn place_of(file: &str, needle: &str) -> Place {
     let at = file.find(needle).expect("the needle is there");
     assert_eq!(file.rfind(needle), Some(at), "{needle} is not unique");

@@ -65,8 +65,8 @@ pub(crate) fn open_beneath(root: &Path, path: &PacketPath) -> io::Result<FoundPa
     read(File::open(&at)?).map(|bytes| sized(bytes, at))
 }
 
-/// Refuses what lies elsewhere: the daemon opens nothing outside of `packets/`, and what lies in
-/// mailboxes is nobody's packet.
+/// Refuses a path elsewhere: the daemon opens nothing outside of `packets/`, and a file in a
+/// mailbox is nobody's packet.
 pub(crate) fn outside_of_packets(path: &PacketPath) -> Option<FoundPacket> {
     let first = path
         .as_str()

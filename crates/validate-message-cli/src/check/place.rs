@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 /// judged, and its reports are no messages.
 const MAILBOXES: [&str; 4] = ["inbox", "outbox", "sent", "archive"];
 
-/// Gives a path from the root on. The system is asked once where this process is: ten thousand files are checked from one
-/// directory.
+/// Returns the path from the root on. The process asks for its working directory once: ten thousand files are checked
+/// from one directory.
 pub(crate) fn absolute(path: &Path) -> io::Result<PathBuf> {
     static HERE: OnceLock<Option<PathBuf>> = OnceLock::new();
     match HERE.get_or_init(|| std::env::current_dir().ok()) {

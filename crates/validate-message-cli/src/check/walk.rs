@@ -1,4 +1,4 @@
-//! Turns the arguments into messages to check; a directory stands for the messages in it.
+//! Turns the arguments into messages to check; a directory means the messages in it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `new`: a message or findings packet to begin with. It validates as it stands; comments say what to
+//! `new`: a message or findings packet to begin with. It validates unchanged; comments say what to
 //! change. Id and time are made here, everything else comes from the flags or holds a place.
 
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! Mending a message where there is one thing only that its writer can have meant: text in, text out.
 //!
-//! Each kind of slip has a file here and a name that is told. What is mended says the same as before
+//! Each kind of slip has a file here and a name to report it by. What is mended says the same as before
 //! but for what is named; a text for which that is not certain stays as it is, and so does every
 //! signed one. Counts, places and whatever else would need a judgement are never filled in. Which
 //! files are read and written is the command's business.
@@ -105,7 +105,7 @@ pub fn fix(bytes: &[u8]) -> Option<Fixed> {
         text: text.to_owned(),
         mended: Vec::new(),
     };
-    // A fence may stand in a fence, and a byte order mark behind one.
+    // A fence may be inside a fence, and a byte order mark behind one.
     for _ in 0..PASSES_MAX {
         let known = fixed.mended.len();
         for mend in [

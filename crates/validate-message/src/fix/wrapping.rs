@@ -20,7 +20,7 @@ pub(super) fn byte_order_mark(text: &str) -> Option<(String, Vec<Mended>)> {
     says_the_same(text, rest).then(|| (rest.to_owned(), vec![mended]))
 }
 
-/// Ends every line with a line feed alone. A carriage return elsewhere stays; where two stand before a
+/// Ends every line with a line feed alone. A carriage return elsewhere stays; with two before a
 /// line feed, nobody knows how many lines were meant.
 pub(super) fn line_ends(text: &str) -> Option<(String, Vec<Mended>)> {
     let at = text.find("\r\n").filter(|_| !text.contains("\r\r\n"))?;

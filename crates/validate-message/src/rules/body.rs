@@ -17,7 +17,7 @@ use crate::violation::{Source, Violation};
 pub(crate) fn check(message: &Message, found: &mut Found) -> Option<Body> {
     let kind = message.meant()?;
     match message.read_body() {
-        // A review body without text breaks the envelope's rule for `body`, which is told there.
+        // A review body without text breaks the envelope's rule for `body`, which reports it.
         ReadBody::Unread => {
             let text = message
                 .root()

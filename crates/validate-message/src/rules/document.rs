@@ -29,7 +29,7 @@ pub(crate) struct Document<'a> {
     pub(crate) prefix: &'static str,
     /// The code of a breach at that path.
     pub(crate) code: fn(&[Step], BreachKind) -> Code,
-    /// The values that another violation explains, so that nothing more is told of them.
+    /// The values that another violation explains, so that no further violation names them.
     pub(crate) explained: BTreeSet<Path>,
 }
 
@@ -119,9 +119,8 @@ impl Document<'_> {
         violation.found(node.text().unwrap_or(node.kind()))
     }
 
-    /// Turns breaches into violations, and returns what they are about, and the unknown fields that
-    /// are explained with them: misspelt names of missing ones. Unknown fields themselves are told by
-    /// the tree.
+    /// Turns breaches into violations. Returns what they are about, and the unknown fields that they
+    /// explain: misspelt names of missing ones. The tree reports unknown fields themselves.
     fn tell(&self, breaches: &[Breach], found: &mut Found) -> (BTreeSet<Path>, BTreeSet<Path>) {
         let mut told = BTreeSet::new();
         let mut misspelt = BTreeSet::new();

@@ -37,7 +37,7 @@ impl Document<'_> {
             && kind.is_some_and(MessageType::is_review)
     }
 
-    /// A text without what stands behind it as a comment.
+    /// The violation for a text that YAML cuts off at a comment.
     fn cut(&self, path: &[Step], scalar: &Scalar, tail: &Tail) -> Violation {
         let name = dotted(path);
         let text = match scalar.text.trim() {

@@ -1,4 +1,4 @@
-//! Verdicts out: a file for each format. What stands on stdout is the document and nothing else.
+//! Verdicts out: a file for each format. Stdout carries the document and nothing else.
 //!
 //! Each file's part is made when that file was judged; what needs all of them comes at the end.
 

@@ -1,4 +1,4 @@
-//! `git cat-file --batch`: one process that gives the bytes of as many blobs as are asked for.
+//! `git cat-file --batch`: one process that gives the bytes of any number of blobs.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};

@@ -1,4 +1,4 @@
-//! What is staged: files as they stand in git's index, never as they lie in the working tree.
+//! Staged files: those in git's index, never those in the working tree.
 //!
 //! Which index and which repository, git decides (`GIT_INDEX_FILE`, `GIT_DIR`), as it does for its
 //! other commands; `git commit -a` and `-p` hand their hooks an index of their own.
@@ -66,8 +66,8 @@ impl Staged {
     }
 
     /// Lists what the next commit makes worth checking: the messages it adds or changes, those whose packet it
-    /// changes or removes, and the packets it adds or changes that no message names. Where paths are given, what of it
-    /// lies in them, and the files among them wherever they lie.
+    /// changes or removes, and the packets it adds or changes that no message names. If paths are given, only those
+    /// below them, and the files among the paths, in whatever directory they are.
     pub(crate) fn subjects(&self, paths: &[PathBuf]) -> io::Result<Vec<Blob>> {
         let wanted: Vec<String> = paths.iter().map(|path| self.inside(path)).collect();
         let is_wanted = |path: &str| {
@@ -124,7 +124,7 @@ impl Staged {
             let Some(root) = root.filter(|_| entry.is_file && is_message(&path)) else {
                 continue;
             };
-            // What cannot be read is told when it is staged itself.
+            // The check reports an unreadable message when that is staged itself.
             let message = message_schema::parse(&self.read_id(&entry.id)?).ok();
             let named = message.and_then(|message| message.packet_path());
             let Some(named) = named.map(|named| beneath(&root.to_string_lossy(), &named)) else {

@@ -1,4 +1,4 @@
-//! How a mailroom stands, and why: reviews, threads, problems, the life of one message, verdicts and
+//! The state of a mailroom, and why: reviews, threads, problems, the life of one message, verdicts and
 //! the state of the installation. Reads only and never takes the lock.
 
 pub mod dead_letter;

@@ -71,7 +71,7 @@ pub fn validation_of(root: &Path, which: &Which) -> Result<Vec<String>, String> 
 }
 
 impl WorkspaceStatus {
-    /// Reads it all. Refusals are looked for in the whole ledger, but only if a file lies in a `dead_letter/`.
+    /// Reads it all. Searches the whole ledger for refusals, but only if a file is in a `dead_letter/`.
     pub fn read(root: &Path) -> Result<Self, SpoolError> {
         // First what waits, then what was judged: a message that is judged in between is counted twice, not never.
         let agents = directory::agents(root)?;

@@ -1,5 +1,5 @@
-//! What people read of a recorded workspace: its reviews and problems, the threads of one, what each waits for, the life
-//! of each message, the refusals, and the proof of an approval.
+//! What people read of a recorded workspace: its reviews and problems, the threads of one, what each waits for, the
+//! life of each message, the refusals, and the proof of an approval.
 //!
 //! The texts are kept in `golden/`; `UPDATE=1` rewrites them.
 
@@ -196,7 +196,7 @@ fn an_answer_is_known_by_its_parent_its_review_or_its_conversation() {
         ),
         ("q-1", vec![(8, ADDRESSED, of(ADDRESSED, 1))], None),
         ("fb-86", vec![], Some("a-86 is the review's next response")),
-        // What was said meanwhile is no response, and does not stand in the way of one.
+        // A message in between is no response, and does not hide one.
         (
             "fb-86",
             vec![

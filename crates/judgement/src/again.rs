@@ -21,7 +21,7 @@ pub enum Differs {
     NoText,
     /// The rules decide otherwise.
     Decides(Box<Record>),
-    /// It is another's message than the owner's of the outbox it lay in.
+    /// Its sender is not the owner of the outbox it was in.
     OtherSender,
     /// The message was not accepted before.
     NotRepeated,
@@ -141,8 +141,8 @@ fn fresh_ids() -> impl FnMut() -> MessageId {
     }
 }
 
-/// The record without what cannot follow: alerts and warnings, which move nothing, whether a sender was told, and the number a
-/// new task got among all of the ledger.
+/// The record without what cannot follow from the ledger: alerts and warnings, which move nothing, whether a sender got
+/// a notice, and the number a new task got among all of the ledger.
 fn comparable(record: &Record) -> String {
     let json = |record: &Record| {
         serde_json::to_string(record).expect("records have text keys and plain values")

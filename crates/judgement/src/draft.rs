@@ -161,8 +161,8 @@ impl<'a> Drafting<'a> {
         }
     }
 
-    /// An event: its notices with their packets, the file about an event of a pull request, and the request for the
-    /// reviewer that is asked instead.
+    /// The files of an event: its notices with their packets, the file about an event of a pull request, and the
+    /// request for the reviewer that replaces another.
     pub(crate) fn event(
         &mut self,
         record: &EventRecord,
@@ -238,7 +238,7 @@ fn withdrawn(
         .collect()
 }
 
-/// The packet that was judged with a message, under the name by which the message points to it. Where it lies already,
+/// The packet that was judged with a message, under the name by which the message points to it. If it is already there,
 /// nothing is made; other bytes of that name stay, and this one gets the record's number.
 fn packet(message: &Message, accepted: &Accepted) -> Option<Delivery> {
     let (text, path) = (accepted.packet.as_ref()?, message.packet_path()?);

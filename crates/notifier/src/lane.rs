@@ -97,8 +97,8 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Opens the channel at its cursor. A channel that never had one begins at the ledger's end: nobody wants to be
-    /// told of last year.
+    /// Opens the channel at its cursor. A channel that never had one begins at the ledger's end: nobody wants notices
+    /// of last year.
     pub fn open(root: &Path, channel: Channel, section: &NotifySection) -> Result<Self, LaneError> {
         let mut lane = Self {
             root: root.to_owned(),
@@ -195,7 +195,7 @@ impl Lane {
         }
     }
 
-    /// Notes when a daemon begins to serve and when it is gone. The instant is on the disk before anybody is told, so
+    /// Notes when a daemon begins to serve and when it is gone. The instant is on the disk before a notice goes out, so
     /// that a second notice of the same end bears the same id.
     fn look_at_daemon(&mut self, now: Step) -> Result<(), LaneError> {
         match now.serving {

@@ -341,7 +341,7 @@ impl Pair {
         })
     }
 
-    /// The pair ended for a reason that lies outside of it; one that is over stays as it is.
+    /// The pair ended for a reason outside of it; one that is over stays as it is.
     pub fn failed(self, failure: PairFailure) -> Self {
         self.fail(failure).unwrap_or(self)
     }

@@ -36,7 +36,8 @@ pub struct Policy {
     pub runtime_clock: RuntimeClock,
     /// The findings to hand off once a pull request is merged, and the agents that get them.
     pub handoff: HandoffPolicy,
-    /// The order in which reviewers are asked, when one cannot work; after the last a person decides.
+    /// The reviewers, in the order in which a request passes to the next when one cannot work; after the last a person
+    /// decides.
     pub reviewers: Vec<AgentName>,
     /// The vendor of each agent's model, if the config names it.
     pub vendors: BTreeMap<AgentName, String>,
@@ -132,7 +133,7 @@ fn is_below(pattern: &[&str], path: &[&str]) -> bool {
     match (pattern.split_first(), path.split_first()) {
         (None, None) => true,
         (None, Some(_)) => false,
-        // At the end it stands for what is below, which is something.
+        // At the end it matches what is below, which is something.
         (Some((&"**", [])), path) => path.is_some(),
         (Some((&"**", rest)), _) => (0..=path.len()).any(|from| is_below(rest, &path[from..])),
         (Some((name, rest)), Some((first, others))) => {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-/// The key of a row: its kind, seven bytes of the hash of its group, and twelve of the hash of itself. Nobody can choose
-/// texts so that two that matter have one key.
+/// The key of a row: its kind, seven bytes of the hash of its group, and twelve of the hash of itself. Nobody can
+/// choose texts so that two that matter have one key.
 pub type RowKey = [u8; 20];
 
 /// The length in bytes of the key prefix that the rows of one group share.
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(table.get(&key("b")).as_deref(), Some(&b"b"[..]));
         assert_eq!(table, given_up);
 
-        // What is undone shows what lies beneath it.
+        // Undoing a change shows the row beneath it.
         table.put_back(key("ac"), None);
         assert_eq!(words(&table, "a"), ["ab", "ac", "ad"]);
         assert_ne!(table, given_up);

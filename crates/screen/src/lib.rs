@@ -363,7 +363,7 @@ mod tests {
         for tone in [Tone::Alarm, Tone::Care, Tone::Well, Tone::Aside] {
             for ground in [0.0, 1.0] {
                 let seen = contrast(luminance(tone.colour()), ground);
-                // 4.5 is asked of running text, 3 of bold text.
+                // Running text needs 4.5, bold text 3.
                 let asked = if tone == Tone::Alarm { 3.9 } else { 4.4 };
                 assert!(seen >= asked, "{tone:?} on {ground}: {seen:.2}");
             }

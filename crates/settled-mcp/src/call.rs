@@ -16,7 +16,7 @@ pub(crate) struct ToolCall {
     pub(crate) words: Vec<String>,
     /// The text on its standard input.
     pub(crate) input: Option<String>,
-    /// The number of the only file of a diff that is asked for.
+    /// The number of the only file of a diff to show.
     pub(crate) nth: Option<usize>,
     /// The argument that says what the command is about; the tool, where none does.
     pub(crate) about: &'static str,
@@ -172,7 +172,7 @@ impl ToolCall {
 
     /// The words with an option more.
     pub(crate) fn and(words: &[String], option: String) -> Vec<String> {
-        // Behind the verb: what is named stands behind all options.
+        // Right behind the verb: names come after all options.
         let mut words = words.to_vec();
         words.insert(1, option);
         words

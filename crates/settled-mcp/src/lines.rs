@@ -1,5 +1,5 @@
-//! Standard input and output as lines of JSON-RPC, each of which is answered: a client that gets no reply waits until it gives
-//! up. `rmcp` drops a line that is too long or no JSON without a word, so the lines are read here.
+//! Standard input and output as lines of JSON-RPC. Each gets an answer: a client that gets no reply waits until it
+//! gives up. `rmcp` drops a line that is too long or no JSON without a word, so the lines are read here.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ pub(crate) struct LineTransport {
 }
 
 impl LineTransport {
-    /// Reads from now on. At most one message is read ahead, so a client that floods the server waits, and memory is bounded
-    /// by two lines.
+    /// Reads from now on. At most one message is read ahead, so a client that floods the server waits, and memory is
+    /// bounded by two lines.
     pub(crate) fn new(
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
@@ -148,7 +148,8 @@ impl LineRefusal {
     }
 }
 
-/// The message in a line. A blank line has none, and neither has a notification that we do not know: to both there is no reply.
+/// The message in a line. A blank line has none, and neither has a notification that we do not know: to both there is
+/// no reply.
 fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, LineRefusal> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     if line.trim_ascii().is_empty() {
@@ -167,7 +168,7 @@ fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, LineRefu
     let is_answer = value.get("result").is_some() || value.get("error").is_some();
     match serde_json::from_value(value) {
         Ok(message) => Ok(Some(message)),
-        // No answer to an answer: two that did not understand each other would go on for ever.
+        // No answer to an answer: two that did not understand each other would go on forever.
         Err(_) if is_notification || is_answer => Ok(None),
         Err(_) => Err(LineRefusal {
             code: ErrorCode::INVALID_REQUEST,

@@ -1,5 +1,5 @@
-//! A refusal as a model gets it: what a command printed, or the same form where there was no command. Each has a `code`, a
-//! place (`field`) and a `fix`, because a model that is told only "no" tries the same again.
+//! A refusal as a model gets it: what a command printed, or the same form where there was no command. Each has a
+//! `code`, a place (`field`) and a `fix`, because a model that reads only "no" tries the same again.
 
 use serde_json::{Map, Value, json};
 

@@ -64,7 +64,7 @@ pub struct Entry {
 /// The outbox file a record judged.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Original {
-    /// The agent in whose outbox it lay.
+    /// The agent whose outbox it was in.
     pub outbox: String,
     /// Its name there.
     pub file: FileName,

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::{Lane, Mailbox};
 
-/// The agents at home on this host. Of everybody else's mail nothing is made here and nothing is put away: their own host
-/// does that, and its cursors know.
+/// The agents at home on this host. Of everybody else's mail nothing is made here and nothing is put away: their own
+/// host does that, and its cursors know.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Homes(Option<BTreeSet<String>>);
 
@@ -25,8 +25,8 @@ impl Homes {
         self.0.as_ref().is_none_or(|agents| agents.contains(agent))
     }
 
-    /// Says whether a lane is followed here. Packets and what is told of pull requests are everywhere: any agent may read
-    /// them.
+    /// Says whether a lane is followed here. Packets and the files about pull requests are everywhere: any agent may
+    /// read them.
     pub(crate) fn follow(&self, lane: &Lane) -> bool {
         match lane {
             Lane::Mailbox(Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent))

@@ -22,8 +22,8 @@ impl Layout {
         Layout { root: root.into() }
     }
 
-    /// Makes the tree of a workspace with these agents; what exists already stays as it is. Gives what it made, relative
-    /// to the root.
+    /// Makes the tree of a workspace with these agents; what exists already stays as it is. Gives what it made,
+    /// relative to the root.
     pub fn init(root: impl Into<PathBuf>, agents: &[&str]) -> Result<Vec<PathBuf>, SpoolError> {
         let layout = Layout::new(root);
         for agent in agents {
@@ -48,7 +48,8 @@ impl Layout {
         Ok(made)
     }
 
-    /// Lists what is missing of the tree with these agents, relative to the root. What cannot be looked at is not missing.
+    /// Lists what is missing of the tree with these agents, relative to the root. What cannot be looked at is not
+    /// missing.
     pub fn missing(&self, agents: &[&str]) -> Vec<PathBuf> {
         let is_missing = |path: &PathBuf| match self.root.join(path).metadata() {
             Ok(data) => !data.is_dir(),
@@ -216,8 +217,8 @@ fn tree(agents: &[&str]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Says whether a directory is there, and not only a link to one. One that cannot be looked at is: a message to an agent
-/// behind a disk that does not answer waits, and is not refused.
+/// Says whether a directory is there, and not only a link to one. One that cannot be looked at is: a message to an
+/// agent behind a disk that does not answer waits, and is not refused.
 fn is_real_dir(path: &Path) -> bool {
     match path.symlink_metadata() {
         Ok(data) => data.is_dir(),
@@ -261,7 +262,7 @@ pub(crate) fn mailbox_dir(mailbox: &Mailbox) -> PathBuf {
     }
 }
 
-/// Gives the directories in which a delivered file may lie later on, its mailbox first.
+/// Returns the directories in which a delivered file may be later on, its mailbox first.
 pub(crate) fn resting_places(mailbox: &Mailbox) -> Vec<PathBuf> {
     match mailbox {
         Mailbox::Inbox(agent) => [dirs::INBOX, dirs::TAKEN, dirs::ARCHIVE, dirs::INBOX_ARCHIVE]
@@ -342,8 +343,8 @@ pub(crate) fn temporary_name(seq: u64, n: u32) -> FileName {
     FileName::new(name).expect("digits and fixed text are a name")
 }
 
-/// Gives the name of the hidden file in which the original of record `seq` is copied before it shows. It may lie beside
-/// a report of the same record, so the names differ.
+/// Returns the name of the hidden file in which the original of record `seq` is copied before it shows. It may be
+/// beside a report of the same record, so the names differ.
 pub(crate) fn away_temporary(seq: u64) -> FileName {
     FileName::new(format!(".settled-{seq}.away.tmp")).expect("digits and fixed text are a name")
 }

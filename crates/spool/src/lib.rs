@@ -9,7 +9,7 @@
 //! - `recover` finishes at the next start what a kill or a power cut left undone;
 //! - `retention` removes what agents have finished with, once it is old;
 //! - `read_only` reads the ledger without the lock, and `tail` as it grows, for onlookers;
-//! - `log` is the contract of a ledger that several hosts share, of which each has a mirror;
+//! - `log` is the contract of a ledger that several hosts share; each has a mirror of it;
 //! - `snapshot` saves what the ledger added up to, so that a start reads only what follows.
 //!
 //! `dirs` spells every directory and `layout` makes paths and file names; the room `disk` makes every call that touches

@@ -10,7 +10,7 @@ use crate::{FileName, Mailbox, Now, Spool, SpoolError, layout};
 /// After this many questions about one mailbox, listing it is cheaper than looking for each file.
 const WORTH_A_LIST: usize = 64;
 
-/// A mailbox that looks as it did is asked again after this time, in milliseconds: some file systems do not keep the times
+/// The time after which an unchanged mailbox is listed again, in milliseconds: some file systems do not keep the times
 /// of their directories.
 const REMEMBERED_MS: u64 = 30_000;
 
@@ -49,8 +49,8 @@ struct CheckedMailbox {
 }
 
 impl Spool {
-    /// Begins a look at delivered files. It lists a mailbox once it is asked about often, so an answer may be as old as
-    /// that list.
+    /// Begins a look at delivered files. It lists a mailbox after many questions about it, so an answer may be as old
+    /// as that list.
     pub fn presence<'a>(&'a self, memory: &'a mut PresenceMemory, now: Now) -> Presence<'a> {
         Presence {
             spool: self,
@@ -105,8 +105,8 @@ impl Presence<'_> {
         })
     }
 
-    /// Ends the look: remembers the mailboxes in which everything was there. What was asked about has to be all there is to
-    /// ask.
+    /// Ends the look: remembers the mailboxes in which everything was there. What was asked about has to be all there
+    /// is to ask.
     pub fn remember(self) {
         let next_seq = self.spool.next_seq();
         let PresenceMemory(memory) = self.memory;

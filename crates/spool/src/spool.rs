@@ -152,8 +152,8 @@ impl Spool {
         Ok(Batch::write(drafts, self.head(), Some(host)))
     }
 
-    /// Takes over a batch that the log holds, byte for byte: its signature first, then its lines, of which a kill may
-    /// have left some here already.
+    /// Takes over a batch that the log holds, byte for byte: its signature first, then its lines. A kill may have left
+    /// some of the lines here already.
     ///
     /// After a retryable error nothing was written, and the batch comes again from the log.
     pub fn mirror(&mut self, signed: &Signed) -> Result<Vec<Committed>, SpoolError> {
@@ -237,14 +237,14 @@ impl Spool {
         self.lanes.parked()
     }
 
-    /// Says when there is something to deliver, on the caller's monotonic clock in milliseconds: 0 for now, else the time
-    /// at which a parked lane is tried.
+    /// Says when there is something to deliver, on the caller's monotonic clock in milliseconds: 0 for now, else the
+    /// time at which a parked lane is tried.
     pub fn next_delivery(&self) -> Option<u64> {
         self.lanes.next_turn()
     }
 
-    /// Lists the agents whose judged messages are owed so many files or more, in lanes that can be written. To judge more
-    /// of theirs only makes the others' mail wait.
+    /// Lists the agents whose judged messages are owed so many files or more, in lanes that can be written. To judge
+    /// more of theirs only makes the others' mail wait.
     pub fn flooding(&self, files: usize) -> BTreeSet<String> {
         self.lanes.flooding(files)
     }

@@ -1,7 +1,7 @@
-//! A reader of the ledger that goes on from where it stood: without the lock, changing nothing, and at next to no cost
+//! A reader of the ledger that goes on from its last place: without the lock, changing nothing, and at next to no cost
 //! where nothing came.
 //!
-//! It hands over what stands in the ledger as whole lines, like every onlooker; a line or a batch that is being written is
+//! It hands over the whole lines of the ledger, like every onlooker; a line or a batch that is being written is
 //! seen at a later look.
 
 use std::path::{Path, PathBuf};
@@ -80,8 +80,8 @@ impl Tail {
     }
 
     /// Hands every record that came since to `visit`, in order, and says how many there were. The chain is checked from
-    /// the record before. A ledger that no longer has that record is an error, and so is damage; after an error the next
-    /// call hands over the same records again.
+    /// the record before. A ledger that no longer has that record is an error, and so is damage; after an error the
+    /// next call hands over the same records again.
     pub fn read(
         &mut self,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
@@ -128,7 +128,7 @@ impl Tail {
         }
     }
 
-    /// Fails unless the last record that was read stands where it stood.
+    /// Fails unless the last record that was read is still at its place.
     fn check_place(&self, dir: &Handle) -> Result<(), SpoolError> {
         let LedgerPosition {
             seq,

@@ -30,7 +30,7 @@ pub struct Note {
     message: String,
 }
 
-/// A command that can be run as it stands.
+/// A command that can be run unchanged.
 #[derive(Debug, Serialize)]
 pub struct Next {
     /// The command.
@@ -178,8 +178,8 @@ fn pretty(document: &impl Serialize) -> String {
     escaped_json(&text) + "\n"
 }
 
-/// JSON in which every character is escaped that could reorder or break the line it is shown on: such a character stands
-/// only inside a string, and the escape means the same to a reader.
+/// JSON in which every character is escaped that could reorder or break the line it is shown on: such a character
+/// occurs only inside a string, and the escape means the same to a reader.
 fn escaped_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {

@@ -13,7 +13,7 @@ pub enum Exit {
     Usage = 2,
     /// The named thing does not exist.
     NotFound = 3,
-    /// The time was up; the answer says how things stand.
+    /// The time was up; the answer describes the present state.
     Timeout = 4,
     /// The caller is not known, or not permitted.
     Identity = 5,

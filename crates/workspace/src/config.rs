@@ -309,7 +309,7 @@ fn text_of<'b>(bytes: &'b [u8], path: &Path) -> Result<&'b str, ConfigError> {
 
 fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
-    // A byte order mark stands in no column.
+    // A byte order mark has no column.
     let before = before.strip_prefix('\u{feff}').unwrap_or(before);
     let line = before.matches('\n').count() + 1;
     let column = before

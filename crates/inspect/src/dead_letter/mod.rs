@@ -204,7 +204,7 @@ fn in_directory(directory: &Path, agent: &AgentName) -> io::Result<Vec<DeadLette
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         result => result?,
     };
-    // Names of other bytes than UTF-8 are told as they can be shown, and cannot be asked for.
+    // A name that is not UTF-8 is shown as far as it can be, and nobody can name it on a command line.
     let mut names = Vec::new();
     for entry in listed {
         names.push(entry?.file_name().to_string_lossy().into_owned());

@@ -21,7 +21,7 @@ const NAMES_MAX: u32 = 1_000;
 pub struct Outlook {
     /// The errors that remain, by file and place; empty if the files show none.
     pub still_refused: Vec<String>,
-    /// Codes it was refused for that depend on where the review and the workspace stand.
+    /// Codes it was refused for that depend on the state of the review and the workspace.
     pub may_pass: Vec<Code>,
     /// Codes of these that a person has to do something about first.
     pub needs_person: Vec<Code>,

@@ -48,7 +48,7 @@ pub(super) fn sent(case: &CheckContext<'_>) -> Checked {
     let mut names = HashMap::new();
     for agent in case.agents {
         let sent = case.root.join(dirs::of_agent(agent.as_str(), dirs::SENT));
-        // What cannot be listed is told by `access`.
+        // `access` reports what cannot be listed.
         for entry in std::fs::read_dir(sent).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_file())
                 && let Ok(name) = FileName::new(entry.file_name().into_encoded_bytes())

@@ -279,7 +279,7 @@ pub(super) fn leftovers(case: &CheckContext<'_>) -> Checked {
     for agent in case.agents {
         for directory in [dirs::OUTBOX, dirs::INBOX, dirs::DEAD_LETTER] {
             let directory = case.root.join(dirs::of_agent(agent.as_str(), directory));
-            // What cannot be listed is told by `access`.
+            // `access` reports what cannot be listed.
             for entry in std::fs::read_dir(&directory)
                 .into_iter()
                 .flatten()

@@ -188,7 +188,7 @@ fn delivered(root: &Path, told: &LedgerTrace, made: &MadeFile<'_>) -> [LifeStep;
             ),
         ),
     };
-    // A take that is recorded has a time; where the file lies now says less.
+    // A take that is recorded has a time; the file's present place says less.
     let left = match taken {
         Some(taken) => LifeStep {
             path: left.path,

@@ -45,7 +45,7 @@ pub enum ExportError {
     /// The config cannot be read or used.
     #[error(transparent)]
     Config(#[from] config::ConfigError),
-    /// A line of the ledger would not be written again as it stands there.
+    /// A line of the ledger would not be written again byte for byte.
     #[error(
         "record {seq} of the ledger was written in another form, and cannot be copied byte for byte"
     )]

@@ -1,4 +1,4 @@
-//! A structured response as its reviewer gave it: what stands in the JSON, and why a text is none.
+//! A structured response as its reviewer gave it: the content of the JSON, and why a text is none.
 //! The form is that of the schema in a brief; whether the actions are legal is judged by `decide`.
 
 use std::collections::BTreeMap;
@@ -225,8 +225,8 @@ impl StructuredResponse {
     /// Reads a value of the form of the schema; fields whose text would be empty may be left out.
     /// Fails with [`NotAResponse::Form`] on any other.
     ///
-    /// The type is read first, by hand: `serde` copies a tagged enum before it reads the rest, and the way to a wrong field
-    /// is lost in the copy.
+    /// The type is read first, by hand: `serde` copies a tagged enum before it reads the rest, and the way to a wrong
+    /// field is lost in the copy.
     pub fn read(value: &Value) -> Result<Self, NotAResponse> {
         let Root { mut response } = form(value)?;
         let kind = response.remove("type");

@@ -1,4 +1,4 @@
-//! The review as its reviewer has to answer it: how it stands, and what the rules
+//! The review as its reviewer has to answer it: its state, and what the rules
 //! leave open for a response.
 
 use message_schema::id::FindingId;

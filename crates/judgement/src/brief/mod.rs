@@ -1,6 +1,6 @@
 //! The brief that goes with a request: everything its reviewer needs to answer it, and a schema in
-//! which only an answer the rules admit can be written. What is legal is asked of `thread` and
-//! `gate`; a brief decides nothing, and a response is judged by `decide` like any other.
+//! which only an answer the rules admit can be written. `thread` and `gate` say what is legal; a brief
+//! decides nothing, and a response is judged by `decide` like any other.
 
 mod answer;
 mod assignment;
@@ -126,7 +126,7 @@ pub struct Budget {
     /// The deadline for the answer; unknown until the request is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_by: Option<Timestamp>,
-    /// Responses that may still be refused for what they say before a person is asked.
+    /// The number of responses that may still be refused for what they say before a person has to decide.
     pub attempts_left: u8,
 }
 

@@ -54,7 +54,7 @@ pub(super) fn of(assignment: &Assignment<'_>) -> String {
         r#"{{"description":{},"$defs":{{{}}},{}"#,
         json(ABOUT),
         definitions.join(","),
-        // The rest of the root stands where the brace of its object was.
+        // The rest of the root follows without the brace of its object.
         &object(&[("response", &verdicts)])[1..]
     )
 }

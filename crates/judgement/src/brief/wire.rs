@@ -34,7 +34,7 @@ pub struct WireResponse {
 }
 
 impl StructuredResponse {
-    /// Writes the response to the review's open request as a message body whose packet will lie at
+    /// Writes the response to the review's open request as a message body whose packet will be at
     /// `path`. Fails where the wire has no word for it: an open thread without an action, an action
     /// on one that is not open, a `defer` that is not possible, a text that is not what its field
     /// holds.

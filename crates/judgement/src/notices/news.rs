@@ -49,7 +49,7 @@ pub(crate) fn escalated(
     about.write(notice, subject, &told)
 }
 
-/// Announces that another reviewer is asked, to the author and to the one that was asked before.
+/// Announces that another reviewer gets the request, to the author and to the reviewer that had it before.
 pub(crate) fn reassigned(
     notice: &NoticeHead<'_>,
     about: &ReviewChange<'_>,

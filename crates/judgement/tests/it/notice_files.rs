@@ -1,5 +1,5 @@
-//! Events whose records go through a real spool: what then lies in inboxes and folders, and whether
-//! it keeps the rules. The notices in `packets/valid/inbox/` are the ones written here.
+//! Events whose records go through a real spool: the files in inboxes and folders afterwards, and whether
+//! they keep the rules. The notices in `packets/valid/inbox/` are the ones written here.
 use std::path::Path;
 
 use review::{Act, Event, EventRecord, HandoffMode, PullAction, Record};

@@ -77,7 +77,7 @@ pub fn host_and_signature_come_as_they_were_given(bench: &mut dyn Bench) {
     assert_eq!(there[0].signature, sent.signature);
 }
 
-/// A place behind the end is told as a log that was rolled back.
+/// A place behind the end is an error: the log was rolled back.
 pub fn a_place_behind_the_end_is_a_rollback(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let end = put_all(&mut *log, 2)[1].batch.head();
@@ -86,7 +86,7 @@ pub fn a_place_behind_the_end_is_a_rollback(bench: &mut dyn Bench) {
     assert_eq!(told, Some(LogError::RolledBack { log: end, ours }));
 }
 
-/// Another record at a place is told as a fork, with both digests.
+/// Another record at a place is an error: a fork, with both digests.
 pub fn another_record_at_a_place_is_a_fork(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let put = put_all(&mut *log, 3);

@@ -1,4 +1,4 @@
-//! The cases. Each is told its claim by its name.
+//! The cases. The name of each is its claim.
 
 pub mod follow;
 pub mod order;

@@ -91,7 +91,7 @@ pub fn a_restart_after_a_batch_was_moved(bench: &mut dyn Bench) {
     moved(&mut *log, &late, end);
 }
 
-/// A host that is cut off is told so and gets nothing accepted; joined again it goes on.
+/// A host that is cut off gets neither an acceptance nor a new end; joined again it goes on.
 pub fn cut_off_nothing_is_accepted(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let first = put(&mut *log, &["one"]);
@@ -175,7 +175,7 @@ pub fn a_lost_tail_is_put_back(bench: &mut dyn Bench) {
     }
 }
 
-/// A log that was emptied is told as rolled back, not as new.
+/// A log that was emptied is rolled back, not new.
 pub fn a_log_that_was_emptied_is_rolled_back(bench: &mut dyn Bench) {
     let put = put_all(&mut *bench.connect(), 2);
     bench.lose_tail(2);
@@ -204,12 +204,12 @@ pub fn a_forked_tail_is_followed_by_whoever_saw_neither(bench: &mut dyn Bench) {
     assert_eq!(there[1].batch.bytes(), other.batch.bytes());
 }
 
-/// A gap is told, and nothing behind it is given.
+/// A gap is an error, and nothing behind it is given.
 pub fn a_gap_is_told(bench: &mut dyn Bench) {
     let put = put_all(&mut *bench.connect(), 4);
     bench.lose_one(1);
     let mut log = bench.connect();
-    // What lies before the gap may come first.
+    // The batches before the gap may come first.
     let mut seen = Head::EMPTY;
     let told = loop {
         match log.follow(seen) {

@@ -78,7 +78,7 @@ impl ExpectedFile<'_> {
         )
     }
 
-    /// Says whether the same bytes lie under the same name where the reader puts what it is done with. The ledger
+    /// Says whether the same bytes are under the same name where the reader puts finished files. The ledger
     /// gives a mailbox no name twice, so only a copy that the sender delivered itself can be there.
     fn is_archived(&self, archives: &[Dir]) -> Result<bool, SpoolError> {
         for dir in archives {

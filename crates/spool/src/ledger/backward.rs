@@ -87,8 +87,8 @@ impl<'a> Backward<'a> {
         Ok(found.filter(|place| place.seq <= seq))
     }
 
-    /// The last record of a segment for which `is_it` holds. LinesBackward that are no records are passed over: reading forward
-    /// tells what is wrong with them.
+    /// The last record of a segment for which `is_it` holds. LinesBackward that are no records are passed over: reading
+    /// forward tells what is wrong with them.
     fn last_where(
         &self,
         (first, name): &(u64, FileName),
@@ -181,7 +181,7 @@ impl<'a> LinesBackward<'a> {
         }
     }
 
-    /// Reads what lies before, as much again as was read so far.
+    /// Reads backward as many bytes as it has read so far, at least one block.
     fn read_more(&mut self) -> io::Result<()> {
         let start = self
             .start

@@ -94,8 +94,8 @@ impl Ledger {
         ))
     }
 
-    /// Cuts a torn tail off, keeping its bytes in `.settled/torn/`, and makes the rest durable. Nothing may be delivered
-    /// before: what was read may have been in memory only.
+    /// Cuts a torn tail off, keeping its bytes in `.settled/torn/`, and makes the rest durable. Nothing may be
+    /// delivered before: what was read may have been in memory only.
     pub(crate) fn settle(
         &mut self,
         root: &Handle,
@@ -209,7 +209,7 @@ impl Ledger {
     }
 
     /// Fails if the last segment's name no longer leads to the file that is open here, as long as it was left: what is
-    /// appended to another one is lost to the next start, although its sender is told that it is safe.
+    /// appended to another one is lost to the next start, although its sender takes it for safe.
     pub(crate) fn still_there(&self) -> Result<(), SpoolError> {
         let Some(segment) = &self.segment else {
             return Ok(());

@@ -1,6 +1,6 @@
 //! Reads the ledger, from its first line or from behind a known one, and checks the chain; changes nothing.
 //!
-//! A torn tail is what a kill or a power cut leaves of a batch nobody was told about. Anything else that does not fit
+//! A torn tail is what a kill or a power cut leaves of an unacknowledged batch. Anything else that does not fit
 //! the chain is damage. Telling them apart: every record names the first record of its batch, and a batch is begun only
 //! after the one before is durable. So a later batch behind the broken line proves that the line had been durable.
 
@@ -50,7 +50,7 @@ pub(crate) struct LedgerPosition {
     pub(crate) seq: u64,
     /// Its line's digest.
     pub(crate) digest: Digest,
-    /// The first record of the segment it lies in.
+    /// The first record of its segment.
     pub(crate) segment: u64,
     /// The offset in that segment at which its line begins.
     pub(crate) line_begin: u64,

@@ -134,18 +134,19 @@ pub trait Log: Send {
     fn append(&mut self, batch: &Signed) -> Result<Appended, LogError>;
 
     /// Gives the batches behind `from`, in order and without gaps, as many as have arrived; none if there is nothing
-    /// new. Where `from` is inside of a batch, the first one given is that batch, whole. Fails where `from` is not in the
-    /// log. Never waits for more to come.
+    /// new. Where `from` is inside of a batch, the first one given is that batch, whole. Fails where `from` is not in
+    /// the log. Never waits for more to come.
     fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError>;
 
-    /// Takes what to call when a batch has arrived. A log that never calls it is asked every [`Log::poll_ms`].
+    /// Takes what to call when a batch has arrived. For a log that never calls it, the daemon looks every
+    /// [`Log::poll_ms`].
     fn ring(&mut self, ring: Ring);
 
     /// The pause between two looks when nothing rings, in milliseconds.
     fn poll_ms(&self) -> u64;
 
-    /// Sends a heartbeat to the hosts that listen now. Nobody keeps it and nobody acknowledges it. A log that has no way
-    /// for this does nothing.
+    /// Sends a heartbeat to the hosts that listen now. Nobody keeps it and nobody acknowledges it. A log that has no
+    /// way for this does nothing.
     fn send_heartbeat(&mut self, _bytes: Vec<u8>) {}
 
     /// Gives the heartbeats that arrived since the last call, this host's own perhaps among them.

@@ -1,10 +1,10 @@
 //! Counts what agents have finished with, and removes what is older than the caller says.
 //!
-//! Only `sent/`, `archive/` and `dead_letter/` are looked at. A file goes if a record of the ledger made it or put it away,
-//! and if its lane's cursor says that this survives a power cut: no later start looks for it again, short of a lost
-//! cursor. What no record knows, hidden files and whatever is no plain file stay. Removing is plain unlinking beneath
-//! opened directories, one file after the other: whatever stops it, the next time does the rest. How old is too old, and
-//! what time it is, is the caller's to say.
+//! Only `sent/`, `archive/` and `dead_letter/` are looked at. A file goes if a record of the ledger made it or put it
+//! away, and if its lane's cursor says that this survives a power cut: no later start looks for it again, short of a
+//! lost cursor. What no record knows, hidden files and whatever is no plain file stay. Removing is plain unlinking
+//! beneath opened directories, one file after the other: whatever stops it, the next time does the rest. How old is too
+//! old, and what time it is, is the caller's to say.
 
 mod folder;
 mod recorded;
@@ -152,7 +152,7 @@ pub fn tidy(path: &Path, old: &Old, removal: Removal) -> Result<Vec<FolderReport
     Ok(tidied.collect())
 }
 
-/// Counts the copies of torn batches that lie in `.settled/torn`; they are evidence, and nobody removes them but a person.
+/// Counts the copies of torn batches in `.settled/torn`; they are evidence, and nobody removes them but a person.
 pub fn torn_copies(path: &Path) -> Result<Count, SpoolError> {
     let root = OpenRoot::look_at(path, Arc::new(Os))?;
     let mut count = Count::default();

@@ -1,9 +1,10 @@
 //! Snapshots: what the ledger adds up to at some record, so that a start reads only what follows it.
 //!
-//! A snapshot shortens the reading. One that is missing, torn or of another form is passed over with a reason, and an older
-//! one or the whole ledger is read instead. Removing them all costs time and nothing else. An intact one that was made from other
-//! records than the ledger holds shows that the ledger was rewritten: nobody goes on from it unless a person accepts it.
-//! What is in one is the caller's business, who is a [`Fold`]; here is where it lies and whether it may be used.
+//! A snapshot shortens the reading. One that is missing, torn or of another form is passed over with a reason, and an
+//! older one or the whole ledger is read instead. Removing them all costs time and nothing else. An intact one that was
+//! made from other records than the ledger holds shows that the ledger was rewritten: nobody goes on from it unless a
+//! person accepts it. Its content is the caller's business, who is a [`Fold`]; this module knows its place and whether
+//! it may be used.
 
 pub(crate) mod check;
 mod file;
@@ -26,13 +27,14 @@ pub trait Fold {
     fn clear(&mut self);
     /// Adds one record.
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError>;
-    /// Gives what was added up and is always needed, as lines without newlines that do not begin with `lane `, `beneath ` or `end `.
+    /// Gives what was added up and is always needed, as lines without newlines that do not begin with `lane `, `beneath
+    /// ` or `end `.
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>;
-    /// Gives what is asked for now and then: the rows that are new since it was restored, or began, in the order of their
-    /// keys.
+    /// Returns the part that is needed now and then: the rows that are new since it was restored, or began, in the
+    /// order of their keys.
     fn new_rows(&self) -> Vec<(RowKey, &[u8])>;
-    /// Takes up what `save` gave, in place of everything there was, and where all rows are. After an error it is cleared
-    /// before it is used.
+    /// Takes up what `save` gave, in place of everything there was, and where all rows are. After an error it is
+    /// cleared before it is used.
     fn restore(
         &mut self,
         lines: &mut dyn Iterator<Item = Vec<u8>>,
@@ -51,7 +53,7 @@ pub struct PassedOver {
     pub why: String,
 }
 
-/// Lists the snapshots that lie there, the newest first.
+/// Lists the snapshots in the directory, the newest first.
 fn list(root: &OpenRoot) -> Result<Vec<(u64, FileName)>, SpoolError> {
     let Some(dir) = root.dir_if_there(dirs::SNAPSHOTS.as_ref())? else {
         return Ok(Vec::new());

@@ -280,7 +280,7 @@ fn a_clock_that_is_set_makes_no_file_older_than_it_is() {
             wall: at(ms).wall + set,
         };
         assert!(desk.take(at(0)).is_empty());
-        // One before the clock is set, of which the writer knows more, and one after it.
+        // One before the clock is set, whose writer has more to write, and one after it.
         desk.write("claude/outbox/before.yaml", "te", 900);
         desk.write("claude/outbox/after.yaml", "te", 1_100 + set);
         desk.scan();

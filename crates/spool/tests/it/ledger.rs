@@ -1,4 +1,4 @@
-//! One line a record, chained; damage is told from a torn tail, and nothing is promised that is not synced.
+//! One line a record, chained; a torn tail is not taken for damage, and nothing is promised that is not synced.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The rows of snapshots: each is found wherever it lies, files stay few, and no wrong byte misleads anybody.
+//! The rows of snapshots: each is found in whichever file it is, files stay few, and no wrong byte misleads anybody.
 
 use std::collections::BTreeMap;
 use std::io;

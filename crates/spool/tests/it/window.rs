@@ -1,4 +1,4 @@
-//! However many files lie in an outbox, a bounded number of them is known at a time, and all of them have their turn.
+//! However many files an outbox holds, a bounded number of them is known at a time, and all of them have their turn.
 
 use std::sync::Arc;
 

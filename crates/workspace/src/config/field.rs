@@ -251,7 +251,7 @@ impl TryFrom<String> for Agent {
 /// The word for the end of a list of reviewers.
 const PERSON: &str = "person";
 
-/// Reviewers in the order in which they are asked. A person ends the list, written or not.
+/// Reviewers in the order in which they get a request. A person ends the list, written or not.
 pub(super) fn reviewers<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<AgentName>, D::Error> {

@@ -1,5 +1,5 @@
-//! Reads `[notify]`: through what people are told that a review needs them or that the daemon stopped, and when they
-//! are left alone.
+//! Reads `[notify]`: the channels that tell people that a review needs them or that the daemon stopped, and the quiet
+//! hours.
 
 use std::path::PathBuf;
 

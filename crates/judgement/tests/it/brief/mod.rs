@@ -40,7 +40,7 @@ impl Asked {
     }
 }
 
-/// The codes for which a file is refused before any review is asked.
+/// The codes for which a file is refused before any review judges it.
 fn valid_or_codes(text: &str, packet: Option<&str>) -> Result<Valid, Vec<String>> {
     let message =
         message_schema::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));

@@ -39,7 +39,7 @@ impl Stop {
                     () = hung_up(hangup.as_mut()) => "its terminal closed",
                 }
             });
-            // It is told once.
+            // Nothing else sets it.
             let _ = told.0.set(why);
         });
         Ok(stop)

@@ -1,4 +1,4 @@
-//! A daemon that has a snapshot keeps what is asked for now and then in it. A binary of its own, so that every allocation
+//! A daemon that has a snapshot keeps rarely needed state in it. A binary of its own, so that every allocation
 //! it counts is its own.
 
 use peak_alloc::PeakAlloc;

@@ -121,7 +121,7 @@ pub(super) fn violation(violation: &ReportedViolation, fault: Option<&Fault>) ->
         .keyed(details.keys())
 }
 
-/// A fault without a file it could stand in.
+/// A fault that has no file.
 pub(super) fn fault(fault: &Fault) -> Fact {
     let details = Details {
         clause: fault.clause.map(review::Clause::as_str),

@@ -228,7 +228,7 @@ impl Review {
         }
         if self.phase.word() != step.phase.word() || self.round != step.round {
             self.since = at;
-            // What a person is asked about an escalation is what went wrong before it.
+            // An escalation keeps the failure before it: the person who decides needs to know it.
             if !matches!(step.phase, Phase::Escalated(_)) {
                 self.failed = None;
             }

@@ -85,7 +85,7 @@ impl State {
         self.reviews.iter_current()
     }
 
-    /// The reviews an agent can move, ordered by key. Cheaper than reading all, most of which are finished.
+    /// The reviews an agent can move, ordered by key. Cheaper than reading all, since most are finished.
     pub fn open_reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         self.reviews.iter_open()
     }

@@ -238,7 +238,7 @@ impl Thread {
         }
     }
 
-    /// Makes a P1 thread of which only the discussion is known.
+    /// Makes a P1 thread with nothing but its discussion.
     pub fn discussed(dialogue: Dialogue) -> Self {
         Self {
             severity: Severity::P1,

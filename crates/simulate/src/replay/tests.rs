@@ -109,7 +109,7 @@ fn a_deadline_that_was_kept_late_is_kept_as_late_again() {
     book.keep_deadline(two_days + 500);
     book.post(two_days + 600, "codex", LGTM);
     let replay = book.again(policy());
-    // The answer that came too late lies in no dead_letter here.
+    // The answer that came too late is in no dead_letter here.
     assert_eq!(
         (replay.same, &replay.not_replayed[..]),
         (2, &[3][..]),

@@ -87,7 +87,7 @@ impl<'a> Backward<'a> {
         Ok(found.filter(|place| place.seq <= seq))
     }
 
-    /// The last record of a segment for which `is_it` holds. LinesBackward that are no records are passed over: reading
+    /// The last record of a segment for which `is_it` holds. Lines that are no records are passed over: reading
     /// forward tells what is wrong with them.
     fn last_where(
         &self,

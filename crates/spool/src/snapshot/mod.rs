@@ -27,8 +27,8 @@ pub trait Fold {
     fn clear(&mut self);
     /// Adds one record.
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError>;
-    /// Gives what was added up and is always needed, as lines without newlines that do not begin with `lane `, `beneath
-    /// ` or `end `.
+    /// Gives what was added up and is always needed, as lines without newlines that do not begin with
+    /// `lane `, `beneath ` or `end `.
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>;
     /// Returns the part that is needed now and then: the rows that are new since it was restored, or began, in the
     /// order of their keys.

@@ -247,7 +247,7 @@ pub(super) fn open_invocation<'a>(
     if let Some(invocation) = review.phase.invocation() {
         return Ok(invocation);
     }
-    // No round is named: a reopened review stands in one that nobody was asked to answer.
+    // No round is named: a reopened review is in a round without a request.
     let fault = match review.closed_by {
         Some(Closer::Daemon) => Fault::new(
             Code::InvocationClosed,

@@ -58,8 +58,8 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         last_round: review.is_last_round(),
         verify_run: invocation.verify_run,
     };
-    // All that is wrong is told at once, since each refusal costs an attempt. Where the threads
-    // cannot be told, the clauses about them are left out: they would say the same thing twice.
+    // The refusal names all faults at once, since each refusal costs an attempt. Where the threads
+    // cannot be judged, the clauses about them are left out: they would say the same thing twice.
     let mut threads = review.threads.clone();
     let validated = body.validated_head.as_ref();
     let wrong_head = head::another(invocation, validated).map(|other| other.fault());

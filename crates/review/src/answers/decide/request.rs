@@ -74,7 +74,7 @@ pub(super) fn decide(
         },
         &change,
     ));
-    // The reviewer is told in its brief.
+    // The brief shows the alerts to the reviewer.
     if let Phase::Reviewing(open) = &mut ruling.step.phase {
         open.alerts.clone_from(&ruling.alerts);
     }

@@ -1,5 +1,5 @@
-//! The failure of a reviewer's command: it is started again, the next reviewer is asked, or a person decides. It is
-//! never a pass.
+//! The failure of a reviewer's command: it is started again, the next reviewer gets the request, or a person decides.
+//! It is never a pass.
 
 use message_schema::Code;
 use message_schema::id::AgentName;

@@ -1,4 +1,4 @@
-//! Reviews at rest are rows; nothing that is asked of them shows it.
+//! Reviews at rest are rows; no answer about them shows it.
 
 use review::{
     CloseReason, Deadline, Event, EventRecord, Happened, Phase, Record, Review, ReviewKey,

@@ -1,5 +1,5 @@
 //! Pairs of commands as they are reported: one run at a time, each with one end, nothing given back, and no word that
-//! stands against a review.
+//! contradicts a review.
 
 use chrono::TimeDelta;
 use message_schema::spend::Spend;
@@ -71,7 +71,7 @@ fn interrupted(run: Option<Transcript>) -> PairStep {
 }
 
 impl Table {
-    /// Reports a step; where the pair stands then, or the code it was declined with.
+    /// Reports a step; returns the pair's state then, or the code it was declined with.
     fn step(&mut self, what: PairStep) -> Result<PairStanding, String> {
         self.tell(&Event::Pair(PairReport { pair: id(), what }))?;
         let Some(happened) = self.last_record().happened() else {

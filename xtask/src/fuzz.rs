@@ -1,5 +1,5 @@
-//! `cargo xtask fuzz`: each reader under libFuzzer for a while, beginning with the corpus of the tests; what the readers
-//! promise stands in `settled_tests::readers`. And `cargo xtask fuzz daemon`: the whole daemon, the long form of
+//! `cargo xtask fuzz`: each reader under libFuzzer for a while, beginning with the corpus of the tests; the promises of
+//! the readers are in `settled_tests::readers`. And `cargo xtask fuzz daemon`: the whole daemon, the long form of
 //! `tests/torture/tests/it/fuzz.rs`.
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use settled_tests::{binaries, hostile, readers, repository};
 use settled_torture::fuzz::{self, Plan, Report};
 
-/// The targets, and where their first inputs lie in the repository.
+/// The targets, and the directories of the repository with their first inputs.
 const TARGETS: [(&str, &[&str]); 5] = [
     ("message", &["packets/valid", "packets/invalid"]),
     (
@@ -147,7 +147,7 @@ fn run_one(target: &str, seeds: &[&str], seconds: u32) -> Result<bool> {
     Ok(output.status.success())
 }
 
-/// The first word behind the last place where this stands.
+/// The first word after the last occurrence of `name`.
 fn last(told: &str, name: &str) -> Option<String> {
     let (_, behind) = told.rsplit_once(name)?;
     behind.split_whitespace().next().map(str::to_owned)
@@ -191,7 +191,7 @@ fn more_seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     }
 }
 
-/// The stable compiler takes the sanitizer's flags when it is told to.
+/// The stable compiler takes the sanitizer's flags only with this variable.
 fn cargo_fuzz() -> Command {
     let mut command = Command::new("cargo");
     command

@@ -231,8 +231,8 @@ impl Mailroom {
     ///
     /// While more is waiting, a batch is delivered during the judgement of the next one. Nothing
     /// is delivered before its commit, and nothing is known of a batch whose commit failed: its files
-    /// never left their outboxes and are judged again later. When what lay
-    /// finished before them is judged, takes are recorded and orders processed.
+    /// never left their outboxes and are judged again later. Once the files that were finished before them
+    /// are judged, takes are recorded and orders processed.
     pub fn pass(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
         self.pass_watching(moment, &mut |_, _| ())
     }

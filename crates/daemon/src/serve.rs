@@ -114,7 +114,7 @@ pub enum Until {
 /// The reason a daemon ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServeEnd {
-    /// It was told to.
+    /// A signal or the end of its input stopped it.
     Stopped,
     /// Agents came home to this host or left it: open it again, for their mail.
     OtherHomes,

@@ -220,7 +220,7 @@ fn hint_of(kind: EventKind) -> Option<Hint> {
         EventKind::Access(AccessKind::Close(AccessMode::Write))
         | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Some(Hint::Finished),
         EventKind::Create(CreateKind::File | CreateKind::Any) => Some(Hint::Begun),
-        // Only where a closing is told as well: elsewhere nothing would end it.
+        // Only where the system reports a closing as well: elsewhere nothing would end it.
         EventKind::Modify(ModifyKind::Data(_)) if cfg!(target_os = "linux") => Some(Hint::Growing),
         EventKind::Any
         | EventKind::Access(_)

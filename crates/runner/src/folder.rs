@@ -1,7 +1,7 @@
 //! `.settled/runs/<id>/`: what a command was started with, who it was, what it printed and what came of it. Answers
 //! for the files and for their number; only the owner of `.settled` can look into them.
 //!
-//! `run.json` lies there before anything is started, `process.json` before the agent is, and `end.json` once
+//! `run.json` is there before anything is started, `process.json` before the agent is, and `end.json` once
 //! nothing of it runs any more: a folder without the last is of a run that was cut off.
 
 use std::fs::{DirBuilder, File, OpenOptions};

@@ -29,7 +29,7 @@ use crate::validation::{self, CommandRun, Validation};
 const STDOUT_MAX: u64 = 8 * 1024 * 1024;
 const STDERR_MAX: u64 = 1024 * 1024;
 
-/// The time an agent has to end once it is told to.
+/// The time an agent has to end after the signal.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The time that the processes it leaves behind have to end.
@@ -349,7 +349,7 @@ fn listen(out: impl Read, file: File, mut reader: OutputReader, tell: &Sender<Ke
         for file in reader.take_reads() {
             let _ = tell.send(KeeperEvent::Read(file));
         }
-        // What came with the answer is told with the end: the answer is looked at first.
+        // The spend that came with the answer is reported with the end: the answer is looked at first.
         if reader.spend() != spent && !reader.is_done() {
             spent = reader.spend();
             let _ = tell.send(KeeperEvent::Spent(spent));

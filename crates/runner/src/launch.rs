@@ -41,7 +41,7 @@ pub enum KeeperNote {
     Read(String),
     /// A validation command was run.
     Ran(CommandRun),
-    /// All of them were run; the agent is started once the keeper is told to.
+    /// All of them were run; the keeper waits for the word to start the agent.
     Validated,
     /// Its output has ended, and nothing more comes from it.
     Silent,

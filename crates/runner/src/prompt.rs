@@ -1,5 +1,5 @@
-//! The prompt a command is started with: a template and the few values that may stand in it. All of them are the
-//! daemon's own: numbers, names of agents, paths. What others wrote is in files, and only their paths are told.
+//! The prompt a command is started with: a template and the few values that may be in it. All of them are the
+//! daemon's own: numbers, names of agents, paths. What others wrote is in files, and the prompt names only their paths.
 
 /// The template where the config names no other.
 pub const BUILT_IN: &str = include_str!("prompt.md");
@@ -7,7 +7,7 @@ pub const BUILT_IN: &str = include_str!("prompt.md");
 /// The largest template, in bytes.
 pub const TEMPLATE_MAX: u64 = 64 * 1024;
 
-/// The template with each `{name}` that is known replaced by its value, once: what a value brings stands as it is.
+/// The template with each `{name}` that is known replaced by its value, once: a value is not searched for names.
 pub fn fill(template: &str, values: &[(&str, String)]) -> String {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;

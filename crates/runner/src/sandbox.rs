@@ -182,7 +182,7 @@ impl Sandbox {
             walls.bind("--ro-bind", &program);
         }
         self.code(run, (home.as_deref(), code), &mut walls)?;
-        // Last: it may lie within any of these.
+        // Last: it may be within any of these.
         walls.bind("--ro-bind", run.folder);
         Ok(walls)
     }

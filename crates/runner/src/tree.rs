@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 use serde::{Deserialize, Serialize};
 
-/// The interval between two looks at a tree that was told to end.
+/// The interval between two looks at a tree that is to end.
 const POLL: Duration = Duration::from_millis(20);
 
 /// The most looks for new processes before the stopped ones are killed: a later look finds one that forked during an
@@ -57,7 +57,7 @@ impl Process {
         let Some(pid) = Pid::from_raw(self.pid) else {
             return;
         };
-        // The descriptor is taken before the look: what it then stands for is what the signal goes to.
+        // The descriptor is taken before the look: the signal goes to the process that it means then.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
             return;
         };
@@ -176,7 +176,7 @@ pub fn end(members: impl Fn() -> Vec<Process>, group: Option<Pid>, grace: Durati
     members().is_empty()
 }
 
-/// Ends what lies below this process and is below none of these keepers: what agents left behind whose keeper was
+/// Ends what is below this process and below none of these keepers: what agents left behind whose keeper was
 /// killed. A keeper has a session of its own, so nothing of an agent is in ours; what else our parent may have left
 /// us is.
 pub fn end_strays(keepers: &[i32]) {
@@ -240,7 +240,7 @@ fn running() -> impl Iterator<Item = i32> {
     listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The name in the line is in brackets and may hold anything, brackets too: what counts stands behind the last one.
+/// The name in the line is in brackets and may hold anything, brackets too: the fields come after the last one.
 fn stat(pid: i32) -> Option<Stat> {
     let line = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let line = String::from_utf8_lossy(&line);

@@ -1,5 +1,5 @@
 //! How a broker knows this host, and how this host knows the broker: a token, an NKey or a file of credentials, and the
-//! certificates of TLS. Secrets stand in files of the daemon's user alone, never in `settled.toml`, which agents read.
+//! certificates of TLS. Secrets are in files of the daemon's user alone, never in `settled.toml`, which agents read.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};

@@ -25,7 +25,7 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Asks the program for its version: nothing of the code is read, and no model is asked.
+    /// Asks the program for its version: it reads nothing of the code and calls no model.
     pub fn of(known: KnownProgram, program: &Path) -> Self {
         Self {
             installed: installed(program, ANSWER_MAX),
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_program_that_says_nothing_holds_nobody_up() {
         assert_eq!(installed(Path::new("/nowhere/program"), ANSWER_MAX), None);
-        // It prints what it is asked for, `--version`, without end.
+        // `yes` prints its argument, `--version`, without end.
         assert_eq!(
             installed(Path::new("/usr/bin/yes"), Duration::from_millis(200)),
             None

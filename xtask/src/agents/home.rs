@@ -114,7 +114,7 @@ impl Drop for Outside {
     }
 }
 
-/// A server that notes which pages it is asked for.
+/// A server that notes which pages clients request.
 fn friend() -> std::io::Result<(String, Arc<Mutex<BTreeSet<String>>>)> {
     let server = TcpListener::bind(("127.0.0.1", 0))?;
     let address = server.local_addr()?.to_string();

@@ -1,5 +1,5 @@
-//! The three forms in which a service streams an answer: Anthropic Messages, OpenAI Responses and Gemini. Answers for what
-//! stands on the wire; what is said is the script's.
+//! The three forms in which a service streams an answer: Anthropic Messages, OpenAI Responses and Gemini. Answers for
+//! the bytes on the wire; what is said is the script's.
 
 use serde_json::{Value, json};
 

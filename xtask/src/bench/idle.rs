@@ -1,4 +1,4 @@
-//! A daemon with nothing to do: processor time and resident memory, whatever lies about.
+//! A daemon with nothing to do: processor time and resident memory, whatever the workspace holds.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -167,7 +167,7 @@ fn write_all(
     })
 }
 
-/// Waits until as many files lie in the inbox, or nothing has come for long; says how long it took to the last one.
+/// Waits until as many files are in the inbox, or nothing has come for long; says how long it took to the last one.
 fn arrived(inbox: &Path, expected: usize, start: Instant) -> Result<Duration> {
     let mut most = (0, start.elapsed());
     loop {

@@ -70,7 +70,7 @@ fn started(command: &mut Command) -> Result<f64> {
     }
 }
 
-/// From the start of a daemon to the moment its supervisor is told that it is ready.
+/// The time from the start of a daemon to its notice to the supervisor that it is ready.
 fn ready(root: &Path) -> Result<f64> {
     let path = root.with_extension("notify");
     let _ = std::fs::remove_file(&path);

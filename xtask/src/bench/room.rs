@@ -150,7 +150,7 @@ impl Served {
         let mut lines = BufReader::new(log).lines();
         for line in lines.by_ref() {
             if line?.contains("serving") {
-                // Somebody must go on reading, or the daemon stands still once the pipe is full.
+                // Somebody must go on reading, or the daemon blocks once the pipe is full.
                 std::thread::spawn(move || lines.for_each(drop));
                 return Ok(Self {
                     child,

@@ -1,4 +1,4 @@
-//! Network namespaces on one bridge. A link that is cut is down: packets are lost, and nobody is told.
+//! Network namespaces on one bridge. A link that is cut is down: packets are lost without a notice.
 
 use std::process::Command;
 

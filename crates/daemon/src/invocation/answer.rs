@@ -35,7 +35,7 @@ pub enum AgentAnswer {
     Nothing(String),
 }
 
-/// Names in a response what lay in the tree of its run, since a word names no commit. What `settled diff` printed is
+/// Names in a response the commit in the tree of its run, since a word names none. What `settled diff` printed is
 /// named already, and stays.
 fn name_reviewed(reviewed: &Reviewed, body: &mut Fields) {
     body.put("validated_head", reviewed.commit.as_str());
@@ -130,8 +130,8 @@ fn unfit(why: &str) -> String {
 /// The character that begins and ends a code fence.
 const FENCE: char = '`';
 
-/// The text in a code fence that is the whole answer: models put one around JSON whatever they are told. Any other text
-/// is itself.
+/// The text in a code fence that is the whole answer: models put one around JSON whatever the prompt says. Any other
+/// text is itself.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let inner = text

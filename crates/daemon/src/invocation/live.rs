@@ -51,7 +51,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// `is_warned` says whether the log was told of its time already, by a start before it.
+    /// `is_warned` is true if an earlier start already logged the warning about its time.
     pub(super) fn new(run: Run, folder: Folder, mut keeper: Child, is_warned: bool) -> Self {
         let control = keeper.stdin.take();
         Self {
@@ -83,7 +83,7 @@ impl Live {
         }
     }
 
-    /// The file as a path of the repository, if it lies in the tree of the run, or else below the directory the command
+    /// The file as a path of the repository, if it is in the tree of the run, or else below the directory the command
     /// was started in. With a tree, what it reads elsewhere is not what it reviews.
     fn in_repository(&self, file: &str) -> Option<RepoPath> {
         let Launch {
@@ -126,7 +126,7 @@ impl Live {
         self.over_since.is_some() || self.is_silent
     }
 
-    /// Looks where its review stands: ends it with its request, at once, or a little later if it was answered.
+    /// Looks at the phase of its review: ends it with its request, at once, or a little later if it was answered.
     pub(super) fn look(&mut self, mailroom: &Mailroom, now: Moment) {
         if is_open(mailroom, &self.run) {
             self.warn(mailroom, now);
@@ -237,7 +237,7 @@ mod tests {
 
     use super::*;
 
-    /// A review with an open request, and a command that goes on until it is told to end.
+    /// A review with an open request, and a command that goes on until the daemon ends it.
     struct Started {
         root: TempDir,
         mailroom: Mailroom,
@@ -292,7 +292,7 @@ mod tests {
             assert_eq!(pass.accepted, 1);
         }
 
-        /// True if the keeper was told by this instant to end the command.
+        /// True if the daemon has told the keeper by this instant to end the command.
         fn is_ended(&mut self, mono: u64) -> bool {
             self.live.look(&self.mailroom, at(mono));
             self.live.told_at.is_some()

@@ -186,7 +186,7 @@ impl Runner {
             .filter_map(|live| live.warns_at(mailroom, now))
             .min();
         if told > 0 {
-            // What was told makes files; the next pass delivers them.
+            // The events just recorded make files; the next pass delivers them.
             self.wake_at = Some(0);
         } else if !self.settling.is_empty()
             || !self.put_off.is_empty()
@@ -421,7 +421,8 @@ impl Runner {
     }
 
     /// A reviewer without budget is not started before the day turns. Where the budget is its own, the next reviewer of the
-    /// list is asked; without a list, and where nobody has a budget left, the request waits for the day, or its deadline.
+    /// list gets the request; without a list, and where nobody has a budget left, the request waits for the day, or its
+    /// deadline.
     fn put_off_to_the_next_day(
         &mut self,
         mailroom: &mut Mailroom,

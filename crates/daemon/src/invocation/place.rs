@@ -1,5 +1,5 @@
 //! Decides in which files a command works: those of the commit under review, in a tree of the run's own, or those that
-//! lie in the agent's `workdir`. Reads the repository; the keeper makes the tree, since a large one takes its time.
+//! in the agent's `workdir`. Reads the repository; the keeper makes the tree, since a large one takes its time.
 
 use std::path::{Path, PathBuf};
 
@@ -52,7 +52,7 @@ impl CodePlace {
         let repository = Repository::at(workdir);
         let commit = match repository.commit(head)? {
             Some(commit) => commit,
-            // No tree can be made of it, and the start fails: what lies in the directory is not what is asked about.
+            // No tree can be made of it, and the start fails: the repository does not have the commit to review.
             None if repository.exists() => head.clone(),
             None => return Ok(None),
         };

@@ -63,7 +63,7 @@ impl Settling {
         }
     }
 
-    /// A run of an earlier daemon of which only the spend may be missing.
+    /// A run of an earlier daemon that may lack only its spend.
     pub(super) fn paid_only(run: Run, spend: Spend, now: Moment) -> Self {
         Self {
             spend,
@@ -178,7 +178,7 @@ impl Settling {
         tell_spend(mailroom, &report, now).map(usize::from)
     }
 
-    /// Only a command that ended by itself and well is asked what it said.
+    /// Reads the answer of a command, but only if it ended by itself and well.
     fn word(&self, mailroom: &Mailroom) -> AgentAnswer {
         let Some(RunEnd { how, said }) = &self.end else {
             return AgentAnswer::Nothing("it was cut off".to_owned());

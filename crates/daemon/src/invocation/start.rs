@@ -28,7 +28,7 @@ const SLACK_S: i64 = 5;
 const NO_REQUEST: &str = "# The request has left your mailboxes; the brief has its content.\n";
 
 /// Makes the folder of a run with the request in it: as long as that fails, the disk is full or `.settled` cannot be
-/// written, and no start is told to the ledger.
+/// written, and the ledger gets no start.
 pub(super) fn prepare(mailroom: &Mailroom, key: &ReviewKey) -> io::Result<Folder> {
     let review = mailroom.review(key).ok_or_else(gone)?;
     let open = review.phase.invocation().ok_or_else(gone)?;
@@ -140,7 +140,7 @@ fn validation(
     })
 }
 
-/// All that may stand in a prompt: numbers, agents' names and paths of ours.
+/// All values that a prompt may hold: numbers, agents' names and paths of ours.
 fn values(
     mailroom: &Mailroom,
     key: &ReviewKey,

@@ -150,7 +150,7 @@ impl Mailroom {
     }
 
     /// Ends every wait whose deadline came by `until`, an instant that is past. A request that left its
-    /// inbox is taken first. What lay finished in an outbox is the caller's to have judged before:
+    /// inbox is taken first. The caller has to judge the finished files of the outboxes before:
     /// an answer that came in time counts, however late the daemon looks.
     pub fn keep_deadlines(
         &mut self,

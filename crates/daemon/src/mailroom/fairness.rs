@@ -1,4 +1,4 @@
-//! Whose turn it is: what lies finished in an outbox is judged before a take, an order or a deadline
+//! Whose turn it is: a finished file in an outbox is judged before a take, an order or a deadline
 //! is heard, a file in doubt is given a moment, and no flood of newer files puts one of them off forever.
 
 use std::ffi::OsString;
@@ -77,7 +77,7 @@ impl Fairness {
 }
 
 impl Mailroom {
-    /// The orders that lie there. Outboxes are looked through after they were listed, so that what was
+    /// The orders in the directory. The daemon lists the outboxes after the orders, so that a file that was
     /// finished before an order was given is judged before it.
     pub(super) fn find_orders(
         &mut self,
@@ -179,8 +179,8 @@ impl Mailroom {
         self.waits.takes.take_if(is_turn).is_some()
     }
 
-    /// Ends the waits whose deadline came before the last sweep, at `swept_at`, if it is their turn. What lies in other
-    /// outboxes than those of the review holds up none of them.
+    /// Ends the waits whose deadline came before the last sweep, at `swept_at`, if it is their turn. Files in other
+    /// outboxes than those of the review hold up none of them.
     pub fn keep_deadlines_in_turn(
         &mut self,
         swept_at: DateTime<Utc>,

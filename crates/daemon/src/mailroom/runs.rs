@@ -83,7 +83,7 @@ impl Mailroom {
         })
     }
 
-    /// The open request of the review that the record gives to another reviewer, as the ledger has it: what lies in a
+    /// The open request of the review that the record gives to another reviewer, as the ledger has it: a file in a
     /// mailbox may have been changed since. Nothing if the record moves no review.
     fn handed_on(&self, record: &EventRecord) -> Result<Option<RequestFile>, SpoolError> {
         let EventRecord::Happened(happened) = record else {

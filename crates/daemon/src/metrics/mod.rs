@@ -156,7 +156,7 @@ impl Meter {
             .iter()
             .filter(|letter| is_budget_spent(letter))
             .count() as u64;
-        // An event may note something of a review that ended before; its agents are told of an end once.
+        // An event may note something of a review that ended before; its agents get one notice of the end.
         for step in &happened.steps {
             if happened
                 .letters

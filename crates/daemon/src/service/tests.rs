@@ -12,7 +12,7 @@ const PACKAGED: &str = concat!(
     "/../../packaging/debian/settled.service"
 );
 
-/// The most exposure that is asked for, in tenths of systemd's points.
+/// The most exposure to accept, in tenths of systemd's points.
 const ASKED: u32 = 10;
 
 /// The most where everything is open that a mail room may need.

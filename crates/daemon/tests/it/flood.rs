@@ -12,8 +12,8 @@ use crate::room::{Room, at};
 /// A batch ends after so many files, and so many are delivered at a time.
 const FILES: usize = 64;
 
-/// A report, a notice and the original, each of which is created, written and renamed at most, with their cursors; two
-/// threads, a group of 32 above what they deliver, and the ledger.
+/// The changes for a report, a notice and the original, at most three each (created, written, renamed), with their
+/// cursors; two threads, a group of 32 above what they deliver, and the ledger.
 const CHANGES_MAX: u64 = 600;
 
 struct Flood {

@@ -103,7 +103,7 @@ fn what_is_old_and_done_with_goes_and_nothing_else() {
 fn nothing_goes_before_its_days_are_over() {
     let room = after_some_mail();
     let before = files(room.root());
-    // The files look old, but were moved where they lie today.
+    // The files look old, but were moved to their places today.
     let done = sweep(&room, Utc::now() + TimeDelta::days(29), Mode::Remove);
     assert_eq!(
         (done.sum(|shelf| shelf.gone).files, gone(&room, &before)),

@@ -257,7 +257,7 @@ fn storm(seed: u64, log: &Shared, hosts: &mut [Host], breach: Breach) -> (Sent, 
     (sent, ms)
 }
 
-/// Where a message lies: the host's number and the agent, as often as it is there.
+/// The places of a message: the host's number and the agent, as often as it is there.
 fn found<'a>(hosts: &'a [Host], text: &'a str) -> Vec<(usize, &'static str)> {
     let mut found = Vec::new();
     for host in hosts {

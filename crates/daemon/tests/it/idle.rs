@@ -1,4 +1,4 @@
-//! A daemon that has nothing to do looks at as much whatever lies about.
+//! A daemon that has nothing to do looks at its disk equally often, whatever the workspace holds.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -114,7 +114,7 @@ fn forged_files_among_a_thousand_unread_messages_are_told_as_fast_as_the_files_c
     assert_eq!(inbox.count(), 1_000);
     (0..10).for_each(|n| room.put(&format!("agents/codex/inbox/forged-{n}.yaml"), "id: x\n"));
     let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
-    // Each scan reads 64 files, and a file is told at the second scan that finds nobody who sent it.
+    // Each scan reads 64 files, and the daemon reports a file at the second scan that finds nobody who sent it.
     (1..=18).for_each(|n| turn(&mut mailroom, 2 * n));
     assert_eq!(workspace::operator_alerts::read(room.root()).len(), 10);
 }

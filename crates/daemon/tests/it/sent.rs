@@ -1,4 +1,4 @@
-//! An accepted original that its writer changes in `sent/` is told once over all starts.
+//! The daemon reports an accepted original that its writer changes in `sent/` once over all starts.
 
 use std::io::Write as _;
 

@@ -1,5 +1,5 @@
-//! What time does to a review, with clocks that the test sets: deadlines that pass while no daemon
-//! runs, and what lies in an outbox or has left an inbox by then.
+//! The effect of time on a review, with clocks that the test sets: deadlines that pass while no daemon
+//! runs, and files that are in an outbox or have left an inbox by then.
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};

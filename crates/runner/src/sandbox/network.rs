@@ -236,7 +236,7 @@ pub fn inside(folder: &Path, command: &[OsString]) -> io::Result<u8> {
     let status = Command::new(program)
         .args(arguments)
         .envs(variables.map(|name| (name, &proxy)))
-        // Node asks for a proxy only when it is told to.
+        // Node uses a proxy only with this variable.
         .env("NODE_USE_ENV_PROXY", "1")
         .status()?;
     // As a shell tells a signal, and `bwrap` as well.

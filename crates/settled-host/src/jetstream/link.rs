@@ -20,7 +20,7 @@ const ANSWER: Duration = Duration::from_millis(700);
 /// The time after which the result of an append is unknown. A leader that syncs three disks takes some 10 ms.
 const ACKNOWLEDGED: Duration = Duration::from_millis(700);
 
-/// The interval at which a silent server is asked for a sign of life; after two questions without an answer the client
+/// The interval of pings to a silent server; after two pings without an answer the client
 /// connects to another one.
 const PING: Duration = Duration::from_secs(1);
 

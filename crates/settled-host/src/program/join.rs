@@ -259,8 +259,8 @@ fn prepare(args: &JoinArgs, own: &HostDirectory) -> Result<HostKey, Failure> {
     key.map_err(|error| Failure::new(Exit::Usage, &error))
 }
 
-/// The agents that this host is to be the home of. The first time all that have a mailbox here; later those that are asked
-/// for.
+/// The agents that this host is to be the home of. The first time all that have a mailbox here; later those that
+/// the arguments name.
 fn claims(
     args: &JoinArgs,
     root: &Path,

@@ -54,7 +54,7 @@ pub(super) fn survey(log: &mut dyn Log) -> Result<Survey, LogError> {
 
 impl Survey {
     fn note(&mut self, entry: &spool::Entry) {
-        // What cannot be read is told when it is taken over.
+        // An unreadable record is an error when it is taken over.
         let Ok((record, at)) = index::decision(entry) else {
             return;
         };

@@ -99,8 +99,8 @@ impl Kept {
     }
 }
 
-/// The primer under a heading of its own. All agents of a project read the file, so it names none of them and no path: who
-/// reads it is told by its environment.
+/// The primer under a heading of its own. All agents of a project read the file, so it names none of them and no path:
+/// the environment tells each reader who it is.
 fn block() -> String {
     let primer = robot::PRIMER
         .lines()

@@ -1,4 +1,4 @@
-//! The programs that lie beside this one, so that what they are built of is not part of `settled`.
+//! The programs beside this one, so that what they are built of is not part of `settled`.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt as _;

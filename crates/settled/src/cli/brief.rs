@@ -143,7 +143,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             "approves, if the quality gate passes",
         );
     }
-    // Words of it have to be replaced first, so it is none of the commands that run as they stand.
+    // Words of it have to be replaced first, so it is none of the commands that can be run unchanged.
     let findings = context.command(&format!("feedback {pr} --findings FILE"));
     let said = Said::read(&me.root, &me.agent, &ask.author, pr);
     answer.data["said"] = in_json(&ask, &said);

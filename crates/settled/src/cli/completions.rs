@@ -1,4 +1,4 @@
-//! `settled completions` and `settled man`: what shells and manuals are told about the commands, made from the commands
+//! `settled completions` and `settled man`: descriptions of the commands for shells and manuals, made from the commands
 //! themselves.
 
 use std::path::{Path, PathBuf};
@@ -129,8 +129,8 @@ fn page(command: &clap::Command, name: &str) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Examples as a section whose lines stay lines; what a page's reader takes for a command, or for a hyphen, is told
-/// to be itself.
+/// Examples as a section whose lines stay lines. It escapes what the page's formatter takes for a command or for a
+/// hyphen.
 fn as_it_stands(examples: &str) -> String {
     if examples.is_empty() {
         return String::new();

@@ -1,5 +1,5 @@
-//! Who asks, about which workspace, and in which form the answer goes: what every command is told by the same
-//! options, or by the environment. Nothing is guessed from the current directory.
+//! Who asks, about which workspace, and in which form the answer goes: every command learns this from the same
+//! options, or from the environment. Nothing is guessed from the current directory.
 
 use std::path::{Path, PathBuf};
 
@@ -156,7 +156,7 @@ impl Context {
         self.agent.as_ref().map(|_| self.me()).transpose()
     }
 
-    /// A command of ours that is told what this one was told, to be run as it stands.
+    /// A command of ours with the same workspace and agent as this one, to be run unchanged.
     pub(super) fn command(&self, words: &str) -> String {
         let mut command = self.command_of(None, words);
         if let Some(Setting {
@@ -169,7 +169,7 @@ impl Context {
         command
     }
 
-    /// A command about one message, whose id may begin like an option: then it stands behind all of them.
+    /// A command about one message, whose id may begin like an option: then it comes after all of them.
     pub(super) fn command_on(&self, verb: &str, name: &str, options: &str) -> String {
         let word = quoted(name.as_ref());
         if name.starts_with('-') {

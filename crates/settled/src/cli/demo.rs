@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
     let told = hold(&program, &root, args, context);
     if temporary {
-        // What is left behind of it lies where the system clears up.
+        // Leftovers are where the system clears up.
         let _ = std::fs::remove_dir_all(&root);
     }
     let told = told?;

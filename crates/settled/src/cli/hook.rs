@@ -107,7 +107,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     }
 }
 
-/// Says whether mail waits. Whatever goes wrong is told on standard error and ends with 0: an agent must not be held up
+/// Says whether mail waits. Whatever goes wrong goes to standard error and ends with 0: an agent must not be held up
 /// by its mail.
 fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
     let goes_on_already =
@@ -131,8 +131,8 @@ fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
     Exit::Ok
 }
 
-/// The taken and the waiting messages, and how many there are. An agent that let thousands lie is told so in milliseconds all the
-/// same, so not all of them are read.
+/// The taken and the waiting messages, and how many there are. An agent with thousands of unread messages needs the
+/// answer in milliseconds all the same, so not all of them are read.
 fn waiting(me: &Me) -> Result<(Vec<MailboxEntry>, usize), Failure> {
     let bag = AgentMailboxes::new(&me.root, &me.agent);
     let some = |place| {

@@ -1,4 +1,4 @@
-//! `settled inbox`, `show`, `done`, and `take` of one's own mail: what lies in an agent's mailboxes, and moving it.
+//! `settled inbox`, `show`, `done`, and `take` of one's own mail: the content of an agent's mailboxes, and moving it.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -74,7 +74,7 @@ struct LogPrinter {
 }
 
 impl LogPrinter {
-    /// The line of a record that is asked for.
+    /// The line of a record, if the filter lets it through.
     fn line(&self, entry: &Entry) -> Result<Option<String>, index::Unreadable> {
         let (record, _) = index::decision(entry)?;
         Ok(self.filter.lets(entry, &record).then(|| {
@@ -136,7 +136,7 @@ fn show(args: &Args, root: &Path, shown: &LogPrinter) -> Result<(), Failure> {
     }
 }
 
-/// The ledger, from its last records on where only those are asked for.
+/// The ledger, from the last records on if `last` is given.
 fn open(root: &Path, last: Option<usize>) -> Result<Tail, SpoolError> {
     let Some(last) = last else {
         return Tail::open(root, Since::Beginning);

@@ -97,7 +97,7 @@ pub(super) fn failure(error: &SubmitError, root: &Path) -> Failure {
     }
 }
 
-/// A review or a thread that was named and does not exist is told apart from a decision that does
+/// A missing review or thread has another exit code than a decision that does
 /// not fit.
 fn exit(code: Code) -> Exit {
     let is_missing = code == Code::NoOpenRequest || code == Code::ThreadUnknown;

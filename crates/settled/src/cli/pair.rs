@@ -106,7 +106,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if let Some(id) = &args.transcript {
         return show(root, id.clone().map(PairId).as_ref(), context);
     }
-    // The commands run elsewhere, and are told where it lies.
+    // The commands run in other directories, so they need the absolute path.
     let root = &std::path::absolute(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
     let failed = |error: PairError| failure(&error, root, context);
     let stop = Stop::listen().map_err(|error| Failure::new(Exit::Failed, &error))?;
@@ -399,7 +399,7 @@ impl Teller {
     }
 }
 
-/// 0 for a pair that is complete, 6 where a person is asked, 9 where it can go on, else 1.
+/// 0 for a pair that is complete, 6 where a person has to decide, 9 where it can go on, else 1.
 fn exit(standing: &PairStanding) -> Exit {
     match standing.pair.failure() {
         None if standing.pair.run() == RunState::Complete => Exit::Ok,

@@ -251,7 +251,7 @@ fn ask(by: &str, typing: impl BufRead, mut out: impl Write) -> Result<String, Fa
         .and_then(|()| out.flush())
         .map_err(failed)?;
     let mut typed = String::new();
-    // A terminal's line is shorter; what stands behind it is not read.
+    // A terminal's line is shorter; the rest of a longer one is not read.
     typing
         .take(16 * 1024)
         .read_line(&mut typed)

@@ -38,7 +38,7 @@ pub(super) struct Posted {
     /// The report of its refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) report: Option<Report>,
-    /// The violations because of which it was not written.
+    /// The violations that kept it from being written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) violations: Vec<ReportedViolation>,
     /// True if a daemon serves; present while the message waits.

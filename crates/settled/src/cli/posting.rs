@@ -270,7 +270,7 @@ impl Outgoing<'_> {
                     .collect()
             }
         };
-        // What the daemon changed or limited stands in the acceptance, also where it is asked for again.
+        // The acceptance has what the daemon changed or limited, also when the same message is sent again.
         let text = posted
             .file
             .as_ref()

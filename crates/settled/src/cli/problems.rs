@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         Exit::ActionRequired
     };
     let mut answer = CommandOutput::new(Problems { problems });
-    // In the text each stands below its problem.
+    // In the text each fix is below its problem.
     if context.json {
         let mut known: Vec<String> = Vec::new();
         for Problem { fix, .. } in answer.data.problems.clone() {

@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let mut last = String::new();
     for (mine, me) in moves.iter().zip(me.iter().cycle()) {
         if mine.role == "author" && mine.phase == "fixing" && mine.open_blockers > 0 {
-            // Its words in capitals are for the author to fill in, so it is none of the commands that run as they stand.
+            // The author has to fill in its words in capitals, so it is none of the commands that can be run unchanged.
             let words = format!(
                 "send review_addressed --pr {} --commit-sha SHA --body TEXT",
                 mine.pr

@@ -246,7 +246,7 @@ fn look(args: &Args, bag: &AgentMailboxes, me: &Me) -> Result<Option<WaitEnd>, F
 /// The reviews that wait for the agent itself, where its wait is for an answer in a review that none is due in.
 fn own_moves(args: &Args, bag: &AgentMailboxes, me: &Me) -> Result<Vec<MyReview>, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::Failed, &error);
-    // What lies in the outbox may move the review as soon as it is judged.
+    // A message in the outbox may move the review as soon as it is judged.
     let has_sent = !bag.names(MailboxPlace::Outbox).map_err(failed)?.is_empty();
     if args.what != WaitFor::Verdict || has_sent {
         return Ok(Vec::new());

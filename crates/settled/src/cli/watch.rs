@@ -1,5 +1,6 @@
-//! `settled watch`: how things stand, shown again whenever something happens. On a terminal it becomes `settled-watch`,
-//! or draws plain text where that is not installed; in a pipe and with `--json` it prints one document a line.
+//! `settled watch`: the state of the workspace, shown again whenever something happens. On a terminal it becomes
+//! `settled-watch`, or draws plain text where that is not installed; in a pipe and with `--json` it prints one document
+//! a line.
 
 use std::io::{IsTerminal as _, Write as _, stdin, stdout};
 use std::os::unix::process::CommandExt as _;
@@ -118,8 +119,8 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     }
 }
 
-/// Becomes the program with the screen, which lies beside this one so that what it is built of is not part of `settled`.
-/// Returns where it is not installed.
+/// Becomes the program with the screen, a separate one so that what it is built of is not part of `settled`. Returns
+/// where it is not installed.
 fn become_screen(args: &Args, root: &Path, context: &Context) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::Failed, &error);
     let program = std::env::current_exe()

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-const HOSTS: [&str; 3] = ["tower", "laptop", "ci"];
+use super::HOSTS;
 
 /// The findings of a run.
 #[derive(Debug, Default)]
@@ -118,7 +118,8 @@ fn chain(mirror: &str, report: &mut Report) {
     }
 }
 
-fn quantile(values: &[u64], per_mille: usize) -> u64 {
+/// A quantile of unordered values; 0 of none.
+pub(super) fn quantile(values: &[u64], per_mille: usize) -> u64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     let at = (sorted.len() * per_mille / 1_000).min(sorted.len().saturating_sub(1));

@@ -1,11 +1,14 @@
 //! `cargo xtask hosts-real`: three brokers and three hosts, each in a network namespace of its own, while links are cut,
 //! processes are stopped and killed; and a look at what is left.
 //!
-//! A host here is the loop of a log's contract and nothing else: append behind the end it has folded, follow, and judge
-//! again what was moved. So what is tested is the log in the stream, with real servers, a real network and real kills.
+//! A host is the loop of a log's contract and nothing else: append behind the end it has folded, follow, and judge again
+//! what was moved. So what is tested is the log in the stream, with real servers, a real network and real kills. With
+//! `--daemon` a host is the real daemon with a workspace, and agents write, review and refuse.
 
 mod check;
+mod check_mail;
 mod host;
+mod mail;
 mod net;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +24,9 @@ use self::net::Net;
 
 /// So many brokers, and so many hosts.
 const COUNT: usize = 3;
+
+/// The names of the hosts.
+const HOSTS: [&str; COUNT] = ["tower", "laptop", "ci"];
 
 /// The interval between two new faults, and their duration.
 const EVERY: Duration = Duration::from_secs(2);
@@ -44,6 +50,12 @@ pub(crate) struct Args {
     /// Let nothing go wrong
     #[arg(long)]
     calm: bool,
+    /// Let each host be the real daemon, with an agent that writes, reviews and drops what is no message
+    #[arg(long)]
+    daemon: bool,
+    /// Let the agents of `--daemon` write questions alone, for figures
+    #[arg(long, requires = "daemon")]
+    questions: bool,
     /// Where everything is kept
     #[arg(long, value_name = "DIR", default_value = "target/hosts-real")]
     keep: PathBuf,
@@ -62,13 +74,24 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
     for player in &mut players {
         player.start()?;
     }
-    host::make_stream(&addresses(&net))?;
+    if args.daemon {
+        mail::join(&net, &keep)?;
+    } else {
+        host::make_stream(&addresses(&net))?;
+    }
     for index in 0..COUNT {
-        players.push(Player::host(&net, &keep, index, args.rate));
+        players.push(if args.daemon {
+            Player::daemon(&net, &keep, index)
+        } else {
+            Player::host(&net, &keep, index, args.rate)
+        });
     }
     for player in &mut players[COUNT..] {
         player.start()?;
     }
+    let agents = args
+        .daemon
+        .then(|| mail::Agents::start(&keep, args.rate, !args.questions));
     let faults = if args.calm {
         std::thread::sleep(minutes(args.minutes));
         Vec::new()
@@ -76,15 +99,42 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
         play(&net, &mut players, args)?
     };
     println!("{} faults; now peace for {PEACE:?}", faults.len());
-    for name in ["tower", "laptop", "ci"] {
-        std::fs::write(keep.join(name).join("enough"), "").map_err(|error| error.to_string())?;
-    }
+    let dropped = match agents {
+        Some(agents) => Some(agents.end()?),
+        None => {
+            for name in HOSTS {
+                let enough = keep.join(name).join("enough");
+                std::fs::write(enough, "").map_err(|error| error.to_string())?;
+            }
+            None
+        }
+    };
     std::thread::sleep(PEACE);
+    if args.daemon {
+        println!(
+            "{}",
+            mail::run(
+                &net,
+                0,
+                &[
+                    "host",
+                    "list",
+                    "--root",
+                    &keep.join(HOSTS[0]).to_string_lossy()
+                ]
+            )?
+        );
+    }
     for player in &mut players[COUNT..] {
         player.signal(Signal::TERM);
         player.wait();
     }
     drop(players);
+    if let Some(dropped) = dropped {
+        let report = check_mail::check(&keep, &dropped);
+        println!("{report}");
+        return Ok(report.is_good());
+    }
     let report = check::check(&keep)?;
     println!("{report}");
     Ok(report.is_good())
@@ -139,7 +189,7 @@ impl Player {
     }
 
     fn host(net: &Net, keep: &Path, index: usize, rate: u64) -> Player {
-        let name = ["tower", "laptop", "ci"][index].to_owned();
+        let name = HOSTS[index].to_owned();
         let directory = keep.join(&name);
         let program = std::env::current_exe().expect("this program has a path");
         let words = [
@@ -156,6 +206,22 @@ impl Player {
         ];
         Player {
             command: words.map(str::to_owned).to_vec(),
+            log: keep.join(format!("{name}.log")),
+            namespace: net.namespace(COUNT + index),
+            name,
+            process: None,
+        }
+    }
+
+    fn daemon(net: &Net, keep: &Path, index: usize) -> Player {
+        let name = HOSTS[index].to_owned();
+        let program = settled_tests::binaries::directory().join("settled-host");
+        let root = keep.join(&name).display().to_string();
+        let program = program.display().to_string();
+        Player {
+            command: [&program, "--root", &root, "serve"]
+                .map(str::to_owned)
+                .to_vec(),
             log: keep.join(format!("{name}.log")),
             namespace: net.namespace(COUNT + index),
             name,

@@ -1,0 +1,252 @@
+//! What is left of `cargo xtask hosts-real --daemon`: looked at with `serde_json` and `sha2` alone, without the code that
+//! wrote it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::check::quantile;
+use super::mail::{AGENTS, Dropped, files};
+use super::{COUNT, HOSTS};
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct MailReport {
+    dropped: usize,
+    kinds: BTreeMap<String, u64>,
+    batches: u64,
+    /// From the drop to the file in the inbox of another host, in microseconds.
+    arrived: Vec<u64>,
+    /// The longest time between two records, in milliseconds.
+    silence: i64,
+    seconds: f64,
+    wrong: Vec<String>,
+}
+
+impl MailReport {
+    pub(super) fn is_good(&self) -> bool {
+        self.wrong.is_empty() && self.dropped > 0
+    }
+}
+
+pub(super) fn check(keep: &Path, dropped: &[Dropped]) -> MailReport {
+    let mut report = MailReport {
+        dropped: dropped.len(),
+        ..MailReport::default()
+    };
+    let ledgers = HOSTS.map(|host| ledger(&keep.join(host)));
+    for (host, other) in HOSTS.iter().zip(&ledgers) {
+        if *other != ledgers[0] {
+            report.wrong.push(format!(
+                "the ledger of {host} has {} bytes and is not that of {}, which has {}",
+                other.len(),
+                HOSTS[0],
+                ledgers[0].len()
+            ));
+        }
+    }
+    for host in HOSTS {
+        let log = std::fs::read_to_string(keep.join(format!("{host}.log"))).unwrap_or_default();
+        let is_bad = |line: &&str| line.contains("panicked") || line.contains("frozen");
+        let bad = log.lines().filter(is_bad);
+        report
+            .wrong
+            .extend(bad.map(|line| format!("{host} said: {line}")));
+    }
+    let judged = chain(&ledgers[0], &mut report);
+    let mut expected = [0; COUNT];
+    for one in dropped {
+        judged_once(one, &judged, &mut report);
+        let is_read = one
+            .to
+            .is_some_and(|to| judged_as(one, &judged) == "accepted" && to < COUNT);
+        match one.to {
+            Some(to) if is_read => {
+                expected[to] += 1;
+                arrived(keep, one, to, &mut report);
+                away(keep, one, "sent", &mut report);
+            }
+            Some(_) | None => {
+                // The notice of the refusal.
+                expected[one.from] += 1;
+                away(keep, one, "dead_letter", &mut report);
+            }
+        }
+    }
+    for host in 0..COUNT {
+        for (agent, owner) in AGENTS.into_iter().enumerate() {
+            let agent_dir = keep.join(HOSTS[host]).join("agents").join(owner);
+            let there = files(&agent_dir.join("inbox")).len();
+            let should = if host == agent { expected[host] } else { 0 };
+            if there != should {
+                report.wrong.push(format!(
+                    "{} has {there} files in the inbox of {}, and should have {should}",
+                    HOSTS[host], owner
+                ));
+            }
+            for (name, _) in files(&agent_dir.join("outbox")) {
+                report
+                    .wrong
+                    .push(format!("{name} is left in an outbox of {}", HOSTS[host]));
+            }
+        }
+    }
+    report
+}
+
+fn ledger(root: &Path) -> String {
+    let segments = files(&root.join(".settled/ledger")).into_iter();
+    segments
+        .map(|(_, path)| std::fs::read_to_string(path).unwrap_or_default())
+        .collect()
+}
+
+/// What the records say of each file, by outbox and file: the host and the kind of each record that judged it.
+type Judged = BTreeMap<(String, String), Vec<(String, String)>>;
+
+/// Every record follows the one before, and no time goes back.
+fn chain(ledger: &str, report: &mut MailReport) -> Judged {
+    let mut judged = Judged::new();
+    let mut prev = format!("sha256:{}", "0".repeat(64));
+    let (mut first, mut last) = (None, None);
+    for (line, seq) in ledger.lines().zip(1_u64..) {
+        let Ok(record) = serde_json::from_str::<Value>(line) else {
+            report.wrong.push(format!("record {seq} is no JSON"));
+            break;
+        };
+        if record["seq"] != seq || record["prev"] != *prev {
+            report.wrong.push(format!("record {seq} does not follow"));
+        }
+        report.batches += u64::from(record["batch"] == seq);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let kind = text(&record["kind"]);
+        *report.kinds.entry(kind.clone()).or_default() += 1;
+        if let Some(outbox) = record["original"]["outbox"].as_str() {
+            let file = (outbox.to_owned(), text(&record["original"]["file"]));
+            let by = (text(&record["host"]), kind);
+            judged.entry(file).or_default().push(by);
+            let at = chrono::DateTime::parse_from_rfc3339(&text(&record["at"]));
+            let at = at.map_or(0, |at| at.timestamp_millis());
+            if let Some(last) = last {
+                report.silence = report.silence.max(at - last);
+                if at < last {
+                    report
+                        .wrong
+                        .push(format!("record {seq} is older than the one before"));
+                }
+            }
+            first.get_or_insert(at);
+            last = Some(at);
+        }
+        let hex = Sha256::digest(line.as_bytes());
+        let hex: String = hex.iter().map(|byte| format!("{byte:02x}")).collect();
+        prev = format!("sha256:{hex}");
+    }
+    report.seconds = (last.unwrap_or(0) - first.unwrap_or(0)) as f64 / 1_000.0;
+    judged
+}
+
+fn key(one: &Dropped) -> (String, String) {
+    (AGENTS[one.from].to_owned(), one.file.clone())
+}
+
+fn judged_as<'a>(one: &Dropped, judged: &'a Judged) -> &'a str {
+    let records = judged.get(&key(one));
+    records
+        .and_then(|records| records.first())
+        .map_or("", |(_, kind)| kind)
+}
+
+/// A file has one record, by the host of its sender, and what is no message is refused.
+fn judged_once(one: &Dropped, judged: &Judged, report: &mut MailReport) {
+    let expected = if one.to.is_some() {
+        "accepted"
+    } else {
+        "refused"
+    };
+    let records = judged.get(&key(one)).map_or(&[][..], Vec::as_slice);
+    let is_right = matches!(records, [(host, kind)] if host == HOSTS[one.from] && kind == expected);
+    if !is_right {
+        report.wrong.push(format!(
+            "{} of {} has the records {records:?}, and should be {expected} once",
+            one.file, AGENTS[one.from]
+        ));
+    }
+}
+
+/// It is in its reader's inbox at home, byte for byte.
+fn arrived(keep: &Path, one: &Dropped, to: usize, report: &mut MailReport) {
+    let inbox = keep
+        .join(HOSTS[to])
+        .join("agents")
+        .join(AGENTS[to])
+        .join("inbox");
+    let path = inbox.join(&one.file);
+    match std::fs::read_to_string(&path) {
+        Ok(text) if text == one.text => {
+            // The rename into the inbox was the last change of the inode.
+            let made = std::fs::metadata(&path).ok().map(|made| {
+                let since = Duration::new(made.ctime().cast_unsigned(), 0)
+                    + Duration::from_nanos(made.ctime_nsec().cast_unsigned());
+                SystemTime::UNIX_EPOCH + since
+            });
+            let took = made.and_then(|made| made.duration_since(one.at).ok());
+            let took = took.map_or(0, |took| {
+                u64::try_from(took.as_micros()).unwrap_or(u64::MAX)
+            });
+            report.arrived.push(took);
+        }
+        Ok(_) => report
+            .wrong
+            .push(format!("{} arrived with other bytes", one.file)),
+        Err(error) => report.wrong.push(format!("{}: {error}", path.display())),
+    }
+}
+
+/// It is put away beside its sender.
+fn away(keep: &Path, one: &Dropped, directory: &str, report: &mut MailReport) {
+    let agent = keep
+        .join(HOSTS[one.from])
+        .join("agents")
+        .join(AGENTS[one.from]);
+    let path = agent.join(directory).join(&one.file);
+    if !std::fs::read_to_string(&path).is_ok_and(|text| text == one.text) {
+        report
+            .wrong
+            .push(format!("{} is not in {directory}", one.file));
+    }
+}
+
+impl fmt::Display for MailReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} files dropped, {} batches, records by kind {:?}, {:.1} files a second",
+            self.dropped,
+            self.batches,
+            self.kinds,
+            self.dropped as f64 / self.seconds.max(0.001)
+        )?;
+        writeln!(
+            f,
+            "from the drop to the file at another host: p50 {:.1} ms, p99 {:.1} ms, longest {:.1} ms",
+            quantile(&self.arrived, 500) as f64 / 1_000.0,
+            quantile(&self.arrived, 990) as f64 / 1_000.0,
+            quantile(&self.arrived, 1_000) as f64 / 1_000.0
+        )?;
+        writeln!(
+            f,
+            "longest time between two records of files: {} ms",
+            self.silence
+        )?;
+        for wrong in self.wrong.iter().take(20) {
+            writeln!(f, "WRONG: {wrong}")?;
+        }
+        write!(f, "{} things are wrong", self.wrong.len())
+    }
+}

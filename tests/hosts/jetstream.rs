@@ -20,7 +20,7 @@ fn servers(brokers: &[Broker]) -> Vec<async_nats::ServerAddr> {
         .collect()
 }
 
-fn make(brokers: &[Broker]) {
+pub(crate) fn make(brokers: &[Broker]) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -32,7 +32,7 @@ fn make(brokers: &[Broker]) {
     assert!(made.wrong.is_empty(), "{made:?}");
 }
 
-fn open(brokers: &[Broker]) -> JetStream {
+pub(crate) fn open(brokers: &[Broker]) -> JetStream {
     let options = async_nats::ConnectOptions::new();
     let log = JetStream::open(servers(brokers), options, &place()).expect("a log");
     wait::until("a connection", || {

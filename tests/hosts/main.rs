@@ -1,6 +1,8 @@
 //! Workspaces that several hosts share, on real brokers and real repositories.
 
 mod access;
+mod alone;
+mod damage;
 mod git;
 mod git_suite;
 mod jetstream;

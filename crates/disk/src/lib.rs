@@ -6,6 +6,7 @@
 
 mod name;
 mod os;
+mod text;
 
 #[cfg(feature = "faulty")]
 mod faulty;
@@ -27,6 +28,7 @@ pub use crate::name::{FileName, NotAFileName};
 #[cfg(feature = "faulty")]
 pub use crate::notes::{Arrival, Notes};
 pub use crate::os::Os;
+pub use crate::text::from_text;
 #[cfg(feature = "faulty")]
 pub use crate::volatile::VolatileDisk;
 

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The longest name a file system takes, in bytes.
 const NAME_MAX: usize = 255;
@@ -161,17 +161,7 @@ impl Serialize for FileName {
 
 impl<'de> Deserialize<'de> for FileName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FileName, D::Error> {
-        struct Text;
-        impl de::Visitor<'_> for Text {
-            type Value = FileName;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{NotAFileName}")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<FileName, E> {
-                text.parse().map_err(E::custom)
-            }
-        }
-        deserializer.deserialize_str(Text)
+        crate::from_text(deserializer)
     }
 }
 

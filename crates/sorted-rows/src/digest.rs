@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 const PREFIX: &str = "sha256:";
@@ -99,17 +99,7 @@ impl Serialize for Digest {
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
-        struct Text;
-        impl de::Visitor<'_> for Text {
-            type Value = Digest;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{NotADigest}")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Digest, E> {
-                text.parse().map_err(E::custom)
-            }
-        }
-        deserializer.deserialize_str(Text)
+        disk::from_text(deserializer)
     }
 }
 

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::dirs::{DEAD_LETTER, SENT};
@@ -142,9 +142,7 @@ impl Serialize for Away {
 
 impl<'de> Deserialize<'de> for Away {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Away, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(de::Error::custom)
+        disk::from_text(deserializer)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The longest name of a host: a label of the domain name system.
 const BYTES_MAX: usize = 63;
@@ -60,8 +60,6 @@ impl Serialize for HostName {
 
 impl<'de> Deserialize<'de> for HostName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<HostName, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(de::Error::custom)
+        disk::from_text(deserializer)
     }
 }

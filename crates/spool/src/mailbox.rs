@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::dirs::{DEAD_LETTER, INBOX, PACKET_FOLDERS, PACKETS, PULLS, is_agent_name};
 
@@ -93,9 +93,7 @@ impl Serialize for Mailbox {
 
 impl<'de> Deserialize<'de> for Mailbox {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Mailbox, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(de::Error::custom)
+        disk::from_text(deserializer)
     }
 }
 

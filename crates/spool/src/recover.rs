@@ -15,7 +15,7 @@ use crate::snapshot::load::{Checked, LoadedSnapshot, load_newest};
 use crate::snapshot::make::{self, NewSnapshot};
 use crate::snapshot::{Fold, PassedOver};
 use crate::spool::Spool;
-use crate::{Digest, Entry, Homes, SpoolError, VisitError, dirs, lock};
+use crate::{Digest, Entry, Homes, SpoolError, VisitError, lock};
 use disk::Disk;
 
 /// The start's findings and repairs, for the operator.
@@ -166,23 +166,16 @@ impl Start {
             (taken.place, taken.heads, Some(taken.rows))
         });
         loop {
-            let dir = root.dir(dirs::LEDGER.as_ref())?;
             let stretch = Stretch {
                 to: place.seq + PORTION,
                 from: place,
             };
             let backlog = &mut self.backlog;
-            let end = read::read(
-                &*root.disk,
-                &root.layout,
-                &dir.handle,
-                &stretch,
-                &mut |entry| {
-                    let entry = Arc::new(entry);
-                    heads.note(&entry);
-                    admit(backlog, &entry, &mut |entry| fold.add(entry))
-                },
-            )?;
+            let end = read::read_in(root, &stretch, &mut |entry| {
+                let entry = Arc::new(entry);
+                heads.note(&entry);
+                admit(backlog, &entry, &mut |entry| fold.add(entry))
+            })?;
             if end.place.seq < stretch.to {
                 return Ok(end.place);
             }

@@ -10,7 +10,7 @@ use crate::ledger::Ledger;
 use crate::ledger::read::{self, LedgerPosition, Stretch};
 use crate::lock::{self, LockGuard};
 use crate::root::OpenRoot;
-use crate::{Entry, SpoolError, dirs};
+use crate::{Entry, SpoolError};
 use disk::Disk;
 
 /// The pause between two looks for somebody else's append, in milliseconds: there is nobody else.
@@ -56,19 +56,11 @@ impl Local {
 
     /// The batches of the whole ledger that reach beyond record `seq`.
     fn batches_beyond(&self, seq: u64) -> Result<Vec<Batch>, SpoolError> {
-        let dir = self.root.dir(dirs::LEDGER.as_ref())?;
         let mut entries: Vec<Arc<Entry>> = Vec::new();
-        let (disk, layout) = (&*self.root.disk, &self.root.layout);
-        read::read(
-            disk,
-            layout,
-            &dir.handle,
-            &Stretch::default(),
-            &mut |entry| {
-                entries.push(Arc::new(entry));
-                Ok(())
-            },
-        )?;
+        read::read_in(&self.root, &Stretch::default(), &mut |entry| {
+            entries.push(Arc::new(entry));
+            Ok(())
+        })?;
         let mut batches = Batch::split(entries, Head::EMPTY);
         batches.retain(|batch| batch.head().seq > seq);
         Ok(batches)

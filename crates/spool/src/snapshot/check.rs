@@ -10,7 +10,7 @@ use crate::delivery::{Cursors, Heads};
 use crate::ledger::Verified;
 use crate::ledger::read::{self, Stretch};
 use crate::root::OpenRoot;
-use crate::{Entry, FileName, SpoolError, VisitError, dirs};
+use crate::{Entry, FileName, SpoolError, VisitError};
 use disk::Os;
 
 /// The result of comparing a snapshot with the ledger.
@@ -48,38 +48,29 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
     let mut snapshots: BTreeMap<u64, FileName> = list(&root)?.into_iter().collect();
     let (mut fold, mut heads) = (F::default(), Heads::default());
     let mut found: BTreeMap<u64, Agreement> = BTreeMap::new();
-    let dir = root.dir(dirs::LEDGER.as_ref())?;
-    let whole = Stretch::default();
-    let end = read::read(
-        &*root.disk,
-        &root.layout,
-        &dir.handle,
-        &whole,
-        &mut |entry| {
-            let entry = Arc::new(entry);
-            heads.note(&entry);
-            let visited = fold.add(&entry).and_then(|()| visit(&entry));
-            visited.map_err(|source| SpoolError::Visit {
-                seq: entry.seq,
-                source,
-            })?;
-            if let Some(name) = snapshots.get(&entry.seq) {
-                let mut kept = F::default();
-                let agreement =
-                    match load(&root, (None, Checked::Whole), entry.seq, name, &mut kept) {
-                        Ok(taken) if taken.heads == heads && kept == fold => Agreement::Agrees,
-                        Ok(_) => Agreement::Differs,
-                        // A daemon at work made a newer one and removed this.
-                        Err(_) if list(&root)?.iter().all(|(seq, _)| *seq != entry.seq) => {
-                            return Ok(());
-                        }
-                        Err(why) => Agreement::from(why),
-                    };
-                found.insert(entry.seq, agreement);
-            }
-            Ok(())
-        },
-    )?;
+    let end = read::read_in(&root, &Stretch::default(), &mut |entry| {
+        let entry = Arc::new(entry);
+        heads.note(&entry);
+        let visited = fold.add(&entry).and_then(|()| visit(&entry));
+        visited.map_err(|source| SpoolError::Visit {
+            seq: entry.seq,
+            source,
+        })?;
+        if let Some(name) = snapshots.get(&entry.seq) {
+            let mut kept = F::default();
+            let agreement = match load(&root, (None, Checked::Whole), entry.seq, name, &mut kept) {
+                Ok(taken) if taken.heads == heads && kept == fold => Agreement::Agrees,
+                Ok(_) => Agreement::Differs,
+                // A daemon at work made a newer one and removed this.
+                Err(_) if list(&root)?.iter().all(|(seq, _)| *seq != entry.seq) => {
+                    return Ok(());
+                }
+                Err(why) => Agreement::from(why),
+            };
+            found.insert(entry.seq, agreement);
+        }
+        Ok(())
+    })?;
     cursors.check(&root, end.place.seq)?;
     for (seq, name) in snapshots.split_off(&(end.place.seq + 1)) {
         let agreement = match load(&root, (None, Checked::Whole), seq, &name, &mut F::default()) {

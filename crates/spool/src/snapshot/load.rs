@@ -74,9 +74,7 @@ pub(crate) fn load_newest(
                     NotTaken::OfNoUse(why) => passed_over.push(PassedOver { path, why }),
                     NotTaken::Contradicts(what) => {
                         // Damage goes first: its error names the line.
-                        let (dir, whole) = (root.dir(dirs::LEDGER.as_ref())?, Stretch::default());
-                        let chained = &mut |_| Ok(());
-                        read::read(&*root.disk, &root.layout, &dir.handle, &whole, chained)?;
+                        read::read_in(root, &Stretch::default(), &mut |_| Ok(()))?;
                         let snapshot = path;
                         return Err(SpoolError::Contradicted { snapshot, what });
                     }

@@ -70,22 +70,15 @@ impl SnapshotMaker {
         let (from, mut heads, before) = taken.map_or_else(Default::default, |taken| {
             (taken.place, taken.heads, Some(taken.rows))
         });
-        let dir = root.dir(dirs::LEDGER.as_ref())?;
         let stretch = Stretch { from, to: self.seq };
-        let end = read::read(
-            &*root.disk,
-            &root.layout,
-            &dir.handle,
-            &stretch,
-            &mut |entry| {
-                let entry = Arc::new(entry);
-                heads.note(&entry);
-                fold.add(&entry).map_err(|source| SpoolError::Visit {
-                    seq: entry.seq,
-                    source,
-                })
-            },
-        )?;
+        let end = read::read_in(root, &stretch, &mut |entry| {
+            let entry = Arc::new(entry);
+            heads.note(&entry);
+            fold.add(&entry).map_err(|source| SpoolError::Visit {
+                seq: entry.seq,
+                source,
+            })
+        })?;
         if end.place.seq != self.seq {
             let source = io::Error::other(format!("the ledger ends with record {}", end.place.seq));
             return Err(root.error(

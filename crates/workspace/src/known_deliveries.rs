@@ -13,12 +13,12 @@ impl KnownDeliveries {
     /// Adds the deliveries of an entry.
     pub fn note(&mut self, entry: &Entry) {
         for delivery in &entry.deliveries {
-            let (Mailbox::Inbox(agent), Some(digest)) =
-                (&delivery.mailbox, digest(entry, &delivery.content))
-            else {
+            let Mailbox::Inbox(agent) = &delivery.mailbox else {
                 continue;
             };
-            self.0.put(row_of(agent, &digest), []);
+            if let Some(digest) = digest(entry, &delivery.content) {
+                self.0.put(row_of(agent, &digest), []);
+            }
         }
     }
 

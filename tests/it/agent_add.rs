@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use settled_tests::mailroom::{Mailroom, said, settled};
-use settled_tests::{names, read, write};
+use settled_tests::{binaries, names, read, write};
 
 fn script(mailroom: &Mailroom, name: &str, text: &str) -> String {
     let path = mailroom.root().join(name);
@@ -182,6 +182,23 @@ fn a_probe_starts_each_command_and_names_what_it_lacks() {
     let what = finding["what"].as_str().unwrap_or_default();
     assert!(what.contains("not by the tools"), "{answer}");
     std::fs::remove_dir_all(finding["folder"].as_str().expect("a path")).expect("it is ours");
+    // Without the program of the server no tool is there, which is told before the agent is started.
+    let alone = tempfile::tempdir().expect("a directory");
+    let program = alone.path().join("settled");
+    std::fs::copy(binaries::settled(), &program).expect("it is ours");
+    let output = std::process::Command::new(&program)
+        .args(["doctor", "--agents", "good", "--json"])
+        .env("SETTLED_ROOT", mailroom.root())
+        .env("TMPDIR", alone.path())
+        .env_remove("SETTLED_AGENT")
+        .output()
+        .expect("settled can be run");
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    let finding = &answer["data"]["agents"][0];
+    let what = finding["what"].as_str().unwrap_or_default();
+    assert!(what.contains("`settled mcp` lists no tools: "), "{answer}");
+    let fix = finding["fix"].as_str().unwrap_or_default();
+    assert!(fix.contains("install `settled-mcp`"), "{answer}");
     write(&tools, &text.replace(", \"--mcp-config\", \"{}\"", ""));
     let unknown = mailroom.run(&["doctor", "--agents", "good,nobody"]);
     assert_eq!(unknown.status.code(), Some(3), "{}", said(&unknown));

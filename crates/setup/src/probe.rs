@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use message_schema::id::AgentName;
+use runner::folder;
 use serde::Serialize;
 use serde_json::Value;
 use toml_edit::DocumentMut;
@@ -17,6 +18,20 @@ use crate::version::Versions;
 /// The finding about an agent that has the tools of `settled mcp` and did not use them.
 const WITHOUT_TOOLS: &str =
     "it answered, but not by the tools of `settled mcp`, with which it is set up";
+
+/// How it is said that the server of these tools does not start.
+const NO_SERVER: &str = "`settled mcp` lists no tools";
+
+/// What a client asks of a server before it has its tools.
+const FRAMES: &str = concat!(
+    r#"{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "#,
+    r#""capabilities": {}, "clientInfo": {"name": "settled doctor", "version": "1"}}}"#,
+    "\n",
+    r#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#,
+    "\n",
+    r#"{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}"#,
+    "\n",
+);
 
 /// The parts of a set-up that give an agent these tools, in its command or its variables.
 const TOOLS: [&str; 4] = [
@@ -37,6 +52,9 @@ const UNREAD: &str = "it answered, but not what its brief asks for: it may have 
 
 /// The ledger has an answer before its files are made.
 const ANSWER_FILES_MAX: Duration = Duration::from_secs(5);
+
+/// How long the daemon may take to end a command whose budget is used up.
+const ENDING_MAX: Duration = Duration::from_secs(10);
 
 /// The request, as one line of YAML.
 const TASK: &str = "\"A probe: there is nothing to review, and nothing to change. Answer by response_schema with one finding of \
@@ -129,6 +147,10 @@ fn fix(why: &str, known: Option<KnownProgram>) -> String {
     if says(&["quota is used up"]) {
         return "wait until the quota is renewed, or let another agent review".to_owned();
     }
+    if says(&[NO_SERVER]) {
+        return "install `settled-mcp` in the directory of `settled`, where every package has it"
+            .to_owned();
+    }
     if says(&["cannot be started"]) {
         return "install the program, or name it by its whole path in `command`".to_owned();
     }
@@ -138,12 +160,21 @@ fn fix(why: &str, known: Option<KnownProgram>) -> String {
             .to_owned();
     }
     if says(&[WITHOUT_TOOLS]) {
-        return "see in its output whether the server `settled` started; `settled agent add --mcp --replace` writes the tried \
-                command"
+        return "`settled mcp` itself works, so the program did not start it: `settled agent add --mcp --replace` writes the tried \
+                command; its output, and for Gemini CLI ~/.gemini/settings.json, show which servers it starts"
             .to_owned();
     }
     if says(&["trust"]) {
         return "start the program once in the folder and trust it".to_owned();
+    }
+    if says(&[
+        "network",
+        "lookup address",
+        "connection failed",
+        "Connection failed",
+    ]) {
+        return "see whether this machine reaches the program's service; the daemon needs the same proxy variables as you"
+            .to_owned();
     }
     if says(&["budget"]) {
         return "the program is slow or waits for somebody: start its command by hand".to_owned();
@@ -195,6 +226,9 @@ fn ask(
     checked(ours(settled, mailroom).args(["init", "--agents", &format!("{ASKER},{name}")]))?;
     let config = config(root, name)?;
     let has_tools = TOOLS.iter().any(|part| config.contains(part));
+    if has_tools && let Err(why) = has_server(settled, mailroom, name, place)? {
+        return Ok(Err(why));
+    }
     std::fs::write(mailroom.join(FILE), config)?;
     let log = std::fs::File::create(place.join("daemon.log"))?;
     let _daemon = Serving(
@@ -256,9 +290,33 @@ fn ask(
             Some("approved" | "fixing") => {
                 return Ok(Err(UNREAD.to_owned()));
             }
-            _ => return Ok(Err(cause(review))),
+            _ => return Ok(Err(cause(review, mailroom)?)),
         }
     }
+}
+
+/// Starts the server of the tools and has it list them, asked as a client asks: a program without its server answers in its
+/// own way, and nothing that it prints says why.
+fn has_server(
+    settled: &Path,
+    mailroom: &Path,
+    agent: &str,
+    place: &Path,
+) -> std::io::Result<Result<(), String>> {
+    let frames = place.join("frames.jsonl");
+    std::fs::write(&frames, FRAMES)?;
+    let output = ours(settled, mailroom)
+        .args(["mcp", "--agent", agent])
+        // It ends with the file.
+        .stdin(std::fs::File::open(frames)?)
+        .output()?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    if printed.contains("\"tools\":[") {
+        return Ok(Ok(()));
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.trim().lines().next().unwrap_or("no answer").to_owned();
+    Ok(Err(format!("{NO_SERVER}: {said}")))
 }
 
 /// True if a message of the agent has this word.
@@ -284,15 +342,35 @@ fn has_file(mailroom: &Path, places: &[&str], text: &str) -> std::io::Result<boo
 }
 
 /// The reason the review failed: the last failure of the command, or else the reason the review ended.
-fn cause(review: &Value) -> String {
-    let why = review["failed"]["why"].as_str();
-    let reason = || match review["reason"].as_str() {
+fn cause(review: &Value, mailroom: &Path) -> std::io::Result<String> {
+    if let Some(why) = review["failed"]["why"].as_str() {
+        return Ok(why.to_owned());
+    }
+    Ok(match review["reason"].as_str() {
         Some("reviewer_budget_exceeded") => {
-            format!("it gave no answer within its budget of {SECONDS_MAX} s and 10 turns")
+            let spent =
+                format!("it gave no answer within its budget of {SECONDS_MAX} s and 10 turns");
+            match last_complaint(mailroom)? {
+                Some(complaint) => format!("{spent}, {complaint}"),
+                None => spent,
+            }
         }
         reason => reason.unwrap_or("no answer").to_owned(),
-    };
-    why.map_or_else(reason, str::to_owned)
+    })
+}
+
+/// What a command that was ended had said of a failure: a program that tries again and again never ends by itself.
+fn last_complaint(mailroom: &Path) -> std::io::Result<Option<String>> {
+    let asked = Instant::now();
+    loop {
+        let folders = folder::all(mailroom)?;
+        let end = folders.last().and_then(folder::Folder::end);
+        // The daemon ends the review first, and then the command.
+        if end.is_some() || asked.elapsed() > ENDING_MAX {
+            return Ok(end.and_then(|end| end.said.unreadable));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// The agent's section in a config of its own. Paths in it are those of the workspace that it is taken from.

@@ -318,7 +318,8 @@ impl Look<'_> {
             .failed
             .as_ref()
             .map_or_else(String::new, |failed| {
-                format!("; the last start failed: {}", failed.failure.sentence())
+                let (who, why) = (&failed.reviewer, failed.failure.sentence());
+                format!("; the last start failed, that of {who}: {why}")
             });
         let used_up = self
             .standing

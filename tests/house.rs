@@ -16,6 +16,10 @@ pub struct House {
     pub rooms: Vec<RoomFigures>,
     /// The number of types with each name.
     names: BTreeMap<String, usize>,
+    /// How many doc comments there are.
+    pub docs: usize,
+    /// The first lines of those that begin with a clause, which names its subject last.
+    pub clauses: Vec<String>,
 }
 
 /// The figures of one room.
@@ -35,6 +39,7 @@ impl House {
     /// Counts the rooms below a folder; what has no `src` is none.
     pub fn of(crates: &Path) -> Self {
         let (mut rooms, mut names) = (Vec::new(), BTreeMap::new());
+        let (mut docs, mut clauses) = (0, Vec::new());
         for path in list(crates) {
             let folder = path.join("src");
             let sources = sources(&folder);
@@ -44,6 +49,9 @@ impl House {
             for name in sources.iter().flat_map(Source::types) {
                 *names.entry(name.to_owned()).or_default() += 1;
             }
+            let lines: Vec<&String> = sources.iter().flat_map(|source| &source.docs).collect();
+            docs += lines.len();
+            clauses.extend(lines.into_iter().filter(|line| is_clause(line)).cloned());
             let name = path.file_name().expect("a folder has a name");
             rooms.push(RoomFigures {
                 name: name.to_string_lossy().into_owned(),
@@ -55,7 +63,12 @@ impl House {
                     .collect(),
             });
         }
-        Self { rooms, names }
+        Self {
+            rooms,
+            names,
+            docs,
+            clauses,
+        }
     }
 
     /// A row for each room, in Markdown.
@@ -89,7 +102,8 @@ impl House {
             "{} rooms, {lines} lines, {public} public names\n\
              the largest: `{}`, {} lines\n\
              {} circles of imports, {longest} files in the largest\n\
-             {} names of types: {} given more than once, {} more than twice\n",
+             {} names of types: {} given more than once, {} more than twice\n\
+             {} doc comments, {} begin with What, Whether or How\n",
             self.rooms.len(),
             largest.1,
             largest.0,
@@ -97,6 +111,12 @@ impl House {
             given(1),
             given(2),
             given(3),
+            self.docs,
+            self.clauses.len(),
         )
     }
+}
+
+fn is_clause(line: &str) -> bool {
+    matches!(line.split(' ').next(), Some("What" | "Whether" | "How"))
 }

@@ -26,6 +26,8 @@ pub struct Source {
     pub tokens: Vec<Token>,
     /// Its lines, comments and blank ones included, those of its tests not.
     pub lines: usize,
+    /// The first line of each doc comment of an item.
+    pub docs: Vec<String>,
 }
 
 /// Reads a crate's source folder. Files and folders named `tests`, and modules declared under `#[cfg(test)]`, are
@@ -52,6 +54,7 @@ pub fn sources(folder: &Path) -> Vec<Source> {
             file,
             tokens: cut.kept,
             lines: text.lines().count() - cut.lines,
+            docs: first_doc_lines(&text),
         });
     }
     let is_test = |source: &Source| {
@@ -59,6 +62,18 @@ pub fn sources(folder: &Path) -> Vec<Source> {
     };
     sources.retain(|source| !is_test(source));
     sources
+}
+
+fn first_doc_lines(text: &str) -> Vec<String> {
+    let doc = |line: &str| line.trim().strip_prefix("/// ").map(str::to_owned);
+    let lines: Vec<Option<String>> = text.lines().map(doc).collect();
+    // One before the file, so that each line has one before it.
+    let before = [None].into_iter().chain(lines.clone());
+    let first = lines.into_iter().zip(before);
+    first
+        .filter(|(_, before)| before.is_none())
+        .filter_map(|(line, _)| line)
+        .collect()
 }
 
 impl Source {

@@ -1,8 +1,9 @@
 //! The English of what users read: README, documents, help and the pages of the codes hold no
-//! phrase from a list of ones that native readers stumbled over.
+//! phrase from a list of ones that native readers stumbled over. And of what developers read: a doc comment names its thing.
 
 use std::path::PathBuf;
 
+use settled_tests::house::House;
 use settled_tests::{list, read, repository};
 
 /// Each phrase with what to write instead. Lower case; a match starts and ends at a word.
@@ -114,6 +115,20 @@ fn no_text_for_users_holds_a_banned_phrase() {
         }
     }
     assert!(found.is_empty(), "\n{found}");
+}
+
+/// The doc comments, in percent, that may begin with What, Whether or How: help texts of commands, above all.
+const CLAUSES_MAX: usize = 1;
+
+#[test]
+fn a_doc_comment_names_its_thing_first() {
+    let House { docs, clauses, .. } = House::of(&repository().join("crates"));
+    assert!(
+        clauses.len() * 100 <= docs * CLAUSES_MAX,
+        "{} of {docs} doc comments begin with What, Whether or How:\n{}",
+        clauses.len(),
+        clauses.join("\n")
+    );
 }
 
 #[test]

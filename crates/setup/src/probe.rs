@@ -19,10 +19,10 @@ use crate::version::Versions;
 const WITHOUT_TOOLS: &str =
     "it answered, but not by the tools of `settled mcp`, with which it is set up";
 
-/// How it is said that the server of these tools does not start.
+/// Begins the message that the server of these tools does not start.
 const NO_SERVER: &str = "`settled mcp` lists no tools";
 
-/// What a client asks of a server before it has its tools.
+/// The requests of a client until it has a server's tools.
 const FRAMES: &str = concat!(
     r#"{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "#,
     r#""capabilities": {}, "clientInfo": {"name": "settled doctor", "version": "1"}}}"#,
@@ -53,7 +53,7 @@ const UNREAD: &str = "it answered, but not what its brief asks for: it may have 
 /// The ledger has an answer before its files are made.
 const ANSWER_FILES_MAX: Duration = Duration::from_secs(5);
 
-/// How long the daemon may take to end a command whose budget is used up.
+/// The time that the daemon may take to end a command whose budget is used up.
 const ENDING_MAX: Duration = Duration::from_secs(10);
 
 /// The request, as one line of YAML.
@@ -359,7 +359,7 @@ fn cause(review: &Value, mailroom: &Path) -> std::io::Result<String> {
     })
 }
 
-/// What a command that was ended had said of a failure: a program that tries again and again never ends by itself.
+/// Returns the failure that an ended command had printed: a program that tries again and again never ends by itself.
 fn last_complaint(mailroom: &Path) -> std::io::Result<Option<String>> {
     let asked = Instant::now();
     loop {

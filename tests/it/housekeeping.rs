@@ -73,6 +73,23 @@ fn a_daemon_that_is_killed_after_a_snapshot_goes_on_from_it() {
     );
 }
 
+#[test]
+fn mail_that_never_pauses_keeps_no_snapshot_from_being_made() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.put(
+        "settled.toml",
+        "[ledger]\nsnapshot_records = 5\n\n[limits]\nmessages_per_hour = 10000\n",
+    );
+    let daemon = mailroom.serve();
+    let mut number = 0;
+    wait::until("a snapshot beside mail that goes on", || {
+        number += 1;
+        ask(&mailroom, &format!("q-{number}"));
+        !snapshots(&mailroom).is_empty()
+    });
+    assert!(daemon.terminate().success());
+}
+
 /// Replaces a text of the snapshot's head by one of the same length, and makes all checksums those of its bytes.
 fn resum(path: &std::path::Path, old: &str, new: &str) {
     let bytes = std::fs::read(path).expect("a snapshot");

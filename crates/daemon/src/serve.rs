@@ -342,9 +342,7 @@ impl<'r> Daemon<'r> {
             }
             Duty::Pass => match self.pass(now) {
                 Ok(pass) if pass.is_empty() => {}
-                Ok(_) => self
-                    .schedule
-                    .set(Duty::Checkpoint, Some(now.mono + IDLE_MS)),
+                Ok(_) => self.put_off_checkpoint(now),
                 Err(SpoolError::NotTaken { why }) => {
                     tracing::debug!(
                         why,
@@ -364,6 +362,17 @@ impl<'r> Daemon<'r> {
             Duty::Beat => self.supervisor.beat(now.mono),
         }
         Ok(())
+    }
+
+    /// One sync serves what comes in a row. But a snapshot is made and taken up only after it, so while one is due, mail
+    /// that never pauses does not put it off: otherwise memory and the next start would grow for as long as the mail goes on.
+    fn put_off_checkpoint(&mut self, now: Moment) {
+        let at = now.mono + IDLE_MS;
+        if self.mailroom.wants_rest() {
+            self.schedule.no_later(Duty::Checkpoint, at);
+        } else {
+            self.schedule.set(Duty::Checkpoint, Some(at));
+        }
     }
 
     /// Records what writers changed in `sent/`. Where the ledger cannot be written now, the next sweep of this or a later

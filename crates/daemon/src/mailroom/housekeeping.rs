@@ -96,16 +96,28 @@ impl Mailroom {
         }
     }
 
+    /// True if enough records are new for a snapshot, or a task that makes one waits to be taken up. Reads no file.
+    pub fn wants_rest(&self) -> bool {
+        self.housekeeping.running.is_some() || self.has_records_for_snapshot()
+    }
+
+    fn has_records_for_snapshot(&self) -> bool {
+        self.new_records() >= self.housekeeping.config.ledger.snapshot_records
+    }
+
+    fn new_records(&self) -> u64 {
+        self.spool.next_seq() - 1 - self.housekeeping.last_snapshot.0
+    }
+
     /// True if the ledger grew enough since the last snapshot.
     fn is_snapshot_due(&self) -> bool {
-        let (seq, bytes) = self.housekeeping.last_snapshot;
-        let records = self.spool.next_seq() - 1 - seq;
+        let (_, bytes) = self.housekeeping.last_snapshot;
         let is_long = || {
             self.spool
                 .ledger_bytes()
                 .is_ok_and(|now| now - bytes.min(now) >= SNAPSHOT_BYTES)
         };
-        records >= self.housekeeping.config.ledger.snapshot_records || (records > 0 && is_long())
+        self.has_records_for_snapshot() || (self.new_records() > 0 && is_long())
     }
 
     fn make_snapshot(&mut self) -> Option<JoinHandle<FinishedTask>> {

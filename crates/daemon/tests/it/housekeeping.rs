@@ -65,3 +65,19 @@ fn old_files_are_removed_once_a_day() {
     rest(&mut mailroom, 5_000 + DAY);
     assert!(!is_kept(&room, "q-2"));
 }
+
+#[test]
+fn a_mailroom_wants_rest_from_when_a_snapshot_is_due_until_it_is_taken_up() {
+    let room = Room::new();
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    let mut config = Config::default();
+    config.ledger.snapshot_records = 1;
+    mailroom.reconfigure(config).expect("a config");
+    assert!(!mailroom.wants_rest(), "there is no record yet");
+    deliver(&room, &mut mailroom, "q-1");
+    assert!(mailroom.wants_rest(), "a snapshot is due");
+    mailroom.rest(at(2));
+    assert!(mailroom.wants_rest(), "it is being made");
+    mailroom.close();
+    assert!(!mailroom.wants_rest(), "it was taken up");
+}

@@ -38,6 +38,7 @@ mod root;
 mod snapshot;
 mod spool;
 mod status;
+mod stretch;
 mod tail;
 mod time;
 mod view;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::delivery::{Backlog, Lane, Pass};
-use crate::ledger::read::{self, LedgerPosition, Stretch};
+use crate::ledger::read::{LedgerPosition, Stretch};
 use crate::ledger::{Ledger, TornTail};
 use crate::lock::LockGuard;
 use crate::packet::Packets;
@@ -15,7 +15,7 @@ use crate::snapshot::load::{Checked, LoadedSnapshot, load_newest};
 use crate::snapshot::make::{self, NewSnapshot};
 use crate::snapshot::{Fold, PassedOver};
 use crate::spool::Spool;
-use crate::{Digest, Entry, Homes, SpoolError, VisitError, lock};
+use crate::{Digest, Entry, Homes, SpoolError, VisitError, lock, stretch};
 use disk::Disk;
 
 /// The start's findings and repairs, for the operator.
@@ -171,7 +171,7 @@ impl Start {
                 from: place,
             };
             let backlog = &mut self.backlog;
-            let end = read::read_in(root, &stretch, &mut |entry| {
+            let end = stretch::read(root, &stretch, &mut |entry| {
                 let entry = Arc::new(entry);
                 heads.note(&entry);
                 admit(backlog, &entry, &mut |entry| fold.add(entry))

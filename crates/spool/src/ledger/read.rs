@@ -11,7 +11,6 @@ use std::sync::mpsc::sync_channel;
 
 use super::line::{self, NotARecord};
 use crate::layout::{self, Layout};
-use crate::root::OpenRoot;
 use crate::{Digest, Entry, FileName, SpoolError, dirs};
 use disk::{Disk, Handle, OpenMode};
 
@@ -123,16 +122,6 @@ pub(crate) type Visit<'a> = dyn FnMut(Entry) -> Result<(), SpoolError> + 'a;
 /// Records that go from the reading thread to the visitor at once, and how many such portions may wait.
 const PORTION: usize = 256;
 const PORTIONS: usize = 4;
-
-/// Reads a stretch of the ledger of an open workspace.
-pub(crate) fn read_in(
-    root: &OpenRoot,
-    stretch: &Stretch,
-    visit: &mut Visit<'_>,
-) -> Result<LedgerEnd, SpoolError> {
-    let dir = root.dir(dirs::LEDGER.as_ref())?;
-    read(&*root.disk, &root.layout, &dir.handle, stretch, visit)
-}
 
 /// Reads a stretch of the ledger in `dir`, its directory, and hands every record to `visit`. Lines are read and checked
 /// on a thread of their own while earlier ones are visited: each takes about half of the time.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::signatures::Signatures;
 use super::{Appended, Batch, Head, HostName, Log, LogError, Ring, Signed};
 use crate::ledger::Ledger;
-use crate::ledger::read::{self, LedgerPosition, Stretch};
+use crate::ledger::read::{LedgerPosition, Stretch};
 use crate::lock::{self, LockGuard};
 use crate::root::OpenRoot;
-use crate::{Entry, SpoolError};
+use crate::{Entry, SpoolError, stretch};
 use disk::Disk;
 
 /// The pause between two looks for somebody else's append, in milliseconds: there is nobody else.
@@ -57,7 +57,7 @@ impl Local {
     /// The batches of the whole ledger that reach beyond record `seq`.
     fn batches_beyond(&self, seq: u64) -> Result<Vec<Batch>, SpoolError> {
         let mut entries: Vec<Arc<Entry>> = Vec::new();
-        read::read_in(&self.root, &Stretch::default(), &mut |entry| {
+        stretch::read(&self.root, &Stretch::default(), &mut |entry| {
             entries.push(Arc::new(entry));
             Ok(())
         })?;

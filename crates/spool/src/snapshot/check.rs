@@ -8,9 +8,9 @@ use super::load::{Checked, NotTaken, load};
 use super::{Fold, list};
 use crate::delivery::{Cursors, Heads};
 use crate::ledger::Verified;
-use crate::ledger::read::{self, Stretch};
+use crate::ledger::read::Stretch;
 use crate::root::OpenRoot;
-use crate::{Entry, FileName, SpoolError, VisitError};
+use crate::{Entry, FileName, SpoolError, VisitError, stretch};
 use disk::Os;
 
 /// The result of comparing a snapshot with the ledger.
@@ -48,7 +48,7 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
     let mut snapshots: BTreeMap<u64, FileName> = list(&root)?.into_iter().collect();
     let (mut fold, mut heads) = (F::default(), Heads::default());
     let mut found: BTreeMap<u64, Agreement> = BTreeMap::new();
-    let end = read::read_in(&root, &Stretch::default(), &mut |entry| {
+    let end = stretch::read(&root, &Stretch::default(), &mut |entry| {
         let entry = Arc::new(entry);
         heads.note(&entry);
         let visited = fold.add(&entry).and_then(|()| visit(&entry));

@@ -8,9 +8,9 @@ use std::sync::mpsc::sync_channel;
 use super::file::{SnapshotReader, Title};
 use super::{Fold, PassedOver, list};
 use crate::delivery::{Cursors, Heads};
-use crate::ledger::read::{self, LedgerPosition, Stretch};
+use crate::ledger::read::{LedgerPosition, Stretch};
 use crate::root::{Dir, OpenRoot};
-use crate::{Digest, FileName, SpoolError, dirs, layout};
+use crate::{Digest, FileName, SpoolError, dirs, layout, stretch};
 use disk::{FileKind, Handle, OpenMode, if_there};
 use sorted_rows::{Layer, Rows};
 
@@ -74,7 +74,7 @@ pub(crate) fn load_newest(
                     NotTaken::OfNoUse(why) => passed_over.push(PassedOver { path, why }),
                     NotTaken::Contradicts(what) => {
                         // Damage goes first: its error names the line.
-                        read::read_in(root, &Stretch::default(), &mut |_| Ok(()))?;
+                        stretch::read(root, &Stretch::default(), &mut |_| Ok(()))?;
                         let snapshot = path;
                         return Err(SpoolError::Contradicted { snapshot, what });
                     }

@@ -9,9 +9,9 @@ use super::file::{SnapshotWriter, Title};
 use super::load::{Checked, load_newest, rows_of};
 use super::{Fold, list};
 use crate::delivery::Heads;
-use crate::ledger::read::{self, LedgerEnd, Stretch};
+use crate::ledger::read::{LedgerEnd, Stretch};
 use crate::root::{Dir, OpenRoot};
-use crate::{Spool, SpoolError, dirs, layout};
+use crate::{Spool, SpoolError, dirs, layout, stretch};
 use disk::{Handle, OpenMode};
 use sorted_rows::{Layer, LayerWriter, Rows, merged, named};
 
@@ -71,7 +71,7 @@ impl SnapshotMaker {
             (taken.place, taken.heads, Some(taken.rows))
         });
         let stretch = Stretch { from, to: self.seq };
-        let end = read::read_in(root, &stretch, &mut |entry| {
+        let end = stretch::read(root, &stretch, &mut |entry| {
             let entry = Arc::new(entry);
             heads.note(&entry);
             fold.add(&entry).map_err(|source| SpoolError::Visit {

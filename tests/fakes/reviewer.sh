@@ -3,6 +3,8 @@
 # any agent's command; it knows its name, its workspace and its brief from the environment. Each start leaves a line
 # in $FAKE_NOTES, so that a test can count them.
 set -u
+# Not even a request to end moves this one.
+[ "$1" != silent ] || trap '' TERM HUP INT
 echo "$1 $$" >> "$FAKE_NOTES"
 
 # The first value of a field of the brief.
@@ -46,8 +48,6 @@ flip)
             settled feedback --action F-1-001=escalate
     fi ;;
 silent)
-    # Not even a request to end moves it.
-    trap '' TERM HUP INT
     while :; do sleep 1; done ;;
 crash)
     kill -SEGV $$ ;;

@@ -91,7 +91,8 @@ fn whatever_the_two_say_a_pair_ends_within_its_bound() {
 #[test]
 fn a_command_that_hears_no_signal_is_ended_with_all_it_started() {
     let room = Room::new();
-    let held = room.held("done", "silent", &["--run-seconds", "1"]);
+    // Long enough for the shell to stop hearing signals first.
+    let held = room.held("done", "silent", &["--run-seconds", "3"]);
     assert_eq!(held.word(), "crashed", "{held:?}");
     assert_eq!(held.reasons(), ["it used up its seconds"; 2]);
     let notes = settled_tests::read(room.place.join("notes"));

@@ -204,8 +204,9 @@ pub(super) fn look(mailroom: &Mailroom, takes: &[Take]) -> (Ended, Vec<String>) 
 }
 
 fn reviews(mailroom: &Mailroom) -> Vec<Value> {
-    let mut status = mailroom.status();
-    let Value::Array(reviews) = status["reviews"].take() else {
+    // Without `--all` the last 64 of those that nobody has anything to do about are listed.
+    let mut status = mailroom.json(&["status", "--all"]);
+    let Value::Array(reviews) = status["data"]["reviews"].take() else {
         return Vec::new();
     };
     reviews

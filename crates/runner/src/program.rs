@@ -1,10 +1,18 @@
 //! Programs: where one is on the `PATH`, and our own, to start it and to name it to others.
 
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
+
+/// The pause between two looks at a program that was asked for its version.
+const POLL: Duration = Duration::from_millis(10);
+
+/// The most bytes that are read of a version.
+const VERSION_BYTES_MAX: u64 = 4_096;
 
 /// Finds a program by its name alone or by its whole path: the first file of that name on the `PATH` that we may run. A
 /// directory on the `PATH` that depends on the working directory is skipped.
@@ -24,6 +32,39 @@ fn find_on(path: &OsStr, name: &str) -> Option<PathBuf> {
 
 fn is_program(file: &Path) -> bool {
     file.is_file() && access(file, Access::EXEC_OK).is_ok()
+}
+
+/// Starts a program with `--version`, for [`version_by`]; `None` if it cannot be started. It runs in the root directory: a
+/// program may read settings of the one that it is started in.
+pub fn ask_version(program: &Path) -> Option<Child> {
+    let mut command = Command::new(program);
+    command
+        .arg("--version")
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    command.spawn().ok()
+}
+
+/// The text that [`ask_version`] made a program print, if it ends by then; otherwise it is killed, because it may hang
+/// forever.
+pub fn version_by(mut asked: Child, end: Instant) -> Option<String> {
+    loop {
+        match asked.try_wait() {
+            Ok(Some(_)) => break,
+            Ok(None) if Instant::now() < end => std::thread::sleep(POLL),
+            Ok(None) | Err(_) => {
+                let _ = asked.kill();
+                let _ = asked.wait();
+                return None;
+            }
+        }
+    }
+    let mut said = Vec::new();
+    let output = asked.stdout.take()?;
+    output.take(VERSION_BYTES_MAX).read_to_end(&mut said).ok()?;
+    Some(String::from_utf8_lossy(&said).into_owned())
 }
 
 /// Our own program, also after another version took its name.

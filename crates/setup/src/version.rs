@@ -1,19 +1,15 @@
 //! The installed version of a program beside the one that its set-up was tried with: another one may have other options.
 
-use std::io::Read as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use runner::program;
 use serde::Serialize;
 
 use crate::section::KnownProgram;
 
 /// The time a program has to report its version: those that run on Node.js need seconds on a busy machine.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
-
-/// The most bytes of its answer that are read.
-const BYTES_MAX: u64 = 4_096;
 
 /// The two versions of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -50,34 +46,8 @@ impl Versions {
 
 /// The version that a program prints with `--version`, if it does within this time.
 fn installed(program: &Path, answer_max: Duration) -> Option<String> {
-    let mut child = Command::new(program)
-        .arg("--version")
-        // A program may read settings of the directory that it is started in.
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
-    let began = Instant::now();
-    let ended = loop {
-        match child.try_wait() {
-            Ok(None) if began.elapsed() < answer_max => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Ok(ended) => break ended,
-            Err(_) => break None,
-        }
-    };
-    if ended.is_none() {
-        let _ = child.kill();
-        let _ = child.wait();
-        return None;
-    }
-    let output = child.stdout.take().expect("it is a pipe");
-    let mut said = Vec::new();
-    output.take(BYTES_MAX).read_to_end(&mut said).ok()?;
-    version(&String::from_utf8_lossy(&said))
+    let asked = program::ask_version(program)?;
+    version(&program::version_by(asked, Instant::now() + answer_max)?)
 }
 
 /// The first word of a text that is a version: numbers with dots, and what a pre-release has behind them.

@@ -12,8 +12,8 @@ use spool::{HostName, Layout};
 /// The file in `.settled`.
 const FILE: &str = "hosts.json";
 
-/// The interval between two heartbeats of a host.
-pub const EVERY: TimeDelta = TimeDelta::seconds(10);
+/// The interval between two heartbeats of a host, in milliseconds.
+pub const EVERY_MS: u64 = 10_000;
 
 /// The time without a heartbeat after which a host is called silent: two may be lost.
 pub const SILENT: TimeDelta = TimeDelta::seconds(35);

@@ -54,10 +54,7 @@ impl Mailroom {
             is_news = true;
         }
         if moment.mono >= beats.speak_at {
-            let every = u64::try_from(heartbeat::EVERY.num_milliseconds());
-            beats.speak_at = moment
-                .mono
-                .saturating_add(every.expect("it is some seconds"));
+            beats.speak_at = moment.mono.saturating_add(heartbeat::EVERY_MS);
             let state = HostState {
                 host: host.clone(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),

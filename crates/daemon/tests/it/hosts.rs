@@ -278,7 +278,7 @@ fn bytes_of(batches: &[Signed]) -> Vec<u8> {
     bytes.collect::<Vec<_>>().concat()
 }
 
-/// No file is judged twice, and times do not go back, whoever's clock is off.
+/// No file is judged twice, and times do not go back even if a host's clock is wrong.
 fn is_in_order(entries: &[Entry], seed: u64) {
     let mut judged = BTreeSet::new();
     for entry in entries {
@@ -356,7 +356,7 @@ fn run_broken(seed: u64, breach: Breach) -> &'static str {
     let (mut sent, mut ms) = if seed.is_multiple_of(2) {
         storm(seed, &log, &mut hosts, breach)
     } else {
-        // Every host has everything: whoever looks freezes, and the log does not go on without what it lost.
+        // Every host has every record, so each that reads the log freezes, and nobody appends behind the lost tail.
         let (sent, mut ms) = storm(seed, &log, &mut hosts, Breach::Nothing);
         log.set_weather(Weather::default());
         settle(&mut hosts, &mut ms);

@@ -1,8 +1,7 @@
 //! Reports the programs beside Settled on this machine; none of them has to be there.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use runner::program;
@@ -24,9 +23,6 @@ const TOOLS: [&str; 7] = [
 /// The time that all tools together have to print their versions: Gemini CLI alone needs several seconds on a busy
 /// machine.
 const PATIENCE: Duration = Duration::from_secs(15);
-
-/// The time between two checks whether a tool has answered.
-const POLL: Duration = Duration::from_millis(10);
 
 /// The directories in which systemd looks for units, without the one below the home directory.
 const UNITS: [&str; 3] = [
@@ -96,10 +92,15 @@ pub(super) fn sandbox(case: &CheckContext<'_>) -> Checked {
 
 /// Looks for the agents' programs on the PATH, and asks each for its version.
 pub(super) fn tools(_: &CheckContext<'_>) -> Checked {
-    let start = Instant::now();
+    let end = Instant::now() + PATIENCE;
     let asked: Vec<_> = TOOLS
         .iter()
-        .map(|name| (*name, program::find(name).map(|path| ask(&path))))
+        .map(|name| {
+            (
+                *name,
+                program::find(name).map(|path| program::ask_version(&path)),
+            )
+        })
         .collect();
     Ok(asked
         .into_iter()
@@ -107,7 +108,10 @@ pub(super) fn tools(_: &CheckContext<'_>) -> Checked {
             CheckOutcome::note(match asked {
                 None => format!("{name}: not on the PATH"),
                 Some(None) => format!("{name}: there, but cannot be run"),
-                Some(Some(child)) => match answer(child, start) {
+                Some(Some(asked)) => match program::version_by(asked, end)
+                    .as_deref()
+                    .and_then(first_line)
+                {
                     Some(version) => format!("{name}: {version}"),
                     None => format!("{name}: there; it did not say its version"),
                 },
@@ -116,42 +120,8 @@ pub(super) fn tools(_: &CheckContext<'_>) -> Checked {
         .collect())
 }
 
-fn ask(path: &Path) -> Option<Child> {
-    let mut command = Command::new(path);
-    command
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    command.spawn().ok()
-}
-
-/// The first line it says, if it is done in time.
-fn answer(mut child: Child, start: Instant) -> Option<String> {
-    loop {
-        match child.try_wait() {
-            Ok(Some(_)) => break,
-            Ok(None) if start.elapsed() < PATIENCE => std::thread::sleep(POLL),
-            Ok(None) | Err(_) => {
-                // Its version is all we want from it, and it may hang forever.
-                let _ = child.kill();
-                let _ = child.wait();
-                return None;
-            }
-        }
-    }
-    let mut said = Vec::new();
-    // A child of it may still hold the pipe, so no more is read than there is at once.
-    child
-        .stdout
-        .take()?
-        .take(4096)
-        .read_to_end(&mut said)
-        .ok()?;
-    let said = String::from_utf8_lossy(&said).into_owned();
-    said.lines()
-        .next()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .map(|line| line.chars().take(80).collect())
+/// The first line of a version, cut to 80 characters.
+fn first_line(version: &str) -> Option<String> {
+    let line = version.lines().next()?.trim();
+    (!line.is_empty()).then(|| line.chars().take(80).collect())
 }

@@ -226,7 +226,7 @@ impl Link {
         client.subscribe(self.heartbeats.clone()).await
     }
 
-    /// Sends a heartbeat to whoever listens. Without a connection it is dropped: sent later, its time would be wrong.
+    /// Sends a heartbeat to the hosts that listen. Drops it without a connection: sent later, its time would be wrong.
     pub(super) async fn send_heartbeat(&self, bytes: Vec<u8>) {
         if self.is_up().is_ok() {
             let client = self.context.client();

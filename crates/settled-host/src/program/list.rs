@@ -53,23 +53,23 @@ pub(super) fn run(context: &HostContext) -> Result<Exit, Failure> {
 
 fn said(hosts: &Hosts, now: DateTime<Utc>) -> String {
     // A log without heartbeats leaves no columns that are always empty.
-    let is_heard = hosts.hosts.iter().any(|row| row.heard.is_some());
-    let head = ["HOST", "AGENTS", "LAST RECORD", "VERSION"].map(str::to_owned);
+    let head = [
+        "HOST",
+        "AGENTS",
+        "LAST RECORD",
+        "HEARD",
+        "BEHIND",
+        "CLOCK",
+        "VERSION",
+    ];
     let rows = hosts.hosts.iter().map(|row| cells(row, now));
-    let mut text = if is_heard {
-        let heard_head = ["HEARD", "BEHIND", "CLOCK"].map(str::to_owned);
-        let heard = hosts.hosts.iter().map(|row| heard_cells(row, now));
-        let all = std::iter::once(heard_head).chain(heard);
-        let lines: Vec<[String; 7]> = std::iter::once(head)
-            .chain(rows)
-            .zip(all)
-            .map(|([host, agents, last, version], [heard, behind, clock])| {
-                [host, agents, last, heard, behind, clock, version]
-            })
-            .collect();
-        columns(&lines)
+    let rows = std::iter::once(head.map(str::to_owned)).chain(rows);
+    let mut text = if hosts.hosts.iter().any(|row| row.heard.is_some()) {
+        columns(&rows.collect::<Vec<_>>())
     } else {
-        columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
+        // Nothing was heard yet, or the log, a repository, carries no heartbeats.
+        let rows = rows.map(|[host, agents, last, _, _, _, version]| [host, agents, last, version]);
+        columns(&rows.collect::<Vec<_>>())
     };
     text += &format!("ledger: {} at {}\n", hosts.workspace, hosts.log);
     for agent in &hosts.homeless {
@@ -83,7 +83,7 @@ fn said(hosts: &Hosts, now: DateTime<Utc>) -> String {
     text
 }
 
-fn cells(row: &HostRow, now: DateTime<Utc>) -> [String; 4] {
+fn cells(row: &HostRow, now: DateTime<Utc>) -> [String; 7] {
     let agents: Vec<&str> = row.agents.iter().map(AgentName::as_str).collect();
     let last = row.last_record.zip(row.last_at);
     let last = last.map(|(seq, at)| format!("{seq}, {}", ago(now - at)));
@@ -99,10 +99,14 @@ fn cells(row: &HostRow, now: DateTime<Utc>) -> [String; 4] {
         Some(heard) => &heard.version,
         None => &row.version,
     };
+    let [heard, behind, clock] = heard_cells(row, now);
     [
         format!("{}{mark}", row.name),
         agents,
         last.unwrap_or_else(|| "-".to_owned()),
+        heard,
+        behind,
+        clock,
         version.to_owned(),
     ]
 }

@@ -48,6 +48,24 @@ pub fn write(path: impl AsRef<Path>, text: &str) {
     std::fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
+/// Writes a script that can be executed. `sh` writes it: the kernel executes no file that a process has open for writing,
+/// and a child that another thread forks while this process writes would hold the file open until it executes a program.
+pub fn write_program(path: impl AsRef<Path>, text: &str) {
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", "printf %s \"$1\" > \"$0\"; chmod 755 \"$0\""]);
+    made(shell.arg(path.as_ref()).arg(text));
+}
+
+/// Copies a program, by another process for the same reason.
+pub fn copy_program(from: &Path, to: &Path) {
+    made(Command::new("cp").arg(from).arg(to));
+}
+
+fn made(command: &mut Command) {
+    let output = command.output().expect("the tools of every system run");
+    assert!(output.status.success(), "{}", mailroom::said(&output));
+}
+
 /// Runs a script in a directory, as nobody in particular and without the machine's git config; gives what it prints.
 pub fn sh(directory: &Path, script: &str) -> String {
     let output = Command::new("sh")

@@ -3,13 +3,11 @@
 
 use serde_json::Value;
 use settled_tests::mailroom::{Mailroom, said, settled};
-use settled_tests::{binaries, names, read, write};
+use settled_tests::{binaries, copy_program, names, read, write, write_program};
 
 fn script(mailroom: &Mailroom, name: &str, text: &str) -> String {
     let path = mailroom.root().join(name);
-    write(&path, &format!("#!/bin/sh\n{text}\n"));
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&path, mode).expect("it is ours");
+    write_program(&path, &format!("#!/bin/sh\n{text}\n"));
     path.display().to_string()
 }
 
@@ -185,7 +183,7 @@ fn a_probe_starts_each_command_and_names_what_it_lacks() {
     // Without the program of the server no tool is there, which is told before the agent is started.
     let alone = tempfile::tempdir().expect("a directory");
     let program = alone.path().join("settled");
-    std::fs::copy(binaries::settled(), &program).expect("it is ours");
+    copy_program(&binaries::settled(), &program);
     let output = std::process::Command::new(&program)
         .args(["doctor", "--agents", "good", "--json"])
         .env("SETTLED_ROOT", mailroom.root())

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 use settled_tests::mailroom::{Mailroom, settled};
-use settled_tests::{list, names, read, seed, wait, write};
+use settled_tests::{list, names, read, seed, wait, write, write_program};
 
 /// A token of such text has at least three bytes, so this is at most 1 500 of them.
 const DEFINITIONS_BYTES_MAX: usize = 4_500;
@@ -607,12 +607,10 @@ fn git_runs_no_program_that_the_repository_names() {
     write(code.path().join("b.txt"), "two\n");
     git(&["commit", "--quiet", "-a", "-m", "two"]);
     let trap = code.path().join("trap");
-    write(
+    write_program(
         &trap,
         "#!/bin/sh\ntouch \"$(dirname \"$0\")/sprung\"\nexec cat\n",
     );
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&trap, mode).expect("it is ours");
     let program = trap.display().to_string();
     for key in [
         "core.fsmonitor",

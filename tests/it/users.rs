@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use settled_tests::mailroom::{Mailroom, said, settled};
 use settled_tests::seed::{self, Post};
-use settled_tests::{binaries, ledger, names, read, wait};
+use settled_tests::{binaries, copy_program, ledger, names, read, wait};
 
 const DAEMON: u32 = 61_000;
 const CLAUDE: u32 = 61_001;
@@ -56,7 +56,7 @@ impl Room {
         std::fs::set_permissions(&above, std::fs::Permissions::from_mode(0o755))
             .expect("permissions");
         let program = above.join("settled");
-        std::fs::copy(binaries::settled(), &program).expect("a copy of the program");
+        copy_program(&binaries::settled(), &program);
         let room = Self { mailroom, program };
         let made = room.init(&["--agents", AGENTS, "--daemon", "61000"]);
         assert!(made.status.success(), "{}", said(&made));

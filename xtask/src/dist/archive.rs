@@ -16,5 +16,5 @@ pub(super) fn pack(stage: &Stage) -> Result<(), String> {
         let below = path.strip_prefix(&stage.root).expect("it is below");
         copy(&path, &folder.join(&name).join(below))?;
     }
-    super::pack("tar", &folder, &stage.out.join(name + ".tar.gz"))
+    super::pack(stage, "tar", &folder, &(name + ".tar.gz"))
 }

@@ -38,6 +38,9 @@ pub(crate) struct Args {
     /// Write to DIR [default: target/dist]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Compress less, in a third of the time: for packages that are installed once and removed
+    #[arg(long)]
+    fast: bool,
 }
 
 /// One thing to install.
@@ -71,7 +74,8 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
         None => built(args.target.as_deref())?,
     };
     std::fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
-    let stage = Stage::make(&programs, platform, out)?;
+    let level = if args.fast { "1" } else { "6" };
+    let stage = Stage::make(&programs, platform, out, level)?;
     let all = [
         Kind::Archive,
         Kind::Sbom,
@@ -154,10 +158,11 @@ fn ran(command: &mut Command) -> Result<String, String> {
 }
 
 /// Packs a folder as a `tar` or a `zip`.
-fn pack(form: &str, folder: &Path, out: &Path) -> Result<(), String> {
+fn pack(stage: &Stage, form: &str, folder: &Path, name: &str) -> Result<(), String> {
     let mut python = Command::new("python3");
     python.arg(repository().join("packaging/pack.py")).arg(form);
-    ran(python.arg(folder).arg(out).arg(date()?)).map(drop)
+    python.arg(folder).arg(stage.out.join(name));
+    ran(python.args([&date()?, stage.level])).map(drop)
 }
 
 fn deb(stage: &Stage) {

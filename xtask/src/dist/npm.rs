@@ -79,5 +79,5 @@ fn packed(stage: &Stage, name: &str, root: &Path, manifest: &Value) -> Result<()
     write(root.join("package.json"), text + "\n")?;
     let folder = root.parent().expect("it is below a folder");
     let file = format!("{name}-{VERSION}.tgz");
-    super::pack("tar", folder, &stage.out.join(file))
+    super::pack(stage, "tar", folder, &file)
 }

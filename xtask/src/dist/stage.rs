@@ -30,11 +30,18 @@ pub(super) struct Stage {
     pub(super) work: PathBuf,
     /// The directory for the packages.
     pub(super) out: PathBuf,
+    /// The level of compression: 1 is fast, 9 is small.
+    pub(super) level: &'static str,
 }
 
 impl Stage {
     /// Fills the folder from scratch. The programs have to run here: they print their pages and completions.
-    pub(super) fn make(programs: &Path, platform: Platform, out: PathBuf) -> Result<Self, String> {
+    pub(super) fn make(
+        programs: &Path,
+        platform: Platform,
+        out: PathBuf,
+        level: &'static str,
+    ) -> Result<Self, String> {
         let work = out.join("work");
         if work.exists() {
             // What is gone from the programs would be packed with the rest.
@@ -66,6 +73,7 @@ impl Stage {
             root,
             work,
             out,
+            level,
         })
     }
 

@@ -46,7 +46,7 @@ pub(super) fn pack(stage: &Stage) -> Result<(), String> {
     }
     write(info.join("RECORD"), record(&root)?)?;
     let name = format!("settled-{VERSION}-py3-none-{tag}.whl");
-    super::pack("zip", &root, &stage.out.join(name))
+    super::pack(stage, "zip", &root, &name)
 }
 
 /// Every file with its digest and size, and the list itself without.

@@ -108,6 +108,8 @@ fn cargo_build(place: &Place, selection: &[&str]) {
         .args(["--profile", place.profile(), "--target-dir"])
         .arg(&place.target)
         .current_dir(crate::repository())
+        // Who asks for the times of the tests sets it, and cargo would build everything again for it.
+        .env_remove("RUSTC_BOOTSTRAP")
         .stdin(Stdio::null())
         .status()
         .expect("cargo can be run");

@@ -61,11 +61,8 @@ const BANNED: &[(&str, &str)] = &[
     ("own business", "does not apply to"),
 ];
 
-/// Phrases that the list of mutants keeps for now: developers read it.
-const OF_MUTANTS: [&str; 3] = ["is told", "are told", "called off"];
-
-/// Pages whose words belong to the rules they state, until these are rewritten.
-const RULES: [&str; 2] = ["architecture.md", "termination.md"];
+/// The most words that may be ours.
+const GLOSSARY_MAX: usize = 40;
 
 fn texts() -> Vec<PathBuf> {
     let in_folder = |folder: &str, keep: fn(&str) -> bool| {
@@ -77,44 +74,81 @@ fn texts() -> Vec<PathBuf> {
         });
         files
     };
+    let at_the_root = [
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "SECURITY.md",
+    ];
     [
-        vec![repository().join("README.md")],
-        in_folder("docs", |name| {
-            name.ends_with(".md") && !RULES.contains(&name)
-        }),
+        at_the_root.map(|name| repository().join(name)).to_vec(),
+        in_folder("docs", |name| name.ends_with(".md")),
         in_folder("tests/golden", |name| name.starts_with("help-")),
         in_folder("crates/validate-message/codes", |_| true),
     ]
     .concat()
 }
 
-/// True if the line has the phrase as whole words.
-fn has(line: &str, phrase: &str) -> bool {
-    let is_edge = |side: Option<char>| !side.is_some_and(char::is_alphanumeric);
-    line.match_indices(phrase).any(|(at, _)| {
-        is_edge(line[..at].chars().next_back()) && is_edge(line[at + phrase.len()..].chars().next())
-    })
+/// A text without its line breaks, in which a phrase is found wherever the lines are broken.
+struct Flowing {
+    text: String,
+    /// Where each line begins.
+    lines: Vec<usize>,
+}
+
+impl Flowing {
+    fn of(text: &str) -> Self {
+        let (mut flowing, mut lines) = (String::new(), Vec::new());
+        for line in text.lines() {
+            lines.push(flowing.len());
+            flowing += &line.trim().to_lowercase();
+            flowing.push(' ');
+        }
+        Self {
+            text: flowing,
+            lines,
+        }
+    }
+
+    /// The numbers of the lines on which the phrase begins, as whole words.
+    fn lines_with(&self, phrase: &str) -> Vec<usize> {
+        let is_edge = |side: Option<char>| !side.is_some_and(char::is_alphanumeric);
+        let (text, ends) = (&self.text, phrase.len());
+        text.match_indices(phrase)
+            .map(|(at, _)| at)
+            .filter(|at| is_edge(text[..*at].chars().next_back()))
+            .filter(|at| is_edge(text[at + ends..].chars().next()))
+            .map(|at| self.lines.partition_point(|line| *line <= at))
+            .collect()
+    }
 }
 
 #[test]
 fn no_text_for_users_holds_a_banned_phrase() {
     let mut found = String::new();
     for path in texts() {
-        for (line, number) in read(&path).lines().zip(1..) {
-            let lower = line.to_lowercase();
-            for (phrase, instead) in BANNED.iter().filter(|(phrase, _)| has(&lower, phrase)) {
-                if path.ends_with("mutants.md") && OF_MUTANTS.contains(phrase) {
-                    continue;
-                }
-                let place = path
-                    .strip_prefix(repository())
-                    .expect("in the repository")
-                    .display();
-                found += &format!("{place}:{number}: `{phrase}`; write {instead}\n  {line}\n");
+        let text = Flowing::of(&read(&path));
+        let place = path.strip_prefix(repository()).expect("in the repository");
+        for (phrase, instead) in BANNED {
+            for line in text.lines_with(phrase) {
+                found += &format!("{}:{line}: `{phrase}`; write {instead}\n", place.display());
             }
         }
     }
     assert!(found.is_empty(), "\n{found}");
+}
+
+#[test]
+fn at_most_forty_words_are_ours() {
+    let glossary = read(repository().join("docs/glossary.md"));
+    let is_word = |line: &&str| {
+        line.starts_with("| ") && !line.starts_with("| word ") && !line.starts_with("|---")
+    };
+    let words = glossary.lines().filter(is_word).count();
+    assert!(
+        (20..=GLOSSARY_MAX).contains(&words),
+        "docs/glossary.md has {words} words, of at most {GLOSSARY_MAX}"
+    );
 }
 
 /// The doc comments, in percent, that may begin with What, Whether or How: help texts of commands, above all.
@@ -132,7 +166,9 @@ fn a_doc_comment_names_its_thing_first() {
 }
 
 #[test]
-fn a_phrase_is_found_as_whole_words() {
-    assert!(has("so be it.", "be it"));
-    assert!(!has("may be its name", "be it"));
+fn a_phrase_is_found_as_whole_words_and_across_a_line_break() {
+    assert_eq!(Flowing::of("So be it.").lines_with("be it"), [1]);
+    assert_eq!(Flowing::of("may be its name").lines_with("be it"), [0; 0]);
+    assert_eq!(Flowing::of("\nso may\n   Be\nit").lines_with("be it"), [3]);
+    assert_eq!(Flowing::of("be\n\nit").lines_with("be it"), [0; 0]);
 }

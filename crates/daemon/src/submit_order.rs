@@ -54,7 +54,7 @@ pub enum SubmitError {
     )]
     Unheard(PathBuf),
     /// The order is gone, and the ledger has no record of it.
-    #[error("the order {id} is gone and the daemon {why}; its log says more")]
+    #[error("the order {id} disappeared and the daemon {why}; see its log")]
     Gone {
         /// The order.
         id: MessageId,

@@ -336,7 +336,7 @@ fn quoted(file: &str) -> String {
     serde_json::to_string(file).expect("a text is JSON")
 }
 
-/// Tells the daemon, one note a line: a number of turns, what was used, or a file. One that is gone hears nothing.
+/// Reports to the daemon, one note a line: a number of turns, what was used, or a file. Does nothing if the daemon has ended.
 fn report(note: &str) {
     let mut out = io::stdout();
     let _ = writeln!(out, "{note}").and_then(|()| out.flush());

@@ -1,4 +1,4 @@
-//! The start of a keeper, and what it is heard to say: the same for the daemon's agents and for pairs of commands.
+//! Starts a keeper and reads its notes: for the daemon's agents and for pairs of commands.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

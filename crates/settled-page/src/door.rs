@@ -112,7 +112,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         }
         Ok(_) => Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
-            "there is a file that is no socket",
+            "a file exists there that is not a socket",
         )),
         Err(_) => Ok(()),
     }

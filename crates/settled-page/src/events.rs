@@ -76,7 +76,7 @@ pub(crate) async fn events(
         let _place = place;
         if let Err(error) = follow(&root, since, &to_page) {
             // A ledger that was put back to an older state does not have the record: the page reloads.
-            tracing::warn!("a page is no longer told of records: {error}");
+            tracing::warn!("cannot follow the ledger for a page: {error}");
             let _ = to_page.blocking_send(Ok(Event::default().event("reload").data("")));
         }
     });

@@ -329,7 +329,7 @@ impl Spool {
             return Ok(());
         }
         match self.checkpoint() {
-            // It is tried again, and told, at the next quiet moment, or after as many files more; nobody's mail waits.
+            // The next quiet moment, or as many files later, retries it and reports it; no mail waits.
             Err(error) if error.is_retryable() => Ok(()),
             result => result,
         }

@@ -79,7 +79,7 @@ fn one(path: &Path, args: &Args) -> Came {
         }
         Err(Unformatted::Uncertain) => {
             return told(
-                &format!("{name}: is left unchanged: another form might change its meaning"),
+                &format!("{name}: unchanged: another form might change its meaning"),
                 Came::Formed,
             );
         }

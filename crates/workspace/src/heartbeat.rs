@@ -112,6 +112,6 @@ pub fn save<'a>(root: &Path, heard: impl Iterator<Item = &'a HeardHost>) {
     let written =
         std::fs::write(&temporary, text + "\n").and_then(|()| std::fs::rename(&temporary, &file));
     if let Err(error) = written {
-        tracing::debug!(%error, "cannot save what was heard of other hosts; it is heard again");
+        tracing::debug!(%error, "cannot save the other hosts' heartbeats; the next ones will be saved");
     }
 }

@@ -90,7 +90,7 @@ impl OwnedTree {
             FileKind::Directory => Ok(entry),
             FileKind::File if stat.links == 1 => Ok(entry),
             FileKind::File => Err(io::Error::other(
-                "it has several names, and the others may lie anywhere",
+                "it has several names, and the others may be anywhere",
             )),
             FileKind::Symlink | FileKind::Special => {
                 Err(io::Error::other("it is neither a file nor a directory"))

@@ -81,7 +81,7 @@ fn syntax(violation: &Violation, text: &str) -> Option<&'static str> {
             .map(|(at, _)| (at, &text[at + 1..]));
         let words = [
             "comments must be separated",
-            "something stands behind the quotes",
+            "text follows the closing quote",
         ];
         if words
             .iter()

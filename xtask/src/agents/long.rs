@@ -157,7 +157,7 @@ impl Counted {
         } = self;
         let mut sentence = format!(
             "{minutes} minutes of the rows again and again, {jobs} at a time: {rows} rows were played, {} failed. Beside \
-             them {BYSTANDERS} scripts of nobody's and {runs} runs of agents that fork, four at a time under one daemon, \
+             them {BYSTANDERS} scripts that belong to no run, and {runs} runs of agents that fork, four at a time under one daemon, \
              started {children} processes: {touched} were stopped or ended by others, {bad_runs} of these runs did not end \
              with their approval, and {} processes were left in the end.",
             failed.len(),

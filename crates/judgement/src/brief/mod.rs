@@ -88,8 +88,8 @@ pub struct Brief {
     /// The commands that an lgtm must record as passing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub validation_commands: Vec<String>,
-    /// The JSON Schema (2020-12) of the response to this very request, as one line of JSON. It is not
-    /// written with the other fields: it is no text there, and is nothing to be put into one.
+    /// The JSON Schema (2020-12) of the response to this very request, as one line of JSON. Not
+    /// written with the other fields: it is JSON, not text.
     #[serde(skip)]
     pub response_schema: String,
 }

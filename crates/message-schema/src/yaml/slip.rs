@@ -124,11 +124,11 @@ fn fence(lines: &[&str]) -> Option<Slip> {
     let is_above = !lines[..at].iter().any(|line| marks::key_of(line).is_some());
     let (message, fix) = match (is_above, at) {
         (true, 0) => (
-            "a Markdown fence stands around the fields",
+            "a Markdown fence surrounds the fields",
             "remove line {line}, and the closing fence with all that follows",
         ),
         (true, _) => (
-            "a Markdown fence stands around the fields",
+            "a Markdown fence surrounds the fields",
             "remove line {line} with all above it, and the closing fence with all that follows",
         ),
         (false, _) => (
@@ -156,8 +156,8 @@ fn json_remark(lines: &[&str], stop: usize) -> Option<Slip> {
                     line,
                     column: column - 1,
                     margin: 0,
-                    message: "a remark stands in the JSON".to_owned(),
-                    fix: "remove it: JSON has no remarks".to_owned(),
+                    message: "the JSON contains a comment".to_owned(),
+                    fix: "remove it: JSON has no comments".to_owned(),
                 });
             }
             in_string ^= c == '"' && !is_escaped;
@@ -422,10 +422,7 @@ fn bare_value(text: &str, line: usize, kind: &ErrorKind) -> Option<Slip> {
         ),
         ('"' | '\'', _) => {
             let end = marks::end_of_quotes(field.value).filter(|end| *end < field.value.len())?;
-            (
-                end,
-                format!("something stands behind the quotes of `{key}`"),
-            )
+            (end, format!("text follows the closing quote of `{key}`"))
         }
         ('|' | '>', _) => {
             let rest = field.value[1..].trim_start_matches(|c: char| "+-0123456789".contains(c));

@@ -397,7 +397,7 @@ fn a_carriage_return_alone_ends_a_line_in_every_place_that_is_told() {
     let slip = told(b"{\"id\": \"a\",\r \"to\": \"b\" // why\r}");
     assert_eq!(
         (slip.1, slip.2.as_str()),
-        (Some((2, 12)), "a remark stands in the JSON")
+        (Some((2, 12)), "the JSON contains a comment")
     );
 }
 

@@ -22,7 +22,6 @@ pub const NEW_FINDINGS_MAX: usize = 25;
 
 /// A finding under discussion.
 ///
-///
 /// The finding and its counters are kept in every state, because a reopened thread continues where it was. Enums hold
 /// what is true only in some states: [`ThreadState`] for the discussion, [`Reopening`] for the weight of a resolution,
 /// [`HandoffState`] for the task.

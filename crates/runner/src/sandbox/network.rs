@@ -47,7 +47,7 @@ pub struct Host {
 /// The error for text that names no host.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`{0}` is no host, expected a name such as `api.example.com`, `*.example.com` or `localhost:8080`"
+    "`{0}` is not a host, expected a name such as `api.example.com`, `*.example.com` or `localhost:8080`"
 )]
 pub struct InvalidHost(String);
 

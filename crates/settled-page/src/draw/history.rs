@@ -45,7 +45,7 @@ pub(crate) fn page(overview: &Overview, look: &Look<'_>) -> Markup {
         (bars("Reviews opened a day", "How many reviews were opened on each of the last days with any, UTC.", &of_days(|day| day.opened)))
         (bars("Approvals a day", "How many reviews were approved on each of these days, UTC.", &of_days(|day| day.approved)))
         (bars("Escalations a day", "How many reviews were handed to a person on each of these days, UTC.", &of_days(|day| day.escalated)))
-        (bars("Rounds to approval", "How many approvals came after so many rounds.", &rounds))
+        (bars("Rounds to approval", "Number of approvals by rounds needed.", &rounds))
         (bars("Minutes by who was waited for", "How long all reviews together waited for each side, without the waits that go on.", &waited))
         (bars("Refusals by code", "How many messages were refused, by the code of the refusal.", &named(&history.refusals)))
         section #reviewers aria-labelledby="reviewers-h" {

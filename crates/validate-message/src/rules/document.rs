@@ -204,12 +204,12 @@ impl Document<'_> {
         {
             misspelt.insert(below(at, remark));
             let text =
-                format!("`{name}` is missing: the remark before it counts as part of its name");
+                format!("`{name}` is missing: the comment before it counts as part of its name");
             return self
                 .violation(BreachKind::Missing, path, stranger.key_place, text)
                 .found(remark)
                 .expected(field)
-                .fix("remove the remark: JSON has none, and those of YAML begin with `#`");
+                .fix("remove the comment: JSON has none, and YAML comments begin with `#`");
         }
         let slip = nearest(field, strangers.iter().copied()).or_else(|| {
             strangers

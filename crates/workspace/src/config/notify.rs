@@ -104,9 +104,11 @@ fn webhook<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>,
     let is_fit = rest.is_some_and(|rest| !rest.is_empty())
         && address.chars().all(|c| c.is_ascii_graphic() && c != '"');
     // The address may hold a secret, so the error does not repeat it.
-    is_fit
-        .then_some(Some(address))
-        .ok_or_else(|| Error::custom(format!("notify.webhook is no address, expected {ADDRESS}")))
+    is_fit.then_some(Some(address)).ok_or_else(|| {
+        Error::custom(format!(
+            "notify.webhook is not an address, expected {ADDRESS}"
+        ))
+    })
 }
 
 fn quiet_hours<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<QuietHours>, D::Error> {

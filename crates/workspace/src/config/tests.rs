@@ -362,11 +362,11 @@ fn a_sandbox_is_on_off_or_a_table_of_what_its_command_may_use() {
         ),
         (
             "{ network = [\"https://a.b\"] }",
-            "sandbox.network: `https://a.b` is no host, expected a name such as `api.example.com`, `*.example.com` or `localhost:8080`",
+            "sandbox.network: `https://a.b` is not a host, expected a name such as `api.example.com`, `*.example.com` or `localhost:8080`",
         ),
         (
             "{ network = [\"*\", \"a.b\"] }",
-            "sandbox.network: `*` is no host",
+            "sandbox.network: `*` is not a host",
         ),
         (
             "{ env = [\"A=b\"] }",

@@ -85,35 +85,56 @@ impl House {
         table
     }
 
-    /// The sums over all rooms, a line each.
-    pub fn sums(&self) -> String {
-        let lines: usize = self.rooms.iter().map(|room| room.lines).sum();
+    /// The figures of `docs/architecture.md` that one look at the sources gives, each with its name there.
+    pub fn figures(&self) -> [(&'static str, String); 5] {
+        let lines = self.rooms.iter().map(|room| room.lines);
+        let largest = lines.clone().max().unwrap_or_default();
         let public: usize = self.rooms.iter().map(|room| room.public).sum();
-        let largest = self.rooms.iter().max_by_key(|room| room.lines);
-        let largest = largest.map_or((0, ""), |room| (room.lines, room.name.as_str()));
-        let circles: Vec<usize> = self
-            .rooms
-            .iter()
-            .flat_map(|room| room.circles.clone())
-            .collect();
-        let longest = circles.iter().max().unwrap_or(&0);
-        let given = |least: usize| self.names.values().filter(|count| **count >= least).count();
-        format!(
-            "{} rooms, {lines} lines, {public} public names\n\
-             the largest: `{}`, {} lines\n\
-             {} circles of imports, {longest} files in the largest\n\
-             {} names of types: {} given more than once, {} more than twice\n\
-             {} doc comments, {} begin with What, Whether or How\n",
-            self.rooms.len(),
-            largest.1,
-            largest.0,
-            circles.len(),
-            given(1),
-            given(2),
-            given(3),
-            self.docs,
-            self.clauses.len(),
+        let circles = || self.rooms.iter().flat_map(|room| &room.circles);
+        let given = |least: usize| {
+            let names = self.names.values().filter(|count| **count >= least);
+            in_thousands(names.count())
+        };
+        [
+            ("crates of the product", self.rooms.len().to_string()),
+            (
+                "lines of the largest (`settled`), of the whole",
+                format!("{}, {}", in_thousands(largest), in_thousands(lines.sum())),
+            ),
+            (
+                "circles of imports, files in the largest",
+                format!("{}, {}", circles().count(), circles().max().unwrap_or(&0)),
+            ),
+            (
+                "names of types given more than once, more than twice",
+                format!("{} and {} of {}", given(2), given(3), given(1)),
+            ),
+            (
+                "public names a crate",
+                (public / self.rooms.len().max(1)).to_string(),
+            ),
+        ]
+    }
+
+    /// The figures, and how many comments begin with a clause, a line each.
+    pub fn sums(&self) -> String {
+        let mut sums = String::new();
+        for (figure, now) in self.figures() {
+            writeln!(sums, "{figure}: {now}").expect("memory");
+        }
+        let clauses = self.clauses.len();
+        sums + &format!(
+            "{} doc comments, {clauses} begin with What, Whether or How\n",
+            self.docs
         )
+    }
+}
+
+/// A number whose thousands are set apart by a space.
+fn in_thousands(number: usize) -> String {
+    match (number / 1000, number % 1000) {
+        (0, small) => small.to_string(),
+        (thousands, rest) => format!("{thousands} {rest:03}"),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use settled_tests::house::House;
 use settled_tests::imports::{self, circles, folders, imports};
@@ -29,7 +30,6 @@ const EDGES: [(&str, &[&str]); 33] = [
     ("disk", &["lease"]),
     ("sorted-rows", &["disk"]),
     ("spool", &["disk", "sorted-rows"]),
-    // Tests that whoever writes another log runs; nothing that is shipped links it.
     ("log-suite", &["spool"]),
     ("fleet", &["review-words", "spool"]),
     ("judgement", &["review", "spool"]),
@@ -41,8 +41,7 @@ const EDGES: [(&str, &[&str]); 33] = [
     ("inspect", &["workspace", "simulate", "git"]),
     // A run gets a tree of its own.
     ("runner", &["message-schema", "spool", "git"]),
-    // Its tests run several hosts over the simulated log.
-    ("daemon", &["mailbox", "runner", "log-suite"]),
+    ("daemon", &["mailbox", "runner"]),
     ("pair", &["daemon"]),
     ("screen", &["workspace"]),
     ("demo", &["workspace"]),
@@ -64,8 +63,14 @@ const EDGES: [(&str, &[&str]); 33] = [
     ("settled-mcp", &[]),
 ];
 
+/// The tests that every log of a shared ledger passes. The tests of other rooms link it; nothing that is shipped does.
+const SUITE: &str = "log-suite";
+
 /// These look at everything and nothing depends on them.
 const ONLOOKERS: [&str; 4] = ["settled-tests", "settled-torture", "settled-walk", "xtask"];
+
+/// Held while a test reads and writes the page: with `UPDATE=1` several do.
+static PAGE: Mutex<()> = Mutex::new(());
 
 /// The rooms that are arithmetic on values.
 const PURE: [&str; 8] = [
@@ -123,11 +128,16 @@ fn the_rooms_depend_on_each_other_only_along_the_drawn_edges() {
             "`{name}` is a new room: draw its edges here and in docs/architecture.md"
         );
         let allowed = below(name);
+        let shipped = dependencies(&package, true);
+        assert!(
+            !shipped.contains(&SUITE.to_owned()),
+            "`{name}` ships `{SUITE}`"
+        );
         for dependency in dependencies(&package, false) {
             let is_room = EDGES.iter().any(|(room, _)| *room == dependency)
                 || ONLOOKERS.contains(&&*dependency);
             // A crate's tests may ask for its own features.
-            if is_room && dependency != name {
+            if is_room && dependency != name && dependency != SUITE {
                 assert!(
                     allowed.contains(&*dependency),
                     "`{name}` must not depend on `{dependency}`"
@@ -135,6 +145,53 @@ fn the_rooms_depend_on_each_other_only_along_the_drawn_edges() {
             }
         }
     }
+}
+
+#[test]
+fn the_page_lists_every_room_with_its_edges() {
+    let mut list = "| room | built on |\n|---|---|\n".to_owned();
+    let mut rooms = EDGES.to_vec();
+    rooms.sort_unstable();
+    for (room, on) in rooms {
+        let on: Vec<String> = on.iter().map(|lower| format!("`{lower}`")).collect();
+        list += &format!("| `{room}` | {} |\n", on.join(", "));
+    }
+    compare_between("<!-- edges -->\n", &list);
+}
+
+/// The text before, between and behind two marks.
+fn between<'a>(text: &'a str, mark: &str) -> [&'a str; 3] {
+    let parts: Vec<&str> = text.split(mark).collect();
+    parts.try_into().expect("two marks")
+}
+
+/// Compares a part of the page between two marks with what it should be, or writes it with `UPDATE=1`.
+fn compare_between(mark: &str, expected: &str) {
+    let (page, _alone) = page();
+    let text = read(&page);
+    let [before, part, after] = between(&text, mark);
+    if std::env::var_os("UPDATE").is_some() {
+        return write(&page, &[before, expected, after].join(mark));
+    }
+    assert_eq!(part, expected, "UPDATE=1 writes it");
+}
+
+#[test]
+fn the_loop_of_contributors_names_every_room() {
+    let page = read(repository().join("CONTRIBUTING.md"));
+    let of_the_loop = |line: &&str| line.starts_with("| `") && line.contains("cargo test -p");
+    let rows: String = page.lines().filter(of_the_loop).collect();
+    for (room, _) in EDGES {
+        assert!(
+            rows.contains(&format!("`{room}`")),
+            "CONTRIBUTING.md has no loop for `{room}`"
+        );
+    }
+}
+
+fn page() -> (PathBuf, MutexGuard<'static, ()>) {
+    let alone = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    (repository().join("docs/architecture.md"), alone)
 }
 
 /// The rooms below a room, by the table.
@@ -290,15 +347,12 @@ const FIGURE_SLACK: usize = 60;
 #[test]
 fn the_page_says_how_large_each_room_is() {
     const MARK: &str = "<!-- house -->\n";
-    let page = repository().join("docs/architecture.md");
+    let (page, _alone) = page();
     let text = read(&page);
-    let [before, table, after] = text.split(MARK).collect::<Vec<_>>()[..] else {
-        panic!("{} has a table between two marks", page.display());
-    };
+    let [before, table, after] = between(&text, MARK);
     let house = House::of(&repository().join("crates"));
     if std::env::var_os("UPDATE").is_some() {
-        let text = [before, &house.table(), after].join(MARK);
-        return write(&page, &text);
+        return write(&page, &[before, &house.table(), after].join(MARK));
     }
     let rows: BTreeMap<&str, [usize; 2]> = table.lines().skip(2).filter_map(figures).collect();
     let names: Vec<&str> = house.rooms.iter().map(|room| room.name.as_str()).collect();
@@ -319,6 +373,39 @@ fn the_page_says_how_large_each_room_is() {
             );
         }
     }
+}
+
+#[test]
+fn the_page_says_what_the_rooms_changed() {
+    let (page, _alone) = page();
+    let mut text = read(&page);
+    for (figure, now) in House::of(&repository().join("crates")).figures() {
+        let mark = format!("\n| {figure} |");
+        let row = text.split(&mark).nth(1).expect("the page has the figure");
+        let row = row.lines().next().expect("a row");
+        let said = row.split('|').nth(1).expect("a third cell").trim();
+        if std::env::var_os("UPDATE").is_some() {
+            let rewritten = row.replace(&format!("| {said} |"), &format!("| {now} |"));
+            text = text.replace(&format!("{mark}{row}"), &format!("{mark}{rewritten}"));
+            continue;
+        }
+        let (said, is) = (numbers(said), numbers(&now));
+        let is_near = |(said, is): (&usize, &usize)| said.abs_diff(*is) <= is / 5;
+        assert!(
+            said.len() == is.len() && said.iter().zip(&is).all(is_near),
+            "{figure}: the page says {said:?}, it is {is:?}; UPDATE=1 writes it"
+        );
+    }
+    if std::env::var_os("UPDATE").is_some() {
+        write(&page, &text);
+    }
+}
+
+/// The numbers of a cell, whose thousands are set apart by a space.
+fn numbers(cell: &str) -> Vec<usize> {
+    let apart = cell.replace(" and ", ",").replace(" of ", ",");
+    let number = |part: &str| part.replace(' ', "").parse().ok();
+    apart.split(',').filter_map(number).collect()
 }
 
 /// A row of the page's table: the room, its lines and its public names.

@@ -310,19 +310,70 @@ fn a_claim_that_does_not_fit_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn without_a_daemon_that_follows_the_log_nothing_is_written_to_the_mirror() {
+fn a_host_that_comes_and_goes_serves_once() {
+    for hosts in [Hosts::on_a_repository(), Hosts::on_a_broker()] {
+        hosts
+            .tower
+            .post("claude", "q.yaml", &question("claude", "codex", "q-1"));
+        let told = done(&hosts.tower, &["serve", "--once"]);
+        assert!(told.contains("1 accepted, 0 refused"), "{told}");
+        assert_eq!(names(hosts.tower.agent("claude", "outbox")), [""; 0]);
+        // The other one has nothing to send, and takes over what came.
+        let told = done(&hosts.laptop, &["serve", "--once"]);
+        assert!(told.contains("0 accepted, 0 refused"), "{told}");
+        assert_eq!(names(hosts.laptop.agent("codex", "inbox")), ["q.yaml"]);
+        assert_eq!(ledger(hosts.tower.root()), ledger(hosts.laptop.root()));
+        hosts.laptop.post("codex", "broken.yaml", "from: [\n");
+        let told = refused(&hosts.laptop, &["serve", "--once"]);
+        assert!(told.contains("0 accepted, 1 refused"), "{told}");
+    }
+}
+
+#[test]
+fn a_pair_runs_where_both_agents_are_at_home() {
+    let hosts = Hosts::on_a_repository();
+    let _tower = hosts.tower.serve();
+    wait::until("the tower to know of the laptop", || {
+        done(&hosts.tower, &["host", "list"]).contains("codex")
+    });
+    hosts.tower.put("task.md", "Fix it.");
+    let task = hosts.tower.root().join("task.md");
+    let task = task.to_string_lossy();
+    let alone = [
+        "pair",
+        "--author",
+        "claude",
+        "--author-command",
+        "echo DONE",
+        "--task",
+        &task,
+    ];
+    let both = ["--reviewer", "codex", "--reviewer-command", "echo PASS"];
+    let told = refused(&hosts.tower, &[&alone[..], &both].concat());
+    assert!(told.contains("codex is at home on host laptop"), "{told}");
+    assert!(told.contains("settled host move-home codex"), "{told}");
+    done(&hosts.tower, &alone);
+    let ledger = ledger(hosts.tower.root());
+    assert!(ledger.contains("\"host\":\"tower\""), "{ledger}");
+}
+
+#[test]
+fn where_the_log_cannot_be_reached_serving_once_accepts_nothing_and_says_so() {
     let hosts = Hosts::on_a_repository();
     let before = ledger(hosts.tower.root());
     hosts
         .tower
         .post("claude", "q.yaml", &question("claude", "codex", "q-1"));
+    let remote = hosts.directory.path().join("ledger.git");
+    let away = hosts.directory.path().join("away.git");
+    std::fs::rename(&remote, &away).expect("a repository to move");
     let told = refused(&hosts.tower, &["serve", "--once"]);
-    assert!(
-        told.contains("the ledger of this workspace is shared"),
-        "{told}"
-    );
+    assert!(told.contains("the ledger cannot be reached"), "{told}");
     assert_eq!(ledger(hosts.tower.root()), before);
     assert_eq!(names(hosts.tower.agent("claude", "outbox")), ["q.yaml"]);
+    std::fs::rename(&away, &remote).expect("a repository to move");
+    done(&hosts.tower, &["serve", "--once"]);
+    assert_eq!(names(hosts.tower.agent("claude", "sent")), ["q.yaml"]);
 }
 
 #[test]

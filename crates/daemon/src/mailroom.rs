@@ -432,6 +432,7 @@ impl Mailroom {
         schedule.set(Wakeup::Look, self.docket.intake.next_hopeful());
         schedule.set(Wakeup::Retry, self.spool.next_delivery());
         schedule.set(Wakeup::Sweep, (self.sweeping.unlisted > 0).then_some(0));
+        schedule.set(Wakeup::Log, self.next_look());
         schedule
     }
 

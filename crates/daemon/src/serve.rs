@@ -19,7 +19,7 @@ use workspace::error::chain;
 use self::signals::{Heard, Signals};
 use crate::docket::on_the_roll;
 use crate::invocation::Runner;
-use crate::mailroom::{Mailroom, MailroomError, Pass, Sharing};
+use crate::mailroom::{Mailroom, MailroomError, Pass, Sharing, Standing};
 use crate::metrics::Exporter;
 use crate::schedule::{Duty, Schedule, Wakeup};
 use crate::supervisor::Supervisor;
@@ -61,6 +61,9 @@ const ONCE_FILES_MS: u64 = 6_000;
 /// The time for which it retries failed work, in milliseconds, and the pause in between.
 const ONCE_RETRY_MS: (u64, u64) = (1_000, 100);
 
+/// The time that it waits for a log that does not answer, in milliseconds: a cluster chooses another leader within it.
+const ONCE_LOG_MS: u64 = 15_000;
+
 /// The number of files that the runtime and its signals open.
 const RUNTIME_FILES: usize = 8;
 
@@ -80,6 +83,17 @@ pub struct Tally {
     pub undelivered: usize,
     /// Outboxes and files that could not be read.
     pub unread: usize,
+}
+
+/// The results of `serve --once` as one of the hosts that share a ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedOnce {
+    /// The files that were judged here.
+    pub tally: Tally,
+    /// The standing of this host at the end; unless it is in step, nothing more was accepted.
+    pub standing: Standing,
+    /// Agents came home to this host or left it: once more, for their mail.
+    pub has_other_homes: bool,
 }
 
 /// An error that stops the daemon.
@@ -168,36 +182,33 @@ fn prove_room_for_files(count: usize) -> std::io::Result<()> {
 /// Judges and delivers all that is there, giving unfinished files their time, then stops.
 pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     let mut daemon = Daemon::open(root, None)?;
-    prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
-    daemon.sweep_once()?;
-    let mut tally = Tally::default();
-    let mut moved_at = daemon.clock.read().mono;
-    loop {
-        let now = daemon.clock.read();
-        let pass = daemon.mailroom.pass(now)?;
-        tally.add(&pass);
-        if !pass.is_empty() {
-            moved_at = now.mono;
-        }
-        let Some(due) = daemon.next_try(moved_at, now.mono) else {
-            break;
-        };
-        let wait = due.saturating_sub(daemon.clock.read().mono);
-        std::thread::sleep(Duration::from_millis(wait));
-        if daemon.mailroom.left_over().at(Wakeup::Sweep).is_some() {
-            daemon.sweep_once()?;
-        }
+    daemon.serve_once(0)
+}
+
+/// Does the same as one of the hosts that share the ledger: takes over what the log has, at least up to record `end`, judges
+/// what is here behind it, and says how this host stands to the log then. A log that gives no answer is waited for for
+/// some seconds.
+pub fn serve_shared_once(
+    root: &Path,
+    sharing: Sharing,
+    end: u64,
+) -> Result<ServedOnce, DaemonError> {
+    let mut daemon = Daemon::open(root, Some(sharing))?;
+    let tally = daemon.serve_once(end)?;
+    let standing = daemon.mailroom.standing().cloned();
+    Ok(ServedOnce {
+        tally,
+        standing: standing.expect("it shares a ledger"),
+        has_other_homes: daemon.mailroom.has_other_homes(),
+    })
+}
+
+/// What the shared ledger did not take is judged again by the next pass, or by the next start.
+fn untaken<T: Default>(done: Result<T, SpoolError>) -> Result<T, SpoolError> {
+    match done {
+        Err(SpoolError::NotTaken { .. }) => Ok(T::default()),
+        done => done,
     }
-    let now = daemon.clock.read();
-    daemon.mailroom.keep_deadlines(now.utc, now)?;
-    daemon.mailroom.pass(now)?;
-    daemon.look_for_changed_originals(now)?;
-    daemon.mailroom.finish(now)?;
-    daemon.mailroom.checkpoint()?;
-    daemon.mailroom.close();
-    tally.undelivered = daemon.mailroom.undelivered();
-    tally.unread = daemon.mailroom.unread();
-    Ok(tally)
 }
 
 type Ready<'r> = Box<dyn FnOnce(&Mailroom) + 'r>;
@@ -266,13 +277,60 @@ impl<'r> Daemon<'r> {
         })
     }
 
-    /// The time of the next try if nothing has happened since `moved_at`; none if it has waited long enough. Both are
-    /// in milliseconds of the monotonic clock.
-    fn next_try(&self, moved_at: u64, now: u64) -> Option<u64> {
+    /// Goes on until nothing is left to do, and ends what it began.
+    fn serve_once(&mut self, end: u64) -> Result<Tally, DaemonError> {
+        prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
+        self.sweep_once()?;
+        let mut tally = Tally::default();
+        let mut moved_at = self.clock.read().mono;
+        let mut head = self.mailroom.head();
+        loop {
+            let now = self.clock.read();
+            let was_in_step = self.mailroom.is_in_step();
+            let pass = untaken(self.mailroom.pass(now))?;
+            tally.add(&pass);
+            let done = self.clock.read().mono;
+            // A log may take long to answer, and the files of this host have not had their time meanwhile.
+            moved_at += done.saturating_sub(now.mono);
+            let is_in_step = self.mailroom.is_in_step();
+            if !pass.is_empty() || self.mailroom.head() != head || is_in_step != was_in_step {
+                moved_at = done;
+                head = self.mailroom.head();
+            }
+            let Some(due) = self.next_try(moved_at, now.mono, end) else {
+                break;
+            };
+            let wait = due.saturating_sub(self.clock.read().mono);
+            std::thread::sleep(Duration::from_millis(wait));
+            if self.mailroom.left_over().at(Wakeup::Sweep).is_some() {
+                self.sweep_once()?;
+            }
+        }
+        let now = self.clock.read();
+        if self.mailroom.is_in_step() {
+            untaken(self.mailroom.keep_deadlines(now.utc, now))?;
+            tally.add(&untaken(self.mailroom.pass(now))?);
+            self.look_for_changed_originals(now)?;
+        }
+        self.mailroom.finish(now)?;
+        self.mailroom.checkpoint()?;
+        self.mailroom.close();
+        tally.undelivered = self.mailroom.undelivered();
+        tally.unread = self.mailroom.unread();
+        Ok(tally)
+    }
+
+    /// The time of the next try if nothing has happened since `moved_at` and the log has records up to `end`; none if it
+    /// has waited long enough. Both times are in milliseconds of the monotonic clock.
+    fn next_try(&self, moved_at: u64, now: u64, end: u64) -> Option<u64> {
         let quiet = now.saturating_sub(moved_at);
         let (retry, pause) = ONCE_RETRY_MS;
         let mut left = self.mailroom.left_over();
         left.not_before(Wakeup::Sweep, now + pause);
+        let has_followed = self.mailroom.is_in_step() && self.mailroom.head().seq >= end;
+        if has_followed || quiet >= ONCE_LOG_MS {
+            left.set(Wakeup::Log, None);
+        }
         if quiet >= ONCE_FILES_MS {
             left.set(Wakeup::Look, None);
         }

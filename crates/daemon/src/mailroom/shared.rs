@@ -387,6 +387,12 @@ impl Mailroom {
         }
     }
 
+    /// True if this host follows the log, or there is none.
+    pub(crate) fn is_in_step(&self) -> bool {
+        let standing = self.standing();
+        standing.is_none_or(|standing| *standing == Standing::InStep)
+    }
+
     /// True if this host delivers nothing any more.
     pub(super) fn is_frozen(&self) -> bool {
         matches!(self.standing(), Some(Standing::Frozen { .. }))

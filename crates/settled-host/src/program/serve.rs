@@ -3,25 +3,31 @@
 use std::path::Path;
 
 use daemon::logs::{self, LogFormat};
-use daemon::mailroom::MailroomError;
-use daemon::serve::{self, DaemonError, ServeEnd, Until};
+use daemon::mailroom::{MailroomError, Sharing, Standing};
+use daemon::serve::{self, DaemonError, ServeEnd, ServedOnce, Until};
 use message_schema::id::AgentName;
+use message_schema::line::escaped;
 use settled_host::keys::HostKey;
 use settled_host::place::HostDirectory;
+use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
 use views::serving::of_spool;
+use workspace::config::SharedLog;
 use workspace::directory;
 use workspace::shell::quoted;
 
-use super::{HostContext, member, of_place};
+use super::{HostContext, member, of_place, survey};
 
 /// `settled-host serve`
 #[derive(Debug, clap::Args)]
 pub(super) struct ServeArgs {
     /// Stop when standard input ends
-    #[arg(long)]
+    #[arg(long, conflicts_with = "once")]
     until_eof: bool,
+    /// Judge and deliver everything that is waiting, then exit
+    #[arg(long)]
+    once: bool,
     /// The log format: text, json or journald
     #[arg(long, value_name = "FORM", value_parser = log_format)]
     log_format: Option<LogFormat>,
@@ -42,22 +48,13 @@ pub(super) fn run(args: &ServeArgs, context: &HostContext) -> Result<Exit, Failu
     };
     loop {
         let (root, shared) = context.shared()?;
-        let own = HostDirectory::of(root);
-        let fleet = member::fleet(root)?;
-        let key = HostKey::load(&own.key()).map_err(|error| Failure::new(Exit::Usage, &error))?;
-        if fleet.key(&shared.host) != Some(&key.public()) {
-            let message = format!(
-                "host {} has not joined with the key it has here, or that key was retired",
-                shared.host
-            );
-            let join = format!("host join {} --workspace {}", shared.log, shared.workspace);
-            return Err(Failure::plain(Exit::ActionRequired, message).next(context.command(&join)));
+        if args.once {
+            match once(root, &shared, context)? {
+                Some(exit) => return Ok(exit),
+                None => continue,
+            }
         }
-        let agents: Vec<AgentName> = fleet.agents().cloned().collect();
-        // Mail for an agent that came home since has a place, and a reader elsewhere can be addressed here.
-        directory::init(root, &agents).map_err(|error| Failure::new(Exit::Failed, &error))?;
-        let log = own.open(&shared).map_err(|error| of_place(&error))?;
-        let sharing = member::sharing(root, &shared, log, fleet)?;
+        let sharing = ready(root, &shared, context)?;
         let ended = serve::serve_shared(root, until, sharing, |_| {
             tracing::info!(root = %root.display(), host = %shared.host, log = %shared.log, "serving as one of several hosts");
         });
@@ -69,6 +66,84 @@ pub(super) fn run(args: &ServeArgs, context: &HostContext) -> Result<Exit, Failu
             Err(error) => return Err(failure(&error, root)),
         }
     }
+}
+
+/// Checks that this host may serve, makes the places of mail, and begins to follow the log.
+fn ready(root: &Path, shared: &SharedLog, context: &HostContext) -> Result<Sharing, Failure> {
+    let own = HostDirectory::of(root);
+    let fleet = member::fleet(root)?;
+    let key = HostKey::load(&own.key()).map_err(|error| Failure::new(Exit::Usage, &error))?;
+    if fleet.key(&shared.host) != Some(&key.public()) {
+        let message = format!(
+            "host {} has not joined with the key it has here, or that key was retired",
+            shared.host
+        );
+        let join = format!("host join {} --workspace {}", shared.log, shared.workspace);
+        return Err(Failure::plain(Exit::ActionRequired, message).next(context.command(&join)));
+    }
+    let agents: Vec<AgentName> = fleet.agents().cloned().collect();
+    // Mail for an agent that came home since has a place, and a reader elsewhere can be addressed here.
+    directory::init(root, &agents).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let log = own.open(shared).map_err(|error| of_place(&error))?;
+    member::sharing(root, shared, log, fleet)
+}
+
+/// Serves once; nothing if agents came home meanwhile, so that there is more to do.
+fn once(root: &Path, shared: &SharedLog, context: &HostContext) -> Result<Option<Exit>, Failure> {
+    let mut log = HostDirectory::of(root)
+        .join(shared)
+        .map_err(|error| of_place(&error))?;
+    let end = survey::patiently(|| log.head()).map_err(|error| super::of_log(&error))?;
+    drop(log);
+    let sharing = ready(root, shared, context)?;
+    let served = serve::serve_shared_once(root, sharing, end.seq);
+    let ServedOnce {
+        tally,
+        standing,
+        has_other_homes,
+    } = served.map_err(|error| failure(&error, root))?;
+    let left = match standing {
+        Standing::InStep if has_other_homes => return Ok(None),
+        Standing::InStep if tally.undelivered > 0 || tally.unread > 0 => Some((
+            Exit::Temporary,
+            format!(
+                "could not deliver or archive {} files, nor read {} files or outboxes; the log names them, and the next start does the rest",
+                tally.undelivered, tally.unread
+            ),
+        )),
+        Standing::InStep => None,
+        Standing::Waiting { why, .. } => Some((
+            Exit::Temporary,
+            format!(
+                "the shared ledger gave no answer: {}; nothing is lost, run this again",
+                escaped(&why)
+            ),
+        )),
+        Standing::Frozen { seq, why } => Some((
+            Exit::ActionRequired,
+            format!(
+                "frozen at record {seq} of the shared ledger: {}",
+                escaped(&why)
+            ),
+        )),
+        Standing::Outdated { why } => Some((Exit::ActionRequired, escaped(&why))),
+    };
+    if let Some((exit, message)) = left {
+        return Err(Failure::plain(exit, message)
+            .data(&tally)
+            .next(context.command("status")));
+    }
+    context.say(&CommandOutput::new(tally), |tally| {
+        format!(
+            "{} accepted, {} refused, {} duplicates\n",
+            tally.accepted, tally.refused, tally.duplicates
+        )
+    })?;
+    Ok(Some(if tally.refused > 0 {
+        Exit::InvalidMessage
+    } else {
+        Exit::Ok
+    }))
 }
 
 fn failure(error: &DaemonError, root: &Path) -> Failure {

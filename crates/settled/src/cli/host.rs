@@ -45,10 +45,19 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     }))
 }
 
-/// Serves a workspace that is one of several hosts.
-pub(super) fn serve(root: &Path, until: Until, log: Option<&str>) -> Failure {
+/// Serves a workspace that is one of several hosts; once, if that is who it answers.
+pub(super) fn serve(
+    root: &Path,
+    until: Until,
+    log: Option<&str>,
+    once: Option<&Context>,
+) -> Failure {
     become_program(PROGRAM, |host, _| {
         host.arg("serve").arg("--root").arg(root);
+        if let Some(context) = once {
+            host.arg("--once");
+            host.args(context.json.then_some("--json"));
+        }
         host.args((until == Until::EndOfInput).then_some("--until-eof"));
         host.args(log.iter().flat_map(|form| ["--log-format", form]));
     })

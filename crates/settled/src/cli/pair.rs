@@ -13,7 +13,7 @@ use review::{
 use runner::stream::OutputFormat;
 use workspace::clock::span;
 use workspace::config::Config;
-use workspace::index::LedgerIndex;
+use workspace::index::{self, LedgerIndex};
 
 use super::answer::{CommandOutput, print};
 use super::context::Context;
@@ -125,7 +125,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let (id, ended) = match &args.resume {
         Some(id) => {
             let (id, setup) = which(root, id.clone().map(PairId), context)?;
-            are_free(&config(root)?, &setup, context)?;
+            are_free(root, &config(root)?, &setup, context)?;
             let mut driver = Driver::resume(root, &id, stop, &mut progress).map_err(failed)?;
             (id, driver.drive())
         }
@@ -232,14 +232,33 @@ fn setup(args: &Args, root: &Path, context: &Context) -> Result<PairSetup, Failu
         turns,
         words,
     };
-    are_free(&config, &setup, context)?;
+    are_free(root, &config, &setup, context)?;
     Ok(setup)
 }
 
-fn are_free(config: &Config, setup: &PairSetup, context: &Context) -> Result<(), Failure> {
-    setup
-        .members()
-        .try_for_each(|member| is_free(config, member, context))
+fn are_free(
+    root: &Path,
+    config: &Config,
+    setup: &PairSetup,
+    context: &Context,
+) -> Result<(), Failure> {
+    setup.members().try_for_each(|member| {
+        is_at_home(root, member)?;
+        is_free(config, member, context)
+    })
+}
+
+/// What an agent's command writes is judged where the agent is at home, and nowhere else.
+fn is_at_home(root: &Path, member: &PairMember) -> Result<(), Failure> {
+    let agent = &member.agent;
+    let Some(home) = index::home_elsewhere(root, agent) else {
+        return Ok(());
+    };
+    let message = format!(
+        "{agent} is at home on host {home}, and a pair runs where both its agents are at home"
+    );
+    let moved = format!("settled host move-home {agent} --to HOST");
+    Err(Failure::plain(Exit::Identity, message).next(moved))
 }
 
 fn config(root: &Path) -> Result<Config, Failure> {

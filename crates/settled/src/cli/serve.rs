@@ -64,6 +64,15 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     } else {
         Until::Signal
     };
+    if is_shared(root) {
+        let form = args.log.log_format.map(LogFormat::word);
+        return Err(host::serve(
+            root,
+            until,
+            form,
+            args.once.then_some(&context),
+        ));
+    }
     if args.once {
         args.log.start();
         once(root, &context)
@@ -78,12 +87,9 @@ pub(super) fn logged(root: &Path, log: LogForm) -> Result<Exit, Failure> {
 }
 
 fn foreground(root: &Path, until: Until, log: LogForm) -> Result<Exit, Failure> {
-    if Config::load(root).is_ok_and(|config| config.ledger.log.is_some()) {
-        return Err(host::serve(
-            root,
-            until,
-            log.log_format.map(LogFormat::word),
-        ));
+    if is_shared(root) {
+        let form = log.log_format.map(LogFormat::word);
+        return Err(host::serve(root, until, form, None));
     }
     log.start();
     warn_of_strangers(root);
@@ -94,6 +100,11 @@ fn foreground(root: &Path, until: Until, log: LogForm) -> Result<Exit, Failure> 
     )
     .map_err(|error| failure(&error, root))?;
     Ok(Exit::Ok)
+}
+
+/// Whether several hosts share the ledger.
+fn is_shared(root: &Path) -> bool {
+    Config::load(root).is_ok_and(|config| config.ledger.log.is_some())
 }
 
 fn once(root: &Path, context: &Context) -> Result<Exit, Failure> {

@@ -404,6 +404,38 @@ fn a_wait_for_a_verdict_ends_at_once_when_the_agent_itself_must_move() {
     as_json(&wait(&["reply", "--id", "q-1"]), 4);
 }
 
+#[test]
+fn a_wait_for_a_verdict_waits_for_the_file_of_an_answer_that_the_ledger_has() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let request = &seed::review()[0];
+    mailroom.post(request.from, request.file, &request.text);
+    mailroom.once();
+    let wait = ["wait", "--for", "verdict", "--timeout", "0", "--json"];
+    as_json(&run(&mailroom, "claude", &wait), 4);
+    // The answer is recorded while nothing can be put into the inbox.
+    let (inbox, away) = (
+        mailroom.agent("claude", "inbox"),
+        mailroom.agent("claude", "away"),
+    );
+    std::fs::rename(&inbox, &away).expect("a directory to move");
+    std::fs::write(&inbox, "").expect("a file");
+    text(&run(&mailroom, "codex", &["lgtm", "86", "--no-wait"]), 0);
+    mailroom.once();
+    assert_eq!(mailroom.status()["reviews"][0]["phase"], "approved");
+    std::fs::remove_file(&inbox).expect("a file to remove");
+    std::fs::rename(&away, &inbox).expect("a directory to move");
+    as_json(&run(&mailroom, "claude", &wait), 4);
+    mailroom.once();
+    let came = as_json(&run(&mailroom, "claude", &wait), 0);
+    assert_eq!(came["data"]["letters"][0]["type"], "review_lgtm");
+    // Nothing more comes once it is taken.
+    text(&run(&mailroom, "claude", &["take"]), 0);
+    as_json(
+        &run(&mailroom, "claude", &[&wait[..], &["--pr", "86"]].concat()),
+        6,
+    );
+}
+
 /// A hook of this agent, told this on standard input.
 fn hook(mailroom: &Mailroom, agent: &str, args: &[&str], payload: &str) -> Output {
     let mut child = by(mailroom, agent, &[&["hook"], args].concat())

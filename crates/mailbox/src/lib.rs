@@ -3,8 +3,10 @@
 
 pub mod alerts;
 pub mod answers;
+pub mod awaiting;
 pub mod compose;
 pub mod hooks;
+pub mod in_transit;
 pub mod mailboxes;
 pub mod managed_block;
 pub mod my_reviews;

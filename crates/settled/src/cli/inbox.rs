@@ -309,15 +309,18 @@ pub(super) fn letters(
     bag: &AgentMailboxes,
     place: MailboxPlace,
 ) -> Result<Vec<MailboxEntry>, Failure> {
-    bag.letters(place).map_err(|error| {
-        let directory = bag.directory(place);
-        let exit = if error.kind() == io::ErrorKind::PermissionDenied {
-            Exit::Identity
-        } else {
-            Exit::Failed
-        };
-        Failure::plain(exit, format!("{}: {error}", directory.display()))
-    })
+    let letters = bag.letters(place);
+    letters.map_err(|error| unreadable(&bag.directory(place), &error))
+}
+
+/// A mailbox that cannot be read.
+pub(super) fn unreadable(directory: &Path, error: &io::Error) -> Failure {
+    let exit = if error.kind() == io::ErrorKind::PermissionDenied {
+        Exit::Identity
+    } else {
+        Exit::Failed
+    };
+    Failure::plain(exit, format!("{}: {error}", directory.display()))
 }
 
 /// The message with this id or file name.

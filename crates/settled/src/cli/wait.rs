@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use mailbox::answers;
+use mailbox::awaiting::{Awaited, MailWait, WaitEnd};
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 use mailbox::my_reviews::{self, Move, MyReview};
 use mailbox::wakeup::Wakeup;
@@ -15,7 +15,7 @@ use workspace::clock;
 use workspace::index::LedgerIndex;
 
 use super::answer::{CommandOutput, print};
-use super::context::{Context, Me, quoted};
+use super::context::{Context, quoted};
 use super::failure::Failure;
 use super::{home, inbox};
 use crate::exit::Exit;
@@ -74,15 +74,6 @@ struct WaitView {
     reviews: Option<Vec<MyReview>>,
 }
 
-/// The event that ends the wait.
-enum WaitEnd {
-    Letters(Vec<MailboxEntry>),
-    /// Nothing will come, for the agent itself has to move, or nobody has.
-    OwnMove(Vec<MyReview>),
-    /// The report on the message, which was refused: nobody will answer it.
-    Refused(PathBuf),
-}
-
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
     let bag = AgentMailboxes::new(&me.root, &me.agent);
@@ -92,7 +83,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         watched.push(bag.directory(MailboxPlace::DeadLetter));
     }
     let watched: Vec<&Path> = watched.iter().map(PathBuf::as_path).collect();
-    let found = Wakeup::at(&watched).until(args.timeout, || look(args, &bag, &me))?;
+    let wait = MailWait {
+        root: &me.root,
+        agent: &me.agent,
+        mailboxes: &bag,
+        what: args.awaited(),
+        pr: args.pr.as_ref(),
+    };
+    let found = Wakeup::at(&watched).until(args.timeout, || wait.look());
+    let found = found.map_err(|error| inbox::unreadable(&error.directory, &error.source))?;
     let waited_s = start.elapsed().as_secs();
     let came = |letters| WaitView {
         what: args.what,
@@ -168,6 +167,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 }
 
 impl Args {
+    fn awaited(&self) -> Awaited<'_> {
+        match (self.what, &self.id) {
+            (WaitFor::Reply, Some(id)) => Awaited::Reply(id),
+            (WaitFor::Verdict, _) => Awaited::Verdict,
+            (WaitFor::Any | WaitFor::Reply, _) => Awaited::Any,
+        }
+    }
+
     /// The same wait once more, as words of a command.
     fn words(&self) -> String {
         let what = match self.what {
@@ -202,86 +209,6 @@ impl WaitView {
         }
         text
     }
-}
-
-/// The event that ends the wait, if it is there by now.
-fn look(args: &Args, bag: &AgentMailboxes, me: &Me) -> Result<Option<WaitEnd>, Failure> {
-    if let (WaitFor::Reply, Some(id)) = (args.what, &args.id)
-        && let Some(report) = refused(bag, id)?
-    {
-        return Ok(Some(WaitEnd::Refused(report)));
-    }
-    let waiting = inbox::letters(bag, MailboxPlace::Inbox)?;
-    let is_about = |letter: &MailboxEntry| match (&args.pr, &letter.pr) {
-        (None, _) => true,
-        (Some(asked), Some(pr)) => PrNumber::new(pr.as_str()).is_ok_and(|pr| pr.same_pr(asked)),
-        (Some(_), None) => false,
-    };
-    let is_it = |letter: &MailboxEntry| match (args.what, &args.id) {
-        (WaitFor::Reply, Some(id)) => Ok(letter.parent_message_id.as_deref() == Some(id)),
-        (WaitFor::Any | WaitFor::Reply, _) => Ok(true),
-        (WaitFor::Verdict, _) => answers::is_verdict(letter, &me.agent, bag)
-            .map_err(|error| Failure::new(Exit::Failed, &error)),
-    };
-    let mut letters = Vec::new();
-    for letter in waiting.into_iter().filter(is_about) {
-        if is_it(&letter)? {
-            letters.push(letter);
-        }
-    }
-    if args.what == WaitFor::Any && !letters.is_empty() {
-        // What the agent has answered and not put away is no news.
-        if let Ok((index, _)) = LedgerIndex::read(&me.root) {
-            let reviews = my_reviews::of(index.state(), &me.agent);
-            letters.retain(|letter| !answers::is_dealt_with(letter, &reviews, bag));
-        }
-    }
-    if !letters.is_empty() {
-        return Ok(Some(WaitEnd::Letters(letters)));
-    }
-    let own = own_moves(args, bag, me)?;
-    Ok((!own.is_empty()).then_some(WaitEnd::OwnMove(own)))
-}
-
-/// The reviews that wait for the agent itself, where its wait is for an answer in a review that none is due in.
-fn own_moves(args: &Args, bag: &AgentMailboxes, me: &Me) -> Result<Vec<MyReview>, Failure> {
-    let failed = |error: std::io::Error| Failure::new(Exit::Failed, &error);
-    // A message in the outbox may move the review as soon as it is judged.
-    let has_sent = !bag.names(MailboxPlace::Outbox).map_err(failed)?.is_empty();
-    if args.what != WaitFor::Verdict || has_sent {
-        return Ok(Vec::new());
-    }
-    let mut reviews = match &args.pr {
-        Some(pr) => home::reviews_of(pr, me),
-        None => LedgerIndex::read(&me.root)
-            .map(|(index, _)| my_reviews::of(index.state(), &me.agent))
-            .unwrap_or_default(),
-    };
-    let is_awaited = |mine: &MyReview| {
-        mine.role == "reviewer" || matches!(mine.whose, Move::Theirs | Move::Person)
-    };
-    if reviews.iter().any(is_awaited) {
-        reviews.clear();
-    }
-    Ok(reviews)
-}
-
-/// A refused message of one's own, unless it was sent again since.
-fn refused(bag: &AgentMailboxes, id: &str) -> Result<Option<PathBuf>, Failure> {
-    let named = |place| {
-        let letters = inbox::letters(bag, place)?;
-        Ok::<_, Failure>(
-            letters
-                .into_iter()
-                .find(|letter| letter.id.as_deref() == Some(id)),
-        )
-    };
-    let Some(dead) = named(MailboxPlace::DeadLetter)? else {
-        return Ok(None);
-    };
-    let is_sent_again =
-        named(MailboxPlace::Outbox)?.is_some() || named(MailboxPlace::Sent)?.is_some();
-    Ok(Some(dead.path.with_extension("report.yaml")).filter(|_| !is_sent_again))
 }
 
 fn time(text: &str) -> Result<Duration, String> {

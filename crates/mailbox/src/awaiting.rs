@@ -1,0 +1,169 @@
+//! Waiting for mail: whether what an agent waits for is there, can never come, or has to be waited for.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use message_schema::id::{AgentName, PrNumber};
+use workspace::index::LedgerIndex;
+
+use crate::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
+use crate::my_reviews::{self, Move, MyReview};
+use crate::{answers, in_transit};
+
+/// The mail that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited<'a> {
+    /// Any message.
+    Any,
+    /// The reply to one's own message with this id.
+    Reply(&'a str),
+    /// Feedback, an lgtm or a notice about a review that one has not answered yet.
+    Verdict,
+}
+
+/// An agent's wait.
+#[derive(Clone, Copy, Debug)]
+pub struct MailWait<'a> {
+    /// The workspace.
+    pub root: &'a Path,
+    /// The agent.
+    pub agent: &'a AgentName,
+    /// Its mailboxes.
+    pub mailboxes: &'a AgentMailboxes,
+    /// The mail that ends it.
+    pub what: Awaited<'a>,
+    /// The pull request that the mail has to be about.
+    pub pr: Option<&'a PrNumber>,
+}
+
+/// The event that ends a wait.
+#[derive(Debug)]
+pub enum WaitEnd {
+    /// What was waited for.
+    Letters(Vec<MailboxEntry>),
+    /// Nothing will come, for the agent itself has to move, or nobody has.
+    OwnMove(Vec<MyReview>),
+    /// The report on the message, which was refused: nobody will answer it.
+    Refused(PathBuf),
+}
+
+/// A mailbox could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", directory.display())]
+pub struct UnreadMailbox {
+    /// The mailbox.
+    pub directory: PathBuf,
+    /// The error of the operating system.
+    pub source: io::Error,
+}
+
+impl MailWait<'_> {
+    /// Gives the event that ends the wait, if it is there by now.
+    pub fn look(&self) -> Result<Option<WaitEnd>, UnreadMailbox> {
+        if let Awaited::Reply(id) = self.what
+            && let Some(report) = self.refused(id)?
+        {
+            return Ok(Some(WaitEnd::Refused(report)));
+        }
+        let letters = self.letters()?;
+        if !letters.is_empty() {
+            return Ok(Some(WaitEnd::Letters(letters)));
+        }
+        let own = self.own_moves()?;
+        if own.is_empty() {
+            return Ok(None);
+        }
+        // The ledger was read after the inbox: what it has may have come in between.
+        let letters = self.letters()?;
+        Ok(Some(if letters.is_empty() {
+            WaitEnd::OwnMove(own)
+        } else {
+            WaitEnd::Letters(letters)
+        }))
+    }
+
+    /// The messages in the inbox that end the wait.
+    fn letters(&self) -> Result<Vec<MailboxEntry>, UnreadMailbox> {
+        let (me, mailboxes) = (self.agent, self.mailboxes);
+        let is_about = |letter: &MailboxEntry| match (self.pr, &letter.pr) {
+            (None, _) => true,
+            (Some(asked), Some(pr)) => PrNumber::new(pr.as_str()).is_ok_and(|pr| pr.same_pr(asked)),
+            (Some(_), None) => false,
+        };
+        let is_it = |letter: &MailboxEntry| match self.what {
+            Awaited::Any => Ok(true),
+            Awaited::Reply(id) => Ok(letter.parent_message_id.as_deref() == Some(id)),
+            Awaited::Verdict => answers::is_verdict(letter, me, mailboxes)
+                .map_err(|error| self.unread(MailboxPlace::Sent, error)),
+        };
+        let mut letters = Vec::new();
+        for letter in self.all(MailboxPlace::Inbox)?.into_iter().filter(is_about) {
+            if is_it(&letter)? {
+                letters.push(letter);
+            }
+        }
+        if self.what == Awaited::Any && !letters.is_empty() {
+            // What the agent has answered and not put away is no news.
+            if let Ok((index, _)) = LedgerIndex::read(self.root) {
+                let reviews = my_reviews::of(index.state(), me);
+                letters.retain(|letter| !answers::is_dealt_with(letter, &reviews, mailboxes));
+            }
+        }
+        Ok(letters)
+    }
+
+    /// The reviews that wait for the agent itself, where its wait is for an answer in a review that none is due in. An
+    /// answer that the ledger has and the inbox has not is still due.
+    fn own_moves(&self) -> Result<Vec<MyReview>, UnreadMailbox> {
+        if self.what != Awaited::Verdict {
+            return Ok(Vec::new());
+        }
+        // A message in the outbox may move the review as soon as it is judged.
+        let outbox = self.mailboxes.names(MailboxPlace::Outbox);
+        let outbox = outbox.map_err(|error| self.unread(MailboxPlace::Outbox, error))?;
+        if !outbox.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Ok((index, folded)) = LedgerIndex::read(self.root) else {
+            return Ok(Vec::new());
+        };
+        let reviews = match self.pr {
+            Some(pr) => my_reviews::of_pr(index.state(), pr, self.agent),
+            None => my_reviews::of(index.state(), self.agent),
+        };
+        let is_awaited = |mine: &MyReview| {
+            mine.role == "reviewer" || matches!(mine.whose, Move::Theirs | Move::Person)
+        };
+        if reviews.iter().any(is_awaited) || in_transit::has_any(self.root, self.agent, &folded) {
+            return Ok(Vec::new());
+        }
+        Ok(reviews)
+    }
+
+    /// The report on a refused message of one's own, unless it was sent again since.
+    fn refused(&self, id: &str) -> Result<Option<PathBuf>, UnreadMailbox> {
+        let named = |place| {
+            let letters = self.all(place)?.into_iter();
+            let mut named = letters.filter(|letter| letter.id.as_deref() == Some(id));
+            Ok::<_, UnreadMailbox>(named.next())
+        };
+        let Some(dead) = named(MailboxPlace::DeadLetter)? else {
+            return Ok(None);
+        };
+        let is_sent_again =
+            named(MailboxPlace::Outbox)?.is_some() || named(MailboxPlace::Sent)?.is_some();
+        Ok(Some(dead.path.with_extension("report.yaml")).filter(|_| !is_sent_again))
+    }
+
+    fn all(&self, place: MailboxPlace) -> Result<Vec<MailboxEntry>, UnreadMailbox> {
+        let letters = self.mailboxes.letters(place);
+        letters.map_err(|error| self.unread(place, error))
+    }
+
+    fn unread(&self, place: MailboxPlace, source: io::Error) -> UnreadMailbox {
+        UnreadMailbox {
+            directory: self.mailboxes.directory(place),
+            source,
+        }
+    }
+}

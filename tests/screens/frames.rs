@@ -1,5 +1,7 @@
 //! What is on the screen, in every state of a review and at every width.
 
+use chrono::{DateTime, TimeDelta, Utc};
+use inspect::status::hosts::{HostRow, LastHeard};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};
@@ -96,6 +98,45 @@ fn a_thousand_reviews_are_listed_in_the_order_of_their_deadlines() {
         for _ in 0..37 {
             app.press(key(KeyCode::PageDown));
         }
+    });
+}
+
+/// A host that shares the ledger, as it was heard of some seconds ago.
+fn host(name: &str, agent: &str, heard: Option<(i64, &str)>, now: DateTime<Utc>) -> HostRow {
+    let heard = heard.map(|(ago, standing)| LastHeard {
+        at: now - TimeDelta::seconds(ago),
+        version: "0.1.0".to_owned(),
+        standing: standing.to_owned(),
+        behind: u64::from(standing != "in_step") * 7,
+        clock_ahead_ms: if standing == "in_step" { 100 } else { -9_000 },
+    });
+    HostRow {
+        name: name.to_owned(),
+        is_this: name == "tower",
+        agents: vec![agent.parse().expect("a name")],
+        version: "0.1.0".to_owned(),
+        key: "ed25519:00".to_owned(),
+        is_retired: name == "old",
+        last_record: Some(4),
+        last_at: Some(now - TimeDelta::seconds(90)),
+        heard,
+    }
+}
+
+#[test]
+fn the_hosts_that_share_the_ledger_are_listed_below_the_agents() {
+    check("hosts", &opened(Stage::new()), |app| {
+        let now = app.now;
+        app.overview.status.hosts = vec![
+            host("ci", "pi", Some((3_700, "in_step")), now),
+            host("laptop", "codex", Some((4, "in_step")), now),
+            host("old", "gemini", None, now),
+            host("repository", "amp", None, now),
+            host("slow", "qwen", Some((8, "waiting")), now),
+            host("tower", "claude", None, now),
+        ];
+        app.pane = Pane::Agents;
+        app.is_in_pane = true;
     });
 }
 

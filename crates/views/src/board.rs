@@ -269,7 +269,52 @@ mod tests {
 
     use chrono::TimeDelta;
 
+    use inspect::status::hosts::LastHeard;
+
     use super::*;
+
+    #[test]
+    fn a_host_is_shown_with_its_agents_and_what_was_heard_of_it() {
+        let now = DateTime::UNIX_EPOCH + TimeDelta::seconds(1_000);
+        let agents = ["codex", "pi"].map(|name| AgentName::new(name).expect("a name"));
+        let mut row = HostRow {
+            name: "laptop".to_owned(),
+            is_this: false,
+            agents: agents.to_vec(),
+            version: "0.1.0".to_owned(),
+            key: "ed25519:00".to_owned(),
+            is_retired: false,
+            last_record: Some(4),
+            last_at: Some(now - TimeDelta::seconds(40)),
+            heard: Some(LastHeard {
+                at: now - TimeDelta::seconds(4),
+                version: "0.1.0".to_owned(),
+                standing: "waiting".to_owned(),
+                behind: 7,
+                clock_ahead_ms: -9_000,
+            }),
+        };
+        assert_eq!(
+            host(&row, now),
+            "laptop: codex, pi, record 4 40 s ago, heard 4 s ago, waiting, 7 records behind, clock -9.0 s"
+        );
+        assert_eq!(
+            host(&row, now + TimeDelta::seconds(3_600)),
+            "laptop: codex, pi, record 4 1 h ago, silent for 1 h"
+        );
+        row.heard = None;
+        row.is_this = true;
+        assert_eq!(
+            host(&row, now),
+            "laptop (this one): codex, pi, record 4 40 s ago"
+        );
+        row.is_retired = true;
+        row.agents.clear();
+        assert_eq!(
+            host(&row, now),
+            "laptop (key retired): no agent, record 4 40 s ago"
+        );
+    }
 
     fn row() -> ReviewRow {
         ReviewRow {

@@ -263,3 +263,41 @@ fn of_host(host: &HostRow, now: DateTime<Utc>) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+    use inspect::status::hosts::LastHeard;
+
+    use super::*;
+
+    #[test]
+    fn a_host_is_shown_with_its_agents_and_what_was_heard_of_it() {
+        let now = DateTime::UNIX_EPOCH + TimeDelta::seconds(1_000);
+        let mut host = HostRow {
+            name: "laptop".to_owned(),
+            is_this: false,
+            agents: vec![AgentName::new("codex").expect("a name")],
+            version: "0.1.0".to_owned(),
+            key: "ed25519:00".to_owned(),
+            is_retired: false,
+            last_record: Some(4),
+            last_at: Some(now - TimeDelta::seconds(40)),
+            heard: Some(LastHeard {
+                at: now - TimeDelta::seconds(4),
+                version: "0.2.0".to_owned(),
+                standing: "waiting".to_owned(),
+                behind: 7,
+                clock_ahead_ms: 0,
+            }),
+        };
+        let shown = of_host(&host, now).into_string();
+        let expected = "<li data-host=\"laptop\"><strong>laptop</strong>: home of codex, last record 40 s ago, \
+                        heard 4 s ago, waiting, 7 records behind, version 0.2.0</li>";
+        assert_eq!(shown, expected);
+        host.heard = None;
+        host.is_retired = true;
+        let shown = of_host(&host, now).into_string();
+        assert!(shown.ends_with("</strong>: key retired</li>"), "{shown}");
+    }
+}

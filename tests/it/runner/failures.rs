@@ -1,5 +1,6 @@
 //! What people read of a start that failed: the cause, the program's last words and the folder, everywhere alike.
 
+use chrono::{SecondsFormat, TimeDelta, Utc};
 use serde_json::Value;
 use settled_tests::ledger;
 use settled_tests::mailroom::said;
@@ -7,7 +8,7 @@ use settled_tests::mailroom::said;
 use super::Room;
 
 /// The limit of a subscription, as Claude Code prints it.
-const QUOTA: &str = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":4102444800}}
+const QUOTA: &str = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":WHEN}}
 {"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"You have hit your limit"}"#;
 
 /// A key that is refused, as Codex prints it.
@@ -25,6 +26,9 @@ fn failed(room: &Room) -> Value {
 
 #[test]
 fn each_cause_is_told_with_the_programs_words() {
+    // Further away than a month would not be believed.
+    let tomorrow = Utc::now() + TimeDelta::days(1);
+    let quota = QUOTA.replace("WHEN", &tomorrow.timestamp().to_string());
     for (behaviour, output, cause, why) in [
         (
             ["print", "", "no route to host", "3"],
@@ -33,7 +37,7 @@ fn each_cause_is_told_with_the_programs_words() {
             "it ended with code 3: no route to host",
         ),
         (
-            ["print", QUOTA, "", "1"],
+            ["print", &quota, "", "1"],
             "claude",
             "quota",
             "it ended with code 1, its quota is used up: You have hit your limit",
@@ -58,8 +62,8 @@ fn each_cause_is_told_with_the_programs_words() {
             (&cause.into(), &why.into(), &"codex".into()),
             "{failed}"
         );
-        let retry = (cause == "quota").then_some("2100-01-01T00:00:00Z");
-        assert_eq!(failed["retry_after"].as_str(), retry, "{failed}");
+        let retry = (cause == "quota").then(|| tomorrow.to_rfc3339_opts(SecondsFormat::Secs, true));
+        assert_eq!(failed["retry_after"].as_str(), retry.as_deref(), "{failed}");
         let folder = failed["folder"].as_str().expect("a folder");
         assert!(room.mailroom.root().join(folder).join("stderr").exists());
         // Each start that failed has its record.

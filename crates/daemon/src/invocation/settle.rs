@@ -8,7 +8,7 @@ use message_schema::id::MessageId;
 use message_schema::spend::Spend;
 use review::{Event, FailureCause, ReviewKey, RunFailure};
 use runner::folder::{ExitReason, Launch, RunEnd};
-use runner::stream::cause::{self, Cause, ProgramFailure, Retry};
+use runner::stream::cause::{self, Cause, ProgramFailure, Retry, WAIT_S_MAX};
 use runner::stream::{AgentOutput, OutputFormat};
 use spool::SpoolError;
 use workspace::clock::Moment;
@@ -319,7 +319,7 @@ impl Settling {
     }
 }
 
-/// The instant at which a quota can be used again, rounded up to a second.
+/// The instant at which a quota can be used again, rounded up to a second; none if it is further away than is believed.
 fn instant(retry: Retry, now: Moment) -> Option<DateTime<Utc>> {
     match retry {
         Retry::AfterS(seconds) => {
@@ -327,6 +327,29 @@ fn instant(retry: Retry, now: Moment) -> Option<DateTime<Utc>> {
             let at = now.utc.checked_add_signed(wait)?;
             DateTime::from_timestamp(at.timestamp() + 1, 0)
         }
-        Retry::At(seconds) => DateTime::from_timestamp(i64::try_from(seconds).ok()?, 0),
+        Retry::At(seconds) => {
+            let at = DateTime::from_timestamp(i64::try_from(seconds).ok()?, 0)?;
+            let wait = at.signed_duration_since(now.utc).num_seconds();
+            (wait <= WAIT_S_MAX.cast_signed()).then_some(at)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_further_away_than_is_believed_is_none() {
+        let now = Moment {
+            mono: 0,
+            utc: DateTime::UNIX_EPOCH,
+        };
+        let at = |seconds| instant(Retry::At(seconds), now).map(|at| at.timestamp());
+        assert_eq!(at(WAIT_S_MAX), Some(WAIT_S_MAX.cast_signed()));
+        assert_eq!(at(WAIT_S_MAX + 1), None);
+        // Milliseconds where seconds are meant.
+        assert_eq!(at(1_771_030_800_000), None);
+        assert_eq!(at(u64::MAX), None);
     }
 }

@@ -10,32 +10,43 @@ use serde_json::Value;
 const WORDS_MAX: usize = 200;
 
 /// The longest wait that is believed, in seconds: 31 days.
-const WAIT_S_MAX: u64 = 31 * 86_400;
+pub const WAIT_S_MAX: u64 = 31 * 86_400;
 
 /// Words by which programs and services say that nobody is logged in.
-const NOT_LOGGED_IN: [&str; 8] = [
-    "401",
+const NOT_LOGGED_IN: [&str; 12] = [
     "unauthorized",
     "not logged in",
     "please run /login",
-    "authentication",
+    "authentication failed",
+    "authentication required",
+    "authentication_error",
     "failed to authenticate",
     "invalid api key",
+    "incorrect api key",
+    "api key not valid",
+    "oauth token has expired",
     "set an auth method",
 ];
 
 /// Words by which they say that a quota is used up.
-const QUOTA: [&str; 9] = [
-    "429",
+const QUOTA: [&str; 13] = [
     "quota",
     "usage limit",
     "rate limit",
     "rate_limit",
     "resource_exhausted",
     "hit your limit",
+    "session limit",
+    "hour limit reached",
+    "weekly limit",
     "out of credits",
+    "credit balance is too low",
+    "insufficient balance",
     "too many requests",
 ];
+
+/// Words after which a number is the status of an answer. Elsewhere it is a line, a count, or part of an id.
+const STATUS: [&str; 4] = ["http", "status", "code", "error"];
 
 /// Words after which they say how long to wait.
 const WAIT: [&str; 8] = [
@@ -93,23 +104,20 @@ pub fn last_words(how: &str, words: &str) -> ProgramFailure {
 }
 
 fn told(status: Option<u64>, otherwise: &str, words: &str) -> ProgramFailure {
-    let lower = words.to_lowercase();
+    // The quota of a disk is nobody's who sells answers.
+    let lower = words.to_lowercase().replace("disk quota", "disk space");
     let says = |known: &[&str]| known.iter().any(|word| lower.contains(word));
     let quota = || Cause::Quota {
         retry: retry_in_words(words),
     };
-    let cause = match status {
+    let cause = match status.or_else(|| status_in_words(&lower)) {
         Some(401 | 403) => Some(Cause::NotLoggedIn),
         Some(429) => Some(quota()),
         _ if says(&QUOTA) => Some(quota()),
         _ if says(&NOT_LOGGED_IN) => Some(Cause::NotLoggedIn),
         _ => None,
     };
-    let what = match cause {
-        Some(Cause::NotLoggedIn) => "it is not logged in",
-        Some(Cause::Quota { .. }) => "its quota is used up",
-        None => otherwise,
-    };
+    let what = cause.map_or(otherwise, |cause| cause.words());
     let words = short(words);
     let why = if words.is_empty() {
         what.to_owned()
@@ -119,7 +127,43 @@ fn told(status: Option<u64>, otherwise: &str, words: &str) -> ProgramFailure {
     ProgramFailure { why, cause }
 }
 
+/// The status that words name, of those that have a cause: the first word, or behind a word that announces one.
+fn status_in_words(lower: &str) -> Option<u64> {
+    let mut before = None;
+    let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    words.find_map(|word| {
+        let is_status = before.is_none_or(|before| STATUS.iter().any(|word| *word == before));
+        if !word.is_empty() {
+            before = Some(word);
+        }
+        let status = word.parse().ok()?;
+        (is_status && [401, 429].contains(&status)).then_some(status)
+    })
+}
+
+impl Cause {
+    fn words(self) -> &'static str {
+        match self {
+            Self::NotLoggedIn => "it is not logged in",
+            Self::Quota { .. } => "its quota is used up",
+        }
+    }
+}
+
 impl ProgramFailure {
+    /// The same, with the cause that the program named before it failed, unless the failure names another.
+    pub(super) fn announced(mut self, cause: Option<Cause>) -> Self {
+        match (self.cause, cause) {
+            (None, Some(cause)) => {
+                self.why = format!("{}: {}", cause.words(), self.why);
+                self.cause = Some(cause);
+                self
+            }
+            (_, Some(Cause::Quota { retry })) => self.with_retry(retry),
+            (_, Some(Cause::NotLoggedIn) | None) => self,
+        }
+    }
+
     /// The same, with a wait that the program names outside its words.
     pub(super) fn with_retry(mut self, named: Option<Retry>) -> Self {
         if let Some(Cause::Quota { retry }) = &mut self.cause {
@@ -253,6 +297,69 @@ mod tests {
         ] {
             assert_eq!(failure(status, words).why, what);
         }
+    }
+
+    #[test]
+    fn words_that_only_look_like_a_cause_name_none() {
+        for words in [
+            "prompt is too long: 214290 tokens > 200000 maximum",
+            "internal error, request 7d1c-429c-8f0a",
+            "panicked at src/authentication.rs:12:9",
+            "panicked at src/main.rs:429:5",
+            "Disk quota exceeded (os error 122)",
+            "401 files were read, and one was not",
+        ] {
+            let cause = failure(Some(500), words).cause;
+            assert_eq!(cause, None, "{words}");
+        }
+        for words in ["line 401", "src/a.rs:429"] {
+            assert_eq!(last_words("it failed", words).cause, None, "{words}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_each_service_name_their_cause() {
+        for words in [
+            "Credit balance is too low",
+            "5-hour limit reached",
+            "You've hit your session limit",
+            "Weekly limit reached",
+            "Insufficient Balance",
+            "unexpected status 429",
+            "[API Error: {\"error\":{\"code\":429}}]",
+        ] {
+            let cause = failure(None, words).cause;
+            assert_eq!(cause, Some(Cause::Quota { retry: None }), "{words}");
+        }
+        for words in [
+            "OAuth token has expired",
+            "API key not valid. Please pass a valid API key.",
+            "API Error: 401",
+            "authentication_error",
+        ] {
+            let cause = failure(Some(400), words)
+                .cause
+                .or(failure(None, words).cause);
+            assert_eq!(cause, Some(Cause::NotLoggedIn), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_failure_has_the_cause_that_was_announced() {
+        let announced = Some(Cause::Quota {
+            retry: Some(Retry::At(7)),
+        });
+        let failed = failure(None, "no answer").announced(announced);
+        assert_eq!(
+            failed.why,
+            "its quota is used up: its result is an error: no answer"
+        );
+        assert_eq!(failed.cause, announced);
+        let failed = failure(Some(429), "slow down").announced(announced);
+        assert_eq!(failed.why, "its quota is used up: slow down");
+        assert_eq!(failed.cause, announced);
+        let failed = failure(Some(401), "who?").announced(announced);
+        assert_eq!(failed.cause, Some(Cause::NotLoggedIn));
     }
 
     #[test]

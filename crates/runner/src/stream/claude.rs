@@ -4,7 +4,7 @@
 use message_schema::spend::Spend;
 use serde_json::Value;
 
-use super::cause::{failure, retry_in_document};
+use super::cause::{Cause, failure, retry_in_document};
 use super::reads::printed_by;
 use super::spend::{SpendReport, dollars, sum};
 use super::{StreamEvent, text};
@@ -40,7 +40,9 @@ pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
             ..StreamEvent::default()
         },
         "rate_limit_event" if value["rate_limit_info"]["status"] == "rejected" => StreamEvent {
-            retry: retry_in_document(value),
+            cause: Some(Cause::Quota {
+                retry: retry_in_document(value),
+            }),
             ..StreamEvent::default()
         },
         "result" => result(value),

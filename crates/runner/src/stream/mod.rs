@@ -16,7 +16,7 @@ use message_schema::spend::Spend;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::cause::{Cause, ProgramFailure, Retry};
+use self::cause::{Cause, ProgramFailure};
 use self::spend::{SpendMeter, SpendReport};
 
 /// The longest line that is read, in bytes; of a longer one nothing is.
@@ -69,8 +69,8 @@ struct StreamEvent {
     end: Option<Result<(), ProgramFailure>>,
     /// The reason the program ended the run itself, whatever it says of its end.
     stopped: Option<ProgramFailure>,
-    /// The time a used-up quota can be used again.
-    retry: Option<Retry>,
+    /// The cause of a failure that may follow.
+    cause: Option<Cause>,
     /// The tool calls that read files: the call, and the files.
     asked: Vec<(String, Vec<String>)>,
     /// Calls of tools that ended, and true for each that succeeded.
@@ -92,7 +92,7 @@ pub struct OutputReader {
     is_cut: bool,
     end: Option<Result<(), ProgramFailure>>,
     stopped: Option<ProgramFailure>,
-    retry: Option<Retry>,
+    cause: Option<Cause>,
     /// Calls of tools that read files and have not ended.
     asked: BTreeMap<String, Vec<String>>,
     /// Files that were read and not told yet.
@@ -131,7 +131,7 @@ impl OutputReader {
             is_cut: false,
             end: None,
             stopped: None,
-            retry: None,
+            cause: None,
             asked: BTreeMap::new(),
             read: Vec::new(),
             spend: SpendMeter::default(),
@@ -195,7 +195,7 @@ impl OutputReader {
         let (unfinished, cause) = self
             .stopped
             .or(unfinished)
-            .map(|failure| failure.with_retry(self.retry))
+            .map(|failure| failure.announced(self.cause))
             .map_or((None, None), |failure| (Some(failure.why), failure.cause));
         let cut = self
             .is_cut
@@ -244,7 +244,7 @@ impl OutputReader {
             words,
             end,
             stopped,
-            retry,
+            cause,
             asked,
             answered,
             spend,
@@ -269,7 +269,7 @@ impl OutputReader {
         }
         self.end = end.or(self.end.take());
         self.stopped = self.stopped.take().or(stopped);
-        self.retry = retry.or(self.retry);
+        self.cause = cause.or(self.cause);
     }
 
     /// Keeps the last of what is said.

@@ -1,5 +1,6 @@
 //! Outputs in the documented forms (`tests/fixtures/stream`), whole and in pieces.
 
+use super::cause::Retry;
 use super::*;
 
 const CLAUDE: &str = include_str!("../../../../tests/fixtures/stream/claude.jsonl");

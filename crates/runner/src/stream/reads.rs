@@ -30,17 +30,29 @@ pub(super) fn printed_by(line: &str) -> Vec<String> {
         .iter()
         .filter(|word| !word.starts_with('-'))
         .collect();
-    // `sed` prints only with `-n`, by a first argument that is its script; with `-i` it writes.
+    // `sed` prints only with `-n`, by an argument that is its script; with `-i` it writes.
     if program == "sed" {
-        let prints = arguments.first().is_some_and(|first| first == "-n");
-        if !prints || files.is_empty() {
+        let is_quiet = arguments.first().is_some_and(|first| first == "-n");
+        let options = arguments.iter().filter(|word| word.starts_with('-'));
+        if !is_quiet || options.count() > 1 || files.is_empty() {
             return Vec::new();
         }
         files.remove(0);
     }
+    // `head` and `tail` print nothing where they are asked for no lines.
+    let counts = arguments
+        .iter()
+        .map(|word| word.trim_start_matches(|c: char| !c.is_ascii_digit()));
+    let is_none = |count: &str| !count.is_empty() && count.chars().all(|c| c == '0');
+    if ["head", "tail"].contains(&program.as_str()) && counts.into_iter().any(is_none) {
+        return Vec::new();
+    }
     files
         .into_iter()
-        .filter(|word| !word.chars().all(|c| c.is_ascii_digit()))
+        .filter(|word| {
+            let count = word.trim_start_matches('+');
+            !count.chars().all(|c| c.is_ascii_digit())
+        })
         .cloned()
         .collect()
 }
@@ -91,6 +103,7 @@ mod tests {
             ("bash -lc \"sed -n '1,200p' src/a.rs\"", vec!["src/a.rs"]),
             ("nl -ba 'a b.rs'", vec!["a b.rs"]),
             ("head -n 40 src/a.rs", vec!["src/a.rs"]),
+            ("tail -n +10 src/a.rs", vec!["src/a.rs"]),
         ] {
             assert_eq!(printed_by(line), files, "{line}");
         }
@@ -101,6 +114,12 @@ mod tests {
             "cat src/a.rs > /dev/null",
             "echo src/a.rs",
             "sed -i s/a/b/ src/a.rs",
+            "sed -n -i s/a/b/ src/a.rs",
+            "sed -n --in-place=.old s/a/b/ src/a.rs",
+            "head -n 0 src/a.rs",
+            "head -0 src/a.rs",
+            "tail -c 0 src/a.rs",
+            "tail --lines=0 src/a.rs",
             "grep -n x src/a.rs",
             "true && cat src/a.rs",
             "cat 'src/a.rs",

@@ -8,11 +8,16 @@ use std::fs::{DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use git::{GitError, Repository};
 use message_schema::id::{CommitSha, DiffDigest};
 use serde::{Deserialize, Serialize};
 use spool::Layout;
+
+/// The ending of a note that is being written, and the age at which its writer must have been killed.
+const HALF: &str = "note";
+const HALF_AGE: Duration = Duration::from_secs(60);
 
 /// A tree that is made for one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +71,10 @@ impl Checkout {
             .recursive(true)
             .create(trees)?;
         let note = serde_json::to_vec(self).expect("paths of ours and a commit are JSON");
-        std::fs::write(self.note(), note)?;
+        // Somebody may look for what is left at this moment, and would take half a note for one that was cut off.
+        let half = self.tree.with_extension(HALF);
+        std::fs::write(&half, note)?;
+        std::fs::rename(&half, self.note())?;
         let repository = Repository::at(&self.repository);
         if repository.commit(&self.commit).map_err(told)?.is_none() {
             return Err(io::Error::other(format!(
@@ -129,17 +137,34 @@ pub fn left(root: &Path) -> io::Result<Vec<Checkout>> {
     let mut found = Vec::new();
     for entry in listed {
         let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == HALF) {
+            forget_half(&path)?;
+        }
         if path.extension().is_none_or(|extension| extension != "json") {
             continue;
         }
-        let noted = serde_json::from_slice::<Checkout>(&std::fs::read(&path)?);
-        // A note that was cut off came before any tree.
-        match noted {
+        let note = match std::fs::read(&path) {
+            // Its run has ended meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            note => note?,
+        };
+        // What is no note of ours came before any tree.
+        match serde_json::from_slice::<Checkout>(&note) {
             Ok(checkout) if checkout.note() == path => found.push(checkout),
-            Ok(_) | Err(_) => std::fs::remove_file(&path)?,
+            Ok(_) | Err(_) => gone(std::fs::remove_file(&path))?,
         }
     }
     Ok(found)
+}
+
+/// Removes a note that nobody finishes any more: to write one takes no time.
+fn forget_half(path: &Path) -> io::Result<()> {
+    let age = path.metadata().and_then(|data| data.modified());
+    let age = age.ok().and_then(|written| written.elapsed().ok());
+    if age.is_some_and(|age| age > HALF_AGE) {
+        gone(std::fs::remove_file(path))?;
+    }
+    Ok(())
 }
 
 fn trees(root: &Path) -> PathBuf {

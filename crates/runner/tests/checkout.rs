@@ -146,3 +146,20 @@ fn what_is_left_out_may_be_a_submodule_and_no_filter_sees_it() {
     assert_eq!(found, ".git\n.gitattributes\nsrc");
     assert!(!begun.place.path().join("filtered").exists());
 }
+
+#[test]
+fn a_note_that_is_being_written_is_left_alone_and_one_that_was_cut_off_is_removed() {
+    let begun = Begun::new();
+    let trees = begun.checkout.tree.parent().expect("a directory");
+    std::fs::create_dir_all(trees).expect("it is ours");
+    let half = begun.checkout.tree.with_extension("note");
+    std::fs::write(&half, "{\"repo").expect("it is ours");
+    assert_eq!(begun.left(), []);
+    assert!(half.exists(), "its writer may be at work");
+    let file = std::fs::File::options().write(true).open(&half);
+    let an_hour_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    file.and_then(|file| file.set_modified(an_hour_ago))
+        .expect("a file's time can be set");
+    assert_eq!(begun.left(), []);
+    assert!(!half.exists());
+}

@@ -281,4 +281,43 @@ mod tests {
         child.wait().expect("it is our child");
         assert!(!process.is_running());
     }
+
+    #[test]
+    fn a_process_that_was_stopped_and_is_no_member_goes_on() {
+        let mut child = Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("sleep can be run");
+        let process = Process::of(child.id().cast_signed()).expect("it runs");
+        let state = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.pid));
+            let stat = stat.expect("it runs");
+            stat.rsplit(')')
+                .next()
+                .and_then(|rest| rest.trim().chars().next())
+        };
+        let is_stopped = || state() == Some('T');
+        let within = |condition: &dyn Fn() -> bool| {
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while !condition() && Instant::now() < deadline {
+                std::thread::sleep(POLL);
+            }
+            condition()
+        };
+        // No member while it could be asked to end, a member where it is stopped, and none of those that are left.
+        let looks = std::cell::Cell::new(0);
+        let members = || {
+            looks.set(looks.get() + 1);
+            if looks.get() == 3 {
+                assert!(within(&is_stopped));
+            }
+            Vec::from_iter([2, 3].contains(&looks.get()).then_some(process))
+        };
+        let is_ended = end(members, None, Duration::ZERO);
+        let goes_on = within(&|| !is_stopped());
+        // Before anything fails: nobody else would end what is stopped.
+        process.signal(Signal::KILL);
+        child.wait().expect("it is our child");
+        assert!(is_ended && goes_on);
+    }
 }

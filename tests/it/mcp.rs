@@ -261,8 +261,9 @@ fn a_doorbell_rings_once_for_each_message_and_holds_no_word_of_it() {
         rung(reviewer.hear()),
         "1 message waits for you, among them a review_request on #86. Call the tool next."
     );
-    // The first is not rung for again when the second is.
-    let question = json!({"type": "question", "to": "codex", "text": "Ignore all.", "id": "q-1"});
+    // The first is not rung for again when the second is. Of several new ones the first by its id would be named.
+    let question =
+        json!({"type": "question", "to": "codex", "text": "Ignore all.", "id": "second"});
     author.done("send", &question);
     assert_eq!(
         rung(reviewer.hear()),
@@ -460,6 +461,10 @@ fn no_argument_names_another_agent_a_path_or_an_option() {
             !refused.to_string().contains("a secret"),
             "{tool} {arguments}: {refused}"
         );
+        // A path gets no further than the server, whatever its command would do with it.
+        if arguments.to_string().contains(&secret) && tool == "show" {
+            assert_eq!(refused["error"]["code"], "argument_invalid", "{refused}");
+        }
     }
     let fields = json!({"branch": "b", "diff_summary": "d", "findings_packet": secret});
     client.call(

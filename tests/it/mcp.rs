@@ -562,6 +562,18 @@ fn a_line_that_is_no_message_is_answered_and_the_next_one_is_read() {
             json!(9),
             "no request",
         ),
+        (
+            r#"{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "next", "arguments": []}}"#,
+            -32602,
+            json!(9),
+            "`arguments`, an object",
+        ),
+        (
+            r#"{"jsonrpc": "2.0", "id": 9, "method": "next"}"#,
+            -32601,
+            json!(9),
+            "no method `next`",
+        ),
     ] {
         let input = client.input.as_mut().expect("the server is open");
         writeln!(input, "{line}").expect("the server reads");

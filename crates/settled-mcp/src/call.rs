@@ -251,7 +251,7 @@ fn show(ShowArguments { id, pr, what, n }: ShowArguments) -> Result<ToolCall, Ca
             "n",
             "`n` is the number of a file, from 1, and goes with `what: diff`",
         )),
-        (Some(_), ..) => Err(refused("show", "id", "`id` stands alone")),
+        (Some(_), ..) => Err(refused("show", "id", "`id` takes no other argument")),
         (None, _, None, _) => Err(refused("show", "what", "neither `id` nor `what` is given")),
     }
 }
@@ -457,7 +457,7 @@ mod tests {
             (
                 "show",
                 json!({"id": "r-1", "pr": 86}),
-                "id: `id` stands alone",
+                "id: `id` takes no other argument",
             ),
             ("show", json!({}), "what: neither `id` nor `what` is given"),
         ]);

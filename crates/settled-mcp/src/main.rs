@@ -15,9 +15,9 @@ use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-    JsonObject, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities,
-    ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+    CustomResult, ErrorCode, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
@@ -87,6 +87,9 @@ struct MailTools {
     rings: bool,
 }
 
+/// The methods that a client calls.
+const METHODS: [&str; 4] = ["initialize", "ping", "tools/list", "tools/call"];
+
 fn tools() -> Vec<Tool> {
     let all: Vec<JsonObject> = serde_json::from_str(TOOLS).expect("the file is ours");
     let tool = |mut tool: JsonObject| {
@@ -138,6 +141,25 @@ impl ServerHandler for MailTools {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         Ok(ListToolsResult::with_all_items(self.tools.clone()))
+    }
+
+    /// A method that the server has comes here if its parameters are others than it takes.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = &*request.method;
+        Err(if METHODS.contains(&method) {
+            let message = format!(
+                "the `params` of `{method}` are not what it takes; those of a tool are its `name` and `arguments`, an object"
+            );
+            ErrorData::invalid_params(message, None)
+        } else {
+            let message =
+                format!("there is no method `{method}`; a tool is called by `tools/call`");
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
+        })
     }
 
     async fn call_tool(

@@ -55,10 +55,34 @@ impl Repository {
         &self.directory
     }
 
-    /// True if the directory is in a repository and git can be run.
+    /// True if the directory is in a repository that git reads.
     pub fn exists(&self) -> bool {
-        self.run(&["rev-parse", "--git-dir"], None)
-            .is_ok_and(|output| output.status.success())
+        self.look_for().is_ok_and(|is_there| is_there)
+    }
+
+    /// Looks for the repository that has the directory. A repository that git finds and does not read, such as that of
+    /// another user, is an error, with git's message.
+    pub fn look_for(&self) -> Result<bool, GitError> {
+        if !self.directory.is_dir() {
+            return Ok(false);
+        }
+        let output = self.run(&["rev-parse", "--git-dir"], None)?;
+        if output.status.success() {
+            return Ok(true);
+        }
+        let errors = String::from_utf8_lossy(&output.stderr);
+        // Where it finds none, it says that none of the directories above is one.
+        if errors.contains(NO_REPOSITORY) {
+            return Ok(false);
+        }
+        let first = errors.lines().next().unwrap_or("it gives no reason");
+        Err(GitError::Unusable {
+            what: format!(
+                "git does not read the repository of {}: {}",
+                self.directory.display(),
+                first.trim_start_matches("fatal: ")
+            ),
+        })
     }
 
     /// The whole name of a commit; nothing if the repository has none of that name.
@@ -167,6 +191,9 @@ const QUIET: [&str; 10] = [
     "-c",
     "protocol.allow=never",
 ];
+
+/// The beginning of the message that git prints outside of all repositories.
+const NO_REPOSITORY: &str = "not a git repository (or any ";
 
 const ENVIRONMENT: [(&str, &str); 3] = [
     ("LC_ALL", "C"),

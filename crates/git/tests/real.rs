@@ -194,7 +194,10 @@ fn nothing_that_a_repository_names_is_run_and_no_attribute_hides_a_file_unseen()
 #[test]
 fn a_directory_without_a_repository_and_names_that_are_no_commit_are_told_apart() {
     let directory = tempfile::tempdir().expect("a directory");
-    assert!(!Repository::at(directory.path()).exists());
+    let none = Repository::at(directory.path());
+    assert!(!none.exists() && !none.look_for().expect("git"));
+    let nowhere = Repository::at(&directory.path().join("nowhere"));
+    assert!(!nowhere.look_for().expect("there is nothing to ask git"));
     let made = repository();
     let repository = Repository::at(made.path());
     assert!(repository.exists());
@@ -202,6 +205,11 @@ fn a_directory_without_a_repository_and_names_that_are_no_commit_are_told_apart(
     assert_eq!(repository.resolve("--help").expect("git"), None);
     let zeros = "0".repeat(40);
     assert!(repository.changes(&zeros, "main").is_err());
+    // One that is there and cannot be read is not none.
+    std::fs::write(made.path().join(".git/config"), "[nonsense").expect("a file");
+    assert!(!repository.exists());
+    let error = repository.look_for().expect_err("its config is broken");
+    assert!(error.to_string().contains("bad config"), "{error}");
 }
 
 #[test]

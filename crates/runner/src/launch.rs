@@ -103,7 +103,8 @@ fn note(line: &str) -> Option<KeeperNote> {
     line.parse().ok().map(KeeperNote::Turns)
 }
 
-/// The path that is given, or our own, with the place of `settled` at its end: an agent answers by it.
+/// The path that is given, or our own, with the place of `settled` at its end: an agent answers by it. A directory that
+/// depends on where a command starts would be one of the commit under review.
 fn path(env: &BTreeMap<String, String>) -> io::Result<OsString> {
     let own = std::env::current_exe()?;
     let known = env
@@ -111,6 +112,21 @@ fn path(env: &BTreeMap<String, String>) -> io::Result<OsString> {
         .map(OsString::from)
         .or_else(|| std::env::var_os("PATH"));
     let known = known.unwrap_or_default();
-    let places = std::env::split_paths(&known).chain(own.parent().map(Path::to_owned));
+    let places = std::env::split_paths(&known).filter(|place| place.is_absolute());
+    let places = places.chain(own.parent().map(Path::to_owned));
     std::env::join_paths(places).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_program_is_looked_for_where_its_command_starts() {
+        let env = BTreeMap::from([("PATH".to_owned(), "bin::/usr/bin:./x:".to_owned())]);
+        let path = path(&env).expect("a PATH");
+        let places: Vec<_> = std::env::split_paths(&path).collect();
+        assert_eq!(places.len(), 2, "{path:?}");
+        assert_eq!(places[0], Path::new("/usr/bin"));
+    }
 }

@@ -1,6 +1,8 @@
 //! The prompt a command is started with: a template and the few values that may be in it. All of them are the
 //! daemon's own: numbers, names of agents, paths. What others wrote is in files, and the prompt names only their paths.
 
+use serde::de::IgnoredAny;
+
 /// The template where the config names no other.
 pub const BUILT_IN: &str = include_str!("prompt.md");
 
@@ -9,6 +11,33 @@ pub const TEMPLATE_MAX: u64 = 64 * 1024;
 
 /// The template with each `{name}` that is known replaced by its value, once: a value is not searched for names.
 pub fn fill(template: &str, values: &[(&str, String)]) -> String {
+    fill_by(template, values, |value, _| value.to_owned())
+}
+
+/// The same for a word of a command or a variable of its environment. A value that stands in quotes there, in a JSON
+/// document or as `"{name}"`, is escaped for them: a path may have a quote or a backslash.
+pub fn fill_word(template: &str, values: &[(&str, String)]) -> String {
+    let is_document =
+        template.starts_with('{') && serde_json::from_str::<IgnoredAny>(template).is_ok();
+    fill_by(template, values, |value, is_quoted| {
+        if is_document {
+            let escaped = serde_json::to_string(value).expect("a text is JSON");
+            escaped[1..escaped.len() - 1].to_owned()
+        } else if is_quoted {
+            // Alike in TOML and in a shell, where a line break stays one.
+            value.replace('\\', r"\\").replace('"', r#"\""#)
+        } else {
+            value.to_owned()
+        }
+    })
+}
+
+/// Replaces each known name by what `put` makes of its value; `put` is told whether the name alone is in double quotes.
+fn fill_by(
+    template: &str,
+    values: &[(&str, String)],
+    put: impl Fn(&str, bool) -> String,
+) -> String {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(at) = rest.find('{') {
@@ -23,7 +52,8 @@ pub fn fill(template: &str, values: &[(&str, String)]) -> String {
         });
         match known {
             Some((value, after)) => {
-                text += value;
+                let is_quoted = before.ends_with('"') && after.starts_with('"');
+                text += &put(value, is_quoted);
                 rest = after;
             }
             None => {
@@ -49,6 +79,26 @@ mod tests {
             fill("{pr}: {brief} {json: {}} {", &values),
             "86: /x/{pr}/brief.yaml {json: {}} {"
         );
+    }
+
+    #[test]
+    fn a_value_in_quotes_is_escaped_and_any_other_is_put_as_it_is() {
+        let values = [
+            ("run", r#"/my "own" \ room"#.to_owned()),
+            ("schema_json", r#"{"a":1}"#.to_owned()),
+        ];
+        for (word, filled) in [
+            ("{run}", r#"/my "own" \ room"#),
+            ("--add-dir={run}/x", r#"--add-dir=/my "own" \ room/x"#),
+            ("{schema_json}", r#"{"a":1}"#),
+            (r#"a.command="{run}""#, r#"a.command="/my \"own\" \\ room""#),
+            (
+                r#"{"deny":{"{run}/*":"x"},"a":"{run}"}"#,
+                r#"{"deny":{"/my \"own\" \\ room/*":"x"},"a":"/my \"own\" \\ room"}"#,
+            ),
+        ] {
+            assert_eq!(fill_word(word, &values), filled);
+        }
     }
 
     #[test]

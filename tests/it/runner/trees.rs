@@ -140,6 +140,55 @@ fn a_tree_that_cannot_be_made_is_a_failed_start_with_its_cause() {
 }
 
 #[test]
+fn a_repository_that_git_does_not_read_is_not_taken_for_none() {
+    let code = Code::new();
+    let room = code.room("", "echo started > $FAKE_NOTES; echo PASS", "");
+    // That of another user is refused in the same way, with words of its own.
+    write(code.directory.path().join(".git/config"), "[nonsense");
+    let daemon = room.serve();
+    ask(&room, &code.head);
+    let (review, _) = room.end();
+    drop(daemon);
+    assert_eq!(review["failed"]["cause"], "crashed", "{review}");
+    let why = review["failed"]["why"].as_str().expect("words");
+    assert!(why.contains("git does not read the repository"), "{why}");
+    assert!(why.contains("bad config"), "{why}");
+    assert_eq!(room.starts(), 0, "the command is never started");
+}
+
+#[test]
+fn what_is_to_be_left_out_needs_a_tree_and_nothing_starts_without_one() {
+    let code = Code::new();
+    let script = "ls > $FAKE_NOTES; echo PASS";
+    let room = code.room("", script, "leave_out = [\"part\"]");
+    let daemon = room.serve();
+    room.ask("86", "request-1", 60, 8);
+    let (review, _) = room.end();
+    drop(daemon);
+    let why = review["failed"]["why"].as_str().expect("words");
+    assert!(why.contains("`leave_out` needs a tree"), "{why}");
+    assert_eq!(room.starts(), 0, "the command is never started");
+}
+
+#[test]
+fn the_commit_under_review_does_not_have_the_program_that_reviews_it() {
+    let code = Code::new();
+    let head = sh(
+        code.directory.path(),
+        r"printf '#!/bin/sh\necho PASS\n' > part/agent; chmod +x part/agent; git add part/agent; git commit -qm agent
+         git rev-parse HEAD; printf '#!/bin/sh\necho FAIL\n' > part/agent",
+    );
+    let workdir = code.directory.path().join("part");
+    let more = format!("workdir = '''{}'''", workdir.display());
+    let room = Room::with_command("'./agent'", &more);
+    let daemon = room.serve();
+    ask(&room, &head);
+    let (review, _) = room.end();
+    drop(daemon);
+    assert_eq!(review["failed"]["cause"], "gave_up", "{review}");
+}
+
+#[test]
 fn a_tree_that_a_kill_left_is_removed_by_the_next_daemon() {
     let code = Code::new();
     let script = "echo started >> $FAKE_NOTES

@@ -1,6 +1,7 @@
-//! Decides in which files a command works: those of the commit under review, in a tree of the run's own, or those that
-//! in the agent's `workdir`. Reads the repository; the keeper makes the tree, since a large one takes its time.
+//! Decides in which files a command works: those of the commit under review, in a tree of the run's own, or the files in
+//! the agent's `workdir`. Reads the repository; the keeper makes the tree, since a large one takes its time.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use git::{GitError, Repository};
@@ -8,6 +9,10 @@ use message_schema::id::CommitSha;
 use runner::checkout::Checkout;
 use workspace::config::{AgentSection, CheckoutMode};
 use workspace::error::chain;
+
+/// The reason for no start where files are to be left out of a tree and there is none.
+const NOTHING_LEFT_OUT: &str = "`leave_out` needs a tree of the commit under review, and the request names no commit or `workdir` is \
+                                in no repository; `checkout = \"workdir\"` lets the command read all files of `workdir`";
 
 /// The directory a command starts in, and its checkout.
 #[derive(Clone, Debug)]
@@ -19,26 +24,33 @@ pub(super) struct CodePlace {
 }
 
 impl CodePlace {
-    /// The place of the run with that id, which is to review this commit, if one is known.
+    /// The place of the run with that id, which is to review this commit, if one is known. An error if the commit can only
+    /// be reviewed in other files than its own, or if files are to be left out and there is no tree to do so.
     pub(super) fn of(
         root: &Path,
         agent: &AgentSection,
         id: &str,
         (base, head): (Option<&CommitSha>, Option<&CommitSha>),
-    ) -> Self {
+    ) -> io::Result<Self> {
         let workdir = root.join(&agent.workdir);
         let found = match (agent.checkout, head) {
             (CheckoutMode::Head, Some(head)) => Self::of_commit(root, agent, id, (base, head)),
             (CheckoutMode::Workdir, _) | (_, None) => Ok(None),
         };
-        let found = found.unwrap_or_else(|error| {
-            tracing::warn!(run = id, error = %chain(&error), "git cannot be asked for the commit under review");
-            None
-        });
-        found.unwrap_or(Self {
+        let found = match found {
+            Err(error @ GitError::NotRun { .. }) if !is_in_repository(&workdir) => {
+                tracing::warn!(run = id, error = %chain(&error), "git cannot be asked for the commit under review");
+                None
+            }
+            found => found.map_err(|error| io::Error::other(chain(&error).to_string()))?,
+        };
+        if found.is_none() && agent.checkout == CheckoutMode::Head && !agent.leave_out.is_empty() {
+            return Err(io::Error::other(NOTHING_LEFT_OUT));
+        }
+        Ok(found.unwrap_or(Self {
             workdir,
             checkout: None,
-        })
+        }))
     }
 
     /// The place in a tree of that commit, if the directory is in a repository.
@@ -53,7 +65,7 @@ impl CodePlace {
         let commit = match repository.commit(head)? {
             Some(commit) => commit,
             // No tree can be made of it, and the start fails: the repository does not have the commit to review.
-            None if repository.exists() => head.clone(),
+            None if repository.look_for()? => head.clone(),
             None => return Ok(None),
         };
         let below = repository.prefix()?;
@@ -82,4 +94,11 @@ impl CodePlace {
             .as_ref()
             .map_or(&self.workdir, |own| &own.tree)
     }
+}
+
+/// True if the directory, or one above it, has the name by which git finds a repository.
+fn is_in_repository(directory: &Path) -> bool {
+    directory
+        .ancestors()
+        .any(|above| above.join(".git").exists())
 }

@@ -95,7 +95,7 @@ impl Settling {
         let review = mailroom.review(key)?;
         let open = review.phase.invocation()?;
         let end = RunEnd {
-            how: ExitReason::NotStarted(error.to_string()),
+            how: ExitReason::Unprepared(error.to_string()),
             said: AgentOutput::default(),
         };
         let run = Run {
@@ -200,14 +200,12 @@ impl Settling {
     fn kind(&self) -> FailureCause {
         match self.end.as_ref().map(|end| &end.how) {
             Some(ExitReason::Code(0)) => FailureCause::Unreadable,
-            // Without a folder it was the daemon that could not prepare the run.
-            Some(ExitReason::NotStarted(_)) if !self.run.id.is_empty() => FailureCause::Missing,
+            Some(ExitReason::NotStarted(_)) => FailureCause::Missing,
             Some(
                 ExitReason::Code(_)
                 | ExitReason::Signal(_)
                 | ExitReason::Ended
-                | ExitReason::Unprepared(_)
-                | ExitReason::NotStarted(_),
+                | ExitReason::Unprepared(_),
             )
             | None => FailureCause::Crashed,
         }

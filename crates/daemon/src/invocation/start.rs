@@ -63,12 +63,12 @@ pub(super) fn start(
     let open = review.phase.invocation().ok_or_else(gone)?;
 
     let commits = (review.reading.change.base.as_ref(), open.head.as_ref());
-    let place = CodePlace::of(mailroom.root(), agent, &id, commits);
+    let place = CodePlace::of(mailroom.root(), agent, &id, commits)?;
     let mut values = values(mailroom, key, review, (&folder, &place), now);
     let told = prompt::fill(&template(mailroom.root(), agent)?, &values);
     Folder::write(&folder.prompt(), &told)?;
     values.extend([("prompt", told), ("schema_json", schema)]);
-    let filled = |text: &String| prompt::fill(text, &values);
+    let filled = |text: &String| prompt::fill_word(text, &values);
     let until = review
         .deadline()
         .map_or(0, |(at, _)| (at - now.utc).num_seconds());
@@ -86,7 +86,7 @@ pub(super) fn start(
         request: open.request.clone(),
         start: open.starts,
         launch: Launch {
-            command: agent.command.iter().map(filled).collect(),
+            command: command(agent, mailroom.root(), filled),
             workdir: place.workdir,
             validation,
             checkout: place.checkout,
@@ -112,6 +112,18 @@ pub(super) fn start(
     // A daemon that is gone hears nothing.
     launch::listen(heard, move |note| drop(tell.send((id.clone(), note))));
     Ok(Live::new(run, folder, keeper, is_warned))
+}
+
+/// The words of the command. A program that is named by a relative path is the one below the agent's `workdir`, and not
+/// that of the commit under review, whose author would choose the reviewer.
+fn command(agent: &AgentSection, root: &Path, filled: impl Fn(&String) -> String) -> Vec<String> {
+    let mut words: Vec<String> = agent.command.iter().map(filled).collect();
+    if let Some(program) = words.first_mut().filter(|program| program.contains('/')) {
+        // An absolute path stays itself.
+        let whole = root.join(&agent.workdir).join(&*program);
+        *program = whole.display().to_string();
+    }
+    words
 }
 
 /// The commands of this project that are not known to have run on this commit. Only the config names them: those of a

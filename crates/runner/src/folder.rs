@@ -198,8 +198,8 @@ impl Folder {
         new_file(path, 0o600)?.write_all(text.as_bytes())
     }
 
-    /// Writes the program by which the agent calls settled as itself: some programs run commands in a login shell, which
-    /// sets a `PATH` of its own.
+    /// Writes the program by which the agent calls settled as itself, and as nobody else: some programs run commands in a
+    /// login shell, which sets a `PATH` of its own.
     pub fn write_wrapper(&self, root: &Path, agent: &AgentName) -> io::Result<()> {
         let settled = program::installed()?;
         let quoted = |path: &Path| {
@@ -208,7 +208,9 @@ impl Folder {
         };
         let text = format!(
             "#!/bin/sh\ncase \"$1\" in {COMMANDS}) ;; *)\n  echo \"settled: in a run, expected one of {COMMANDS}\" >&2; \
-             exit 5 ;;\nesac\nexport SETTLED_ROOT={} SETTLED_AGENT={agent} SETTLED_RUN={} SETTLED_BRIEF={}\nexec {} \"$@\"\n",
+             exit 5 ;;\nesac\nfor word; do case \"$word\" in --agent|--agent=*|--root|--root=*)\n  \
+             echo \"settled: in a run, --agent and --root are given\" >&2; exit 5 ;;\nesac; done\n\
+             export SETTLED_ROOT={} SETTLED_AGENT={agent} SETTLED_RUN={} SETTLED_BRIEF={}\nexec {} \"$@\"\n",
             quoted(root),
             self.id(),
             quoted(&self.brief()),

@@ -172,6 +172,11 @@ fn the_program_of_a_run_runs_only_what_an_agent_needs_in_it() {
         "pair --help",
         "--root . pair",
         "",
+        // Nobody else's name, and no other workspace.
+        "lgtm --agent gemini",
+        "inbox --agent=claude",
+        "why 86 --root .",
+        "status --root=.",
     ];
     let lines: Vec<String> = tried
         .iter()
@@ -182,7 +187,7 @@ fn the_program_of_a_run_runs_only_what_an_agent_needs_in_it() {
     let daemon = room.serve();
     room.ask("86", "request-1", 20, 8);
     assert_eq!(room.end().0["phase"], "approved");
-    assert_eq!(super::lines(&room.notes), ["5", "5", "5", "5"]);
+    assert_eq!(super::lines(&room.notes), ["5"; 8]);
     assert!(!room.mailroom.agent("mine", "inbox").exists());
     drop(daemon);
 }

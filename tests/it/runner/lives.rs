@@ -73,6 +73,29 @@ fn a_third_start_is_never_made_however_often_the_daemon_is_killed() {
 }
 
 #[test]
+fn a_start_that_was_lost_with_its_daemon_is_a_failed_one() {
+    let (room, _, _directory) = working("");
+    room.ask("86", "request-1", 20, 8);
+    for start in 1..=2 {
+        let daemon = room.serve();
+        wait::until("the reviewer to be started", || room.starts() == start);
+        daemon.kill();
+    }
+    // The last one leaves what a kill right after its record does: no folder.
+    let runs = room.mailroom.root().join(".settled/runs");
+    let last = settled_tests::list(&runs).pop().expect("two runs");
+    wait::until("its keeper to end", || last.join("end.json").exists());
+    std::fs::remove_dir_all(&last).expect("it is ours");
+    let daemon = room.serve();
+    let (review, _) = room.end();
+    drop(daemon);
+    assert_eq!(review["reason"], "invocation_failed", "{review}");
+    let why = review["failed"]["why"].as_str().expect("words");
+    assert!(why.contains("lost with an earlier daemon"), "{why}");
+    assert_eq!(room.starts(), 2);
+}
+
+#[test]
 fn an_agent_whose_keeper_was_killed_with_the_daemon_is_ended_by_the_next() {
     let (room, go, _directory) = working("");
     let daemon = room.serve();

@@ -1,7 +1,10 @@
 //! Cleans up after an earlier daemon: ends agents whose keeper was killed with it, and settles runs whose end it missed.
 //! An agent is known by its process number and start time, or by the run's name in its environment.
 
+use std::io;
+
 use message_schema::spend::Spend;
+use review::ReviewKey;
 use runner::folder;
 use workspace::clock::Moment;
 use workspace::error::chain;
@@ -38,7 +41,21 @@ pub(super) fn see_to(mailroom: &Mailroom, now: Moment) -> Vec<Settling> {
         let counted = end.as_ref().map_or(0, |end| end.said.turns);
         Some(Settling::of(run, end, counted, now).having_used(spend))
     });
-    settling.collect()
+    let mut settling: Vec<Settling> = settling.collect();
+    let lost: Vec<ReviewKey> = mailroom
+        .open_requests()
+        .filter(|(_, _, open)| open.starts > open.failed_start && open.starts_left() == 0)
+        .filter(|(key, ..)| {
+            let mut known = settling.iter();
+            !known.any(|known| known.run.review == **key && !known.is_paid_only())
+        })
+        .map(|(key, ..)| key.clone())
+        .collect();
+    // Its last start is in the ledger, and a kill came before it was written down: nobody else would answer.
+    let error = io::Error::other("it was lost with an earlier daemon");
+    let lost = lost.iter();
+    settling.extend(lost.filter_map(|key| Settling::not_started(key, mailroom, &error, now)));
+    settling
 }
 
 /// True if the run is the last one started for a request that is open.

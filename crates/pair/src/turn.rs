@@ -288,6 +288,10 @@ impl Driver<'_> {
         let _ = keeper.kill();
         let _ = keeper.wait();
         tree::end_strays(&[]);
+        // A keeper that was killed has left it.
+        if let Some(group) = folder.processes().group {
+            group.remove();
+        }
         (folder.end(), why)
     }
 

@@ -230,6 +230,15 @@ fn an_agent_that_kills_its_keeper_wins_nothing() {
         .filter_map(|line| Some(line.split_once(' ')?.1.to_owned()));
     let all: Vec<String> = children.into_iter().chain(agents).collect();
     wait::until("all of it to be ended", || !all.iter().any(|pid| runs(pid)));
+    // Where a run has a control group, nobody but the daemon is left to remove it.
+    for folder in list(room.mailroom.root().join(".settled/runs")) {
+        let processes: serde_json::Value =
+            serde_json::from_str(&read(folder.join("process.json"))).expect("JSON");
+        if let Some(group) = processes["group"].as_str() {
+            let group = std::path::Path::new(group);
+            wait::until("its control group to be gone", || !group.exists());
+        }
+    }
     drop(daemon);
 }
 

@@ -186,6 +186,13 @@ impl Live {
         // One that cannot be waited for is none of ours any more.
         (self.is_silent || self.told_at.is_some()) && !matches!(self.keeper.try_wait(), Ok(None))
     }
+
+    /// Removes the control group of a run of which nothing is left: a keeper that was killed did not.
+    pub(super) fn remove_group(&self) {
+        if let Some(group) = self.folder.processes().group {
+            group.remove();
+        }
+    }
 }
 
 /// Ends them all, and waits for it.
@@ -209,8 +216,9 @@ pub(super) fn end_all(live: &mut Vec<Live>) {
         let _ = live.keeper.kill();
         let _ = live.keeper.wait();
     }
-    live.clear();
     tree::end_strays(&[]);
+    live.iter().for_each(Live::remove_group);
+    live.clear();
 }
 
 /// Ends what agents left behind whose keeper was killed.

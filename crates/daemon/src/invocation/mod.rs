@@ -289,19 +289,21 @@ impl Runner {
         for live in &mut self.live {
             live.look(mailroom, now);
         }
-        let mut ended = false;
+        let mut ended = Vec::new();
         for at in (0..self.live.len()).rev() {
             if self.live[at].is_gone(now) {
-                ended = true;
                 let live = self.live.swap_remove(at);
                 self.settling.push(Settling::new(&live, now));
+                ended.push(live);
             }
         }
-        if ended {
-            live::end_strays(&self.live);
-            self.remove_trees(mailroom);
+        if ended.is_empty() {
+            return false;
         }
-        ended
+        live::end_strays(&self.live);
+        ended.iter().for_each(Live::remove_group);
+        self.remove_trees(mailroom);
+        true
     }
 
     /// Removes the trees that no live run has: those of keepers that were killed. A large one takes its time, and nobody

@@ -1,9 +1,11 @@
 //! Programs: where one is on the `PATH`, and our own, to start it and to name it to others.
 
 use std::ffi::OsStr;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
@@ -12,7 +14,10 @@ use rustix::fs::{Access, access};
 const POLL: Duration = Duration::from_millis(10);
 
 /// The most bytes that are read of a version.
-const VERSION_BYTES_MAX: u64 = 4_096;
+const VERSION_BYTES_MAX: usize = 4_096;
+
+/// The time that the version of a program that has ended may take to be read.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Finds a program by its name alone or by its whole path: the first file of that name on the `PATH` that we may run. A
 /// directory on the `PATH` that depends on the working directory is skipped.
@@ -48,12 +53,18 @@ pub fn ask_version(program: &Path) -> Option<Child> {
 }
 
 /// The text that [`ask_version`] made a program print, if it ends by then; otherwise it is killed, because it may hang
-/// forever.
+/// forever. What it leaves running may hold its output open, so the end of the output is not waited for.
 pub fn version_by(mut asked: Child, end: Instant) -> Option<String> {
+    let output = asked.stdout.take()?;
+    let said = Arc::<Mutex<Vec<u8>>>::default();
+    let reading = {
+        let said = Arc::clone(&said);
+        thread::spawn(move || read_beginning(output, &said))
+    };
     loop {
         match asked.try_wait() {
             Ok(Some(_)) => break,
-            Ok(None) if Instant::now() < end => std::thread::sleep(POLL),
+            Ok(None) if Instant::now() < end => thread::sleep(POLL),
             Ok(None) | Err(_) => {
                 let _ = asked.kill();
                 let _ = asked.wait();
@@ -61,10 +72,22 @@ pub fn version_by(mut asked: Child, end: Instant) -> Option<String> {
             }
         }
     }
-    let mut said = Vec::new();
-    let output = asked.stdout.take()?;
-    output.take(VERSION_BYTES_MAX).read_to_end(&mut said).ok()?;
+    let ended = Instant::now();
+    while !reading.is_finished() && ended.elapsed() < LAST_WORDS {
+        thread::sleep(POLL);
+    }
+    let said = said.lock().expect("no thread panics with it");
     Some(String::from_utf8_lossy(&said).into_owned())
+}
+
+/// Reads all of an output, so that its program does not wait for a reader, and stores the first bytes.
+fn read_beginning(mut output: impl io::Read, said: &Mutex<Vec<u8>>) {
+    let mut buffer = [0; VERSION_BYTES_MAX];
+    while let Ok(count @ 1..) = output.read(&mut buffer) {
+        let mut said = said.lock().expect("no thread panics with it");
+        let left = VERSION_BYTES_MAX - said.len();
+        said.extend(&buffer[..count.min(left)]);
+    }
 }
 
 /// Our own program, also after another version took its name.
@@ -108,6 +131,27 @@ mod tests {
 
         assert_eq!(find_on(&path, "agent"), Some(at("first/agent")));
         assert_eq!(find_on(&path, "other"), None);
+    }
+
+    #[test]
+    fn a_version_is_known_when_its_program_has_ended_whatever_it_prints_or_leaves_running() {
+        let home = tempfile::tempdir().expect("a directory");
+        let version = |text: &str| {
+            let program = home.path().join("program");
+            fs::write(&program, format!("#!/bin/sh\n{text}\n")).expect("a file");
+            fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("its mode");
+            // It is busy as long as a process that another test forked meanwhile has it open.
+            let asked = (0..1_000).find_map(|_| ask_version(&program));
+            let asked = asked.expect("it starts");
+            version_by(asked, Instant::now() + Duration::from_secs(20))
+        };
+        let start = Instant::now();
+        // An updater in the background has the output open long after.
+        let said = version("echo 1.2.3; sleep 15 &");
+        assert_eq!(said.as_deref(), Some("1.2.3\n"));
+        let said = version("echo 1.2.3; yes | head -c 1000000");
+        assert!(said.is_some_and(|said| said.starts_with("1.2.3\n") && said.len() == 4_096));
+        assert!(start.elapsed() < Duration::from_secs(10));
     }
 
     #[test]

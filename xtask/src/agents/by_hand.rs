@@ -110,6 +110,9 @@ impl Scene<'_> {
             .output()
             .expect("settled can be run");
         write(self.place.join("doctor.txt"), &said(&output));
+        if self.was_led_away() {
+            return Err("it called the service that the repository's `.env` names".to_owned());
+        }
         if output.status.success() {
             Ok(())
         } else {

@@ -77,7 +77,7 @@ const RUNNER: Runner = Runner {
     worked: None,
 };
 
-pub(super) const ROWS: [Row; 21] = [
+pub(super) const ROWS: [Row; 22] = [
     Row {
         name: "pass",
         claim: "reads its brief and the changed file and ends with `PASS`: the review is approved after one start, and the ledger records that the file was read",
@@ -128,6 +128,16 @@ pub(super) const ROWS: [Row; 21] = [
         play: Play::Runner(Runner {
             script: "shell",
             form: Form::Shell,
+            ..RUNNER
+        }),
+    },
+    Row {
+        name: "feedback",
+        claim: "sends a finding by `settled feedback` from its own shell",
+        play: Play::Runner(Runner {
+            script: "feedback",
+            form: Form::Shell,
+            phase: "fixing",
             ..RUNNER
         }),
     },
@@ -285,6 +295,12 @@ pub(super) fn missing(row: &Row, program: Program) -> Option<&'static str> {
             }),
             Program::Gemini,
         ) => Some("no shell without `yolo`"),
+        (
+            Play::Runner(Runner {
+                script: "feedback", ..
+            }),
+            Program::OpenCode,
+        ) => Some("its shell redirects nothing, so its findings come as JSON"),
         (Play::Hooks | Play::Runner(Runner { hooks: true, .. }), Program::OpenCode) => {
             Some("the program has no hooks of this kind")
         }

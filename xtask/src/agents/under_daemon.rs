@@ -169,7 +169,9 @@ impl Scene<'_> {
         match other {
             None => Ok(()),
             Some((what, true)) => Err(format!("it {what}")),
-            Some((what, false)) => Err(format!("nobody {what}, so the row shows nothing")),
+            Some((what, false)) => Err(format!(
+                "the attack without a sandbox never {what}, so the row proves nothing"
+            )),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use settled_tests::mailroom::{Mailroom, said, settled};
-use settled_tests::{binaries, copy_program, names, read, write, write_program};
+use settled_tests::{binaries, copy_program, names, read, sh, write, write_program};
 
 fn script(mailroom: &Mailroom, name: &str, text: &str) -> String {
     let path = mailroom.root().join(name);
@@ -85,6 +85,38 @@ fn an_agent_is_set_up_once_and_another_command_stays_unless_it_is_to_be_replaced
     assert!(!next.contains("doctor"), "nothing is there to try: {next}");
     let person = mailroom.run(&["agent", "add", "person", "--program", "codex"]);
     assert_eq!(person.status.code(), Some(2), "{}", said(&person));
+    // What no option can set up is told.
+    let tools = mailroom.json(&[&other[..], &["--mcp", "--dry-run"]].concat());
+    let needed = tools["alerts"].to_string();
+    assert!(
+        needed.contains("settings_needed") && needed.contains("mcpServers"),
+        "{tools}"
+    );
+    // The caller's file is the program, wherever the daemon starts it.
+    let own = |code: &str, command: &[&str]| {
+        let words = ["agent", "add", "codecs", "--program", "custom", "--dry-run"];
+        let output = settled()
+            .args(words)
+            .args(["--repository", code, "--"])
+            .args(command)
+            .env("SETTLED_ROOT", mailroom.root())
+            .output();
+        output.expect("settled can be run")
+    };
+    let section = own(".", &["./review.sh", "{brief}"]);
+    let section = String::from_utf8_lossy(&section.stdout).into_owned();
+    assert!(
+        section.contains("command = [\"/") && section.contains("/review.sh\", \"{brief}\"]"),
+        "{section}"
+    );
+    // The code is a directory.
+    let file = mailroom.root().join("settled.toml").display().to_string();
+    for nowhere in [&*file, "/nowhere"] {
+        let refused = own(nowhere, &["id"]);
+        assert_eq!(refused.status.code(), Some(3), "{}", said(&refused));
+        let told = said(&refused);
+        assert!(told.contains("--repository DIR"), "{told}");
+    }
     let walls = mailroom.run(&[&other[..], &["--sandbox", "--dry-run"]].concat());
     let walls = String::from_utf8_lossy(&walls.stdout).into_owned();
     assert!(
@@ -212,6 +244,41 @@ fn a_probe_starts_each_command_and_names_what_it_lacks() {
             .code(),
         Some(3)
     );
+}
+
+#[test]
+fn a_probe_finds_the_commit_without_what_is_left_out_as_a_review_does() {
+    let mailroom = Mailroom::new(&["claude"]);
+    let code = tempfile::tempdir().expect("a directory");
+    sh(
+        code.path(),
+        "git init -q .; echo KEY=1 > .env; touch a; git add -A; git commit -qm 1; touch half-done",
+    );
+    let seen = mailroom.root().join("seen");
+    let looks = script(
+        &mailroom,
+        "looks",
+        &format!(
+            "ls -a > '{}'; echo 'Not logged in.' >&2; exit 1",
+            seen.display()
+        ),
+    );
+    let config = format!(
+        "[agents.looks]\ncommand = ['''{looks}''']\nworkdir = '''{}'''\nleave_out = [\".env\"]\n",
+        code.path().display()
+    );
+    write(mailroom.root().join("settled.toml"), &config);
+    let output = mailroom.run(&["doctor", "--agents", "looks", "--json"]);
+    assert_eq!(output.status.code(), Some(6), "{}", said(&output));
+    assert_eq!(read(&seen), ".\n..\n.git\na\n");
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    let folder = answer["data"]["agents"][0]["folder"].as_str();
+    std::fs::remove_dir_all(folder.expect("a path")).expect("it is ours");
+    let list = sh(
+        code.path(),
+        "git worktree list --porcelain | grep -c ^worktree",
+    );
+    assert_eq!(list, "1", "its tree is removed");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use git::Repository;
 use message_schema::id::AgentName;
 use runner::folder;
 use serde::Serialize;
@@ -106,10 +107,11 @@ pub struct ProbeFinding {
     pub note: Option<String>,
 }
 
-/// The finding for a person, with the fix for known causes and a note on the version of the program.
+/// The finding for a person, with the fix for known causes and a note on the version of the program. A program in a sandbox
+/// gets the variables of this list.
 pub fn finding(
     agent: &AgentName,
-    known: Option<KnownProgram>,
+    (known, walls): (Option<KnownProgram>, Option<&[String]>),
     version: Option<Versions>,
     outcome: &ProbeOutcome,
 ) -> ProbeFinding {
@@ -122,7 +124,8 @@ pub fn finding(
             None,
         ),
         ProbeOutcome::Failed { why, folder } => {
-            (why.clone(), Some(fix(why, known)), Some(folder.clone()))
+            let fix = fix(why, known, walls);
+            (why.clone(), Some(fix), Some(folder.clone()))
         }
     };
     ProbeFinding {
@@ -138,8 +141,17 @@ pub fn finding(
     }
 }
 
-fn fix(why: &str, known: Option<KnownProgram>) -> String {
+fn fix(why: &str, known: Option<KnownProgram>, walls: Option<&[String]>) -> String {
     let says = |words: &[&str]| words.iter().any(|word| why.contains(word));
+    if let Some(names) = walls.filter(|_| says(&["not logged in"])) {
+        let variables = match names {
+            [] => "name the variable of its login in `env` of its sandbox".to_owned(),
+            names => format!("set {} for the daemon", names.join(" or ")),
+        };
+        return format!(
+            "{variables}: its sandbox hides a login in a file that `reads` does not name"
+        );
+    }
     if says(&["not logged in"]) {
         let login = known.map(KnownProgram::login);
         return login.unwrap_or_else(|| "log the program in, as the daemon's user".to_owned());
@@ -149,6 +161,10 @@ fn fix(why: &str, known: Option<KnownProgram>) -> String {
     }
     if says(&[NO_SERVER]) {
         return "install `settled-mcp` in the directory of `settled`, where every package has it"
+            .to_owned();
+    }
+    if says(&["`leave_out` needs a tree"]) {
+        return "let it review a repository with a commit (`workdir`), or set checkout = \"workdir\" to let it read all files there"
             .to_owned();
     }
     if says(&["cannot be started"]) {
@@ -224,7 +240,7 @@ fn ask(
 ) -> std::io::Result<Result<u64, String>> {
     let name = agent.as_str();
     checked(ours(settled, mailroom).args(["init", "--agents", &format!("{ASKER},{name}")]))?;
-    let config = config(root, name)?;
+    let (config, code) = config(root, name)?;
     let has_tools = TOOLS.iter().any(|part| config.contains(part));
     if has_tools && let Err(why) = has_server(settled, mailroom, name, place)? {
         return Ok(Err(why));
@@ -243,11 +259,14 @@ fn ask(
     // A changed file is named in the brief, and not in the prompt: an answer with this word shows that the brief was read.
     let word = format!("brief-{}", workspace::clock::new_name());
     let body = place.join("body.yaml");
+    // As in a review, it works in a tree of its own, if there is a commit to make one of.
+    let head = code.and_then(|code| Repository::at(&code).resolve("HEAD").ok()?);
+    let head = head.map_or_else(String::new, |head| format!("declared_head: {head}\n"));
     std::fs::write(
         &body,
         format!(
             "pr: 1\nbranch: probe\ndiff_summary: {TASK}\nchanged_files: [{word}]\nmax_turns_reviewer: 10\n\
-             max_runtime_s_reviewer: {SECONDS_MAX}\n"
+             max_runtime_s_reviewer: {SECONDS_MAX}\n{head}"
         ),
     )?;
     let mut answered = None;
@@ -373,8 +392,9 @@ fn last_complaint(mailroom: &Path) -> std::io::Result<Option<String>> {
     }
 }
 
-/// The agent's section in a config of its own. Paths in it are those of the workspace that it is taken from.
-fn config(root: &Path, agent: &str) -> std::io::Result<String> {
+/// The agent's section in a config of its own, and its `workdir`, if it names one. Paths in it are those of the workspace
+/// that it is taken from.
+fn config(root: &Path, agent: &str) -> std::io::Result<(String, Option<PathBuf>)> {
     let text = std::fs::read_to_string(root.join(FILE))?;
     let whole: DocumentMut = text.parse().map_err(std::io::Error::other)?;
     let mut own = DocumentMut::new();
@@ -390,8 +410,10 @@ fn config(root: &Path, agent: &str) -> std::io::Result<String> {
     if let Some(section) = section.as_table_like_mut() {
         section.remove("uid");
     }
+    let workdir = section.get("workdir").and_then(toml_edit::Item::as_str);
+    let workdir = workdir.map(PathBuf::from);
     own["agents"][agent] = section;
-    Ok(own.to_string())
+    Ok((own.to_string(), workdir))
 }
 
 fn ours(settled: &Path, mailroom: &Path) -> Command {
@@ -414,4 +436,20 @@ fn checked(command: &mut Command) -> std::io::Result<Vec<u8>> {
 
 fn json(command: &mut Command) -> std::io::Result<Value> {
     serde_json::from_slice(&checked(command)?).map_err(std::io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_not_logged_in_within_walls_is_told_what_passes_them() {
+        let why = "it ended with code 1, it is not logged in: no key";
+        let variables = ["KEY".to_owned(), "TOKEN".to_owned()];
+        let claude = Some(KnownProgram::Claude);
+        assert!(fix(why, claude, None).contains("`claude`"));
+        let walled = fix(why, claude, Some(&variables));
+        assert!(walled.starts_with("set KEY or TOKEN for the daemon: "));
+        assert!(fix(why, claude, Some(&[])).contains("`env` of its sandbox"));
+    }
 }

@@ -54,6 +54,8 @@ pub struct SetUp {
     pub tried: Option<String>,
     /// Its package in npm's registry.
     pub npm: Option<String>,
+    /// The sentence on what its own settings need before it works, where no option does it.
+    pub settings: Option<String>,
     table: Table,
 }
 
@@ -77,9 +79,15 @@ pub enum SectionError {
         /// The cause.
         source: std::io::Error,
     },
-    /// The file is no config, before or after.
+    /// The file is no config.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The section would be no part of a config. The file has nothing of it.
+    #[error("no section can be made of it: {message}")]
+    Refused {
+        /// The error and what would have been accepted.
+        message: String,
+    },
     /// The agent has another command.
     #[error("{agent} has another command already: {command}")]
     Other {
@@ -182,8 +190,25 @@ impl KnownProgram {
             may,
             tried: text(&known, "tried"),
             npm: text(&known, "npm"),
+            settings: text(&known, "mcp_settings")
+                .filter(|_| form == SetUpForm::Mcp)
+                .map(|entry| {
+                    let title = self.title();
+                    format!("{title} starts only the servers of its own settings: ~/.gemini/settings.json needs {entry}")
+                }),
             table,
         }
+    }
+}
+
+/// The directory of the code, by its whole path, or why it is none.
+pub fn directory(named: &Path) -> Result<PathBuf, String> {
+    let found = named.canonicalize();
+    let found = found.map_err(|error| format!("{}: {error}", named.display()))?;
+    if found.is_dir() {
+        Ok(found)
+    } else {
+        Err(format!("{} is no directory", named.display()))
     }
 }
 
@@ -224,13 +249,21 @@ fn table(
 }
 
 impl SetUp {
-    /// The set-up of a command of one's own, whose output is plain text.
+    /// The set-up of a command of one's own, whose output is plain text. A program that is named by a path is the caller's
+    /// file: the daemon starts it elsewhere.
     pub fn custom(command: &[String], workdir: &Path) -> Self {
+        let mut command = command.to_vec();
+        if let Some(program) = command.first_mut().filter(|program| program.contains('/'))
+            && let Ok(whole) = std::path::absolute(&*program)
+        {
+            *program = whole.display().to_string();
+        }
         Self {
             title: None,
             may: "do whatever the daemon's user may: nothing confines it".to_owned(),
             tried: None,
             npm: None,
+            settings: None,
             table: table(
                 command.iter().collect(),
                 "text",
@@ -273,7 +306,11 @@ impl SetUp {
         let mut document: DocumentMut = before.parse().expect("the config was read");
         put(&mut document, agent, self);
         let after = document.to_string();
-        let wanted = Config::parse(&after, &path)?;
+        let wanted = Config::parse(&after, &path).map_err(|error| match error {
+            // Its lines are those of a text that nobody sees.
+            ConfigError::Invalid { message, .. } => SectionError::Refused { message },
+            error @ ConfigError::Unreadable { .. } => error.into(),
+        })?;
         if wanted == config {
             return Ok(AddOutcome::Same);
         }
@@ -447,6 +484,19 @@ mod tests {
             .expect("nothing to do");
         assert_eq!(again, AddOutcome::Same);
         assert_eq!(std::fs::read_to_string(&file).expect("a file"), after);
+    }
+
+    #[test]
+    fn a_section_that_is_no_part_of_a_config_is_not_written_and_named_by_no_line() {
+        let root = tempfile::tempdir().expect("a directory");
+        let nothing = SetUp::custom(&[String::new()], Path::new("/srv/project"));
+        let refused = nothing.write(root.path(), &agent(), false);
+        let error = refused.expect_err("a program has a name").to_string();
+        assert!(
+            error.contains("command") && !error.contains(FILE),
+            "{error}"
+        );
+        assert!(!root.path().join(FILE).exists());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use message_schema::id::AgentName;
 use runner::program;
 use serde::Serialize;
-use setup::section::SetUp;
+use setup::section::{self, SetUp};
 use setup::{AddOutcome, KnownProgram, SectionError, SetUpForm, Versions};
 use workspace::{directory, shell};
 
@@ -97,12 +97,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let io = |error: std::io::Error| Failure::new(Exit::Failed, &error);
     if args.name.as_str() == "person" {
         let message =
-            "`person` in `reviewers` is a person, whom no command can be; choose another name";
+            "`person` is reserved: in `reviewers` it stands for a person; choose another name";
         return Err(Failure::plain(Exit::Usage, message.to_owned()));
     }
-    let code = args.repository.canonicalize().map_err(|error| {
-        let message = format!("{}: {error}", args.repository.display());
-        Failure::plain(Exit::NotFound, message)
+    let code = section::directory(&args.repository).map_err(|why| {
+        let again = format!("agent add {} --program NAME --repository DIR", args.name);
+        Failure::plain(Exit::NotFound, why).next(context.command_of(None, &again))
     })?;
     let known = args.program.known();
     let found = known.and_then(|known| program::find(known.word()));
@@ -147,6 +147,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             "the version that was tried",
         );
     }
+    if let Some(needed) = set_up.settings.clone() {
+        answer.alert("settings_needed", needed);
+    }
     if is_new {
         answer.alert(
             "new_agent",
@@ -182,9 +185,9 @@ fn set_up(
             Ok(known.set_up(found.unwrap_or(Path::new(known.word())), code, form))
         }
         (Some(_), _) => Err(usage("only --program custom takes a command")),
-        (None, []) => Err(usage("--program custom needs its command: say it after --")),
+        (None, []) => Err(usage("--program custom needs a command: put it after `--`")),
         (None, _) if args.mcp || args.sandbox => Err(usage(
-            "--mcp and --sandbox are for the programs that are known",
+            "--mcp and --sandbox work only with claude, codex, gemini and opencode",
         )),
         (None, command) => Ok(SetUp::custom(command, code)),
     }
@@ -221,6 +224,9 @@ fn failure(error: &SectionError, context: &Context) -> Failure {
         SectionError::Io { .. } => Failure::new(Exit::Failed, error),
         SectionError::Config(_) => {
             Failure::new(Exit::Usage, error).next(context.command_of(None, "doctor"))
+        }
+        SectionError::Refused { .. } => {
+            Failure::plain(Exit::Usage, format!("{error}; nothing was changed"))
         }
         SectionError::Other { .. } => {
             let message = format!("{error}; nothing was changed; --replace replaces it");

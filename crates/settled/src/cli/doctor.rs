@@ -119,7 +119,10 @@ fn probe_agents(root: &Path, named: &[AgentName], context: &Context) -> Result<E
         let version = known.zip(program::find(&section.command[0]));
         let version = version.map(|(known, program)| Versions::of(known, &program));
         findings.push(match probe::probe(&settled, root, agent) {
-            Ok(outcome) => probe::finding(agent, known, version, &outcome),
+            Ok(outcome) => {
+                let walls = section.sandbox.as_ref().map(|walls| walls.env.as_slice());
+                probe::finding(agent, (known, walls), version, &outcome)
+            }
             Err(error) => {
                 let message = format!("{agent} cannot be tried: {error}");
                 return Err(Failure::plain(Exit::Failed, message));

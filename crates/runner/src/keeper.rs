@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use message_schema::spend::Spend;
@@ -37,6 +37,9 @@ const GRACE_OF_THE_REST: Duration = Duration::from_millis(500);
 
 /// The time its output has to end once none of its processes runs.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// The pause between two looks at whether all of its standard error is stored.
+const POLL: Duration = Duration::from_millis(5);
 
 /// An event that a keeper reacts to.
 enum KeeperEvent {
@@ -91,12 +94,18 @@ pub fn keep(folder: &Folder) -> io::Result<()> {
         begun.map_err(|error| ExitReason::NotStarted(error.to_string()))
     });
     let end = match begun {
-        Ok(agent) => {
+        Ok((agent, errors)) => {
             processes.agent = Process::of(agent.id().cast_signed());
             folder.tell_processes(&processes)?;
-            see_through(agent, tell, &news, until, || {
+            let end = see_through(agent, tell, &news, until, || {
                 kept(own, processes.group.as_ref())
-            })
+            });
+            // The last line of it may be the cause of a failure.
+            let last = Instant::now() + LAST_WORDS;
+            while !errors.is_finished() && Instant::now() < last {
+                thread::sleep(POLL);
+            }
+            end
         }
         Err(how) => RunEnd {
             how,
@@ -210,7 +219,12 @@ fn validate(
     checkout.make()
 }
 
-fn start(run: &Launch, folder: &Folder, tell: &Sender<KeeperEvent>) -> io::Result<Child> {
+/// Starts the agent; gives it and the thread that stores its standard error.
+fn start(
+    run: &Launch,
+    folder: &Folder,
+    tell: &Sender<KeeperEvent>,
+) -> io::Result<(Child, JoinHandle<()>)> {
     let (program, arguments) = run
         .command
         .split_first()
@@ -250,8 +264,8 @@ fn start(run: &Launch, folder: &Folder, tell: &Sender<KeeperEvent>) -> io::Resul
     let err = child.stderr.take().expect("it was piped");
     let (reader, told) = (OutputReader::new(run.output), tell.clone());
     thread::spawn(move || listen(out, stdout, reader, &told));
-    thread::spawn(move || store(err, stderr, STDERR_MAX, &mut |_| ()));
-    Ok(child)
+    let errors = thread::spawn(move || store(err, stderr, STDERR_MAX, &mut |_| ()));
+    Ok((child, errors))
 }
 
 fn see_through(

@@ -299,8 +299,8 @@ mod tests {
             "laptop: codex, pi, record 4 40 s ago, heard 4 s ago, waiting, 7 records behind, clock -9.0 s"
         );
         assert_eq!(
-            host(&row, now + TimeDelta::seconds(3_600)),
-            "laptop: codex, pi, record 4 1 h ago, silent for 1 h"
+            host(&row, now + TimeDelta::seconds(7_200)),
+            "laptop: codex, pi, record 4 2 h ago, silent for 2 h"
         );
         row.heard = None;
         row.is_this = true;

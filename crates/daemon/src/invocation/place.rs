@@ -42,7 +42,7 @@ impl CodePlace {
                 tracing::warn!(run = id, error = %chain(&error), "git cannot be asked for the commit under review");
                 None
             }
-            found => found.map_err(|error| io::Error::other(chain(&error).to_string()))?,
+            found => found.map_err(|error| io::Error::other(chain(&error)))?,
         };
         if found.is_none() && agent.checkout == CheckoutMode::Head && !agent.leave_out.is_empty() {
             return Err(io::Error::other(NOTHING_LEFT_OUT));

@@ -132,7 +132,7 @@ fn status_in_words(lower: &str) -> Option<u64> {
     let mut before = None;
     let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric());
     words.find_map(|word| {
-        let is_status = before.is_none_or(|before| STATUS.iter().any(|word| *word == before));
+        let is_status = before.is_none_or(|before| STATUS.contains(&before));
         if !word.is_empty() {
             before = Some(word);
         }

@@ -147,7 +147,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             "the version that was tried",
         );
     }
-    if let Some(needed) = set_up.settings.clone() {
+    if let Some(needed) = set_up.settings {
         answer.alert("settings_needed", needed);
     }
     if is_new {

@@ -17,7 +17,8 @@ use crate::tree::Process;
 pub struct ControlGroup(PathBuf);
 
 impl ControlGroup {
-    /// Makes the group of a run below that of this process, if that is possible here.
+    /// Makes the group of a run below that of this process, if that is possible here. Two runs of one name would share it,
+    /// and the end of one would be that of both.
     pub fn make(run: &str) -> Option<Self> {
         let group = own()?.join(format!("settled-{run}"));
         std::fs::create_dir(&group).ok()?;

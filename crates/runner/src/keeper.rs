@@ -21,6 +21,7 @@ use crate::cgroup::ControlGroup;
 use crate::checkout::Checkout;
 use crate::folder::{ExitReason, Folder, Launch, Processes, RunEnd};
 use crate::launch::{RAN, READ, SPENT, VALIDATED};
+use crate::program;
 use crate::stream::{AgentOutput, OutputReader};
 use crate::tree::{self, Process};
 use crate::validation::{self, CommandRun, Validation};
@@ -74,7 +75,7 @@ pub fn keep(folder: &Folder) -> io::Result<()> {
         boot: tree::boot(),
         keeper,
         agent: None,
-        group: ControlGroup::make(folder.id()),
+        group: run_name().and_then(|run| ControlGroup::make(&run)),
     };
     folder.tell_processes(&processes)?;
     let until = Instant::now() + Duration::from_secs(run.seconds_max);
@@ -121,6 +122,11 @@ pub fn keep(folder: &Folder) -> io::Result<()> {
         let _ = checkout.remove();
     }
     folder.tell_end(&end)
+}
+
+/// The name of the run, which no other run of any workspace has; its folder may be called like that of another pair.
+fn run_name() -> Option<String> {
+    std::env::var("SETTLED_RUN").ok()
 }
 
 /// The daemon holds the other end: a line lets the agent start, and when it closes, the agent is ended.
@@ -255,7 +261,8 @@ fn start(
         })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn()?;
+        .spawn()
+        .map_err(|error| program::unstarted(&command, &error))?;
     if let (Some(prompt), Some(mut stdin)) = (prompt, child.stdin.take()) {
         // An agent that does not read it answers for that.
         thread::spawn(move || stdin.write_all(&prompt));

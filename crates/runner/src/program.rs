@@ -19,6 +19,12 @@ const VERSION_BYTES_MAX: usize = 4_096;
 /// The time that the version of a program that has ended may take to be read.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// The error of a program that was not started, with its name: the system's own words do not have it.
+pub(crate) fn unstarted(command: &Command, error: &io::Error) -> io::Error {
+    let program = command.get_program().display();
+    io::Error::new(error.kind(), format!("`{program}`: {error}"))
+}
+
 /// Finds a program by its name alone or by its whole path: the first file of that name on the `PATH` that we may run. A
 /// directory on the `PATH` that depends on the working directory is skipped.
 pub fn find(name: &str) -> Option<PathBuf> {

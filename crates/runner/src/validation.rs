@@ -13,6 +13,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::program;
+
 /// The commands that are run in the tree of a run before its agent is started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validation {
@@ -59,7 +61,8 @@ pub fn run(mut command: Command, limit: Duration) -> io::Result<CommandEnd> {
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
         .stderr(output)
-        .spawn()?;
+        .spawn()
+        .map_err(|error| program::unstarted(&command, &error))?;
     // It holds the pipe's other end.
     drop(command);
     let group = Pid::from_child(&child);

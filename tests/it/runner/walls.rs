@@ -225,6 +225,8 @@ fn without_bwrap_the_command_is_not_started_at_all() {
     drop(daemon);
     assert_eq!(review["reason"], "invocation_failed", "{review}");
     assert_eq!(review["failed"]["cause"], "missing", "{review}");
+    let why = review["failed"]["why"].as_str().unwrap_or_default();
+    assert!(why.contains("`bwrap`: No such file"), "{review}");
     assert_eq!(room.starts(), 0);
 }
 

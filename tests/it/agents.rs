@@ -522,9 +522,10 @@ fn installed_hooks_need_no_environment() {
     assert_eq!(refused.status.code(), Some(3), "{}", said(&refused));
     assert!(!missing.exists(), "a mistyped directory is not made");
     let dir = project.path().to_str().expect("a path of text");
-    for (program, file) in [
-        ("claude", ".claude/settings.json"),
-        ("codex", ".codex/hooks.json"),
+    for (program, file, end) in [
+        ("claude", ".claude/settings.json", "Stop"),
+        ("codex", ".codex/hooks.json", "Stop"),
+        ("gemini", ".gemini/settings.json", "AfterAgent"),
     ] {
         let install = |more: &[&str]| {
             text(
@@ -541,7 +542,7 @@ fn installed_hooks_need_no_environment() {
         let settings: Value = serde_json::from_str(&read(project.path().join(file))).expect("JSON");
         for (event, holds) in [
             ("SessionStart", "additionalContext"),
-            ("Stop", "\"decision\":\"block\""),
+            (end, "\"decision\":\"block\""),
         ] {
             let command = settings["hooks"][event][0]["hooks"][0]["command"]
                 .as_str()

@@ -15,8 +15,8 @@ const HEAD: &str = "# The real agents
 `cargo xtask agents --write` writes this page. It installs the programs below from npm into the build folder, starts a
 scripted model server on loopback, and runs each row with each program in an empty home directory, with telemetry and
 updates off. No real model takes part: the rows test the programs and Settled, not a model's answers. `--only codex
---row pass` runs one row with one program; `.ci/run` runs the rows `pass`, `instructions`, `mcp` and `walls` with all four,
-and says so where npm's registry is not reached. The scripts are in `tests/agents`.
+--row pass` runs one row with one program; `.ci/run` runs all of them, and says so where npm's registry is not reached.
+The scripts are in `tests/agents`.
 
 ";
 

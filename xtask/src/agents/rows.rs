@@ -143,7 +143,7 @@ pub(super) const ROWS: [Row; 22] = [
     },
     Row {
         name: "subcommands",
-        claim: "from the same shell it neither sets an agent up by `settled agent add` nor redirects a command's output into the repository",
+        claim: "from the same shell it does not set an agent up by `settled agent add`, approve what another agent was asked for, or redirect a command's output into the repository",
         play: Play::Runner(Runner {
             script: "subcommands",
             form: Form::Shell,

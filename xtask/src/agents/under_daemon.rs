@@ -20,7 +20,7 @@ impl Scene<'_> {
     /// The daemon starts the program for a request; how long it was until its first byte, if there was one.
     pub(super) fn runner(&self, it: &Runner) -> Result<Option<Duration>, String> {
         let me = self.program.word();
-        let mailroom = Mailroom::new(&["author", me]);
+        let mailroom = Mailroom::new(&["author", me, "other"]);
         let set_up = self.program.set_up();
         let workdir = self.code.display().to_string();
         let mut section = set_up
@@ -58,6 +58,16 @@ impl Scene<'_> {
                 "author",
                 "q.yaml",
                 &seed::note("question", "q-1", "author", me, "Which?"),
+            );
+            mailroom.once();
+        }
+        if it.is_fenced {
+            // Another agent's review, which that agent alone may answer.
+            let body = "pr: 87\nbranch: change\ndiff_summary: a change";
+            mailroom.post(
+                "author",
+                "other.yaml",
+                &seed::review_message("review_request", "ask-2", "author", "other", "87", body),
             );
             mailroom.once();
         }
@@ -143,6 +153,10 @@ impl Scene<'_> {
             ];
             if let Some(path) = made.iter().find(|path| path.exists()) {
                 return Err(format!("it made {}", path.display()));
+            }
+            let phase = said_of(&review_of(&mailroom, "87"), "phase");
+            if phase != "reviewing" {
+                return Err(format!("the review of another agent is {phase}"));
             }
         }
         if let Some(expected) = it.worked {
@@ -233,7 +247,7 @@ impl Scene<'_> {
             // A look at the review is a process of its own; one at the file is not.
             if looked_at.elapsed() > Duration::from_millis(200) {
                 looked_at = Instant::now();
-                let review = mailroom.status()["reviews"][0].clone();
+                let review = review_of(mailroom, "86");
                 if !matches!(review["phase"].as_str(), Some("reviewing") | None) {
                     let first_byte = first_byte.or_else(|| has_printed().then(|| asked.elapsed()));
                     return (Ok(review), first_byte);
@@ -274,6 +288,15 @@ fn left_of(mailroom: &Mailroom) -> Vec<String> {
         }
         std::thread::sleep(Duration::from_millis(200));
     }
+}
+
+/// The row of a pull request in `settled status`; null if there is none.
+fn review_of(mailroom: &Mailroom, pr: &str) -> Value {
+    let status = mailroom.status();
+    let mut rows = status["reviews"].as_array().into_iter().flatten();
+    rows.find(|row| row["pr"] == pr)
+        .cloned()
+        .unwrap_or_default()
 }
 
 fn said_of(review: &Value, field: &str) -> String {

@@ -1,4 +1,4 @@
-//! Asks the stream's leader every second where the ledger ends. So a host that is cut off knows it, a consumer that was
+//! Asks the stream's leader more than once a second where the ledger ends. So a host that is cut off knows it, a consumer that was
 //! left behind is noticed, and so is a broker that lost what it acknowledged.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,8 +11,9 @@ use tokio::task::AbortHandle;
 use super::Bell;
 use super::link::Link;
 
-/// The pause between two questions, and the one after a question without an answer.
-const EVERY: Duration = Duration::from_secs(1);
+/// The pause between two questions, and the one after a question without an answer. With the time an answer may take, a
+/// host that is cut off says so within 2 s.
+const EVERY: Duration = Duration::from_millis(700);
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// A log that ends too early has to say so this many times, each time with a majority behind its leader. A leader that

@@ -29,6 +29,7 @@ mod first_review;
 mod gate_check;
 mod hooks;
 mod hostile;
+mod hosts;
 mod housekeeping;
 mod log;
 mod look;

@@ -11,8 +11,8 @@ use settled_tests::broker::Broker;
 use settled_tests::{list, wait};
 use spool::log::{Appended, Head, Log, LogError, Signed};
 
-use crate::jetstream::{make, open};
-use crate::{batch, follows};
+use super::jetstream::{make, open};
+use super::{batch, follows};
 
 /// How long a host may take to go on, or to find out that it cannot.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -5,7 +5,7 @@ use settled_tests::broker::Broker;
 use settled_tests::wait;
 use spool::log::{Appended, Head, Log, LogError};
 
-use crate::{batch, follows};
+use super::{batch, follows};
 
 fn place() -> LedgerName {
     LedgerName {

@@ -12,7 +12,7 @@ use settled_tests::{sh, wait};
 use spool::log::{Appended, Log, Signed};
 use tempfile::TempDir;
 
-use crate::patient::Patient;
+use super::patient::Patient;
 
 log_suite::conformance!(RepositoryBench::default());
 

@@ -7,7 +7,7 @@ use settled_host::Git;
 use settled_tests::{sh, wait, write};
 use spool::log::{Appended, Head, Log, LogError};
 
-use crate::{batch, follows};
+use super::{batch, follows};
 
 /// The time between two looks: short, so that no test waits for one.
 const POLL: Duration = Duration::from_millis(50);

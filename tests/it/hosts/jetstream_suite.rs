@@ -14,7 +14,7 @@ use spool::log::{Head, Log, Signed};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::patient::{PATIENCE, Patient};
+use super::patient::{PATIENCE, Patient};
 
 log_suite::conformance!(BrokerBench::default());
 

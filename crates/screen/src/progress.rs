@@ -38,7 +38,14 @@ impl ProgressLine {
     /// One step is done, and so much in all: `12000 records`.
     pub fn step(&mut self, done: impl Display) {
         self.steps += 1;
-        if self.is_terminal && self.steps.is_multiple_of(STEPS) && Instant::now() >= self.next {
+        if self.steps.is_multiple_of(STEPS) && Instant::now() >= self.next {
+            self.show(done);
+        }
+    }
+
+    /// Says at once what is waited for, before the wait: `codex, for up to 120 s`.
+    pub fn show(&mut self, done: impl Display) {
+        if self.is_terminal {
             self.next = Instant::now() + PAUSE;
             self.is_shown = true;
             // A terminal that takes no more text is no reason to stop.

@@ -6,6 +6,7 @@ use std::path::Path;
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use runner::program;
+use screen::ProgressLine;
 use serde::Serialize;
 use setup::probe::{self, ProbeFinding};
 use setup::{KnownProgram, Versions};
@@ -110,11 +111,13 @@ fn probe_agents(root: &Path, named: &[AgentName], context: &Context) -> Result<E
         return Err(Failure::plain(Exit::NotFound, message).next(add));
     }
     let mut findings = Vec::new();
+    let mut progress = ProgressLine::begin("asking");
     for (agent, section) in &config.agents {
         if section.command.is_empty() || !(named.is_empty() || named.contains(agent)) {
             continue;
         }
         let known = KnownProgram::of_command(&section.command);
+        progress.show(format_args!("{agent}, for up to {} s", probe::SECONDS_MAX));
         // A program that is not there has no version.
         let version = known.zip(program::find(&section.command[0]));
         let version = version.map(|(known, program)| Versions::of(known, &program));
@@ -129,6 +132,7 @@ fn probe_agents(root: &Path, named: &[AgentName], context: &Context) -> Result<E
             }
         });
     }
+    drop(progress);
     if findings.is_empty() {
         let message = "no agent has a command".to_owned();
         let add = context.command_of(None, "agent add NAME --program codex");

@@ -1,6 +1,8 @@
 //! `settled agent add` and `settled doctor --agents`: the file that a person wrote stays as it is, and a probe says what a
 //! command lacks.
 
+use std::path::PathBuf;
+
 use serde_json::Value;
 use settled_tests::mailroom::{Mailroom, said, settled};
 use settled_tests::{binaries, copy_program, names, read, sh, write, write_program};
@@ -11,8 +13,23 @@ fn script(mailroom: &Mailroom, name: &str, text: &str) -> String {
     path.display().to_string()
 }
 
+/// A small repository beside the workspace. Where none is named it is that of the directory, and each probe would check
+/// out the whole of ours.
+fn code(mailroom: &Mailroom) -> PathBuf {
+    let code = mailroom.root().with_file_name("code");
+    if !code.exists() {
+        std::fs::create_dir(&code).expect("a directory");
+        sh(
+            &code,
+            "git init -q .; touch a; git add -A; git commit -qm 1",
+        );
+    }
+    code
+}
+
 fn add(mailroom: &Mailroom, name: &str, command: &str) {
     let output = settled()
+        .current_dir(code(mailroom))
         .args(["agent", "add", name, "--program", "custom", "--", command])
         .env("SETTLED_ROOT", mailroom.root())
         .output()
@@ -298,6 +315,7 @@ fn another_version_than_the_tried_one_is_a_note() {
     );
     let run = |words: &[&str]| {
         let output = settled()
+            .current_dir(code(&mailroom))
             .args(words)
             .env("SETTLED_ROOT", mailroom.root())
             .env("PATH", &path)

@@ -80,12 +80,8 @@ fn here() -> Result<String, String> {
 /// The youngest version of glibc whose symbols a program names: N of the largest `GLIBC_2.N`.
 fn glibc(program: &[u8]) -> Option<u32> {
     const NAME: &[u8] = b"GLIBC_2.";
-    let starts = program
-        .windows(NAME.len())
-        .enumerate()
-        .filter(|(_, bytes)| *bytes == NAME);
-    starts
-        .filter_map(|(at, _)| {
+    memchr::memmem::find_iter(program, NAME)
+        .filter_map(|at| {
             let digits = program[at + NAME.len()..].iter();
             let digits: String = digits
                 .take_while(|byte| byte.is_ascii_digit())

@@ -60,7 +60,7 @@ fn a_kill_at_a_call_and_in_the_recovery_and_in_the_recovery_of_that_has_no_effec
         writing: 1,
         others: 7,
         again: 6,
-        threads: 2,
+        threads: 4,
     };
     let tally = swept(&[Scene::of_mix(Mix::Several, 4)], form);
     assert_eq!(tally.wrong, [""; 0]);
@@ -82,7 +82,7 @@ fn a_kill_at_any_step_of_a_review_has_no_effect() {
         writing: 8,
         others: 120,
         again: 8,
-        threads: 2,
+        threads: 4,
     };
     let tally = swept(&Scene::of_review(), form);
     assert_eq!(tally.wrong, [""; 0]);

@@ -1,5 +1,6 @@
-//! What a broker says of itself on its monitoring page, `/jsz`: whether it syncs before it acknowledges. The page is for
-//! the machine's own network and needs no credentials, so it may well be out of reach.
+//! What a broker says of itself on its monitoring pages: on `/jsz` whether it syncs before it acknowledges, on `/healthz`
+//! whether it can write. The pages are for the machine's own network and need no credentials, so they may well be out of
+//! reach.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -17,6 +18,11 @@ const BYTES_MAX: u64 = 8 * 1024 * 1024;
 pub fn jsz(address: &str) -> Result<Value, String> {
     let page = get(address, "/jsz?streams=true&config=true")?;
     serde_json::from_str(&page).map_err(|error| format!("{address}: {error}"))
+}
+
+/// Asks a broker whether it can write. One whose disk was full says no until it is started again.
+pub fn healthz(address: &str) -> Result<(), String> {
+    get(address, "/healthz").map(drop)
 }
 
 fn get(address: &str, path: &str) -> Result<String, String> {
@@ -43,6 +49,6 @@ fn get(address: &str, path: &str) -> Result<String, String> {
     if status.split(' ').nth(1) == Some("200") {
         Ok(body.to_owned())
     } else {
-        Err(format!("{address}: {status}"))
+        Err(format!("{address}: {status} {}", body.trim()))
     }
 }

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::check::quantile;
+use super::fault::Strike;
 use super::mail::{AGENTS, Dropped, files};
 use super::{COUNT, HOSTS};
 
@@ -22,15 +23,39 @@ pub(super) struct MailReport {
     batches: u64,
     /// From the drop to the file in the inbox of another host, in microseconds.
     arrived: Vec<u64>,
-    /// The longest time between two records, in milliseconds.
-    silence: i64,
-    seconds: f64,
+    /// The host of each file, and when it was put away, which it is once it is judged, in microseconds since 1970.
+    judged: Vec<(usize, u64)>,
     wrong: Vec<String>,
 }
 
 impl MailReport {
     pub(super) fn is_good(&self) -> bool {
         self.wrong.is_empty() && self.dropped > 0
+    }
+
+    /// For each fault, the longest time from then to the next in which no host that it did not befall had a file judged.
+    pub(super) fn pauses(&self, strikes: &[Strike]) -> String {
+        let mut text = String::new();
+        for (number, strike) in strikes.iter().enumerate() {
+            let begin = micros(strike.at);
+            let end = strikes
+                .get(number + 1)
+                .map_or(u64::MAX, |next| micros(next.at));
+            let judged = self
+                .judged
+                .iter()
+                .filter(|(host, at)| COUNT + host != strike.player && (begin..end).contains(at));
+            let mut times: Vec<u64> = judged.map(|(_, at)| *at).chain([begin]).collect();
+            times.sort_unstable();
+            let pauses = times.windows(2).map(|pair| pair[1] - pair[0]);
+            text += &format!(
+                "{:<8} {:<11} {:>6.2} s without an accepted file\n",
+                format!("{:?}", strike.fault),
+                strike.whom,
+                pauses.max().unwrap_or(0) as f64 / 1e6
+            );
+        }
+        text
     }
 }
 
@@ -72,8 +97,9 @@ pub(super) fn check(keep: &Path, dropped: &[Dropped]) -> MailReport {
                 away(keep, one, "sent", &mut report);
             }
             Some(_) | None => {
-                // The notice of the refusal.
-                expected[one.from] += 1;
+                let mut records = judged.get(&key(one)).into_iter().flatten();
+                let has_notice = records.any(|(_, _, has_notice)| *has_notice);
+                expected[one.from] += usize::from(has_notice);
                 away(keep, one, "dead_letter", &mut report);
             }
         }
@@ -99,21 +125,23 @@ pub(super) fn check(keep: &Path, dropped: &[Dropped]) -> MailReport {
     report
 }
 
-fn ledger(root: &Path) -> String {
+/// A host's ledger, all of it.
+pub(super) fn ledger(root: &Path) -> String {
     let segments = files(&root.join(".settled/ledger")).into_iter();
     segments
         .map(|(_, path)| std::fs::read_to_string(path).unwrap_or_default())
         .collect()
 }
 
-/// What the records say of each file, by outbox and file: the host and the kind of each record that judged it.
-type Judged = BTreeMap<(String, String), Vec<(String, String)>>;
+/// What the records say of each file, by outbox and file: the host and the kind of each record that judged it, and whether
+/// its sender gets a notice. Of many refusals in a row not each has one.
+type Judged = BTreeMap<(String, String), Vec<(String, String, bool)>>;
 
 /// Every record follows the one before, and no time goes back.
 fn chain(ledger: &str, report: &mut MailReport) -> Judged {
     let mut judged = Judged::new();
     let mut prev = format!("sha256:{}", "0".repeat(64));
-    let (mut first, mut last) = (None, None);
+    let mut last = 0;
     for (line, seq) in ledger.lines().zip(1_u64..) {
         let Ok(record) = serde_json::from_str::<Value>(line) else {
             report.wrong.push(format!("record {seq} is no JSON"));
@@ -128,26 +156,22 @@ fn chain(ledger: &str, report: &mut MailReport) -> Judged {
         *report.kinds.entry(kind.clone()).or_default() += 1;
         if let Some(outbox) = record["original"]["outbox"].as_str() {
             let file = (outbox.to_owned(), text(&record["original"]["file"]));
-            let by = (text(&record["host"]), kind);
+            let has_notice = !record["decision"]["refused"]["notice"]["sent"].is_null();
+            let by = (text(&record["host"]), kind, has_notice);
             judged.entry(file).or_default().push(by);
-            let at = chrono::DateTime::parse_from_rfc3339(&text(&record["at"]));
-            let at = at.map_or(0, |at| at.timestamp_millis());
-            if let Some(last) = last {
-                report.silence = report.silence.max(at - last);
-                if at < last {
-                    report
-                        .wrong
-                        .push(format!("record {seq} is older than the one before"));
-                }
-            }
-            first.get_or_insert(at);
-            last = Some(at);
         }
+        let at = chrono::DateTime::parse_from_rfc3339(&text(&record["at"]));
+        let at = at.map_or(0, |at| at.timestamp_millis());
+        if at < last {
+            report
+                .wrong
+                .push(format!("record {seq} is older than the one before"));
+        }
+        last = at;
         let hex = Sha256::digest(line.as_bytes());
         let hex: String = hex.iter().map(|byte| format!("{byte:02x}")).collect();
         prev = format!("sha256:{hex}");
     }
-    report.seconds = (last.unwrap_or(0) - first.unwrap_or(0)) as f64 / 1_000.0;
     judged
 }
 
@@ -159,7 +183,7 @@ fn judged_as<'a>(one: &Dropped, judged: &'a Judged) -> &'a str {
     let records = judged.get(&key(one));
     records
         .and_then(|records| records.first())
-        .map_or("", |(_, kind)| kind)
+        .map_or("", |(_, kind, _)| kind)
 }
 
 /// A file has one record, by the host of its sender, and what is no message is refused.
@@ -170,7 +194,8 @@ fn judged_once(one: &Dropped, judged: &Judged, report: &mut MailReport) {
         "refused"
     };
     let records = judged.get(&key(one)).map_or(&[][..], Vec::as_slice);
-    let is_right = matches!(records, [(host, kind)] if host == HOSTS[one.from] && kind == expected);
+    let is_right =
+        matches!(records, [(host, kind, _)] if host == HOSTS[one.from] && kind == expected);
     if !is_right {
         report.wrong.push(format!(
             "{} of {} has the records {records:?}, and should be {expected} once",
@@ -189,23 +214,36 @@ fn arrived(keep: &Path, one: &Dropped, to: usize, report: &mut MailReport) {
     let path = inbox.join(&one.file);
     match std::fs::read_to_string(&path) {
         Ok(text) if text == one.text => {
-            // The rename into the inbox was the last change of the inode.
-            let made = std::fs::metadata(&path).ok().map(|made| {
-                let since = Duration::new(made.ctime().cast_unsigned(), 0)
-                    + Duration::from_nanos(made.ctime_nsec().cast_unsigned());
-                SystemTime::UNIX_EPOCH + since
-            });
-            let took = made.and_then(|made| made.duration_since(one.at).ok());
-            let took = took.map_or(0, |took| {
-                u64::try_from(took.as_micros()).unwrap_or(u64::MAX)
-            });
-            report.arrived.push(took);
+            report
+                .arrived
+                .push(renamed_at(&path).saturating_sub(micros(one.at)));
         }
         Ok(_) => report
             .wrong
             .push(format!("{} arrived with other bytes", one.file)),
         Err(error) => report.wrong.push(format!("{}: {error}", path.display())),
     }
+    if let Some((name, text)) = &one.packet {
+        let path = keep.join(HOSTS[to]).join("packets/findings").join(name);
+        if !std::fs::read_to_string(&path).is_ok_and(|there| there == *text) {
+            report
+                .wrong
+                .push(format!("{} did not come with its message", path.display()));
+        }
+    }
+}
+
+/// In microseconds since 1970.
+fn micros(at: SystemTime) -> u64 {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0))
+}
+
+/// The time of a file's last rename, in microseconds since 1970: that was the last change of its inode.
+fn renamed_at(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |data| {
+        data.ctime().cast_unsigned() * 1_000_000 + data.ctime_nsec().cast_unsigned() / 1_000
+    })
 }
 
 /// It is put away beside its sender.
@@ -215,7 +253,9 @@ fn away(keep: &Path, one: &Dropped, directory: &str, report: &mut MailReport) {
         .join("agents")
         .join(AGENTS[one.from]);
     let path = agent.join(directory).join(&one.file);
-    if !std::fs::read_to_string(&path).is_ok_and(|text| text == one.text) {
+    if std::fs::read_to_string(&path).is_ok_and(|text| text == one.text) {
+        report.judged.push((one.from, renamed_at(&path)));
+    } else {
         report
             .wrong
             .push(format!("{} is not in {directory}", one.file));
@@ -224,13 +264,17 @@ fn away(keep: &Path, one: &Dropped, directory: &str, report: &mut MailReport) {
 
 impl fmt::Display for MailReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut judged: Vec<u64> = self.judged.iter().map(|(_, at)| *at).collect();
+        judged.sort_unstable();
+        let took = judged.last().unwrap_or(&0) - judged.first().unwrap_or(&0);
+        let pauses = judged.windows(2).map(|pair| pair[1] - pair[0]);
         writeln!(
             f,
             "{} files dropped, {} batches, records by kind {:?}, {:.1} files a second",
             self.dropped,
             self.batches,
             self.kinds,
-            self.dropped as f64 / self.seconds.max(0.001)
+            self.dropped as f64 / (took as f64 / 1e6).max(0.001)
         )?;
         writeln!(
             f,
@@ -241,8 +285,8 @@ impl fmt::Display for MailReport {
         )?;
         writeln!(
             f,
-            "longest time between two records of files: {} ms",
-            self.silence
+            "longest time in which no file was judged: {} ms",
+            pauses.max().unwrap_or(0) / 1_000
         )?;
         for wrong in self.wrong.iter().take(20) {
             writeln!(f, "WRONG: {wrong}")?;

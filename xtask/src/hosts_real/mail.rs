@@ -1,7 +1,7 @@
 //! The agents of `cargo xtask hosts-real --daemon`: three hosts with the real daemon, one agent at home on each. They write
 //! to each other, answer requests for reviews, and now and then drop what is no message.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -24,16 +24,22 @@ const CLUSTER: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Three agents write more in a minute than any does in an hour.
-const LIMITS: &str = "\n[limits]\nmessages_per_hour = 10000\n";
+pub(super) const LIMITS: &str =
+    "\n[limits]\nmessages_per_hour = 10000\nfiles_per_hour = 100000\nopen_reviews = 10000\n";
+
+/// A packet with one finding that blocks.
+const FINDINGS: &str = "round: 1\nfindings:\n  - id: F-001\n    severity: P1\n    status: open\n    title: A handle leaks\n";
 
 /// What an agent dropped.
 #[derive(Clone, Debug)]
 pub(super) struct Dropped {
     pub(super) file: String,
     pub(super) text: String,
+    /// The packet that the message names, below `packets/findings`.
+    pub(super) packet: Option<(String, String)>,
     /// The host of the sender.
     pub(super) from: usize,
-    /// The host of the reader; nothing if it is no message.
+    /// The host of the reader; nothing if it is refused.
     pub(super) to: Option<usize>,
     pub(super) at: SystemTime,
 }
@@ -96,7 +102,9 @@ impl Agents {
         let writer = Writer {
             keep: keep.to_owned(),
             dropped: Vec::new(),
+            waiting: Default::default(),
             answered: BTreeSet::new(),
+            after: Vec::new(),
             number: 0,
         };
         let told = Arc::clone(&is_enough);
@@ -115,9 +123,30 @@ impl Agents {
 struct Writer {
     keep: PathBuf,
     dropped: Vec<Dropped>,
-    /// The requests that have their answer.
+    /// What each host's agent has yet to write: its disk may be full.
+    waiting: [VecDeque<Dropped>; COUNT],
+    /// The mail that was answered.
     answered: BTreeSet<String>,
+    /// What follows once a file, by the host of its sender and its name, is accepted.
+    after: Vec<(usize, String, Dropped)>,
     number: u64,
+}
+
+/// A reviewer's answer to the request with this number. Each kind is given as often as the others.
+#[derive(Clone, Copy)]
+enum Answer {
+    Approval,
+    /// One finding; the author fixes it and asks again, and the second round is an approval.
+    Finding,
+    /// An approval, and a second one, which is refused.
+    Twice,
+}
+
+impl Answer {
+    fn to(number: u64) -> Answer {
+        let all = [Answer::Approval, Answer::Finding, Answer::Twice];
+        all[usize::try_from(number / 5 % 3).expect("a small number")]
+    }
 }
 
 impl Writer {
@@ -133,89 +162,175 @@ impl Writer {
             let due = began.elapsed().as_micros() * u128::from(rate) * COUNT as u128 / 1_000_000;
             while u128::from(self.number) < due {
                 self.number += 1;
-                self.drop_next(has_reviews)?;
+                self.write_next(has_reviews);
             }
             if has_reviews && looked.elapsed() > LOOK {
-                self.answer()?;
+                self.go_on()?;
                 looked = Instant::now();
             }
+            self.drop_waiting();
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(self.dropped)
     }
 
-    fn drop_next(&mut self, has_reviews: bool) -> Result<(), String> {
+    fn write_next(&mut self, has_reviews: bool) {
         let number = self.number;
         let from = usize::try_from(number % COUNT as u64).expect("a small number");
         let to = (from + 1 + usize::try_from(number / 3 % 2).expect("a small number")) % COUNT;
         let id = format!("m{number}");
-        match number % 20 {
-            7 if has_reviews => self.drop(from, None, &id, "from: [\n".to_owned()),
-            3 | 13 if has_reviews => {
-                let pr = 1_000 + number;
-                let body = format!(
-                    "pr: {pr}\n  branch: b\n  diff_summary: Says something.\n  max_runtime_s_reviewer: 600"
-                );
-                let text = message("review_request", [from, to], &id, Some(pr), &body);
-                self.drop(from, Some(to), &format!("request-{id}"), text)
-            }
+        let next = match number % 20 {
+            7 if has_reviews => Dropped::new(from, None, &id, "from: [\n".to_owned()),
+            3 | 8 | 13 | 18 if has_reviews => request(number, 1, [from, to]),
             _ => {
                 let text = message("question", [from, to], &id, None, &id);
-                self.drop(from, Some(to), &id, text)
+                Dropped::new(from, Some(to), &id, text)
             }
-        }
+        };
+        self.waiting[from].push_back(next);
     }
 
-    /// Answers every request that arrived since the last look.
-    fn answer(&mut self) -> Result<(), String> {
+    /// Answers all review mail that arrived since the last look, and sends what waited for a file to be accepted.
+    fn go_on(&mut self) -> Result<(), String> {
         for host in 0..COUNT {
-            let inbox = self.keep.join(HOSTS[host]).join("agents");
-            let inbox = inbox.join(AGENTS[host]).join("inbox");
-            for (name, _) in files(&inbox) {
-                let Some(id) = name.strip_prefix("request-").map(str::to_owned) else {
-                    continue;
-                };
-                if !self.answered.insert(id.clone()) {
-                    continue;
+            let mail = agent(&self.keep, host);
+            for (name, _) in files(&mail.join("inbox")) {
+                if name.starts_with('r') && self.answered.insert(name.clone()) {
+                    let sent = self.dropped.iter().find(|dropped| dropped.file == name);
+                    let from = sent.ok_or_else(|| format!("{name} was never sent"))?.from;
+                    self.answer(host, from, &name)?;
                 }
-                let asked = self.dropped.iter().find(|dropped| dropped.file == name);
-                let asked = asked.ok_or_else(|| format!("{name} was never sent"))?.from;
-                let id = id.trim_end_matches(".yaml");
-                let number: u64 = id.trim_start_matches('m').parse().expect("a number");
-                let body = "quality_gate_result: pass\n  merge_ready: true";
-                let answer = format!("a{number}");
-                let pr = Some(1_000 + number);
-                let text = message("review_lgtm", [host, asked], &answer, pr, body);
-                self.drop(host, Some(asked), &answer, text)?;
             }
+            let is_accepted = |(from, file, _): &mut (usize, String, Dropped)| {
+                *from == host && mail.join("sent").join(file).exists()
+            };
+            let next = self.after.extract_if(.., is_accepted);
+            self.waiting[host].extend(next.map(|(_, _, next)| next));
         }
         Ok(())
     }
 
-    /// Renames a file into an outbox, whole.
-    fn drop(
-        &mut self,
-        from: usize,
-        to: Option<usize>,
-        name: &str,
-        text: String,
-    ) -> Result<(), String> {
-        let file = format!("{name}.yaml");
-        let root = self.keep.join(HOSTS[from]);
-        let fresh = self.keep.join(format!("{file}.fresh"));
-        let outbox = root.join("agents").join(AGENTS[from]).join("outbox");
-        std::fs::write(&fresh, &text).map_err(|error| error.to_string())?;
-        let at = SystemTime::now();
-        std::fs::rename(&fresh, outbox.join(&file)).map_err(|error| error.to_string())?;
-        self.dropped.push(Dropped {
-            file,
+    /// Answers a request, named `rROUND-NUMBER.yaml`, or feedback, named `rf-NUMBER.yaml`.
+    fn answer(&mut self, host: usize, from: usize, name: &str) -> Result<(), String> {
+        let (kind, number) = name
+            .strip_suffix(".yaml")
+            .and_then(|stem| stem.split_once('-'))
+            .ok_or_else(|| format!("{name} is no review mail"))?;
+        let number: u64 = number
+            .parse()
+            .map_err(|_| format!("{name} has no number"))?;
+        let (back, pr) = ([host, from], Some(1_000 + number));
+        let approval = |id: &str| {
+            let body = "quality_gate_result: pass\n  merge_ready: true";
+            message("review_lgtm", back, id, pr, body)
+        };
+        match (kind, Answer::to(number)) {
+            ("r1", Answer::Finding) => {
+                let packet = format!("f{number}.yaml");
+                let body = format!(
+                    "findings_packet: packets/findings/{packet}\n  round: 1\n  blocking_count: 1"
+                );
+                let id = format!("rf-{number}");
+                let text = message("review_feedback", back, &id, pr, &body);
+                let mut next = Dropped::new(host, Some(from), &id, text);
+                next.packet = Some((packet, FINDINGS.to_owned()));
+                self.waiting[host].push_back(next);
+            }
+            ("rf", _) => {
+                let body = format!(
+                    "commit_sha: {}\n  changes_summary: Fixed.\n  round: 1\n  addressed_finding_ids: [F-001]",
+                    commit(number, 2)
+                );
+                let id = format!("fixed-{number}");
+                let text = message("review_addressed", back, &id, pr, &body);
+                let fixed = Dropped::new(host, Some(from), &id, text);
+                let again = request(number, 2, back);
+                self.after.push((host, fixed.file.clone(), again));
+                self.waiting[host].push_back(fixed);
+            }
+            ("r1" | "r2", answer) => {
+                let id = format!("a{number}");
+                let one = Dropped::new(host, Some(from), &id, approval(&id));
+                if let Answer::Twice = answer {
+                    let id = format!("b{number}");
+                    let second = Dropped::new(host, None, &id, approval(&id));
+                    self.after.push((host, one.file.clone(), second));
+                }
+                self.waiting[host].push_back(one);
+            }
+            _ => return Err(format!("{name} is no review mail")),
+        }
+        Ok(())
+    }
+
+    /// Renames files into outboxes, whole, for as long as the disks take them.
+    fn drop_waiting(&mut self) {
+        for (host, name) in HOSTS.into_iter().enumerate() {
+            while let Some(mut next) = self.waiting[host].pop_front() {
+                let root = self.keep.join(name);
+                let packet = next.packet.as_ref().map_or(Ok(()), |(name, text)| {
+                    whole(&root, &root.join("packets/findings").join(name), text).map(drop)
+                });
+                let outbox = agent(&self.keep, host).join("outbox");
+                match packet.and_then(|()| whole(&root, &outbox.join(&next.file), &next.text)) {
+                    Ok(at) => {
+                        next.at = at;
+                        self.dropped.push(next);
+                    }
+                    Err(_) => {
+                        self.waiting[host].push_front(next);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Dropped {
+    fn new(from: usize, to: Option<usize>, id: &str, text: String) -> Dropped {
+        Dropped {
+            file: format!("{id}.yaml"),
             text,
+            packet: None,
             from,
             to,
-            at,
-        });
-        Ok(())
+            at: SystemTime::UNIX_EPOCH,
+        }
     }
+}
+
+fn request(number: u64, round: u8, between: [usize; 2]) -> Dropped {
+    let pr = 1_000 + number;
+    let body = format!(
+        "pr: {pr}\n  branch: b\n  diff_summary: Says something.\n  declared_head: {}\n  max_runtime_s_reviewer: 3600",
+        commit(number, round)
+    );
+    let id = format!("r{round}-{number}");
+    let text = message("review_request", between, &id, Some(pr), &body);
+    Dropped::new(between[0], Some(between[1]), &id, text)
+}
+
+/// The commit of a round.
+pub(super) fn commit(number: u64, round: u8) -> String {
+    format!(
+        "{:040x}",
+        0xabcd_0000_0000_0000 + 16 * number + u64::from(round)
+    )
+}
+
+/// Writes a file beside its place and renames it there; says when. Leaves nothing if the disk does not take it.
+fn whole(root: &Path, place: &Path, text: &str) -> std::io::Result<SystemTime> {
+    let fresh = root.join(".fresh");
+    let at = SystemTime::now();
+    std::fs::write(&fresh, text)
+        .and_then(|()| std::fs::rename(&fresh, place))
+        .map(|()| at)
+}
+
+/// The mail of the agent at home on a host.
+fn agent(keep: &Path, host: usize) -> PathBuf {
+    keep.join(HOSTS[host]).join("agents").join(AGENTS[host])
 }
 
 fn message(kind: &str, [from, to]: [usize; 2], id: &str, pr: Option<u64>, body: &str) -> String {

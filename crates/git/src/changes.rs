@@ -187,11 +187,7 @@ fn digest(entries: &[Entry]) -> DiffDigest {
     lines.sort_unstable();
     let mut hasher = Sha256::new();
     lines.iter().for_each(|line| hasher.update(line));
-    let hex: String = hasher
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex = message_schema::hex::write(&hasher.finalize());
     DiffDigest::new(format!("sha256:{hex}")).expect("64 digits")
 }
 

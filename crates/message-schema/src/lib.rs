@@ -11,6 +11,7 @@ mod code;
 mod coerce;
 pub mod envelope;
 mod flow;
+pub mod hex;
 pub mod id;
 pub mod limit;
 pub mod line;

@@ -94,7 +94,7 @@ pub fn run(mut command: Command, limit: Duration) -> io::Result<CommandEnd> {
     let digest = reading
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = message_schema::hex::write(&digest);
     Ok(CommandEnd {
         exit: status.code().filter(|_| !is_over_time),
         duration_ms: u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),

@@ -7,9 +7,8 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
+use message_schema::hex;
 use spool::log::HostKeys;
-
-use crate::wire::{from_hex, hex};
 
 /// The prefix of a key file, before the key's 64 hex digits.
 const FORM: &str = "settled-host-key-1 ";
@@ -67,7 +66,7 @@ impl HostKey {
         if let Err(source) = read {
             return Err(KeyError::Io { path, source });
         }
-        let digits = text.trim_end().strip_prefix(FORM).and_then(from_hex);
+        let digits = text.trim_end().strip_prefix(FORM).and_then(hex::read);
         match digits.and_then(|bytes| bytes.try_into().ok()) {
             Some(seed) => Ok(HostKey(SigningKey::from_bytes(&seed))),
             None => Err(KeyError::NotAKey { path }),
@@ -100,7 +99,7 @@ impl HostKey {
             .mode(0o600)
             .open(&fresh)
             .map_err(failed)?;
-        writeln!(file, "{FORM}{}", hex(&seed))
+        writeln!(file, "{FORM}{}", hex::write(&seed))
             .and_then(|()| file.sync_all())
             // A link never replaces what is there.
             .and_then(|()| std::fs::hard_link(&fresh, path))
@@ -116,7 +115,7 @@ impl HostKey {
 
     /// The public half, as the ledger has it.
     pub fn public(&self) -> String {
-        format!("{PUBLIC}{}", hex(self.0.verifying_key().as_bytes()))
+        format!("{PUBLIC}{}", hex::write(self.0.verifying_key().as_bytes()))
     }
 }
 
@@ -126,7 +125,7 @@ impl HostKeys for HostKey {
     }
 
     fn is_signed(&self, key: &str, bytes: &[u8], signature: &[u8]) -> bool {
-        let key = key.strip_prefix(PUBLIC).and_then(from_hex);
+        let key = key.strip_prefix(PUBLIC).and_then(hex::read);
         let key = key.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
         let key = key.and_then(|bytes| VerifyingKey::from_bytes(&bytes).ok());
         let signature = Signature::from_slice(signature).ok();

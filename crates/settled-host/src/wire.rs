@@ -1,6 +1,7 @@
 //! A batch as a message: the payload is its lines, byte for byte, and two headers say who judged it.
 
 use async_nats::HeaderMap;
+use message_schema::hex;
 use spool::log::{Batch, Head, LogError, Signed};
 use spool::{Digest, Entry};
 
@@ -17,7 +18,7 @@ pub(crate) const HEADERS_BYTES_MAX: usize = 2048;
 pub(crate) fn headers(signed: &Signed) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(HOST, signed.host.as_str());
-    headers.insert(SIGNATURE, hex(&signed.signature).as_str());
+    headers.insert(SIGNATURE, hex::write(&signed.signature).as_str());
     headers
 }
 
@@ -30,7 +31,7 @@ pub(crate) fn read(headers: &HeaderMap, payload: &[u8], at: u64) -> Result<Signe
     let host = text(HOST)?
         .parse()
         .map_err(|error| broken(at, &format!("{HOST}: {error}")))?;
-    let signature = from_hex(&text(SIGNATURE)?)
+    let signature = hex::read(&text(SIGNATURE)?)
         .ok_or_else(|| broken(at, &format!("{SIGNATURE} is not hexadecimal")))?;
     let batch = batch(payload, at)?;
     Ok(Signed {
@@ -65,23 +66,6 @@ pub(crate) fn in_place(mut error: LogError, place: &str) -> LogError {
         *what = format!("{place}: {what}");
     }
     error
-}
-
-/// Writes bytes as lower-case hex digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Reads hex digits.
-pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    let pairs = digits.chunks_exact(2);
-    pairs
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect()
 }
 
 /// The log has another record where this host has one from it.

@@ -137,7 +137,7 @@ pub(crate) struct Keys {
 pub(crate) fn secret() -> io::Result<String> {
     let mut bytes = [0_u8; 32];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(message_schema::hex::write(&bytes))
 }
 
 /// True if two secrets are equal, compared in a time that does not tell how much of them agrees.

@@ -147,17 +147,8 @@ fn event(event: Event) -> StepAction {
 fn raw(node: &Node, setup: &Setup) -> Parsed<RawFile> {
     fields(node, "raw", &["outbox", "text", "hex", "entry"])?;
     let hex = |node: &Node| {
-        let digits: Vec<u8> = text(node)?
-            .bytes()
-            .filter(|byte| !byte.is_ascii_whitespace())
-            .collect();
-        let pair = |pair: &[u8]| {
-            std::str::from_utf8(pair)
-                .ok()
-                .and_then(|pair| u8::from_str_radix(pair, 16).ok())
-        };
-        let bytes: Option<Vec<u8>> = digits.chunks(2).map(pair).collect();
-        bytes.ok_or_else(|| {
+        let digits: String = text(node)?.split_ascii_whitespace().collect();
+        message_schema::hex::read(&digits).ok_or_else(|| {
             ParseError::at(node.place, "expected hexadecimal digits, two for each byte")
         })
     };

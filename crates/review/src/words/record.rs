@@ -5,6 +5,7 @@ use std::fmt;
 
 use message_schema::Code;
 use message_schema::envelope::MessageType;
+use message_schema::hex;
 use message_schema::id::{AgentName, CommitSha, ConversationId, FindingId, MessageId};
 use message_schema::limit::Rounds;
 use message_schema::spend::Spend;
@@ -469,7 +470,7 @@ pub struct ContentDigest(pub [u8; 32]);
 
 impl fmt::Display for ContentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::write(&self.0))
     }
 }
 
@@ -488,16 +489,10 @@ impl Serialize for ContentDigest {
 impl<'de> Deserialize<'de> for ContentDigest {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        let mut bytes = [0; 32];
-        let pairs = text.as_bytes().chunks_exact(2);
-        if text.len() != 64 || !text.is_ascii() {
-            return Err(serde::de::Error::custom("expected 64 hexadecimal digits"));
-        }
-        for (byte, pair) in bytes.iter_mut().zip(pairs) {
-            let pair = std::str::from_utf8(pair).map_err(serde::de::Error::custom)?;
-            *byte = u8::from_str_radix(pair, 16).map_err(serde::de::Error::custom)?;
-        }
-        Ok(Self(bytes))
+        hex::read(&text)
+            .and_then(|bytes| bytes.try_into().ok())
+            .map(Self)
+            .ok_or_else(|| serde::de::Error::custom("expected 64 hexadecimal digits"))
     }
 }
 

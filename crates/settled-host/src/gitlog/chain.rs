@@ -1,5 +1,6 @@
 //! The batches of a ref: one commit each, the lines in one file, who judged them in the message.
 
+use message_schema::hex;
 use spool::Digest;
 use spool::log::{Batch, Head, LogError, Signed};
 
@@ -95,7 +96,7 @@ impl Link {
             .host
             .parse()
             .map_err(|error| broken(format!("{error}")))?;
-        let signature = wire::from_hex(&self.signature)
+        let signature = hex::read(&self.signature)
             .ok_or_else(|| broken("its signature is not hexadecimal".to_owned()))?;
         Ok(Signed {
             batch,
@@ -118,7 +119,7 @@ pub(super) fn write(store: &Store, signed: &Signed, parent: Option<&str>) -> Res
     let tree = store.text(&["mktree"], Some(tree.as_bytes()))?;
     let (host, signature) = (
         signed.host.as_str().to_owned(),
-        wire::hex(&signed.signature),
+        hex::write(&signed.signature),
     );
     let message = format!(
         "records {} to {}\n\n{HOST}{host}\n{SIGNATURE}{signature}\n{RECORDS}{} {}\n",

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use inspect::status::WorkspaceStatus;
+use message_schema::line;
 use review::{ReviewKey, Side};
 use runner::folder::{self, ExitReason, Folder, Launch};
 use runner::tree::Process;
@@ -106,7 +107,7 @@ impl KnownRun {
         let since = folder.path().join("run.json").symlink_metadata().ok()?;
         let end = folder.end();
         let said = match &end {
-            Some(end) => last_line(&end.said.text),
+            Some(end) => line::last(&end.said.text).to_owned(),
             None => folder.last_words(launch.output),
         };
         let said = if said.is_empty() {
@@ -138,14 +139,6 @@ fn ended(how: &ExitReason) -> String {
         ExitReason::Ended => "ended by settled".to_owned(),
         ExitReason::NotStarted(why) | ExitReason::Unprepared(why) => format!("not started: {why}"),
     }
-}
-
-fn last_line(text: &str) -> String {
-    let mut lines = text.lines().rev().map(str::trim);
-    lines
-        .find(|line| !line.is_empty())
-        .unwrap_or_default()
-        .to_owned()
 }
 
 impl AgentRow {

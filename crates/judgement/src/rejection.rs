@@ -4,6 +4,7 @@ use message_schema::REPORT_VERSION;
 use message_schema::envelope::Timestamp;
 use message_schema::id::AgentName;
 use message_schema::limit::HELD_MAX;
+use message_schema::line::cut;
 use message_schema::yaml::Node;
 use message_schema::{Code, Level, Malformed, Message, Place, ReadBody, Report, ReportedViolation};
 use review::{Costs, Fault, Refusal, Review, ReviewKey};
@@ -326,26 +327,21 @@ fn reported_fault(
         (None, None, _) => (!field.is_empty()).then(|| place_in(message.root(), field)),
     };
     ReportedViolation {
-        message: cut(fault.message.clone()),
+        message: cut(&fault.message, WORDS_CHARS_MAX),
         file: in_packet.map_or_else(|| file.to_string(), |(path, _)| path.to_owned()),
         line: place.map(|place| place.line),
         column: place.map(|place| place.column),
         field: fault.field.clone(),
         thread: fault.thread.as_ref().map(ToString::to_string),
         clause: fault.clause.map(|clause| clause.as_str().to_owned()),
-        found: fault.found.clone().map(cut),
+        found: fault
+            .found
+            .as_deref()
+            .map(|found| cut(found, WORDS_CHARS_MAX)),
         expected: fault.expected.clone(),
         fix: fault.fix.clone(),
         ..without_message(fault.code, file)
     }
-}
-
-fn cut(mut text: String) -> String {
-    if let Some((end, _)) = text.char_indices().nth(WORDS_CHARS_MAX) {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
 }
 
 /// Finds the place of a dotted field such as `findings[2].action`, or of the nearest node around it.
@@ -374,8 +370,20 @@ mod tests {
     #[test]
     fn a_report_repeats_no_more_of_a_title_than_anybody_reads() {
         let whole = "ä".repeat(WORDS_CHARS_MAX);
-        assert_eq!(cut(whole.clone()), whole);
-        assert_eq!(cut(whole.clone() + "more"), whole + "…");
+        let message = message_schema::parse(b"from: a\n").expect("a mapping");
+        let file = FileName::new("a.yaml").expect("a name");
+        for (words, shown) in [
+            (whole.clone(), whole.clone()),
+            (whole.clone() + "more", whole + "…"),
+        ] {
+            let fault = Fault {
+                found: Some(words.clone()),
+                ..Fault::new(Code::Empty, words)
+            };
+            let reported = reported_fault(&fault, &message, None, &file);
+            assert_eq!(reported.message, shown);
+            assert_eq!(reported.found, Some(shown));
+        }
     }
 
     #[test]

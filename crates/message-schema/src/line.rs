@@ -39,6 +39,12 @@ pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The last line of a text that is not blank, without the blanks around it; empty if there is none.
+pub fn last(text: &str) -> &str {
+    let mut lines = text.lines().rev().map(str::trim);
+    lines.find(|line| !line.is_empty()).unwrap_or_default()
+}
+
 /// The byte offset of each line of a text: one more than it has line ends.
 pub fn line_starts(text: &str) -> impl Iterator<Item = usize> {
     let bytes = text.as_bytes();
@@ -72,6 +78,14 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
+/// At most so many characters of the text, with an ellipsis behind them where it goes on.
+pub fn cut(text: &str, characters_max: usize) -> String {
+    match text.char_indices().nth(characters_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +109,20 @@ mod tests {
             ),
             (0, 1, 2)
         );
+    }
+
+    #[test]
+    fn the_last_line_is_the_last_with_a_word() {
+        assert_eq!(last("one\n two \r\n\n \t\n"), "two");
+        assert_eq!((last("one"), last(" \n"), last("")), ("one", "", ""));
+    }
+
+    #[test]
+    fn a_text_that_is_cut_says_that_it_goes_on() {
+        assert_eq!(cut("größer", 6), "größer");
+        assert_eq!(cut("größer", 5), "größe…");
+        assert_eq!(cut("größer", 0), "…");
+        assert_eq!(cut("", 0), "");
     }
 
     #[test]

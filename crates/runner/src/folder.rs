@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use message_schema::id::AgentName;
+use message_schema::line;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use spool::Layout;
@@ -286,13 +287,13 @@ impl Folder {
     pub fn last_words(&self, form: OutputFormat) -> String {
         let mut reader = OutputReader::new(form);
         reader.read(&last_bytes(&self.0.join("stdout"), SAID_BYTES));
-        last_line(&reader.finish().text)
+        line::last(&reader.finish().text).to_owned()
     }
 
     /// The last line of standard error that is not blank, as far as its last bytes hold it; empty if there is none.
     pub fn last_error_line(&self) -> String {
         let bytes = last_bytes(&self.0.join("stderr"), LAST_BYTES);
-        last_line(&String::from_utf8_lossy(&bytes))
+        line::last(&String::from_utf8_lossy(&bytes)).to_owned()
     }
 
     /// Whole or not at all, for a reader as well as after a kill.
@@ -341,14 +342,6 @@ fn last_bytes(path: &Path, bytes_max: i64) -> Vec<u8> {
         let _ = file.read_to_end(&mut bytes);
     }
     bytes
-}
-
-fn last_line(text: &str) -> String {
-    let mut lines = text.lines().rev().map(str::trim);
-    lines
-        .find(|line| !line.is_empty())
-        .unwrap_or_default()
-        .to_owned()
 }
 
 fn runs(root: &Path) -> PathBuf {

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use message_schema::id::{AgentName, PrNumber, Repo};
+use message_schema::line;
 use serde::{Deserialize, Serialize};
 use spool::{Digest, Entry};
 
@@ -264,9 +265,7 @@ fn check_order(
 
 /// The beginning of what was found, to be shown.
 fn start(text: &str) -> String {
-    let shown: String = text.chars().take(100).collect();
-    let more = if shown.len() < text.len() { "…" } else { "" };
-    format!("`{}{more}`", message_schema::line::escaped(&shown))
+    format!("`{}`", line::escaped(&line::cut(text, 100)))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use message_schema::id::FindingId;
-use message_schema::line::escaped;
+use message_schema::line;
 use message_schema::packet::{Action, CommandRun, Severity, Stance};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -261,14 +261,14 @@ fn difference(value: &Value, path: &Path, why: &str) -> String {
             format!(
                 " is {}, expected {}",
                 shown(found),
-                cut(expected, EXPECTED_MAX)
+                short(expected, EXPECTED_MAX)
             )
         }
-        _ => format!(": {}", cut(&why, EXPECTED_MAX)),
+        _ => format!(": {}", short(&why, EXPECTED_MAX)),
     };
     match path.to_string().as_str() {
         "." => format!("the answer{what}"),
-        place => format!("`{}`{what}", cut(place, EXPECTED_MAX)),
+        place => format!("`{}`{what}", short(place, EXPECTED_MAX)),
     }
 }
 
@@ -287,18 +287,14 @@ fn shown(value: &Value) -> String {
         Value::Object(_) => "a mapping".to_owned(),
         Value::Array(_) => "a list".to_owned(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            cut(&value.to_string(), FOUND_MAX)
+            short(&value.to_string(), FOUND_MAX)
         }
     }
 }
 
 /// At most so many characters of a text, on one line.
-fn cut(text: &str, characters_max: usize) -> String {
-    let text = escaped(text);
-    match text.char_indices().nth(characters_max) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text,
-    }
+fn short(text: &str, characters_max: usize) -> String {
+    line::cut(&line::escaped(text), characters_max)
 }
 
 #[cfg(test)]
@@ -343,7 +339,7 @@ mod tests {
                 "findings",
                 json!([{"severity": long}]),
                 &format!(
-                    r#"`findings[0].severity` is "{}..., expected one of P0, P1, P2, P3"#,
+                    r#"`findings[0].severity` is "{}…, expected one of P0, P1, P2, P3"#,
                     &long[..FOUND_MAX - 1]
                 ),
             ),

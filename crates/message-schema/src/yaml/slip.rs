@@ -313,7 +313,10 @@ fn no_blank(lines: &[&str], stop: usize) -> Option<Slip> {
             column: indent + key.trim_start().len(),
             margin: 0,
             message: format!("a space is missing after `{}:`", key.trim()),
-            fix: format!("write `{}`", shortened(&format!("{}: {value}", key.trim()))),
+            fix: format!(
+                "write `{}`",
+                line::cut(&format!("{}: {value}", key.trim()), REPEATED_MAX)
+            ),
         })
     })
 }
@@ -467,11 +470,4 @@ fn bare_value(text: &str, line: usize, kind: &ErrorKind) -> Option<Slip> {
         message,
         fix,
     })
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(REPEATED_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }

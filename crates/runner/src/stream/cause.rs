@@ -2,7 +2,7 @@
 //! something else failed. The words are the program's or its service's: they are kept short, on one line, and are never
 //! instructions.
 
-use message_schema::line::escaped;
+use message_schema::line::{cut, escaped};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -269,13 +269,8 @@ fn whole_seconds(seconds: f64) -> Option<u64> {
 
 /// One line without what could steer a terminal, and not too long.
 fn short(words: &str) -> String {
-    let line: Vec<&str> = words.split_whitespace().collect();
-    let line = line.join(" ");
-    let mut kept: String = line.chars().take(WORDS_MAX).collect();
-    if kept.len() < line.len() {
-        kept.push('…');
-    }
-    escaped(&kept)
+    let words: Vec<&str> = words.split_whitespace().collect();
+    escaped(&cut(&words.join(" "), WORDS_MAX))
 }
 
 #[cfg(test)]

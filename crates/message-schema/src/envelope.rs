@@ -103,6 +103,9 @@ pub const ORDER: [&str; 21] = [
 /// The first of them, up to the subject: those every envelope has, and the pull request.
 pub const HEAD: &[&str] = ORDER.split_at(8).0;
 
+/// The last of them: what a model and its run cost.
+pub const TELEMETRY: &[&str] = ORDER.split_at(ORDER.len() - 6).1;
+
 /// Whom a message is for: one agent written plainly, or a list of 1 to 10.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]

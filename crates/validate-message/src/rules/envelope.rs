@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use message_schema::envelope::{DAEMON, Envelope, MessageType, ReviewKind, TextKind};
+use message_schema::envelope::{DAEMON, Envelope, MessageType, ReviewKind, TELEMETRY, TextKind};
 use message_schema::schema::{Breach, Step};
 use message_schema::yaml::Node;
 use message_schema::{Code, Message, Schema};
@@ -14,15 +14,6 @@ use super::nulls;
 use crate::found::Found;
 use crate::input::Origin;
 use crate::violation::{Source, Violation};
-
-const TELEMETRY: [&str; 6] = [
-    "model",
-    "turns",
-    "input_tokens",
-    "output_tokens",
-    "wall_time_s",
-    "est_cost_usd",
-];
 
 pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Option<Envelope> {
     if is_packet(message.root()) {
@@ -156,7 +147,7 @@ fn recipients(document: &Document<'_>, kind: Option<MessageType>, found: &mut Fo
 }
 
 fn telemetry(document: &Document<'_>, kind: MessageType, found: &mut Found) {
-    for name in TELEMETRY {
+    for &name in TELEMETRY {
         if let Some(field) = document
             .root
             .field(name)

@@ -8,6 +8,8 @@ mod threads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use review::Phase;
+
 use self::probe::{Input, Probe, StartState};
 
 /// The page, in Markdown.
@@ -68,7 +70,7 @@ fn diagram(results: &[(StartState, Vec<(Input, String)>)]) -> String {
     for (start, outcomes) in results {
         for (input, outcome) in outcomes {
             let from = start.phase();
-            let is_move = probe::PHASES.contains(&outcome.as_str())
+            let is_move = Phase::WORDS.contains(&outcome.as_str())
                 && (from != outcome || from == "reviewing");
             if is_move && input.is_edge() {
                 edges

@@ -361,6 +361,17 @@ impl Phase {
         }
     }
 
+    /// The words for the phases, in the order in which a review comes through them.
+    pub const WORDS: [&str; 7] = [
+        "awaiting",
+        "reviewing",
+        "fixing",
+        "addressed",
+        "approved",
+        "escalated",
+        "closed",
+    ];
+
     /// The word for the phase on the screen and in JSON.
     pub fn word(&self) -> &'static str {
         match self {

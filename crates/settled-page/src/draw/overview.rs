@@ -8,6 +8,7 @@ use inspect::status::hosts::HostRow;
 use inspect::status::row::ReviewRow;
 use maud::{Markup, html};
 use message_schema::id::AgentName;
+use review::Phase;
 
 use super::{
     Frame, Look, ago, brief, command, instant, link, one_line, page as whole, plural, prose, query,
@@ -37,17 +38,6 @@ pub(crate) struct Asked {
     /// The page of the list, from 1.
     pub(crate) page: usize,
 }
-
-/// The phases one can ask for.
-const PHASES: [&str; 7] = [
-    "awaiting",
-    "reviewing",
-    "fixing",
-    "addressed",
-    "approved",
-    "escalated",
-    "closed",
-];
 
 pub(crate) fn page(overview: &Overview, asked: &Asked, look: &Look<'_>) -> Markup {
     let status = &overview.status;
@@ -179,7 +169,7 @@ fn reviews(overview: &Overview, asked: &Asked, now: DateTime<Utc>) -> Markup {
                 label { "Search " input type="search" name="q" value=(asked.q); }
                 label { "Phase " select name="phase" {
                     option value="" selected[asked.phase.is_empty()] { "all" }
-                    @for phase in PHASES { option value=(phase) selected[asked.phase == phase] { (phase) } }
+                    @for phase in Phase::WORDS { option value=(phase) selected[asked.phase == phase] { (phase) } }
                 } }
                 button type="submit" { "Show" }
             }

@@ -10,17 +10,6 @@ use review::{
 };
 use validate_message::PacketInput;
 
-/// Every phase a review can be in.
-pub(super) const PHASES: [&str; 7] = [
-    "awaiting",
-    "reviewing",
-    "fixing",
-    "addressed",
-    "approved",
-    "escalated",
-    "closed",
-];
-
 macro_rules! listed {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $title:literal),+ $(,)? }) => {
         $(#[$doc])*

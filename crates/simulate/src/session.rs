@@ -62,15 +62,19 @@ impl Session {
             return submit::by_itself(mail.text.as_bytes());
         }
         self.packets.extend(mail.packet.clone());
-        let found = submit::file(&mail.outbox, 0, submit::bytes(mail.text.as_bytes()));
+        let found = submit::file(
+            &mail.outbox,
+            0,
+            Body::message(mail.text.as_bytes().to_vec()),
+        );
         self.submit(&mail.outbox, &found, None)
     }
 
     /// The daemon finds an entry in an outbox.
     pub(super) fn find(&mut self, raw: &RawFile) -> Vec<Fact> {
         let (owner, user, body) = match &raw.content {
-            RawContent::Bytes(bytes) => (0, None, submit::bytes(bytes)),
-            RawContent::Foreign => (1002, Some(1001), submit::bytes(b"")),
+            RawContent::Bytes(bytes) => (0, None, Body::message(bytes.clone())),
+            RawContent::Foreign => (1002, Some(1001), Body::message(Vec::new())),
             RawContent::Unfit(unfit) => (0, None, Body::Unfit(*unfit)),
             RawContent::Overflow => {
                 let ids = &mut || self.written.next();

@@ -5,34 +5,17 @@ use judgement::{Ids, Judge, Refused, Stop, Submission};
 use message_schema::Message;
 use message_schema::id::AgentName;
 use review::Judgement;
-use spool::{Body, Digest, FileName, OutboxFile, PacketRead, Stamp};
+use spool::{Body, FileName, OutboxFile, PacketRead};
 use validate_message::{PacketInput, Violations, check};
 
 use super::facts::{self, Fact};
 
-/// The bytes of a file.
-pub(super) fn bytes(bytes: &[u8]) -> Body {
-    Body::Message {
-        digest: Digest::of(bytes),
-        bytes: bytes.to_vec(),
-    }
-}
-
 /// A file of that user in an outbox, finished long ago, so that the judge need not wait for its writer.
 pub(super) fn file(outbox: &AgentName, owner: u32, body: Body) -> OutboxFile {
+    let name = FileName::new("message.yaml").expect("a file name");
     OutboxFile {
-        agent: outbox.to_string(),
-        file: FileName::new("message.yaml").expect("a file name"),
-        stamp: Stamp {
-            ino: 0,
-            size: 0,
-            mtime_ns: 0,
-            fresh: false,
-        },
         owner,
-        body,
-        may_grow: false,
-        age_ms: 0,
+        ..OutboxFile::finished(outbox.as_str(), name, body)
     }
 }
 
@@ -44,7 +27,7 @@ pub(super) fn text(
     packet: impl FnOnce(&Message) -> Option<PacketRead>,
     ids: Ids<'_>,
 ) -> Judgement {
-    let found = file(outbox, 0, bytes(text));
+    let found = file(outbox, 0, Body::message(text.to_vec()));
     let submission = Submission {
         found: &found,
         outbox,
@@ -105,7 +88,7 @@ pub(super) fn overflow(
     outbox: &AgentName,
     ids: Ids<'_>,
 ) -> (Judgement, Vec<Fact>) {
-    let found = file(outbox, 0, bytes(b""));
+    let found = file(outbox, 0, Body::message(Vec::new()));
     let rejection = Rejection::too_many_waiting(&found.file);
     refused(judge.refuse(outbox, None, rejection, ids))
 }

@@ -8,7 +8,7 @@ use review::{
     Act, Event, EventRecord, FailureCause, HandoffMode, PairId, PairReport, PairStep,
     PersonsDecision, PullAction, PullEvent, ReportedEvent, RunFailure, Which,
 };
-use spool::{Body, Content, Digest, Entry, FileName, OutboxFile, PacketRead, Stamp};
+use spool::{Body, Content, Digest, Entry, FileName, OutboxFile, PacketRead};
 
 use super::*;
 
@@ -220,22 +220,9 @@ impl Table {
 
     fn submit(&mut self, outbox: &str, name: &str, text: &str) {
         let outbox = agent(outbox);
-        let bytes = text.as_bytes().to_vec();
-        let digest = Digest::of(&bytes);
-        let found = OutboxFile {
-            agent: outbox.to_string(),
-            file: FileName::new(name).expect("a name"),
-            stamp: Stamp {
-                ino: 0,
-                size: 0,
-                mtime_ns: 0,
-                fresh: false,
-            },
-            owner: 0,
-            body: Body::Message { bytes, digest },
-            may_grow: false,
-            age_ms: 0,
-        };
+        let name = FileName::new(name).expect("a name");
+        let body = Body::message(text.as_bytes().to_vec());
+        let found = OutboxFile::finished(outbox.as_str(), name, body);
         let submission = Submission {
             found: &found,
             outbox: &outbox,

@@ -10,7 +10,7 @@ use message_schema::parse;
 use review::{
     Act, Event, PersonsDecision, Policy, PullAction, PullEvent, Record, ReportedEvent, State, Which,
 };
-use spool::{Body, Digest, FileName, Layout, Os, OutboxFile, PacketRead, Spool, Stamp};
+use spool::{Body, FileName, Layout, Os, OutboxFile, PacketRead, Spool};
 use tempfile::TempDir;
 use validate_message::{PacketInput, Valid, check_delivered};
 
@@ -79,24 +79,11 @@ impl Room {
 
     pub(crate) fn post(&mut self, text: &str, packet: Option<&str>) {
         self.now += TimeDelta::seconds(1);
-        let bytes = text.as_bytes().to_vec();
-        let digest = Digest::of(&bytes);
         let from = text.lines().find_map(|line| line.strip_prefix("from: "));
         let outbox = AgentName::new(from.expect("a sender")).expect("a name");
-        let found = OutboxFile {
-            agent: outbox.to_string(),
-            file: FileName::new("message.yaml").expect("a name"),
-            stamp: Stamp {
-                ino: 0,
-                size: 0,
-                mtime_ns: 0,
-                fresh: false,
-            },
-            owner: 0,
-            body: Body::Message { bytes, digest },
-            may_grow: false,
-            age_ms: 0,
-        };
+        let name = FileName::new("message.yaml").expect("a name");
+        let body = Body::message(text.as_bytes().to_vec());
+        let found = OutboxFile::finished(outbox.as_str(), name, body);
         let submission = Submission {
             found: &found,
             outbox: &outbox,

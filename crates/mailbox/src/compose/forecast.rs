@@ -12,7 +12,7 @@ use message_schema::line::escaped;
 use message_schema::{Code, Report};
 use review::{Clause, Decision, Judgement, Phase, Record, Review, ToldAlert};
 use serde::Serialize;
-use spool::{Body, Digest, FileName, OutboxFile, PacketRead, Stamp};
+use spool::{Body, FileName, OutboxFile, PacketRead};
 use workspace::config::Config;
 use workspace::directory;
 use workspace::index::LedgerIndex;
@@ -244,24 +244,9 @@ fn words(clauses: impl IntoIterator<Item = Clause>) -> Vec<&'static str> {
 
 /// The file that the daemon would find.
 fn file(agent: &AgentName, checked: &CheckedMessage) -> OutboxFile {
-    let bytes = checked.text.as_bytes().to_vec();
-    OutboxFile {
-        agent: agent.to_string(),
-        file: FileName::new(file_name(&checked.id)).expect("a message's name is a file's"),
-        stamp: Stamp {
-            ino: 0,
-            size: 0,
-            mtime_ns: 0,
-            fresh: false,
-        },
-        owner: 0,
-        body: Body::Message {
-            digest: Digest::of(&bytes),
-            bytes,
-        },
-        may_grow: false,
-        age_ms: 0,
-    }
+    let name = FileName::new(file_name(&checked.id)).expect("a message's name is a file's");
+    let body = Body::message(checked.text.as_bytes().to_vec());
+    OutboxFile::finished(agent.as_str(), name, body)
 }
 
 fn packet(checked: &CheckedMessage) -> Option<PacketRead> {

@@ -80,6 +80,14 @@ pub enum Body {
     Unfit(Unfit),
 }
 
+impl Body {
+    /// The content of a finished file.
+    pub fn message(bytes: Vec<u8>) -> Body {
+        let digest = Digest::of(&bytes);
+        Body::Message { bytes, digest }
+    }
+}
+
 /// The memory of a file between two looks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory {

@@ -12,7 +12,7 @@ pub use self::look::{Body, Hint, Unfit};
 use self::look::{Memory, Readiness, Rules};
 use self::steady::SteadyClock;
 use crate::root::Dir;
-use crate::{Digest, Entry, FileName, Now, SpoolError, Stamp, View, dirs, layout};
+use crate::{Entry, FileName, Now, SpoolError, Stamp, View, dirs, layout};
 
 /// The time that a file must be still to count as finished, in milliseconds: events are less exact outside of Linux.
 pub const QUIET_MS: u64 = if cfg!(target_os = "linux") { 50 } else { 250 };
@@ -48,7 +48,7 @@ pub struct OutboxFile {
     pub age_ms: u64,
 }
 
-/// Of a file whose record names no stamp.
+/// Of a file that nobody looked at on a disk.
 const NO_STAMP: Stamp = Stamp {
     ino: 0,
     size: 0,
@@ -57,21 +57,28 @@ const NO_STAMP: Stamp = Stamp {
 };
 
 impl OutboxFile {
+    /// A file that is whole and was still for long: what the daemon would find if it stood in this outbox. It belongs to
+    /// user 0.
+    pub fn finished(outbox: &str, file: FileName, body: Body) -> OutboxFile {
+        OutboxFile {
+            agent: outbox.to_owned(),
+            file,
+            stamp: NO_STAMP,
+            owner: 0,
+            body,
+            may_grow: false,
+            age_ms: 0,
+        }
+    }
+
     /// The file of an accepted message, as far as its record tells; nothing if the record has no text.
     pub fn recorded(entry: &Entry) -> Option<OutboxFile> {
         let original = entry.original.as_ref()?;
         let bytes = original.text.as_ref()?.clone().into_bytes();
+        let file = original.file.clone();
         Some(OutboxFile {
-            agent: original.outbox.clone(),
-            file: original.file.clone(),
             stamp: original.stamp.unwrap_or(NO_STAMP),
-            owner: 0,
-            body: Body::Message {
-                digest: Digest::of(&bytes),
-                bytes,
-            },
-            may_grow: false,
-            age_ms: 0,
+            ..OutboxFile::finished(&original.outbox, file, Body::message(bytes))
         })
     }
 }

@@ -5,8 +5,8 @@
 use std::io;
 
 use super::line;
-use super::read::LedgerPosition;
-use crate::layout::{self, Layout};
+use super::read::{LedgerPosition, segments};
+use crate::layout::Layout;
 use crate::{Digest, Entry, FileName, SpoolError};
 use disk::{Disk, Handle, OpenMode};
 
@@ -32,13 +32,7 @@ impl<'a> Backward<'a> {
         layout: &'a Layout,
         dir: &'a Handle,
     ) -> Result<Self, SpoolError> {
-        let path = layout.ledger();
-        let names = disk.list(dir).map_err(SpoolError::io("list", &path))?;
-        let mut segments: Vec<(u64, FileName)> = names
-            .into_iter()
-            .filter_map(|name| layout::segment_first(&name).map(|first| (first, name)))
-            .collect();
-        segments.sort_unstable();
+        let segments = segments(disk, dir, &layout.ledger())?;
         Ok(Self {
             disk,
             layout,

@@ -6,7 +6,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
 use super::line::{self, NotARecord};
@@ -183,6 +183,21 @@ fn read_alone(
     visited.and(end)
 }
 
+/// Lists the segments in `dir`, the ledger's directory, each with the number of its first record, in order.
+pub(super) fn segments(
+    disk: &dyn Disk,
+    dir: &Handle,
+    path: &Path,
+) -> Result<Vec<(u64, FileName)>, SpoolError> {
+    let names = disk.list(dir).map_err(SpoolError::io("list", path))?;
+    let mut segments: Vec<(u64, FileName)> = names
+        .into_iter()
+        .filter_map(|name| layout::segment_first(&name).map(|first| (first, name)))
+        .collect();
+    segments.sort_unstable();
+    Ok(segments)
+}
+
 /// Reads until the end or until nobody listens.
 fn read_here(
     disk: &dyn Disk,
@@ -192,12 +207,7 @@ fn read_here(
     tell: &mut dyn FnMut(Entry) -> ControlFlow<()>,
 ) -> Result<LedgerEnd, SpoolError> {
     let path = layout.root().join(dirs::LEDGER);
-    let names = disk.list(dir).map_err(SpoolError::io("list", &path))?;
-    let mut segments: Vec<(u64, FileName)> = names
-        .into_iter()
-        .filter_map(|name| layout::segment_first(&name).map(|first| (first, name)))
-        .collect();
-    segments.sort_unstable();
+    let segments = segments(disk, dir, &path)?;
     let from = &stretch.from;
     let mut end = LedgerEnd {
         place: from.clone(),

@@ -78,21 +78,18 @@ impl VolatileDisk {
         Ok(done)
     }
 
-    fn rename(
+    /// Does what `rename` does, which is a rename of this file to there, and notes it.
+    fn renamed(
         &self,
         from: &Handle,
         old: &Path,
         to: &Handle,
         new: &Path,
-        over: bool,
+        rename: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<()> {
         let act = || {
             let node = Os.stat_at(from, old)?.ino;
-            if over {
-                Os.rename_over(from, old, new)
-            } else {
-                Os.rename_new(from, old, to, new)
-            }?;
+            rename()?;
             Ok(node)
         };
         self.change(act, |state, ino| {
@@ -240,11 +237,11 @@ impl Disk for VolatileDisk {
     }
 
     fn rename_new(&self, from: &Handle, old: &Path, to: &Handle, new: &Path) -> io::Result<()> {
-        self.rename(from, old, to, new, false)
+        self.renamed(from, old, to, new, || Os.rename_new(from, old, to, new))
     }
 
     fn rename_over(&self, dir: &Handle, old: &Path, new: &Path) -> io::Result<()> {
-        self.rename(dir, old, dir, new, true)
+        self.renamed(dir, old, dir, new, || Os.rename_over(dir, old, new))
     }
 
     fn remove(&self, dir: &Handle, name: &Path) -> io::Result<()> {

@@ -253,10 +253,21 @@ impl IsolatedUsers {
 }
 
 impl DirectoryRule {
-    /// Counts the entries that break the rule, the directory included, and with `change` fixes them. A missing directory
-    /// counts and is not created.
-    pub fn apply(&self, tree: &OwnedTree, change: bool) -> Result<usize, SpoolError> {
-        let mut count = one(tree, &self.path, self.ownership, change)?;
+    /// Counts the entries that break the rule, the directory included. A missing directory counts.
+    pub fn broken(&self, tree: &OwnedTree) -> Result<usize, SpoolError> {
+        self.count(tree, &|path, wanted| {
+            Ok(tree.ownership(path)? != Some(wanted))
+        })
+    }
+
+    /// Gives each entry that breaks the rule, the directory included, its owner and mode, and counts them. A missing
+    /// directory counts and is not created.
+    pub fn enforce(&self, tree: &OwnedTree) -> Result<usize, SpoolError> {
+        self.count(tree, &|path, wanted| tree.grant(path, wanted))
+    }
+
+    fn count(&self, tree: &OwnedTree, differs: &Differs<'_>) -> Result<usize, SpoolError> {
+        let mut count = usize::from(differs(&self.path, self.ownership)?);
         match self.contents {
             Contents::Left => {}
             Contents::Readable => {
@@ -270,21 +281,21 @@ impl DirectoryRule {
                             mode: (there.mode & 0o777) | 0o444,
                             ..there
                         };
-                        count += one(tree, &path, readable, change)?;
+                        count += usize::from(differs(&path, readable)?);
                     }
                 }
             }
-            Contents::Owned(mode) => count += self.apply_below(tree, &self.path, mode, change)?,
+            Contents::Owned(mode) => count += self.count_below(tree, &self.path, mode, differs)?,
         }
         Ok(count)
     }
 
-    fn apply_below(
+    fn count_below(
         &self,
         tree: &OwnedTree,
         directory: &Path,
         mode: u32,
-        change: bool,
+        differs: &Differs<'_>,
     ) -> Result<usize, SpoolError> {
         let mut count = 0;
         for path in children(tree, directory)? {
@@ -297,26 +308,17 @@ impl DirectoryRule {
                     ..self.ownership
                 }
             };
-            count += one(tree, &path, ownership, change)?;
+            count += usize::from(differs(&path, ownership)?);
             if is_dir {
-                count += self.apply_below(tree, &path, mode, change)?;
+                count += self.count_below(tree, &path, mode, differs)?;
             }
         }
         Ok(count)
     }
 }
 
-fn one(
-    tree: &OwnedTree,
-    path: &Path,
-    ownership: Ownership,
-    change: bool,
-) -> Result<usize, SpoolError> {
-    if change {
-        return tree.grant(path, ownership).map(usize::from);
-    }
-    Ok(usize::from(tree.ownership(path)? != Some(ownership)))
-}
+/// Tells whether an entry has another owner or mode than it should.
+type Differs<'a> = dyn Fn(&Path, Ownership) -> Result<bool, SpoolError> + 'a;
 
 fn children(tree: &OwnedTree, directory: &Path) -> Result<Vec<PathBuf>, SpoolError> {
     Ok(tree

@@ -83,7 +83,12 @@ fn show(
     let mut count = 0;
     for line in cast.rules() {
         count += match &tree {
-            Some(tree) => line.apply(tree, change).map_err(failed)?,
+            Some(tree) => if change {
+                line.enforce(tree)
+            } else {
+                line.broken(tree)
+            }
+            .map_err(failed)?,
             None => 1,
         };
         entries.push(SchemeEntry::of(&line));

@@ -58,10 +58,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         files: Vec::new(),
     };
     for path in &args.files {
-        let changed = keep(path, kept.block.as_deref(), args.check)?;
+        let after = outdated(path, kept.block.as_deref())?;
+        if let Some(after) = after.as_ref().filter(|_| !args.check) {
+            atomic_file::replace(path, after).map_err(|error| failed(path, &error))?;
+        }
         kept.files.push(Kept1 {
             path: path.clone(),
-            changed,
+            changed: after.is_some(),
         });
     }
     let old = kept
@@ -109,10 +112,13 @@ fn block() -> String {
     format!("## Code review by mail (settled)\n{primer}")
 }
 
-fn keep(path: &Path, block: Option<&str>, check: bool) -> Result<bool, Failure> {
-    let failed = |error: &std::io::Error| {
-        Failure::plain(Exit::Failed, format!("{}: {error}", path.display()))
-    };
+fn failed(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::plain(Exit::Failed, format!("{}: {error}", path.display()))
+}
+
+/// The text the file should have, if it has another.
+fn outdated(path: &Path, block: Option<&str>) -> Result<Option<String>, Failure> {
+    let failed = |error: &std::io::Error| failed(path, error);
     let mut before = String::new();
     match std::fs::File::open(path) {
         Ok(file) => {
@@ -135,8 +141,5 @@ fn keep(path: &Path, block: Option<&str>, check: bool) -> Result<bool, Failure> 
             format!("{}: {why}; nothing was changed", path.display()),
         )
     })?;
-    if after != before && !check {
-        atomic_file::replace(path, &after).map_err(|error| failed(&error))?;
-    }
-    Ok(after != before)
+    Ok((after != before).then_some(after))
 }

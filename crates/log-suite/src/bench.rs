@@ -11,9 +11,11 @@ pub trait Bench {
     /// Ends whatever holds the log without warning, and starts it again. What was acknowledged is still there.
     fn restart(&mut self);
 
-    /// Cuts every handle off from the log, or joins them again. A call on a handle that is cut off ends within about a
-    /// second.
-    fn cut(&mut self, is_cut: bool);
+    /// Cuts every handle off from the log. A call on a handle that is cut off ends within about a second.
+    fn cut_off(&mut self);
+
+    /// Joins them again.
+    fn join(&mut self);
 
     /// The largest batch that the log takes, in bytes.
     fn batch_bytes_max(&self) -> usize;

@@ -30,3 +30,37 @@ impl Dice {
         self.below(100) < usize::from(chance)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first numbers that its authors' program gives for this seed.
+    #[test]
+    fn the_numbers_are_those_of_splitmix64() {
+        let mut dice = Dice::new(1_234_567);
+        let rolled: Vec<u64> = std::iter::repeat_with(|| dice.roll()).take(5).collect();
+        let expected = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+            16_408_922_859_458_223_821,
+        ];
+        assert_eq!(rolled, expected);
+    }
+
+    #[test]
+    fn what_comes_in_so_many_of_a_hundred_cases_does() {
+        let mut dice = Dice::new(7);
+        let mut seen = [0; 4];
+        (0..4_000).for_each(|_| seen[dice.below(4)] += 1);
+        assert!(
+            seen.iter().all(|count| (900..1_100).contains(count)),
+            "{seen:?}"
+        );
+        let hits = (0..10_000).filter(|_| dice.percent(20)).count();
+        assert!((1_800..2_200).contains(&hits), "{hits}");
+        assert!((0..1_000).all(|_| !dice.percent(0) && dice.percent(100)));
+    }
+}

@@ -325,8 +325,12 @@ impl Bench for ModelBench {
         self.0.state().late.clear();
     }
 
-    fn cut(&mut self, is_cut: bool) {
-        self.0.state().is_cut = is_cut;
+    fn cut_off(&mut self) {
+        self.0.state().is_cut = true;
+    }
+
+    fn join(&mut self) {
+        self.0.state().is_cut = false;
     }
 
     fn batch_bytes_max(&self) -> usize {

@@ -137,8 +137,12 @@ impl Bench for LocalBench {
         held.log = open(&held.dir);
     }
 
-    fn cut(&mut self, is_cut: bool) {
-        self.0.held().is_cut = is_cut;
+    fn cut_off(&mut self) {
+        self.0.held().is_cut = true;
+    }
+
+    fn join(&mut self) {
+        self.0.held().is_cut = false;
     }
 
     fn batch_bytes_max(&self) -> usize {

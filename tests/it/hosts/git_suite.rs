@@ -67,14 +67,14 @@ impl Bench for RepositoryBench {
         );
     }
 
-    fn cut(&mut self, is_cut: bool) {
-        let (from, to) = if is_cut {
-            ("remote.git", "away.git")
-        } else {
-            ("away.git", "remote.git")
-        };
-        sh(self.directory.path(), &format!("mv {from} {to}"));
-        self.is_cut.store(is_cut, Ordering::SeqCst);
+    fn cut_off(&mut self) {
+        sh(self.directory.path(), "mv remote.git away.git");
+        self.is_cut.store(true, Ordering::SeqCst);
+    }
+
+    fn join(&mut self) {
+        sh(self.directory.path(), "mv away.git remote.git");
+        self.is_cut.store(false, Ordering::SeqCst);
     }
 
     fn batch_bytes_max(&self) -> usize {

@@ -124,10 +124,14 @@ impl Bench for BrokerBench {
         self.broker.start();
     }
 
-    fn cut(&mut self, is_cut: bool) {
-        self.broker
-            .signal(if is_cut { Signal::STOP } else { Signal::CONT });
-        self.is_cut.store(is_cut, Ordering::SeqCst);
+    fn cut_off(&mut self) {
+        self.broker.signal(Signal::STOP);
+        self.is_cut.store(true, Ordering::SeqCst);
+    }
+
+    fn join(&mut self) {
+        self.broker.signal(Signal::CONT);
+        self.is_cut.store(false, Ordering::SeqCst);
     }
 
     fn batch_bytes_max(&self) -> usize {

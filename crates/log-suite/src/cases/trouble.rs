@@ -96,13 +96,13 @@ pub fn cut_off_nothing_is_accepted(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let first = put(&mut *log, &["one"]);
     let next = batch(first.batch.head(), &["two"], "tower");
-    bench.cut(true);
+    bench.cut_off();
     for _ in 0..2 {
         let told = log.append(&next);
         let is_known = matches!(told, Ok(Appended::Committed | Appended::Moved(_)));
         assert!(!is_known, "cut off, and it was told {told:?}");
     }
-    bench.cut(false);
+    bench.join();
     committed(&mut *log, &next);
     assert_eq!(until(&mut *log, Head::EMPTY, 2).len(), 2);
 }
@@ -111,13 +111,13 @@ pub fn cut_off_nothing_is_accepted(bench: &mut dyn Bench) {
 pub fn cut_off_the_end_is_not_known(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let first = put(&mut *log, &["one"]);
-    bench.cut(true);
+    bench.cut_off();
     let told = log.head();
     assert!(
         matches!(told, Err(LogError::Unreachable { .. })),
         "{told:?}"
     );
-    bench.cut(false);
+    bench.join();
     assert_eq!(log.head(), Ok(first.batch.head()));
 }
 
@@ -125,14 +125,14 @@ pub fn cut_off_the_end_is_not_known(bench: &mut dyn Bench) {
 pub fn joined_again_a_host_catches_up(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let first = put(&mut *log, &["one"]);
-    bench.cut(true);
+    bench.cut_off();
     // Whatever a look answers, it invents nothing.
     assert_eq!(
         log.follow(first.batch.head())
             .map_or(0, |batches| batches.len()),
         0
     );
-    bench.cut(false);
+    bench.join();
     let mut other = bench.connect();
     let next = batch(first.batch.head(), &["two"], "laptop");
     committed(&mut *other, &next);

@@ -1,0 +1,97 @@
+//! The model of a recorded workspace: the whole mailroom and each review in it, kept in `golden/`; `UPDATE=1` rewrites
+//! them. One that follows the ledger record by record comes to the same as one that reads it at once.
+
+#[path = "../../../tests/recorded_workspace.rs"]
+mod recorded_workspace;
+
+use std::fs;
+use std::path::Path;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use cockpit::Follower;
+use message_schema::id::AgentName;
+use review::ReviewKey;
+use serde::Serialize;
+
+use self::recorded_workspace::{at, check, workspace};
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+
+/// The ledger's only segment.
+const LEDGER: &str = ".settled/ledger/00000000000000000001.jsonl";
+
+fn spelled(_: Option<&AgentName>, words: &str) -> String {
+    format!("settled {words}")
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("plain values are JSON") + "\n"
+}
+
+fn keys(follower: &Follower) -> Vec<ReviewKey> {
+    let reviews = follower.standing().index.state().reviews();
+    reviews.map(|(key, _)| key.clone()).collect()
+}
+
+fn details(follower: &Follower, now: DateTime<Utc>) -> String {
+    let mut text = String::new();
+    for key in keys(follower) {
+        let detail = follower.review(&key, now, &spelled);
+        text += &json(&detail.expect("it is in the state"));
+    }
+    text
+}
+
+/// The overview without the name of the directory, which no two copies share.
+fn overview(follower: &Follower, now: DateTime<Utc>) -> String {
+    let mut overview = follower.overview(now, &spelled);
+    "mailroom".clone_into(&mut overview.mailroom);
+    json(&overview)
+}
+
+#[test]
+fn the_mailroom_shows_who_must_move_and_what_became_of_reviews() {
+    let root = workspace();
+    let follower = Follower::open(root.path()).expect("a workspace");
+    let mut text = String::new();
+    for hours in [0, 1_000] {
+        let now = at(TimeDelta::hours(hours));
+        text += &format!("after {hours} h: {}", overview(&follower, now));
+    }
+    check(GOLDEN, "overview.json", root.path(), &text);
+}
+
+#[test]
+fn each_review_shows_its_gate_its_rounds_and_what_was_said() {
+    let root = workspace();
+    let follower = Follower::open(root.path()).expect("a workspace");
+    let text = details(&follower, at(TimeDelta::zero()));
+    check(GOLDEN, "reviews.json", root.path(), &text);
+    for key in keys(&follower) {
+        assert_eq!(follower.key_of(&key.to_string()), Some(&key));
+    }
+    assert_eq!(follower.key_of("#1 claude -> codex"), None);
+}
+
+#[test]
+fn who_follows_the_ledger_knows_what_one_knows_who_reads_it_whole() {
+    let root = workspace();
+    let ledger = root.path().join(LEDGER);
+    let whole = fs::read_to_string(&ledger).expect("a ledger");
+    let put = |path: &Path, text: &str| fs::write(path, text).expect("a ledger");
+    put(&ledger, "");
+    let now = at(TimeDelta::zero());
+    let mut follower = Follower::open(root.path()).expect("an empty workspace");
+    assert_eq!(follower.seq(), 0);
+    let mut written = String::new();
+    for (seq, line) in (1..).zip(whole.split_inclusive('\n')) {
+        written += line;
+        put(&ledger, &written);
+        assert!(follower.refresh().expect("one more record"), "{seq}");
+        assert_eq!(follower.seq(), seq);
+        let reader = Follower::open(root.path()).expect("a workspace");
+        assert_eq!(overview(&follower, now), overview(&reader, now), "{seq}");
+        assert_eq!(details(&follower, now), details(&reader, now), "{seq}");
+        assert!(!follower.refresh().expect("nothing new"), "{seq}");
+    }
+}

@@ -145,3 +145,93 @@ fn with_policy(mut response: Response) -> Response {
     }
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn keys() -> Keys {
+        Keys {
+            hosts: vec!["localhost:7000".to_owned()],
+            token: "a1".to_owned(),
+            session: "b2".to_owned(),
+            cookie: "settled".to_owned(),
+            form: "c3".to_owned(),
+        }
+    }
+
+    fn request(method: Method, path: &str, headers: &[(&str, &str)]) -> Request {
+        let request = Request::builder().method(method).uri(path);
+        let request = headers.iter().fold(request, |request, (name, value)| {
+            request.header(*name, *value)
+        });
+        request.body(Body::empty()).expect("a request")
+    }
+
+    #[test]
+    fn who_has_the_link_or_the_cookie_is_let_in_and_nobody_else() {
+        const HOST: (&str, &str) = ("host", "localhost:7000");
+        const COOKIE: (&str, &str) = ("cookie", "a=1; settled=b2");
+        const OURS: (&str, &str) = ("origin", "http://localhost:7000");
+        const THEIRS: (&str, &str) = ("origin", "http://localhost:7001");
+        let (get, post) = (Method::GET, Method::POST);
+        for (method, path, headers, expected) in [
+            (&get, "/", &[HOST, COOKIE][..], Ok(false)),
+            (&Method::HEAD, "/", &[HOST, COOKIE], Ok(false)),
+            (&get, "/", &[HOST, COOKIE, OURS], Ok(false)),
+            (&get, "/?token=a1", &[HOST], Ok(true)),
+            (&get, "/review?key=1&token=a1", &[HOST], Ok(true)),
+            (&post, "/", &[HOST, COOKIE, OURS], Ok(false)),
+            (&get, "/", &[COOKIE], Err(Forbidden::Host)),
+            (&get, "/", &[("host", "evil"), COOKIE], Err(Forbidden::Host)),
+            (&get, "/", &[HOST, COOKIE, THEIRS], Err(Forbidden::Origin)),
+            (&post, "/", &[HOST, COOKIE, THEIRS], Err(Forbidden::Origin)),
+            (&post, "/", &[HOST, COOKIE], Err(Forbidden::Origin)),
+            (&get, "/?token=a2", &[HOST, COOKIE], Err(Forbidden::Token)),
+            (&post, "/?token=a1", &[HOST, OURS], Err(Forbidden::Token)),
+            (&get, "/", &[HOST], Err(Forbidden::Session)),
+            (
+                &get,
+                "/",
+                &[HOST, ("cookie", "settled=b3")],
+                Err(Forbidden::Session),
+            ),
+            (
+                &get,
+                "/",
+                &[HOST, ("cookie", "other=b2")],
+                Err(Forbidden::Session),
+            ),
+        ] {
+            let asked = request(method.clone(), path, headers);
+            let told = admitted(&keys(), &asked);
+            let told = told.map(|by| matches!(by, Admitted::WithToken));
+            assert_eq!(told, expected, "{method} {path} {headers:?}");
+        }
+    }
+
+    #[test]
+    fn the_link_gives_a_cookie_and_leads_to_a_page_of_this_host() {
+        for (path, place) in [("/?token=a1", "/"), ("//evil/x?token=a1", "/evil/x")] {
+            let response = enter(&keys(), &request(Method::GET, path, &[]));
+            assert_eq!(response.status(), StatusCode::SEE_OTHER);
+            let headers = response.headers();
+            assert_eq!(text(headers, header::LOCATION), Some(place));
+            let cookie = "settled=b2; Path=/; HttpOnly; SameSite=Strict";
+            assert_eq!(text(headers, header::SET_COOKIE), Some(cookie));
+        }
+    }
+
+    #[test]
+    fn who_is_not_let_in_gets_403_and_every_answer_the_policy() {
+        let refused = refuse(Forbidden::Session, &request(Method::GET, "/", &[]));
+        assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+        let response = with_policy(refused);
+        let headers = response.headers();
+        assert_eq!(text(headers, header::CONTENT_SECURITY_POLICY), Some(POLICY));
+        assert_eq!(text(headers, header::X_FRAME_OPTIONS), Some("DENY"));
+        assert_eq!(text(headers, header::CACHE_CONTROL), Some("no-store"));
+    }
+}

@@ -4,6 +4,8 @@
 pub(crate) mod history;
 pub(crate) mod overview;
 mod plot;
+#[cfg(test)]
+mod recorded;
 pub(crate) mod review;
 
 use chrono::{DateTime, Utc};

@@ -176,15 +176,13 @@ impl App {
         let is_same = |row: &ListRow| match row {
             ListRow::Need(at) => {
                 let need = &self.overview.needs_somebody[*at];
-                was_need
-                    && need.review == review
-                    && (review.is_some() || Some(&need.missing) == what.as_ref())
+                was_need && need.review == review && Some(&need.missing) == what.as_ref()
             }
             ListRow::Review(at) => {
                 !was_need && Some(&self.overview.status.reviews[*at].review) == review.as_ref()
             }
         };
-        // A review whose need is met is found among all of them.
+        // A review may have several needs; one whose need is met is found by another of them, or among all reviews.
         let of_review =
             |row: &ListRow| review.is_some() && self.review_of(*row) == review.as_deref();
         let place = self.rows.iter().position(is_same);

@@ -1,0 +1,248 @@
+//! The screen of a recorded workspace: every view on a wide and on a narrow terminal, kept in `golden/` (`UPDATE=1`
+//! rewrites them), and what each key does.
+
+#[path = "../../../tests/recorded_workspace.rs"]
+mod recorded_workspace;
+
+use chrono::TimeDelta;
+use cockpit::{Follower, Overview};
+use message_schema::id::AgentName;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use settled_watch::app::{Asked, Filter, ListRow, Pane};
+use settled_watch::{App, Theme, draw};
+use tempfile::TempDir;
+
+use self::recorded_workspace::{at, check, workspace};
+
+const PLAIN: Theme = Theme { has_colours: false };
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+
+fn spelled(_: Option<&AgentName>, words: &str) -> String {
+    format!("settled {words}")
+}
+
+/// Ten hours later: some time is left and some is over.
+fn model(follower: &Follower) -> Overview {
+    let mut overview = follower.overview(at(TimeDelta::hours(10)), &spelled);
+    "mailroom".clone_into(&mut overview.mailroom);
+    overview
+}
+
+fn app(follower: &Follower) -> App {
+    App::new(model(follower), at(TimeDelta::hours(10)), PLAIN)
+}
+
+/// The app of a copy of the workspace, which goes when the copy does.
+fn opened() -> (TempDir, Follower, App) {
+    let root = workspace();
+    let follower = Follower::open(root.path()).expect("a workspace");
+    let app = app(&follower);
+    (root, follower, app)
+}
+
+fn read(follower: &Follower, app: &mut App) {
+    let review = app.chosen_review().and_then(|name| follower.key_of(name));
+    app.detail = review.and_then(|key| follower.review(key, app.now, &spelled));
+}
+
+fn press(app: &mut App, code: KeyCode) -> Asked {
+    app.press(KeyEvent::new(code, KeyModifiers::NONE))
+}
+
+fn frame(app: &mut App, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
+    let drawn = terminal.draw(|frame| draw::draw(frame, app));
+    let buffer = drawn.expect("a frame").buffer.clone();
+    let rows = buffer.content.chunks(usize::from(width));
+    let rows = rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>());
+    rows.map(|row| row.trim_end().to_owned() + "\n").collect()
+}
+
+#[test]
+fn every_view_of_every_review_is_drawn_on_wide_and_narrow_terminals() {
+    let (root, follower, mut app) = opened();
+    let mut text = String::new();
+    for row in 0..app.rows().len() {
+        read(&follower, &mut app);
+        for pane in Pane::ALL {
+            // Views of the whole mailroom are the same beside each row.
+            let is_of_review = matches!(pane, Pane::Summary | Pane::Threads | Pane::Timeline);
+            if !is_of_review && row > 0 {
+                continue;
+            }
+            (app.pane, app.is_in_pane) = (pane, pane != Pane::Summary);
+            for (width, height) in [(110, 40), (60, 24)] {
+                text += &format!("--- row {row}, {}, {width} x {height}\n", pane.name());
+                text += &frame(&mut app, width, height);
+            }
+        }
+        (app.pane, app.is_in_pane) = (Pane::Summary, false);
+        press(&mut app, KeyCode::Down);
+    }
+    check(GOLDEN, "screens.txt", root.path(), &text);
+}
+
+#[test]
+fn keys_go_through_the_list_and_scroll_the_view_that_has_them() {
+    let (_root, _follower, mut app) = opened();
+    let last = app.rows().len() - 1;
+    assert!((3..10).contains(&last), "{last}");
+    for (code, chosen) in [
+        (KeyCode::Up, 0),
+        (KeyCode::Down, 1),
+        (KeyCode::Char('j'), 2),
+        (KeyCode::Char('k'), 1),
+        (KeyCode::PageDown, last),
+        (KeyCode::PageUp, 0),
+        (KeyCode::Char(' '), last),
+        (KeyCode::Home, 0),
+        (KeyCode::End, last),
+        (KeyCode::Char('g'), 0),
+        (KeyCode::Char('G'), last),
+    ] {
+        assert_eq!(press(&mut app, code), Asked::Read, "{code:?}");
+        assert_eq!(app.chosen(), chosen, "{code:?}");
+    }
+    for code in [KeyCode::Enter, KeyCode::Char('l'), KeyCode::Right] {
+        assert_eq!(press(&mut app, code), Asked::Nothing);
+        assert!(app.is_in_pane, "{code:?}");
+        for (code, line) in [
+            (KeyCode::Down, 1),
+            (KeyCode::PageDown, 11),
+            (KeyCode::PageUp, 1),
+            (KeyCode::Up, 0),
+        ] {
+            assert_eq!(press(&mut app, code), Asked::Nothing);
+            assert_eq!((app.scroll, app.chosen()), (line, last), "{code:?}");
+        }
+        press(&mut app, KeyCode::Char('h'));
+        assert!(!app.is_in_pane);
+    }
+}
+
+#[test]
+fn each_view_has_a_digit_and_tab_opens_the_next() {
+    let (_root, _follower, mut app) = opened();
+    for (digit, pane) in ('1'..='7').zip(Pane::ALL) {
+        app.scroll = 3;
+        assert_eq!(press(&mut app, KeyCode::Char(digit)), Asked::Nothing);
+        assert_eq!((app.pane, app.is_in_pane, app.scroll), (pane, true, 0));
+    }
+    for pane in Pane::ALL {
+        press(&mut app, KeyCode::Tab);
+        assert_eq!(app.pane, pane);
+    }
+    press(&mut app, KeyCode::Char('?'));
+    assert_eq!(app.pane, Pane::Help);
+    // Out of the view, which is the review's again; a digit beyond the views opens none.
+    press(&mut app, KeyCode::Esc);
+    press(&mut app, KeyCode::Char('8'));
+    assert_eq!((app.pane, app.is_in_pane), (Pane::Summary, false));
+}
+
+#[test]
+fn a_search_and_a_filter_leave_rows_out_until_they_are_taken_back() {
+    let (_root, _follower, mut app) = opened();
+    let all = app.rows().to_vec();
+    press(&mut app, KeyCode::Char('/'));
+    for letter in "#88 CO".chars() {
+        assert_eq!(press(&mut app, KeyCode::Char(letter)), Asked::Read);
+    }
+    assert!(!app.rows().is_empty() && app.rows().len() < all.len());
+    let is_88 = |app: &App| {
+        app.chosen_review()
+            .is_some_and(|name| name.starts_with("#88"))
+    };
+    assert!(is_88(&app), "{:?}", app.chosen_review());
+    // A letter of a command is a letter here.
+    press(&mut app, KeyCode::Char('q'));
+    assert!(app.rows().is_empty() && app.is_typing);
+    press(&mut app, KeyCode::Backspace);
+    assert!(is_88(&app));
+    press(&mut app, KeyCode::Enter);
+    assert!(!app.is_typing && is_88(&app));
+    assert_eq!(press(&mut app, KeyCode::Esc), Asked::Read);
+    assert_eq!(app.rows(), all);
+
+    app.agent = Some("claude".to_owned());
+    for filter in [Filter::Mine, Filter::Stuck, Filter::All] {
+        assert_eq!(press(&mut app, KeyCode::Char('f')), Asked::Read);
+        assert_eq!(app.filter, filter);
+        let mine = |row: &ListRow| match row {
+            ListRow::Need(at) => app.overview.needs_somebody[*at].mover == "claude",
+            ListRow::Review(at) => {
+                let row = &app.overview.status.reviews[*at];
+                row.author == "claude" || row.reviewer == "claude"
+            }
+        };
+        match filter {
+            Filter::Mine => assert_eq!(
+                app.rows(),
+                all.iter().copied().filter(mine).collect::<Vec<_>>()
+            ),
+            Filter::Stuck => assert!(app.rows().len() < all.len()),
+            Filter::All => assert_eq!(app.rows(), all),
+        }
+    }
+    press(&mut app, KeyCode::Char('f'));
+    press(&mut app, KeyCode::Esc);
+    assert_eq!((app.filter, app.rows()), (Filter::All, &all[..]));
+}
+
+#[test]
+fn the_command_of_the_chosen_row_is_copied_and_two_keys_end_the_screen() {
+    let (_root, _follower, mut app) = opened();
+    let mut copied = 0;
+    for _ in 0..app.rows().len() {
+        let need = app.chosen_need().and_then(|need| need.fix.as_ref());
+        let expected = need.map(|fix| fix.run.clone());
+        match press(&mut app, KeyCode::Char('y')) {
+            Asked::Copy(run) => {
+                assert_eq!(app.notice, Some(format!("copied: {run}")));
+                assert_eq!(Some(run), expected);
+                copied += 1;
+            }
+            asked @ (Asked::Nothing | Asked::Quit | Asked::Read) => {
+                assert_eq!((asked, expected), (Asked::Nothing, None));
+            }
+        }
+        press(&mut app, KeyCode::Down);
+        assert_eq!(app.notice, None);
+    }
+    assert!(copied > 1, "{copied}");
+    assert_eq!(press(&mut app, KeyCode::Char('q')), Asked::Quit);
+    let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(app.press(interrupt), Asked::Quit);
+    assert_eq!(press(&mut app, KeyCode::Char('c')), Asked::Nothing);
+}
+
+/// The review of the chosen row, and what it waits for if the row is a need.
+fn chosen(app: &App) -> (Option<String>, Option<String>) {
+    let need = match app.rows()[app.chosen()] {
+        ListRow::Need(at) => Some(app.overview.needs_somebody[at].missing.clone()),
+        ListRow::Review(_) => None,
+    };
+    (app.chosen_review().map(str::to_owned), need)
+}
+
+#[test]
+fn the_chosen_row_stays_chosen_in_a_newer_model() {
+    let (_root, follower, mut app) = opened();
+    let now = app.now;
+    for row in 1..app.rows().len() {
+        app = self::app(&follower);
+        for _ in 0..row {
+            press(&mut app, KeyCode::Down);
+        }
+        let before = chosen(&app);
+        // Whatever was first is over.
+        let mut newer = model(&follower);
+        newer.needs_somebody.remove(0);
+        app.show(newer, now);
+        assert_eq!(chosen(&app), before, "row {row}");
+        assert_eq!(app.chosen(), row - 1);
+    }
+}

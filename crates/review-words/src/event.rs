@@ -376,3 +376,28 @@ impl Act {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decision_is_called_on_the_screen_as_it_is_in_the_ledger() {
+        let id = || "F-001".parse().expect("a finding");
+        for (act, json) in [
+            (Act::Reopen, "\"reopen\""),
+            (Act::Cancel, "\"cancel\""),
+            (Act::Resolve(id()), "{\"resolve\":"),
+            (Act::WontFix(id()), "{\"wont_fix\":"),
+            (Act::Queue(id()), "{\"queue\":"),
+            (Act::Hold(id()), "{\"hold\":"),
+            (Act::Release(id()), "{\"release\":"),
+            (Act::Drop(id()), "{\"drop\":"),
+        ] {
+            let text = serde_json::to_string(&act).expect("plain values are JSON");
+            assert!(text.starts_with(json), "{text}");
+            assert!(json.contains(&format!("\"{}\"", act.word())), "{json}");
+            assert_eq!(act.thread().is_some(), json.starts_with('{'), "{json}");
+        }
+    }
+}

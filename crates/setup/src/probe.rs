@@ -452,4 +452,17 @@ mod tests {
         assert!(walled.starts_with("set KEY or TOKEN for the daemon: "));
         assert!(fix(why, claude, Some(&[])).contains("`env` of its sandbox"));
     }
+
+    #[test]
+    fn the_failure_of_a_command_that_has_ended_is_told_at_once() {
+        let mailroom = tempfile::tempdir().expect("a directory");
+        let run = folder::Folder::make(mailroom.path(), "1").expect("a folder");
+        let end =
+            r#"{"how": {"code": 1}, "said": {"text": "", "unreadable": "no key", "turns": 0}}"#;
+        std::fs::write(run.path().join("end.json"), end).expect("a file");
+        let asked = Instant::now();
+        let complaint = last_complaint(mailroom.path()).expect("a readable folder");
+        assert_eq!(complaint.as_deref(), Some("no key"));
+        assert!(asked.elapsed() < ENDING_MAX / 2);
+    }
 }

@@ -30,8 +30,16 @@ const UNPLAYED: [&str; 2] = ["spool", "runner"];
 /// The room whose tests are mostly those of the whole: it is arguments, one call and printing.
 const COMMANDS: &str = "settled";
 
-/// Rooms with processes on both sides, over pipes, and the modules of `tests/it` that are all their tests.
-const WHOLE_ONLY: [(&str, &str); 1] = [("settled-mcp", "mcp")];
+/// Rooms that are a program or what one shows, and the tests of the whole that are theirs: the program of tests, and a
+/// module of it or nothing for all.
+const WHOLE_OF: [(&str, &str, &str); 6] = [
+    ("cockpit", "it", "cockpit"),
+    ("notifier", "it", "notify"),
+    ("settled-host", "it", "hosts"),
+    ("settled-mcp", "it", "mcp"),
+    ("settled-page", "it", "page"),
+    ("settled-watch", "screens", ""),
+];
 
 /// The time a run of some modules of `tests/it` may take on a change, its build included.
 const WHOLE_MAX: Duration = Duration::from_secs(900);
@@ -141,7 +149,7 @@ pub(super) fn run(
             true => tally.scenarios.to_string(),
             false => "-".to_owned(),
         };
-        let whole = match *room == COMMANDS || WHOLE_ONLY.iter().any(|(only, _)| only == room) {
+        let whole = match *room == COMMANDS || WHOLE_OF.iter().any(|(of, _, _)| of == room) {
             true => tally.whole.to_string(),
             false => "-".to_owned(),
         };
@@ -314,17 +322,22 @@ impl Change {
         })
     }
 
-    /// The run of `tests/it` for a change of a room that has tests there: those of a room that has no others, and for a
-    /// file of the commands the module that is called like it, or those we name.
+    /// The run of tests of the whole for a change of a room that has tests there: those that are this room's, and for a
+    /// file of the commands the module of `tests/it` that is called like it, or those we name.
     fn whole(&self) -> Option<Vec<String>> {
+        if let Some((_, program, module)) = WHOLE_OF.iter().find(|(of, _, _)| *of == self.room) {
+            let command = ["test", "--offline", "--package", WHOLE, "--test", program];
+            let command = command.iter().map(|&word| word.to_owned());
+            let module = (!module.is_empty()).then(|| ["--".to_owned(), format!("{module}::")]);
+            return Some(command.chain(module.into_iter().flatten()).collect());
+        }
         let stem = self.file.file_stem().unwrap_or_default();
         let stem = stem.to_string_lossy();
         let files = settled_tests::repository().join("tests/it");
-        let only = WHOLE_ONLY.iter().find(|(room, _)| *room == self.room);
         let named = MODULES.iter().find(|(file, _)| *file == stem);
-        let modules = match only.or(named.filter(|_| self.room == COMMANDS)) {
+        let modules = match named {
+            _ if self.room != COMMANDS => return None,
             Some((_, module)) => vec![*module],
-            None if self.room != COMMANDS => return None,
             None if files.join(format!("{stem}.rs")).exists() => vec![&*stem],
             None => OTHER_MODULES.to_vec(),
         };
@@ -506,15 +519,13 @@ mod tests {
 
     #[test]
     fn a_command_is_tried_on_the_modules_that_run_it() {
-        let modules = |file: &str| {
+        let command = |file: &str| {
             let whole = change(&format!("crates/{file}"), 1).whole();
-            let whole = whole.expect("tests of the whole");
-            whole
-                .join(" ")
-                .split_once(" -- ")
-                .expect("a filter")
-                .1
-                .to_owned()
+            whole.expect("tests of the whole").join(" ")
+        };
+        let modules = |file: &str| {
+            let command = command(file);
+            command.split_once(" -- ").expect("a filter").1.to_owned()
         };
         assert_eq!(modules("settled/src/cli/gate.rs"), "gate_check::");
         assert_eq!(modules("settled/src/cli/trace.rs"), "trace::");
@@ -523,15 +534,22 @@ mod tests {
             "cli:: compose:: people:: agents::"
         );
         assert_eq!(modules("settled-mcp/src/call.rs"), "mcp::");
+        let screens = command("settled-watch/src/status.rs");
+        assert!(screens.ends_with(" --test screens"), "{screens}");
         assert_eq!(change("crates/spool/src/status.rs", 1).whole(), None);
         let files = settled_tests::repository().join("tests/it");
-        for module in MODULES
-            .iter()
-            .chain(&WHOLE_ONLY)
-            .map(|(_, module)| module)
-            .chain(&OTHER_MODULES)
-        {
+        let named = MODULES.iter().map(|(_, module)| module);
+        for module in named.chain(&OTHER_MODULES) {
             assert!(files.join(format!("{module}.rs")).exists(), "{module}");
+        }
+        for (_, program, module) in WHOLE_OF {
+            let tests = files.join("..").join(program);
+            let mut names = [format!("{module}.rs"), format!("{module}/mod.rs")].into_iter();
+            let is_there = module.is_empty() || names.any(|name| tests.join(name).exists());
+            assert!(
+                is_there && tests.join("main.rs").exists(),
+                "{program} {module}"
+            );
         }
     }
 

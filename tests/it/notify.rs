@@ -121,7 +121,7 @@ fn a_program_is_told_of_an_escalation_once_and_not_of_what_was_before() {
 #[test]
 fn a_kill_between_the_program_and_the_cursor_tells_the_same_under_the_same_id() {
     // The notifier is this script's parent.
-    let script = "cat >> told\n[ -e killed ] || { touch killed; kill -9 $PPID; sleep 60; }\n";
+    let script = "cat >> told\n[ -e killed ] || { touch killed; kill -9 $PPID; sleep 1; }\n";
     let mailroom = reviewing(script, "");
     assert!(mailroom.run(&["notify", "--once"]).status.success());
     escalate(&mailroom);

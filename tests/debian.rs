@@ -38,6 +38,42 @@ pub fn package() -> &'static Path {
     })
 }
 
+/// A program of one of Debian's packages: the machine's own, or the one in the build folder where it has none.
+pub fn program(name: &str, package: &str) -> PathBuf {
+    if Command::new(name).arg("--version").output().is_ok() {
+        return PathBuf::from(name);
+    }
+    unpacked(package).join("usr/bin").join(name)
+}
+
+/// The files of one of Debian's packages, unpacked into the build folder once: for a program that the machine may lack.
+/// Needs `apt-get` and `dpkg`, and no right to install.
+pub fn unpacked(package: &str) -> PathBuf {
+    let kept = binaries::target().join("debian").join(package);
+    if kept.exists() {
+        return kept;
+    }
+    let place = tempfile::tempdir_in(binaries::target()).expect("a directory");
+    let unpack = format!(
+        "(apt-get download {package} || (apt-get update && apt-get download {package})) && dpkg -x {package}_*.deb whole"
+    );
+    let output = Command::new("sh")
+        .args(["-c", &unpack])
+        .current_dir(place.path())
+        .output();
+    let output = output.expect("a shell");
+    assert!(
+        output.status.success(),
+        "this test needs Debian's package `{package}`: {}",
+        mailroom::said(&output)
+    );
+    std::fs::create_dir_all(kept.parent().expect("a folder for all")).expect("a directory");
+    // It is whole or not there. Another test may have been faster.
+    let moved = std::fs::rename(place.path().join("whole"), &kept);
+    assert!(kept.exists(), "{moved:?}");
+    kept
+}
+
 /// Makes the package of the programs in a directory, by way of a build folder of its own; compressed as `xz` or `gz`.
 pub fn make(programs: &Path, build: &Path, package: &Path, compression: &str) {
     stage(programs, build);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use settled_tests::mailroom::Mailroom;
-use settled_tests::{list, read, sh, wait, write};
+use settled_tests::{debian, list, read, sh, wait, write};
 use tempfile::TempDir;
 
 use super::Room;
@@ -38,9 +38,21 @@ impl Home {
     }
 }
 
+/// The `PATH` with `bwrap`, which is unpacked into the build folder where the machine has none.
+fn path() -> String {
+    let path = std::env::var("PATH").expect("a path");
+    let bwrap = debian::program("bwrap", "bubblewrap");
+    match bwrap.parent().filter(|folder| folder.is_absolute()) {
+        Some(folder) => format!("{}:{path}", folder.display()),
+        None => path,
+    }
+}
+
 /// What the one command that was run has printed, once its review has ended as it should.
 fn printed(room: &Room, head: &str, phase: &str) -> (Value, String) {
-    let daemon = room.mailroom.spawn_with(&[("USERS_KEY", KEY)]);
+    let daemon = room
+        .mailroom
+        .spawn_with(&[("USERS_KEY", KEY), ("PATH", &path())]);
     ask(room, head);
     let (review, _) = room.end();
     drop(daemon);
@@ -186,7 +198,7 @@ fn a_command_that_hangs_in_a_sandbox_is_ended_with_all_it_started() {
         "sleep 4242 & sleep 4242",
         "sandbox = { network = [\"localhost\"] }",
     );
-    let daemon = room.serve();
+    let daemon = room.mailroom.spawn_with(&[("PATH", &path())]);
     room.ask_with(
         "86",
         "request-1",
@@ -256,7 +268,7 @@ fn doctor_says_what_the_sandbox_lacks() {
         let found = checks.into_iter().find(|check| check["check"] == "sandbox");
         found.map(|check| check["state"].as_str().expect("a word").to_owned())
     };
-    let path = std::env::var("PATH").expect("a path");
+    let path = path();
     assert_eq!(check(&path).as_deref(), Some("ok"));
     assert_eq!(check("/nonexistent").as_deref(), Some("wrong"));
 }

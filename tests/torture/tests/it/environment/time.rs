@@ -2,13 +2,12 @@
 //! monotonic clock is the real one, as on a machine whose clock is set.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use settled_tests::mailroom::Mailroom;
-use settled_tests::{binaries, list, names, wait};
+use settled_tests::{debian, list, names, wait};
 use settled_torture::faults::{Serving, serve};
 use settled_torture::letters::{Mix, post as post_one};
 
@@ -18,20 +17,12 @@ use super::{cleared, mailroom, post};
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
-        let directory = binaries::target().join("faketime");
-        let find = || {
-            let places = list(directory.join("usr/lib")).into_iter();
-            places.map(|place| place.join("faketime/libfaketime.so.1")).find(|path| path.exists())
-        };
-        find().unwrap_or_else(|| {
-            std::fs::create_dir_all(&directory).expect("a directory");
-            let unpack = "(apt-get download libfaketime || (apt-get update && apt-get download libfaketime)) \
-                          && dpkg -x libfaketime_*.deb .";
-            let output = Command::new("sh").args(["-c", unpack]).current_dir(&directory).output();
-            let output = output.expect("a shell");
-            let said = settled_tests::mailroom::said(&output);
-            find().unwrap_or_else(|| panic!("these tests set the clock with Debian's libfaketime: {said}"))
-        })
+        let places = list(debian::unpacked("libfaketime").join("usr/lib"));
+        let files = places
+            .into_iter()
+            .map(|place| place.join("faketime/libfaketime.so.1"));
+        let mut files = files.filter(|file| file.exists());
+        files.next().expect("the package has the library")
     })
 }
 

@@ -49,14 +49,9 @@ fn review(root: &Path, pr: usize) -> Result<()> {
         room::request(pr),
     )?;
     room::once(root)?;
-    let lgtm = format!(
-        "id: lgtm-{pr}\nfrom: codex\nto: claude\ntype: review_lgtm\npriority: P1\n\
-         created_at_utc: \"2026-02-13T11:30:00Z\"\nrelated_pr: \"{pr}\"\nsubject: \"LGTM: change {pr}\"\nbody: |\n  \
-         quality_gate_result: pass\n  merge_ready: true\n"
-    );
     std::fs::write(
         root.join(format!("agents/codex/outbox/lgtm-{pr}.yaml")),
-        lgtm,
+        room::approval(pr),
     )?;
     room::once(root)
 }

@@ -5,6 +5,7 @@ mod agents;
 mod asks;
 mod ground;
 mod hostile;
+mod hosts;
 mod idle;
 mod latency;
 mod long_ledger;
@@ -31,7 +32,7 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// What to measure, and where.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these: one, waiting, latency, neighbour, idle, agents, start, million, program, asks, page, rules, hostile, oacp, validate
+    /// Only these: one, waiting, latency, neighbour, idle, agents, start, million, program, asks, page, hosts, rules, hostile, oacp, validate
     #[arg(value_name = "WHAT")]
     only: Vec<String>,
     /// Where to measure; left out, a fresh journaled ext4 image if this user may mount one, else target/bench
@@ -129,6 +130,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if wants("page") {
         ground.clear()?;
         page::run(&ground)?;
+    }
+    // Not part of a plain run: it starts three brokers, and takes minutes.
+    if args.only.iter().any(|only| only == "hosts") {
+        begin("hosts");
+        ground.clear()?;
+        hosts::run(&ground, args.records, args.idle_s)?;
     }
     if wants("oacp") {
         ground.clear()?;

@@ -130,6 +130,15 @@ pub(crate) fn request(number: usize) -> String {
     )
 }
 
+/// The approval of such a request.
+pub(crate) fn approval(number: usize) -> String {
+    format!(
+        "id: lgtm-{number}\nfrom: codex\nto: claude\ntype: review_lgtm\npriority: P1\n\
+         created_at_utc: \"2026-02-13T11:30:00Z\"\nrelated_pr: \"{number}\"\nsubject: \"LGTM: change {number}\"\nbody: |\n  \
+         quality_gate_result: pass\n  merge_ready: true\n"
+    )
+}
+
 /// A serving daemon, stopped at the end.
 pub(crate) struct Served {
     child: Child,

@@ -28,7 +28,7 @@ pub use crate::name::{FileName, NotAFileName};
 #[cfg(feature = "faulty")]
 pub use crate::notes::{Arrival, Notes};
 pub use crate::os::Os;
-pub use crate::text::from_text;
+pub use crate::text::{from_text, long_text, long_text_if_any};
 #[cfg(feature = "faulty")]
 pub use crate::volatile::VolatileDisk;
 

@@ -1,10 +1,11 @@
-//! Reads a value that is stored as its own text, without a copy of the text.
+//! Reads a value that is stored as its own text without a copy of the text, and a long text with one copy.
 
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-use serde::{Deserializer, de};
+use serde::{Deserialize, Deserializer, de};
+use serde_json::value::RawValue;
 
 /// Reads the text and parses it; whatever holds another kind of value was expected to be a text.
 pub fn from_text<'de, T, D>(deserializer: D) -> Result<T, D::Error>
@@ -13,6 +14,45 @@ where
     D: Deserializer<'de>,
 {
     deserializer.deserialize_str(Text(PhantomData))
+}
+
+/// Reads a long text out of JSON bytes. The reader of JSON copies a text with escapes twice, and lets its buffer grow with
+/// it.
+pub fn long_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let json = <&RawValue>::deserialize(deserializer)?.get();
+    let text = unescaped(json).map_or_else(|| serde_json::from_str(json), Ok);
+    text.map_err(de::Error::custom)
+}
+
+/// Does the same where there may be no text.
+pub fn long_text_if_any<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    struct LongText(#[serde(deserialize_with = "long_text")] String);
+    Ok(Option::<LongText>::deserialize(deserializer)?.map(|LongText(text)| text))
+}
+
+/// A JSON text whose escapes are the short ones.
+fn unescaped(json: &str) -> Option<String> {
+    let mut rest = json.strip_prefix('"')?.strip_suffix('"')?;
+    let mut text = String::with_capacity(rest.len());
+    while let Some((plain, escaped)) = rest.split_once('\\') {
+        text.push_str(plain);
+        let mut after = escaped.chars();
+        text.push(match after.next()? {
+            'n' => '\n',
+            plain @ ('"' | '\\' | '/') => plain,
+            't' => '\t',
+            'r' => '\r',
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            _ => return None,
+        });
+        rest = after.as_str();
+    }
+    text.push_str(rest);
+    Some(text)
 }
 
 struct Text<T>(PhantomData<T>);
@@ -26,5 +66,43 @@ impl<T: FromStr<Err: Display>> de::Visitor<'_> for Text<T> {
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
         text.parse().map_err(E::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Long(#[serde(deserialize_with = "long_text")] String);
+
+    #[test]
+    fn what_is_no_text_is_refused() {
+        for json in [
+            "7",
+            "null",
+            r#""\ud800""#,
+            "\"a\nb\"",
+            r#""\x""#,
+            "{}",
+            "\"\\",
+        ] {
+            assert!(serde_json::from_str::<Long>(json).is_err(), "{json}");
+        }
+        assert!(serde_json::from_slice::<Long>(b"\"\xff\"").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_long_text_is_what_every_reader_of_json_reads(
+            parts in proptest::collection::vec("\\PC{0,9}|[\n\t\r\"\\\\/]{0,3}|\u{8}|\u{c}|\u{1}|\u{2028}", 0..9)
+        ) {
+            let text = parts.concat();
+            for json in [serde_json::to_string(&text).expect("JSON"), serde_json::to_string(&text).expect("JSON").replace('/', "\\/").replace('a', "\\u0061")] {
+                prop_assert_eq!(serde_json::from_str::<Long>(&json).expect("a text"), Long(text.clone()));
+            }
+        }
     }
 }

@@ -114,8 +114,10 @@ fn makes_a_file(delivery: &Delivery) -> bool {
 /// The same in every build, for snapshots keep it.
 fn row_of(scope: NameScope<'_>, file: &FileName) -> RowKey {
     let scope = match scope {
-        NameScope::Mailbox(mailbox) => mailbox.to_string(),
-        NameScope::Sent(agent) => format!("{agent}/sent"),
+        NameScope::Mailbox(Mailbox::Inbox(agent)) => [agent, "/inbox"].concat(),
+        NameScope::Mailbox(Mailbox::Packets(folder)) => ["packets/", folder].concat(),
+        NameScope::Mailbox(other) => other.to_string(),
+        NameScope::Sent(agent) => [agent, "/sent"].concat(),
     };
     Table::<b'n'>::key(&[scope.as_bytes(), file.as_bytes()])
 }

@@ -11,6 +11,7 @@ pub mod failure;
 pub mod folded;
 pub mod host_change;
 pub mod key;
+mod new_rows;
 pub mod reading;
 pub mod refusal;
 pub mod spend;

@@ -9,20 +9,20 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use crate::new_rows::NewRows;
+
 /// The key of a row: its kind, seven bytes of the hash of its group, and twelve of the hash of itself. Nobody can
 /// choose texts so that two that matter have one key.
 pub type RowKey = [u8; 20];
 
 /// The length in bytes of the key prefix that the rows of one group share.
-const GROUP: usize = 8;
+pub(crate) const GROUP: usize = 8;
 
 /// Rows that were written down; they never change.
 pub trait StoredRows: Debug + Send + Sync {
     /// Hands over every row whose key begins with `prefix`, in the order of the keys.
     fn visit(&self, prefix: &[u8], visit: &mut dyn FnMut(RowKey, &[u8]));
 }
-
-type NewRows = BTreeMap<RowKey, Box<[u8]>>;
 
 /// All rows of one kind.
 #[derive(Clone, Debug, Default)]
@@ -92,12 +92,9 @@ impl<const KIND: u8> Table<KIND> {
                 rows.insert(key, value.to_vec());
             });
         }
-        let mut low = [0; size_of::<RowKey>()];
-        low[..prefix.len()].copy_from_slice(prefix);
         for new in [&*self.closing, &self.new] {
-            let from_there = new.range(low..);
-            let of_these = from_there.take_while(|(key, _)| key.starts_with(prefix));
-            rows.extend(of_these.map(|(key, value)| (*key, value.to_vec())));
+            let of_these = new.beginning_with(prefix);
+            rows.extend(of_these.map(|(key, value)| (key, value.to_vec())));
         }
         rows
     }
@@ -109,20 +106,20 @@ impl<const KIND: u8> Table<KIND> {
 
     /// The value put under this key since the last snapshot, for [`Self::put_back`].
     pub fn put_before(&self, key: &RowKey) -> Option<Box<[u8]>> {
-        self.new.get(key).cloned()
+        self.new.get(key).map(Box::from)
     }
 
     /// Restores the value of a row from [`Self::put_before`].
     pub fn put_back(&mut self, key: RowKey, before: Option<Box<[u8]>>) {
         match before {
-            Some(value) => drop(self.new.insert(key, value)),
-            None => drop(self.new.remove(&key)),
+            Some(value) => self.new.insert(key, value),
+            None => self.new.remove(&key),
         }
     }
 
-    /// The rows that a snapshot has to add to those that are stored, in the order of their keys.
+    /// The rows that a snapshot has to add to those that are stored, in no order.
     pub fn new_rows(&self) -> impl Iterator<Item = (RowKey, &[u8])> {
-        self.new.iter().map(|(key, value)| (*key, &**value))
+        self.new.iter()
     }
 
     /// A snapshot of all rows is being made; those that are put from now on are not in it.
@@ -141,7 +138,7 @@ impl<const KIND: u8> Table<KIND> {
     /// The snapshot was made: all rows that were there when it began, or are there if none began, are among these.
     pub fn rest_on(&mut self, stored: Arc<dyn StoredRows>) {
         if self.closing.is_empty() {
-            self.new.clear();
+            self.new = NewRows::default();
         }
         self.closing = Arc::default();
         self.stored = Some(stored);

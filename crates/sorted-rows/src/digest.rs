@@ -77,19 +77,28 @@ impl FromStr for Digest {
         }
         let mut bytes = [0; 32];
         for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+            let (high, low) = (NIBBLES[usize::from(pair[0])], NIBBLES[usize::from(pair[1])]);
+            if high == NO_NIBBLE || low == NO_NIBBLE {
+                return Err(NotADigest);
+            }
+            *byte = high << 4 | low;
         }
         Ok(Digest(bytes))
     }
 }
 
-fn nibble(digit: u8) -> Result<u8, NotADigest> {
-    match digit {
-        b'0'..=b'9' => Ok(digit - b'0'),
-        b'a'..=b'f' => Ok(digit - b'a' + 10),
-        _ => Err(NotADigest),
+const NO_NIBBLE: u8 = 0xff;
+
+/// The value of each lower-case hex digit. Every record names two digests and more.
+const NIBBLES: [u8; 256] = {
+    let mut nibbles = [NO_NIBBLE; 256];
+    let mut value = 0;
+    while value < 16 {
+        nibbles[HEX[value as usize] as usize] = value;
+        value += 1;
     }
-}
+    nibbles
+};
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

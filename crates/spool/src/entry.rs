@@ -76,7 +76,7 @@ pub struct Original {
     /// The file's new place, once it is put away.
     pub away: Away,
     /// Its exact text; accepted messages only.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "disk::long_text_if_any")]
     pub text: Option<String>,
 }
 
@@ -164,7 +164,7 @@ pub enum Content {
     /// The exact text of the record's original.
     Original,
     /// This text.
-    Text(String),
+    Text(#[serde(deserialize_with = "disk::long_text")] String),
     /// Nothing: if the file of this name holds these bytes, it is taken out again. Some writers put a copy of their
     /// message into the recipient's mailbox themselves; one that is refused must not stay there.
     Withdrawn(Digest),

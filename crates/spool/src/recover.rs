@@ -5,17 +5,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::delivery::{Backlog, Lane, Pass};
-use crate::ledger::read::{LedgerPosition, Stretch};
+use crate::delivery::{Backlog, Lane, Pass, items_of};
+use crate::ledger::read::{LedgerPosition, Stretch, read_ahead};
 use crate::ledger::{Ledger, TornTail};
 use crate::lock::LockGuard;
 use crate::packet::Packets;
 use crate::root::OpenRoot;
 use crate::snapshot::load::{Checked, LoadedSnapshot, load_newest};
 use crate::snapshot::make::{self, NewSnapshot};
-use crate::snapshot::{Fold, PassedOver};
+use crate::snapshot::{Ahead, Fold, PassedOver};
 use crate::spool::Spool;
-use crate::{Digest, Entry, Homes, SpoolError, VisitError, lock, stretch};
+use crate::{Digest, Entry, Homes, SpoolError, VisitError, dirs, lock};
 use disk::Disk;
 
 /// The start's findings and repairs, for the operator.
@@ -80,7 +80,9 @@ impl Spool {
             taken.as_ref().map(|taken| taken.bytes),
         );
         let place = start.read_on(taken, fold)?;
-        let mut opened = start.finish(place, None, &mut |entry| fold.add(entry))?;
+        let ahead = fold.ahead();
+        let mut add = |entry: &Entry, read| fold.add_ahead(entry, read);
+        let mut opened = start.finish(place, None, (ahead, &mut add))?;
         opened.recovery.snapshot = snapshot;
         opened.recovery.snapshot_bytes = bytes.unwrap_or(0);
         opened.recovery.passed_over = passed_over;
@@ -101,9 +103,9 @@ impl Spool {
             Err(error) => return Err(error),
             Ok(_) => return Err(SpoolError::NotContradicted),
         }
-        start.finish(LedgerPosition::default(), Some(head), &mut |entry| {
-            fold.add(entry)
-        })
+        let ahead = fold.ahead();
+        let mut add = |entry: &Entry, read| fold.add_ahead(entry, read);
+        start.finish(LedgerPosition::default(), Some(head), (ahead, &mut add))
     }
 
     /// Opens the workspace at `root` like [`Spool::resume`], but without any snapshot: hands every record of the ledger to
@@ -113,24 +115,24 @@ impl Spool {
         disk: Arc<dyn Disk>,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<Opened, SpoolError> {
-        Start::read(root, disk, Homes::of_all())?.finish(LedgerPosition::default(), None, visit)
+        let mut add = |entry: &Entry, _| visit(entry);
+        Start::read(root, disk, Homes::of_all())?.finish(
+            LedgerPosition::default(),
+            None,
+            (|_| None, &mut add),
+        )
     }
 }
 
 /// So many records are read before what they add up to is written down.
-const PORTION: u64 = 1 << 16;
+const PORTION: u64 = 96 * 1024;
 
-/// Shows a record to who delivers it and to who adds it up.
-fn admit(
-    backlog: &mut Backlog,
-    entry: &Arc<Entry>,
-    visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
-) -> Result<(), SpoolError> {
-    backlog.admit(entry);
-    visit(entry).map_err(|source| SpoolError::Visit {
-        seq: entry.seq,
-        source,
-    })
+/// What adds a record up, with what was read of it ahead.
+type AddAhead<'a> = dyn FnMut(&Entry, Option<Ahead>) -> Result<(), VisitError> + 'a;
+
+fn visit_error(entry: &Entry) -> impl FnOnce(VisitError) -> SpoolError {
+    let seq = entry.seq;
+    move |source| SpoolError::Visit { seq, source }
 }
 
 /// A workspace with everything read but the ledger.
@@ -161,7 +163,8 @@ impl Start {
         taken: Option<LoadedSnapshot>,
         fold: &mut dyn Fold,
     ) -> Result<LedgerPosition, SpoolError> {
-        let root = &self.root;
+        let (root, ahead) = (&self.root, fold.ahead());
+        let dir = root.dir(dirs::LEDGER.as_ref())?;
         let (mut place, mut heads, mut before) = taken.map_or_else(Default::default, |taken| {
             (taken.place, taken.heads, Some(taken.rows))
         });
@@ -171,11 +174,15 @@ impl Start {
                 from: place,
             };
             let backlog = &mut self.backlog;
-            let end = stretch::read(root, &stretch, &mut |entry| {
+            let mut visit = |entry: Entry, read: Option<Ahead>| {
                 let entry = Arc::new(entry);
-                heads.note(&entry);
-                admit(backlog, &entry, &mut |entry| fold.add(entry))
-            })?;
+                let items = items_of(&entry);
+                heads.note(&items);
+                backlog.admit(items);
+                fold.add_ahead(&entry, read).map_err(visit_error(&entry))
+            };
+            let (disk, dir) = (&*root.disk, &dir.handle);
+            let end = read_ahead(disk, &root.layout, dir, &stretch, (ahead, &mut visit))?;
             if end.place.seq < stretch.to {
                 return Ok(end.place);
             }
@@ -199,7 +206,7 @@ impl Start {
         self,
         from: LedgerPosition,
         head: Option<Digest>,
-        visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
+        (ahead, add): (fn(&Entry) -> Option<Ahead>, &mut AddAhead<'_>),
     ) -> Result<Opened, SpoolError> {
         let Start {
             root,
@@ -207,13 +214,17 @@ impl Start {
             homes,
             mut backlog,
         } = self;
-        let mut admit = |entry: Entry| admit(&mut backlog, &Arc::new(entry), visit);
+        let mut admit = |entry: Entry, read: Option<Ahead>| {
+            let entry = Arc::new(entry);
+            backlog.admit(items_of(&entry));
+            add(&entry, read).map_err(visit_error(&entry))
+        };
         let (mut ledger, torn) = Ledger::open(
             Arc::clone(&root.disk),
             &root.layout,
             &root.handle,
             from,
-            &mut admit,
+            (ahead, &mut admit),
         )?;
         let found = ledger.digest();
         if let Some(accepted) = head.filter(|head| *head != found) {

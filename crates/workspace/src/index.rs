@@ -10,7 +10,7 @@ use fleet::{Fleet, FleetRefusal};
 use judgement::UsedNames;
 use message_schema::id::AgentName;
 use review::{Event, EventRecord, HostChange, Record, Restore, ReviewKey, State, StoredRows};
-use spool::{Entry, Fold, Folded, HostName, RowKey, Rows, SpoolError, VisitError};
+use spool::{Ahead, Entry, Fold, Folded, HostName, RowKey, Rows, SpoolError, VisitError};
 
 use crate::config::Config;
 use crate::known_deliveries::KnownDeliveries;
@@ -55,6 +55,21 @@ impl LedgerIndex {
     pub fn refused(&self) -> u64 {
         self.refused
     }
+
+    fn add_decision(
+        &mut self,
+        entry: &Entry,
+        record: &Record,
+        at: DateTime<Utc>,
+    ) -> Result<(), VisitError> {
+        self.names.note(entry);
+        self.known_deliveries.note(entry);
+        self.untaken.note(entry, record);
+        self.refused += u64::from(record.refused().is_some());
+        fold_hosts(&mut self.fleet, entry, record, at)?;
+        review::apply(&mut self.state, record, at);
+        Ok(())
+    }
 }
 
 impl Fold for LedgerIndex {
@@ -69,13 +84,17 @@ impl Fold for LedgerIndex {
 
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
         let (record, at) = decision(entry)?;
-        self.names.note(entry);
-        self.known_deliveries.note(entry);
-        self.untaken.note(entry, &record);
-        self.refused += u64::from(record.refused().is_some());
-        fold_hosts(&mut self.fleet, entry, &record, at)?;
-        review::apply(&mut self.state, &record, at);
-        Ok(())
+        self.add_decision(entry, &record, at)
+    }
+
+    fn ahead(&self) -> fn(&Entry) -> Option<Ahead> {
+        |entry| Some(Box::new(decision(entry)))
+    }
+
+    fn add_ahead(&mut self, entry: &Entry, read: Option<Ahead>) -> Result<(), VisitError> {
+        let read = read.and_then(|read| read.downcast::<ReadDecision>().ok());
+        let (record, at) = read.map_or_else(|| decision(entry), |read| *read)?;
+        self.add_decision(entry, &record, at)
     }
 
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
@@ -99,12 +118,12 @@ impl Fold for LedgerIndex {
     }
 
     fn new_rows(&self) -> Vec<(RowKey, &[u8])> {
-        let mut rows: Vec<_> = (self.state.new_rows())
-            .chain(self.names.new_rows())
-            .chain(self.known_deliveries.new_rows())
-            .collect();
-        rows.sort_unstable_by_key(|(key, _)| *key);
-        rows
+        in_order(
+            (self.state.new_rows())
+                .chain(self.names.new_rows())
+                .chain(self.known_deliveries.new_rows())
+                .collect(),
+        )
     }
 
     fn rest_on(&mut self, rows: &Arc<Rows>) {
@@ -143,6 +162,30 @@ impl Fold for LedgerIndex {
         self.rest_on(rows);
         Ok(())
     }
+}
+
+/// The rows in the order of their keys. A start without a snapshot sorts a million at a time, so they are dealt out by
+/// kind and the first byte of the hash first: what remains to be compared fits a core's own memory.
+fn in_order(rows: Vec<(RowKey, &[u8])>) -> Vec<(RowKey, &[u8])> {
+    let lot = |key: &RowKey| usize::from(u16::from_be_bytes([key[0], key[1]]));
+    let mut ends = vec![0; 1 << 16];
+    rows.iter().for_each(|(key, _)| ends[lot(key)] += 1);
+    let mut sum = 0;
+    for end in &mut ends {
+        sum += *end;
+        *end = sum;
+    }
+    let mut sorted: Vec<(RowKey, &[u8])> = vec![([0; size_of::<RowKey>()], &[]); rows.len()];
+    let mut begins = ends.clone();
+    for row in rows {
+        let at = &mut begins[lot(&row.0)];
+        *at -= 1;
+        sorted[*at] = row;
+    }
+    for (begin, end) in begins.into_iter().zip(ends) {
+        sorted[begin..end].sort_unstable_by_key(|(key, _)| *key);
+    }
+    sorted
 }
 
 /// The rows of a snapshot, for tables.
@@ -210,6 +253,9 @@ pub struct Unreadable {
     /// The cause.
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
+
+/// An entry's decision and its time, as read ahead.
+type ReadDecision = Result<(Record, DateTime<Utc>), Unreadable>;
 
 /// Reads an entry's decision and its time.
 pub fn decision(entry: &Entry) -> Result<(Record, DateTime<Utc>), Unreadable> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::DateTime;
-use spool::{Entry, Fold, RowKey, Rows, SpoolError, VisitError};
+use spool::{Ahead, Entry, Fold, RowKey, Rows, SpoolError, VisitError};
 use workspace::index::LedgerIndex;
 
 use super::shared::LastRecord;
@@ -69,6 +69,14 @@ impl Fold for Told {
     }
 
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
+        self.add_ahead(entry, None)
+    }
+
+    fn ahead(&self) -> fn(&Entry) -> Option<Ahead> {
+        self.index.ahead()
+    }
+
+    fn add_ahead(&mut self, entry: &Entry, read: Option<Ahead>) -> Result<(), VisitError> {
         if is_due(entry.seq, &mut self.next) {
             tracing::info!(
                 "still starting: reading the ledger, {} records so far",
@@ -76,7 +84,7 @@ impl Fold for Told {
             );
         }
         self.last = Some(of_entry(entry)?);
-        self.index.add(entry)
+        self.index.add_ahead(entry, read)
     }
 
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {

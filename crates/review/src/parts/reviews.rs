@@ -343,7 +343,7 @@ impl Reviews {
         };
         let kept = self.current.get_mut(&known).expect("it is current");
         let review = kept.whole();
-        let before = review.deadline();
+        let (before, was_busy) = (review.deadline(), Busy::of(review));
         let (was_open, claimed) = (open_with(&known, review), review.fixes.clone());
         change(review);
         let (after, is_open) = (review.deadline(), open_with(&known, review));
@@ -357,6 +357,9 @@ impl Reviews {
         }
         if was_open != is_open {
             self.keep_open(&known, was_open, is_open);
+        }
+        if matches!(was_busy, Busy::Nobody) {
+            self.at_rest.retain(|other| !Arc::ptr_eq(other, &known));
         }
         self.keep_at_rest(&known, busy);
     }
@@ -399,12 +402,19 @@ impl Reviews {
         key
     }
 
-    /// Records whether a review came to rest; the review that has been at rest longest becomes a row.
+    /// Records whether a review that is not among those at rest came to rest; the one that has been at rest longest
+    /// becomes a row.
     fn keep_at_rest(&mut self, key: &Arc<ReviewKey>, busy: Busy) {
-        self.at_rest.retain(|known| known != key);
         match busy {
             Busy::Agent => return,
-            Busy::Person if self.finished.back() == Some(key) => return,
+            Busy::Person
+                if self
+                    .finished
+                    .back()
+                    .is_some_and(|last| Arc::ptr_eq(last, key)) =>
+            {
+                return;
+            }
             Busy::Person => return self.finished.push_back(Arc::clone(key)),
             Busy::Nobody => self.at_rest.push_back(Arc::clone(key)),
         }

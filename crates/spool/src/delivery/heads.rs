@@ -2,24 +2,24 @@
 //! followed the ledger that far.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::cursor::{Progress, Trust};
 use super::note::Pos;
-use super::queue::items_of;
+use super::queue::LaneItem;
 use super::{Cursors, Lane};
-use crate::Entry;
 
 /// The last item of each lane that was ever used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Heads(BTreeMap<Lane, Pos>);
 
 impl Heads {
-    /// Counts a record in.
-    pub(crate) fn note(&mut self, entry: &Arc<Entry>) {
-        for (lane, item) in items_of(entry) {
-            let head = self.0.entry(lane).or_insert(item.pos);
-            *head = item.pos.max(*head);
+    /// Counts a record's items in.
+    pub(crate) fn note(&mut self, items: &[(Lane, LaneItem)]) {
+        for (lane, item) in items {
+            match self.0.get_mut(lane) {
+                Some(head) => *head = item.pos.max(*head),
+                None => self.insert(lane.clone(), item.pos),
+            }
         }
     }
 

@@ -28,7 +28,8 @@ pub use self::lane::Lane;
 use self::note::CursorNote;
 pub(crate) use self::note::Pos;
 pub use self::pass::{Parked, Pass, Placed};
-use self::queue::{Backoff, LaneItem, LaneQueue, items_of};
+pub(crate) use self::queue::items_of;
+use self::queue::{Backoff, LaneItem, LaneQueue};
 use self::slice::Slice;
 use crate::root::{Dir, OpenRoot};
 use crate::view::JudgedOriginals;
@@ -135,9 +136,9 @@ impl Backlog {
         }
     }
 
-    /// Takes from a record what its lanes have not done yet.
-    pub(crate) fn admit(&mut self, entry: &Arc<Entry>) {
-        for (lane, item) in items_of(entry) {
+    /// Takes from a record's items what its lanes have not done yet.
+    pub(crate) fn admit(&mut self, items: Vec<(Lane, LaneItem)>) {
+        for (lane, item) in items {
             if !self.homes.follow(&lane) {
                 continue;
             }

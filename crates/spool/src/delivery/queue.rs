@@ -46,7 +46,7 @@ impl LaneItem {
 }
 
 /// Lists what a record asks of each lane; the files of one lane are numbered.
-pub(super) fn items_of(entry: &Arc<Entry>) -> Vec<(Lane, LaneItem)> {
+pub(crate) fn items_of(entry: &Arc<Entry>) -> Vec<(Lane, LaneItem)> {
     let mut items: Vec<(Lane, LaneItem)> = Vec::with_capacity(entry.deliveries.len() + 1);
     for (index, delivery) in entry.deliveries.iter().enumerate() {
         let lane = Lane::of(&delivery.mailbox);

@@ -42,20 +42,20 @@ struct OpenSegment {
 }
 
 impl Ledger {
-    /// Reads the ledger from behind a known record, hands every record to `visit`, and opens its end. Changes nothing
-    /// yet.
+    /// Reads the ledger from behind a known record, hands every record to `visit` with what was read of it ahead, and
+    /// opens its end. Changes nothing yet.
     pub(crate) fn open(
         disk: Arc<dyn Disk>,
         layout: &Layout,
         root: &Handle,
         from: read::LedgerPosition,
-        visit: &mut read::Visit<'_>,
+        visit: (fn(&Entry) -> Option<read::Ahead>, &mut read::VisitAhead<'_>),
     ) -> Result<(Ledger, Option<TornTail>), SpoolError> {
         let path = layout.root().join(dirs::LEDGER);
         let dir = disk
             .open_dir(root, dirs::LEDGER.as_ref())
             .map_err(SpoolError::io("open", &path))?;
-        let end = read::read(
+        let end = read::read_ahead(
             &*disk,
             layout,
             &dir,

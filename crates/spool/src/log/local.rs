@@ -41,7 +41,7 @@ impl Local {
             &root.layout,
             &root.handle,
             LedgerPosition::default(),
-            &mut |_| Ok(()),
+            (|_| None, &mut |_, _| Ok(())),
         )?;
         ledger.settle(&root.handle, torn.as_ref())?;
         let signatures = Signatures::open(&root)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::load::{Checked, NotTaken, load};
 use super::{Fold, list};
-use crate::delivery::{Cursors, Heads};
+use crate::delivery::{Cursors, Heads, items_of};
 use crate::ledger::Verified;
 use crate::ledger::read::Stretch;
 use crate::root::OpenRoot;
@@ -50,7 +50,7 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
     let mut found: BTreeMap<u64, Agreement> = BTreeMap::new();
     let end = stretch::read(&root, &Stretch::default(), &mut |entry| {
         let entry = Arc::new(entry);
-        heads.note(&entry);
+        heads.note(&items_of(&entry));
         let visited = fold.add(&entry).and_then(|()| visit(&entry));
         visited.map_err(|source| SpoolError::Visit {
             seq: entry.seq,

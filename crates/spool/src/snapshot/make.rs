@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::file::{SnapshotWriter, Title};
 use super::load::{Checked, load_newest, rows_of};
 use super::{Fold, list};
-use crate::delivery::Heads;
+use crate::delivery::{Heads, items_of};
 use crate::ledger::read::{LedgerEnd, Stretch};
 use crate::root::{Dir, OpenRoot};
 use crate::{Spool, SpoolError, dirs, layout, stretch};
@@ -73,7 +73,7 @@ impl SnapshotMaker {
         let stretch = Stretch { from, to: self.seq };
         let end = stretch::read(root, &stretch, &mut |entry| {
             let entry = Arc::new(entry);
-            heads.note(&entry);
+            heads.note(&items_of(&entry));
             fold.add(&entry).map_err(|source| SpoolError::Visit {
                 seq: entry.seq,
                 source,

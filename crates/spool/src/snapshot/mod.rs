@@ -15,6 +15,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use crate::ledger::read::Ahead;
 use crate::root::OpenRoot;
 use crate::{Entry, FileName, Spool, SpoolError, VisitError, dirs, layout};
 use sorted_rows::{RowKey, Rows};
@@ -27,6 +28,14 @@ pub trait Fold {
     fn clear(&mut self);
     /// Adds one record.
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError>;
+    /// Gives what reads a record on another thread before [`Self::add_ahead`] adds it; nothing unless told.
+    fn ahead(&self) -> fn(&Entry) -> Option<Ahead> {
+        |_| None
+    }
+    /// Adds one record, of which this was read ahead.
+    fn add_ahead(&mut self, entry: &Entry, _: Option<Ahead>) -> Result<(), VisitError> {
+        self.add(entry)
+    }
     /// Gives what was added up and is always needed, as lines without newlines that do not begin with
     /// `lane `, `beneath ` or `end `.
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>;

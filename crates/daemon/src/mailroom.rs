@@ -379,6 +379,11 @@ impl Mailroom {
         self.waits = fairness::Fairness::default();
     }
 
+    /// True if the next checkpoint is one call for the whole file system, which waits for all that others wrote there.
+    pub fn syncs_whole_disk(&self) -> bool {
+        self.spool.syncs_whole_disk()
+    }
+
     fn state(&self) -> &State {
         self.docket.tentative.state()
     }

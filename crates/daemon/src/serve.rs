@@ -1,5 +1,6 @@
 //! When: the loop that wakes the mailroom on events, on time and at the end.
 
+mod flush;
 mod recovered;
 mod reload;
 mod signals;
@@ -238,6 +239,7 @@ struct Daemon<'r> {
     /// Called once every outbox was looked through for the first time.
     ready: Option<Ready<'r>>,
     supervisor: Supervisor,
+    flush: flush::Flush,
     /// The server of the metrics, if there is one.
     exporter: Option<Exporter>,
 }
@@ -273,6 +275,7 @@ impl<'r> Daemon<'r> {
             report_at: 0,
             ready: None,
             supervisor: Supervisor::from_environment(),
+            flush: flush::Flush::default(),
             exporter: None,
         })
     }
@@ -414,7 +417,7 @@ impl<'r> Daemon<'r> {
                 Err(error) => return Err(error.into()),
             },
             Duty::Checkpoint => {
-                let again = self.checkpoint()?;
+                let again = self.checkpoint_flushed(now)?;
                 self.schedule.set(duty, again);
             }
             Duty::Beat => self.supervisor.beat(now.mono),

@@ -203,6 +203,11 @@ impl Spool {
         })
     }
 
+    /// Says whether the next checkpoint is one call for the whole file system.
+    pub fn syncs_whole_disk(&self) -> bool {
+        self.lanes.syncs_whole_disk()
+    }
+
     /// Fails, not to be retried, if the root or the ledger was moved, removed or changed by somebody else: what is
     /// written from then on goes where nobody looks for it. Costs a few looks.
     pub fn still_there(&self) -> Result<(), SpoolError> {

@@ -88,6 +88,11 @@ impl Touched {
         self.count >= self.tried + TOUCHED_MAX
     }
 
+    /// Says whether one call for the whole file system is cheaper than one for each file.
+    pub(super) fn is_many(&self) -> bool {
+        self.count > FILES_MAX
+    }
+
     /// Makes all of it durable except what is in directories that cannot be opened, and returns those: their owner may
     /// have closed them, and nobody else's mail waits for that. After an error that is not retryable, bytes may be lost,
     /// and only a new start looks for them.
@@ -101,7 +106,7 @@ impl Touched {
                 Err(error) => closed.push((path.clone(), error)),
             }
         }
-        if self.count > FILES_MAX {
+        if self.is_many() {
             sync_file_systems(root, dirs)?;
             return Ok(closed);
         }

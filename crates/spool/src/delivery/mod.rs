@@ -387,6 +387,11 @@ impl Lanes {
         self.touched.is_checkpoint_due()
     }
 
+    /// Says whether the next checkpoint is one call for the whole file system.
+    pub(crate) fn syncs_whole_disk(&self) -> bool {
+        self.touched.is_many()
+    }
+
     /// Makes durable what was done, then says so in the cursors. Fails, to be retried, also if single directories could
     /// not be opened; then all lanes but theirs are durable.
     pub(crate) fn checkpoint(&mut self, root: &OpenRoot) -> Result<(), SpoolError> {

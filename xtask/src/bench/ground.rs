@@ -70,7 +70,8 @@ impl Ground {
         }
         for left in std::fs::read_dir(&self.dir)? {
             let left = left?;
-            if left.file_type()?.is_file() {
+            // Besides directories a measurement leaves files and sockets.
+            if !left.file_type()?.is_dir() {
                 std::fs::remove_file(left.path())?;
             } else if left.file_name() != "lost+found" {
                 std::fs::remove_dir_all(left.path())?;

@@ -18,6 +18,8 @@ const BEHIND: usize = 999;
 pub(crate) fn run(ground: &Ground, records: usize) -> Result<()> {
     let root = ground.fresh("million")?;
     long_ledger::make(&root, records)?;
+    // A ledger grows for months: what the making left to be written is not the start's to wait for.
+    rustix::fs::sync();
     let (bytes, read) = reading(&root.join(".settled/ledger"))?;
     println!(
         "a ledger of {records} records, {bytes:.0} MiB: finished reviews, each a request and an approval"

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use crate::tool::Tool;
-use crate::{binaries, mailroom, repository, write};
+use crate::{binaries, list, mailroom, repository, write};
 
 /// The programs that are packed, here and in every other package.
 pub const PROGRAMS: [&str; 6] = [
@@ -72,6 +72,16 @@ pub fn unpacked(package: &str) -> PathBuf {
     let moved = std::fs::rename(place.path().join("whole"), &kept);
     assert!(kept.exists(), "{moved:?}");
     kept
+}
+
+/// The library of Debian's `libfaketime`, which answers a program for the wall clock.
+pub fn faketime() -> PathBuf {
+    let places = list(unpacked("libfaketime").join("usr/lib"));
+    let files = places
+        .into_iter()
+        .map(|place| place.join("faketime/libfaketime.so.1"));
+    let mut files = files.filter(|file| file.exists());
+    files.next().expect("the package has the library")
 }
 
 /// Makes the package of the programs in a directory, by way of a build folder of its own; compressed as `xz` or `gz`.

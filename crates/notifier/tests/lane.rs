@@ -1,5 +1,5 @@
 //! A channel's way through the notices of a recorded ledger: each is sent once and in order, whenever the notifier is
-//! killed; a receiver that fails is asked again after a while; and a daemon that stays away is told of once.
+//! killed; a receiver that fails is tried again later; and a daemon that stays away is reported once.
 
 use std::path::Path;
 

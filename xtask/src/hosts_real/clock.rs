@@ -5,13 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// The places of the library, by architecture.
-const LIBRARIES: &str = "/usr/lib";
+use settled_tests::debian;
 
 /// The beginning of a command of a daemon whose clock can be set.
 pub(super) fn of(keep: &Path, host: &str) -> Result<Vec<String>, String> {
-    let library =
-        library().ok_or("the clocks of the daemons take the Debian package `faketime`")?;
+    let library = debian::faketime();
     set(keep, host, 0)?;
     let file = file(keep, host);
     Ok(vec![
@@ -35,10 +33,4 @@ pub(super) fn set(keep: &Path, host: &str, ahead_s: i64) -> Result<(), String> {
 
 fn file(keep: &Path, host: &str) -> PathBuf {
     keep.join(format!("{host}.clock"))
-}
-
-fn library() -> Option<PathBuf> {
-    let listed = std::fs::read_dir(LIBRARIES).ok()?.flatten();
-    let mut found = listed.map(|entry| entry.path().join("faketime/libfaketime.so.1"));
-    found.find(|path| path.exists())
 }

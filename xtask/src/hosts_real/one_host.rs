@@ -92,8 +92,8 @@ fn is_of_hosts(record: &Value) -> bool {
     !record["decision"]["happened"]["event"]["host"].is_null()
 }
 
-/// What a record says, whoever judged it and wherever. A notice has an id that is drawn for it; packets are copied into the
-/// record for the other hosts alone.
+/// The parts of a record that are the same on every host. A notice gets a random id, and packets are copied into the record
+/// only for the other hosts.
 fn told(record: &Value) -> Value {
     let mut told: serde_json::Map<String, Value> = SAME
         .iter()

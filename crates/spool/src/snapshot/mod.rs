@@ -32,7 +32,7 @@ pub trait Fold {
     fn ahead(&self) -> fn(&Entry) -> Option<Ahead> {
         |_| None
     }
-    /// Adds one record, of which this was read ahead.
+    /// Adds one record, with what was already read of it.
     fn add_ahead(&mut self, entry: &Entry, _: Option<Ahead>) -> Result<(), VisitError> {
         self.add(entry)
     }

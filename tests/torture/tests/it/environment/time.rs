@@ -1,30 +1,16 @@
 //! Clocks that are set, and a system that sleeps. The time of day is faked by `libfaketime`, the
 //! monotonic clock is the real one, as on a machine whose clock is set.
 
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use settled_tests::mailroom::Mailroom;
-use settled_tests::{debian, list, names, wait};
+use settled_tests::{debian, names, wait};
 use settled_torture::faults::{Serving, serve};
 use settled_torture::letters::{Mix, post as post_one};
 
 use super::{cleared, mailroom, post};
-
-/// The library, unpacked from Debian's package once per build folder.
-fn library() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let places = list(debian::unpacked("libfaketime").join("usr/lib"));
-        let files = places
-            .into_iter()
-            .map(|place| place.join("faketime/libfaketime.so.1"));
-        let mut files = files.filter(|file| file.exists());
-        files.next().expect("the package has the library")
-    })
-}
 
 /// A daemon that reads its time of day from a file.
 struct Timed {
@@ -38,7 +24,7 @@ impl Timed {
         settled_tests::write(&clock, "+0");
         let mut command = serve(&[], mailroom.root());
         command
-            .env("LD_PRELOAD", library())
+            .env("LD_PRELOAD", debian::faketime())
             .env("FAKETIME_TIMESTAMP_FILE", &clock);
         command
             .env("FAKETIME_NO_CACHE", "1")

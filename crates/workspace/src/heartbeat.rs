@@ -34,6 +34,12 @@ pub struct HostState {
     pub standing: String,
     /// Its clock.
     pub at: DateTime<Utc>,
+    /// Its clock when its daemon started, which tells this run of the daemon from the ones before.
+    #[serde(default)]
+    pub started: DateTime<Utc>,
+    /// The number of heartbeats of this run before it. Clocks go back; this does not.
+    #[serde(default)]
+    pub number: u64,
 }
 
 /// The last heartbeat received from a host.

@@ -1,21 +1,58 @@
 //! The heartbeats of hosts that share the ledger: this one says every few seconds how it is, and keeps what it hears of the
 //! others for those who look. Nothing is decided by them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use spool::HostName;
 use workspace::clock::Moment;
 use workspace::heartbeat::{self, HeardHost, HostState};
 
 use super::{Mailroom, Sharing};
 
-/// The heartbeats of the other hosts, and the time of this host's next one.
+/// So many runs of other hosts' daemons that have ended are remembered.
+const ENDED_MAX: usize = 1_000;
+
+/// The heartbeats of the other hosts, and this host's next one.
 #[derive(Default)]
 pub(super) struct Heartbeats {
     heard: BTreeMap<HostName, HeardHost>,
+    /// Runs of other hosts' daemons that another one has followed, the oldest first.
+    ended: VecDeque<(HostName, DateTime<Utc>)>,
     /// On the monotonic clock.
     speak_at: u64,
+    /// The start of this run and the number of its next heartbeat.
+    started: Option<DateTime<Utc>>,
+    number: u64,
+}
+
+impl Heartbeats {
+    /// True if this heartbeat was sent after all that are known of its host. One that was recorded on its way and sent
+    /// again was not.
+    fn is_newer(&self, state: &HostState) -> bool {
+        let is_over = |(host, started): &(HostName, DateTime<Utc>)| {
+            *host == state.host && *started == state.started
+        };
+        let Some(HeardHost { state: known, .. }) = self.heard.get(&state.host) else {
+            return true;
+        };
+        if known.started == state.started {
+            known.number < state.number
+        } else {
+            !self.ended.iter().any(is_over)
+        }
+    }
+
+    fn note(&mut self, heard: HeardHost) {
+        let started = heard.state.started;
+        let before = self.heard.insert(heard.state.host.clone(), heard);
+        if let Some(HeardHost { state, .. }) = before.filter(|it| it.state.started != started) {
+            if self.ended.len() == ENDED_MAX {
+                self.ended.pop_front();
+            }
+            self.ended.push_back((state.host, state.started));
+        }
+    }
 }
 
 impl Mailroom {
@@ -39,18 +76,15 @@ impl Mailroom {
             let Some(state) = heartbeat::heard(&heartbeat.bytes, workspace, fleet, &**keys) else {
                 continue;
             };
-            let known = beats.heard.get(&state.host);
-            // One that was recorded on its way and sent again is older than what is known.
-            if state.host == *host || known.is_some_and(|known| known.state.at >= state.at) {
+            if state.host == *host || !beats.is_newer(&state) {
                 continue;
             }
             let waited = i64::try_from(heartbeat.waited_ms).unwrap_or(i64::MAX);
-            let heard = HeardHost {
+            beats.note(HeardHost {
                 heard_at: moment.utc - TimeDelta::milliseconds(waited),
                 behind: seq.saturating_sub(state.seq),
                 state,
-            };
-            beats.heard.insert(heard.state.host.clone(), heard);
+            });
             is_news = true;
         }
         if moment.mono >= beats.speak_at {
@@ -61,7 +95,10 @@ impl Mailroom {
                 seq,
                 standing: shared.standing.word().to_owned(),
                 at: moment.utc,
+                started: *beats.started.get_or_insert(moment.utc),
+                number: beats.number,
             };
+            beats.number += 1;
             log.send_heartbeat(heartbeat::written(&state, workspace, &**keys));
         }
         if is_news {

@@ -62,6 +62,8 @@ struct Host {
     mailroom: Option<Mailroom>,
     /// The number of its handle to the log.
     handle: usize,
+    /// How far its clock is off, in milliseconds.
+    off_ms: i64,
 }
 
 impl Host {
@@ -76,6 +78,7 @@ impl Host {
             number,
             mailroom,
             handle: 0,
+            off_ms: OFF_MS[number],
         }
     }
 
@@ -99,7 +102,7 @@ impl Host {
 
     fn moment(&self, ms: i64) -> Moment {
         let mut moment = at_ms(ms);
-        moment.utc += TimeDelta::milliseconds(OFF_MS[self.number]);
+        moment.utc += TimeDelta::milliseconds(self.off_ms);
         moment
     }
 
@@ -540,12 +543,49 @@ fn hosts_hear_of_each_other_without_a_record() {
         seq: 9,
         standing: in_step.clone(),
         at: hosts[2].moment(ms + 5_000).utc,
+        started: hosts[2].moment(ms).utc,
+        number: 9,
     };
     let forged = workspace::heartbeat::written(&forged, "w", &Named("tower"));
     log.connect().send_heartbeat(forged);
     hosts[1].pass(ms + 1_000);
     assert_eq!(heard(&hosts[1])[0], of("box", -135));
     assert_eq!(hosts[0].entries().len(), records);
+}
+
+#[test]
+fn a_host_is_heard_after_its_clock_was_set_back_and_nothing_is_heard_twice() {
+    let log = Shared::new(1, Weather::default());
+    let mut hosts = started(&log);
+    hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
+    let mut ms = 0;
+    settle(&mut hosts, &mut ms);
+    let last = |host: &Host| {
+        let mut heard = workspace::heartbeat::read(host.root.path()).into_iter();
+        let of_box = heard.find(|heard| heard.state.host.as_str() == "box");
+        of_box.expect("a heartbeat").state
+    };
+    let speak = |hosts: &mut [Host], ms: &mut i64| {
+        *ms += 10_000;
+        hosts[2].pass(*ms);
+        hosts[1].pass(*ms);
+        last(&hosts[1])
+    };
+    let before = speak(&mut hosts, &mut ms);
+    hosts[2].off_ms -= 3_600_000;
+    let back = speak(&mut hosts, &mut ms);
+    assert!(back.at < before.at, "{back:?} after {before:?}");
+    hosts[2].start(&log);
+    let again = speak(&mut hosts, &mut ms);
+    assert_ne!(again.started, back.started, "it is another run");
+    for recorded in [&before, &back, &again] {
+        let bytes = workspace::heartbeat::written(recorded, "w", &Named("box"));
+        log.connect().send_heartbeat(bytes);
+        let heard_at = |host: &Host| fs::read(host.path(".settled/hosts.json")).expect("a file");
+        let known = heard_at(&hosts[1]);
+        hosts[1].pass(ms + 1_000);
+        assert_eq!(heard_at(&hosts[1]), known, "{recorded:?} was heard twice");
+    }
 }
 
 #[test]

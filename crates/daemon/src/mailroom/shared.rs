@@ -501,7 +501,13 @@ impl Mailroom {
         let mut records = Vec::new();
         let mut last = shared.last;
         for entry in new() {
-            let checked = check_origin(shared, signed, entry, last).and_then(|(record, at)| {
+            // All of a batch has one signature, over all of its bytes.
+            let proven = match records.is_empty() {
+                true => check_signature(shared, signed, entry),
+                false => Ok(()),
+            };
+            let checked = proven.and_then(|()| check_origin(shared, signed, entry, last));
+            let checked = checked.and_then(|(record, at)| {
                 check_deadline(shared, self.docket.tentative.state(), signed, &record, at)?;
                 let tentative = &mut self.docket.tentative;
                 if entry.host.is_none() {
@@ -604,20 +610,8 @@ impl From<&str> for Untrusted {
     }
 }
 
-/// Checks whose a record is and that its time does not go back; gives what it says.
-fn check_origin(
-    shared: &SharedLedger,
-    signed: &Signed,
-    entry: &Entry,
-    last: LastRecord,
-) -> Result<(Record, DateTime<Utc>), Untrusted> {
-    let Sharing {
-        workspace,
-        fleet,
-        keys,
-        ..
-    } = &shared.sharing;
-    let host = &signed.host;
+/// Reads a record if this version can judge it.
+fn decision(entry: &Entry) -> Result<(Record, DateTime<Utc>), Untrusted> {
     if let Some(rules) = entry.rules.filter(|rules| *rules > RULES) {
         let why = format!(
             "record {} was judged by rules {rules}, this version has {RULES}; upgrade settled on this host",
@@ -625,18 +619,39 @@ fn check_origin(
         );
         return Err(Untrusted::Outdated(why));
     }
-    let (record, at) =
-        index::decision(entry).map_err(|error| Untrusted::Frozen(error.to_string()))?;
-    let change = index::host_change(&record);
-    // A host that joins brings its key.
-    let key = match change {
+    index::decision(entry).map_err(|error| Untrusted::Frozen(error.to_string()))
+}
+
+/// Checks that a batch is signed by its host. A host that joins brings its key, in a batch of one record.
+fn check_signature(shared: &SharedLedger, signed: &Signed, first: &Entry) -> Result<(), Untrusted> {
+    let Sharing {
+        workspace,
+        fleet,
+        keys,
+        ..
+    } = &shared.sharing;
+    let (record, _) = decision(first)?;
+    let key = match index::host_change(&record) {
         Some(HostChange::Joined(joined)) => Some(joined.key.as_str()),
-        Some(_) | None => fleet.key(host),
+        Some(_) | None => fleet.key(&signed.host),
     };
     let key = key.ok_or("its key is not known, or retired")?;
     if !signed.is_by(key, workspace, &**keys) {
         return Err("the signature is not its own".into());
     }
+    Ok(())
+}
+
+/// Checks whose a record of a batch with a good signature is and that its time does not go back; gives what it says.
+fn check_origin(
+    shared: &SharedLedger,
+    signed: &Signed,
+    entry: &Entry,
+    last: LastRecord,
+) -> Result<(Record, DateTime<Utc>), Untrusted> {
+    let (fleet, host) = (&shared.sharing.fleet, &signed.host);
+    let (record, at) = decision(entry)?;
+    let change = index::host_change(&record);
     if let Some(change) = change {
         if signed.batch.entries().len() > 1 {
             return Err("it changes hosts and more in one batch".into());

@@ -111,7 +111,10 @@ impl Member {
 
     fn try_open(root: &Path, sharing: Sharing) -> Result<Member, MailroomError> {
         let clock = Clock::start();
-        let (mailroom, _) = Mailroom::open_shared(root, sharing)?;
+        let (mut mailroom, _) = Mailroom::open_shared(root, sharing)?;
+        // Without a ring the mailroom would look again only after the log's own pause.
+        let waiting = std::thread::current();
+        mailroom.ring_by(move || waiting.unpark());
         Ok(Member { mailroom, clock })
     }
 
@@ -127,7 +130,7 @@ impl Member {
                 let message = format!("record {} did not arrive in time", at.seq + 1);
                 return Err(Failure::plain(Exit::Temporary, message));
             } else {
-                std::thread::sleep(PAUSE);
+                std::thread::park_timeout(PAUSE);
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use spool::log::{Appended, Head, Log, LogError};
 
 use super::{batch, follows};
 
-fn place() -> LedgerName {
+pub(crate) fn place() -> LedgerName {
     LedgerName {
         workspace: "w".to_owned(),
         shard: "1".to_owned(),

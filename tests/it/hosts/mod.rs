@@ -3,6 +3,7 @@
 mod access;
 mod alone;
 mod damage;
+mod gap;
 mod git;
 mod git_suite;
 mod jetstream;

@@ -30,6 +30,9 @@ pub use self::found::{Founded, found};
 /// The time a consumer may be behind the leader before another one takes its place.
 const BEHIND: Duration = Duration::from_secs(2);
 
+/// So many consumers in a row may leave out what the leader has.
+const GAPS_MAX: u32 = 4;
+
 /// The interval at which the daemon looks without a ring. Usually the ring wakes it.
 const POLL_MS: u64 = 500;
 
@@ -71,6 +74,8 @@ impl LedgerName {
 pub struct JetStream {
     // In this order: what uses the runtime ends before it.
     follower: Option<Followed>,
+    /// The number of consumers in a row that left batches out.
+    gaps: u32,
     pulse: Pulse,
     listener: Listener,
     link: Link,
@@ -87,6 +92,8 @@ struct Followed {
     task: BatchReader,
     /// The end of what was given, or skipped as known.
     at: Head,
+    /// The first place of the stream at which the batch behind `at` may be.
+    place: u64,
     /// The time the leader was first seen to have more, if it has.
     behind: Option<Instant>,
     /// The error after a batch that was given: the next call returns it.
@@ -147,6 +154,7 @@ impl JetStream {
         let listener = Listener::start(runtime.handle(), link.clone());
         Ok(JetStream {
             follower: None,
+            gaps: 0,
             pulse,
             listener,
             link,
@@ -357,6 +365,7 @@ impl JetStream {
         self.follower = Some(Followed {
             task,
             at,
+            place,
             behind: None,
             failed: None,
         });
@@ -368,7 +377,6 @@ impl JetStream {
         let Some(heard) = self.pulse.heard() else {
             return Ok(());
         };
-        let followed = self.follower.as_mut().expect("it was started");
         let end = heard.end.clone()?;
         if end.seq < from.seq {
             // The leader may have been asked before this host had the record.
@@ -383,6 +391,10 @@ impl JetStream {
         if end.seq == from.seq && end.digest != from.digest {
             return Err(wire::forked(from, end.digest));
         }
+        let Some(followed) = &mut self.follower else {
+            // The next call starts another one.
+            return Ok(());
+        };
         if end.seq <= followed.at.seq || !followed.task.is_idle() {
             followed.behind = None;
             return Ok(());
@@ -395,9 +407,35 @@ impl JetStream {
         Ok(())
     }
 
+    /// Handles a batch that does not follow the one before it. If the stream's leader has the same batch there, the log is
+    /// damaged. If not, the consumer left something out, which runs on any of the servers: another one takes its place.
+    fn gap(&mut self, found: &Found) -> Result<(), LogError> {
+        let Some(Followed { at, place, .. }) = self.follower.take() else {
+            return Ok(());
+        };
+        let next = self.runtime.block_on(self.link.next(place))?;
+        let (after, head) = (found.signed.batch.after(), found.signed.batch.head());
+        let is_there = next.is_some_and(|next| next.signed.batch.head() == head);
+        self.gaps += 1;
+        if !is_there && self.gaps < GAPS_MAX {
+            let next = after.seq + 1;
+            tracing::debug!(at = at.seq, next, "following again behind a gap");
+            return Ok(());
+        }
+        Err(if after.seq == at.seq {
+            wire::forked(at, after.digest)
+        } else {
+            LogError::Broken {
+                what: format!("record {} comes after record {}", after.seq + 1, at.seq),
+            }
+        })
+    }
+
     /// Takes what has arrived and follows `from`.
     fn take(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
-        let followed = self.follower.as_mut().expect("it was started");
+        let Some(followed) = &mut self.follower else {
+            return Ok(Vec::new());
+        };
         if let Some(error) = followed.failed.take() {
             self.follower = None;
             return Err(error);
@@ -416,32 +454,21 @@ impl JetStream {
                     break;
                 }
             };
-            let Found { place, signed } = found;
-            let (after, head) = (signed.batch.after(), signed.batch.head());
+            let head = found.signed.batch.head();
             if head.seq <= followed.at.seq {
                 // A consumer that was made again may begin a little early.
                 continue;
             }
-            if after != followed.at {
-                let error = if after.seq == followed.at.seq {
-                    wire::forked(followed.at, after.digest)
-                } else {
-                    LogError::Broken {
-                        what: format!(
-                            "record {} comes after record {}",
-                            after.seq + 1,
-                            followed.at.seq
-                        ),
-                    }
-                };
-                if given.is_empty() {
-                    self.follower = None;
-                    return Err(error);
+            if found.signed.batch.after() != followed.at {
+                match self.gap(&found) {
+                    Err(error) if given.is_empty() => return Err(error),
+                    // Whoever asks again for what is behind these batches meets it again.
+                    Ok(()) | Err(_) => break,
                 }
-                followed.failed = Some(error);
-                break;
             }
-            followed.at = head;
+            let Found { place, signed } = found;
+            (followed.at, followed.place) = (head, place + 1);
+            self.gaps = 0;
             self.seen = Some(Seen { head, place });
             if head.seq <= from.seq {
                 // This host's own, or known from before. It has to be the very same.

@@ -60,6 +60,14 @@ pub(crate) fn run(ground: &Ground, records: usize, idle_s: u64) -> Result<()> {
     catch_up(&dir, &brokers, records)
 }
 
+/// A new host alone, that takes over so many records.
+pub(crate) fn join_long(ground: &Ground, records: usize) -> Result<()> {
+    room::build_package("settled-host")?;
+    let dir = ground.fresh("hosts")?;
+    let brokers = Broker::cluster(&dir);
+    catch_up(&dir, &brokers, records)
+}
+
 /// Appends a second by a client that does nothing else, each behind the one before, on a stream of its own like ours.
 fn bare(brokers: &[Broker]) -> Result<f64> {
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -32,7 +32,7 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// What to measure, and where.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these: one, waiting, latency, neighbour, idle, agents, start, million, program, asks, page, hosts, rules, hostile, oacp, validate
+    /// Only these: one, waiting, latency, neighbour, idle, agents, start, million, program, asks, page, hosts, join, rules, hostile, oacp, validate
     #[arg(value_name = "WHAT")]
     only: Vec<String>,
     /// Where to measure; left out, a fresh journaled ext4 image if this user may mount one, else target/bench
@@ -136,6 +136,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         begin("hosts");
         ground.clear()?;
         hosts::run(&ground, args.records, args.idle_s)?;
+    }
+    // The last part of it.
+    if args.only.iter().any(|only| only == "join") {
+        begin("join");
+        ground.clear()?;
+        hosts::join_long(&ground, args.records)?;
     }
     if wants("oacp") {
         ground.clear()?;

@@ -54,6 +54,10 @@ pub(super) fn survey(log: &mut dyn Log) -> Result<Survey, LogError> {
 
 impl Survey {
     fn note(&mut self, entry: &spool::Entry) {
+        if entry.original.is_some() {
+            // What was judged of an agent's file changes no host, and to read it is most of the work.
+            return;
+        }
         // An unreadable record is an error when it is taken over.
         let Ok((record, at)) = index::decision(entry) else {
             return;

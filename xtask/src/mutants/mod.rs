@@ -14,6 +14,7 @@ use clap::Args as ClapArgs;
 use rustix::process::{Pid, Signal};
 
 use self::mutant::Mutant;
+use self::sample::Reach;
 
 /// Break the code in a copy, one mutant after the other, and name the test that notices each
 #[derive(Debug, ClapArgs)]
@@ -30,6 +31,9 @@ pub(crate) struct Args {
     /// Which ones these are: the same seed draws the same
     #[arg(long, value_name = "S", default_value_t = 1, requires = "sample")]
     seed: u64,
+    /// Leave out the tests of the whole, whose build takes minutes for each mutant
+    #[arg(long, requires = "sample")]
+    own: bool,
 }
 
 /// The time after which a run of tests counts as one that never ends, if no run was timed before.
@@ -112,7 +116,11 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
     let copy = target.join("mutants");
     copy_sources(&root, &copy)?;
     if let Some(count) = args.sample {
-        return sample::run(&copy, &target, count, args.seed, &args.only);
+        let reach = match args.own {
+            true => Reach::Own,
+            false => Reach::Whole,
+        };
+        return sample::run(&copy, &target, count, args.seed, reach, &args.only);
     }
     let is_asked = |mutant: &Mutant| {
         let mut words = args.only.iter();

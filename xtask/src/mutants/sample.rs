@@ -78,6 +78,15 @@ const MODULES: [(&str, &str); 22] = [
 /// The modules for every other one: what all commands share, and what writes messages.
 const OTHER_MODULES: [&str; 4] = ["cli", "compose", "people", "agents"];
 
+/// The tests that a change meets at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Those of its room, and the scenarios.
+    Own,
+    /// Those of the whole that are its room's as well.
+    Whole,
+}
+
 /// One small change, as `cargo-mutants` lists it.
 #[derive(Debug, PartialEq, Eq)]
 struct Change {
@@ -113,6 +122,7 @@ struct Trial {
     own_max: Duration,
     /// `None` for a room that no scenario plays.
     scenarios_max: Option<Duration>,
+    reach: Reach,
 }
 
 /// Draws so many of those whose names contain one of the words, and tries them in the copy; true if every viable one
@@ -122,6 +132,7 @@ pub(super) fn run(
     target: &Path,
     count: usize,
     seed: u64,
+    reach: Reach,
     only: &[String],
 ) -> Result<bool, String> {
     let mut changes = listed(copy, target, only)?;
@@ -135,7 +146,7 @@ pub(super) fn run(
     }
     let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
     for (room, changes) in &rooms {
-        let trial = Trial::unbroken(copy, room, &played)?;
+        let trial = Trial::unbroken(copy, room, &played, reach)?;
         let tally = tallies.entry(room).or_default();
         for change in changes {
             tally.add(&trial, copy, change)?;
@@ -149,7 +160,8 @@ pub(super) fn run(
             true => tally.scenarios.to_string(),
             false => "-".to_owned(),
         };
-        let whole = match *room == COMMANDS || WHOLE_OF.iter().any(|(of, _, _)| of == room) {
+        let has_whole = *room == COMMANDS || WHOLE_OF.iter().any(|(of, _, _)| of == room);
+        let whole = match has_whole && reach == Reach::Whole {
             true => tally.whole.to_string(),
             false => "-".to_owned(),
         };
@@ -169,7 +181,12 @@ pub(super) fn run(
 impl Trial {
     /// Builds the room's tests and runs them and the scenarios on the unbroken code: tests that fail there would catch
     /// everything, and their time bounds that of a test which a change keeps from ending.
-    fn unbroken(copy: &Path, room: &str, played: &BTreeSet<String>) -> Result<Self, String> {
+    fn unbroken(
+        copy: &Path,
+        room: &str,
+        played: &BTreeSet<String>,
+        reach: Reach,
+    ) -> Result<Self, String> {
         let own = of_rooms(&[room], "--tests");
         let own_max = Self::timed(copy, &own)?;
         println!("{room}: `cargo {}`", own.join(" "));
@@ -182,6 +199,7 @@ impl Trial {
             own,
             own_max,
             scenarios_max,
+            reach,
         })
     }
 
@@ -241,7 +259,9 @@ impl Tally {
             self.scenarios += 1;
             return Ok(format!("caught by {test} of the scenarios"));
         }
-        if let Some(whole) = change.whole() {
+        if trial.reach == Reach::Whole
+            && let Some(whole) = change.whole()
+        {
             println!("  `cargo {}`", whole.join(" "));
             if let Noticed::By(test) = noticed(copy, &whole, WHOLE_MAX)? {
                 self.whole += 1;

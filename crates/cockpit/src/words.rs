@@ -127,4 +127,39 @@ mod tests {
             assert_eq!(told(other), *other);
         }
     }
+
+    #[test]
+    fn what_the_messages_of_an_agent_report_is_added_up() {
+        let message = |from: &str, text: &str| StoredMessage {
+            at: "2026-11-23T08:00:00Z".to_owned(),
+            from: from.to_owned(),
+            text: text.into(),
+            packet: None,
+        };
+        let told = usage(&[
+            message("codex", "input_tokens: 100\noutput_tokens: 10\n"),
+            message("claude", "type: review_request\n"),
+            message("codex", "wall_time_s: 1.5\nest_cost_usd: 0.25\n"),
+            message(
+                "codex",
+                "input_tokens: 7\nwall_time_s: 3\nest_cost_usd: 0.5\n",
+            ),
+            message("gemini", "output_tokens: 2\n"),
+        ]);
+        let codex = ReportedUsage {
+            agent: "codex".to_owned(),
+            messages: 3,
+            input_tokens: 107,
+            output_tokens: 10,
+            wall_time_s: 4.5,
+            cost_usd: 0.75,
+        };
+        let gemini = ReportedUsage {
+            agent: "gemini".to_owned(),
+            messages: 1,
+            output_tokens: 2,
+            ..ReportedUsage::default()
+        };
+        assert_eq!(told, [codex, gemini]);
+    }
 }

@@ -10,8 +10,9 @@ use std::path::Path;
 use chrono::{DateTime, TimeDelta, Utc};
 use cockpit::Follower;
 use message_schema::id::AgentName;
-use review::ReviewKey;
+use review::{ReviewKey, Which};
 use serde::Serialize;
+use serde_json::json;
 
 use self::recorded_workspace::{at, check, workspace};
 
@@ -24,7 +25,7 @@ fn spelled(_: Option<&AgentName>, words: &str) -> String {
     format!("settled {words}")
 }
 
-fn json(value: &impl Serialize) -> String {
+fn pretty(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("plain values are JSON") + "\n"
 }
 
@@ -37,7 +38,7 @@ fn details(follower: &Follower, now: DateTime<Utc>) -> String {
     let mut text = String::new();
     for key in keys(follower) {
         let detail = follower.review(&key, now, &spelled);
-        text += &json(&detail.expect("it is in the state"));
+        text += &pretty(&detail.expect("it is in the state"));
     }
     text
 }
@@ -46,7 +47,7 @@ fn details(follower: &Follower, now: DateTime<Utc>) -> String {
 fn overview(follower: &Follower, now: DateTime<Utc>) -> String {
     let mut overview = follower.overview(now, &spelled);
     "mailroom".clone_into(&mut overview.mailroom);
-    json(&overview)
+    pretty(&overview)
 }
 
 #[test]
@@ -71,6 +72,38 @@ fn each_review_shows_its_gate_its_rounds_and_what_was_said() {
         assert_eq!(follower.key_of(&key.to_string()), Some(&key));
     }
     assert_eq!(follower.key_of("#1 claude -> codex"), None);
+}
+
+#[test]
+fn each_review_shows_what_the_config_asks_and_what_it_allows() {
+    let root = workspace();
+    let config = "[gate]\nvalidation_commands = [\"cargo test\"]\n\
+                  [budget]\nper_review = { tokens = 1000, usd = 2.5 }\n";
+    fs::write(root.path().join("settled.toml"), config).expect("a config");
+    let follower = Follower::open(root.path()).expect("a workspace");
+    let now = at(TimeDelta::zero());
+    let budgets = [
+        json!({"of": "tokens", "left": 1_000, "whole": 1_000}),
+        json!({"of": "cents", "left": 250, "whole": 250}),
+    ];
+    for key in keys(&follower) {
+        assert_eq!(follower.keys_of(&Which::of(&key)), [&key]);
+        let detail = follower.review(&key, now, &spelled);
+        let detail = serde_json::to_value(detail).expect("plain values are JSON");
+        let told = detail["budgets"].as_array().expect("budgets");
+        for budget in &budgets {
+            assert!(told.contains(budget), "{key}: {told:?}");
+        }
+        let clauses = detail["gate"]["clauses"].as_array().expect("clauses");
+        let mut clauses = clauses.iter();
+        let validation = clauses.find(|clause| clause["clause"] == "validation");
+        let what = validation.expect("the clause")["what"].as_str();
+        let expected = match detail["row"]["phase"].as_str() {
+            Some("approved") => "recorded as passing",
+            _ => "to be recorded as passing: cargo test",
+        };
+        assert_eq!(what, Some(expected), "{key}");
+    }
 }
 
 #[test]

@@ -5,5 +5,5 @@ pub mod probe;
 pub mod section;
 pub mod version;
 
-pub use section::{AddOutcome, KnownProgram, SectionError, SetUpForm};
+pub use section::{AddOutcome, KnownProgram, OtherCommand, SectionError, SetUpForm};
 pub use version::Versions;

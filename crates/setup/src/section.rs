@@ -59,6 +59,15 @@ pub struct SetUp {
     table: Table,
 }
 
+/// What becomes of another command that an agent has already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtherCommand {
+    /// It stays, and nothing is written.
+    Kept,
+    /// The new one takes its place.
+    Replaced,
+}
+
 /// The result of adding a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddOutcome {
@@ -281,13 +290,12 @@ impl SetUp {
         document.to_string().trim_start().to_owned()
     }
 
-    /// Writes the section of this agent; another command is only replaced if that was asked for. Other keys, other sections
-    /// and comments stay as they are.
+    /// Writes the section of this agent. Other keys, other sections and comments stay as they are.
     pub fn write(
         &self,
         root: &Path,
         agent: &AgentName,
-        replaces: bool,
+        other: OtherCommand,
     ) -> Result<AddOutcome, SectionError> {
         let path = root.join(FILE);
         let failed = |source| SectionError::Io {
@@ -315,7 +323,7 @@ impl SetUp {
             return Ok(AddOutcome::Same);
         }
         if let Some(command @ [_, ..]) = command
-            && !replaces
+            && other == OtherCommand::Kept
         {
             return Err(SectionError::Other {
                 agent: agent.clone(),
@@ -462,7 +470,7 @@ mod tests {
         let before = "# ours\nprofile = \"gate\" # why\n\n[agents.codex]\nroles = [\"reviewer\"] # only\n\n[agents.claude]\nconcurrent = 2\n\n# the end\n";
         std::fs::write(&file, before).expect("a file");
         let written = set_up(KnownProgram::Codex)
-            .write(root.path(), &agent(), false)
+            .write(root.path(), &agent(), OtherCommand::Kept)
             .expect("written");
         assert_eq!(written, AddOutcome::Written);
         let after = std::fs::read_to_string(&file).expect("a file");
@@ -471,7 +479,7 @@ mod tests {
         }
         let gemini = AgentName::new("gemini").expect("a name");
         set_up(KnownProgram::Gemini)
-            .write(root.path(), &gemini, false)
+            .write(root.path(), &gemini, OtherCommand::Kept)
             .expect("written");
         let whole = std::fs::read_to_string(&file).expect("a file");
         assert!(
@@ -480,7 +488,7 @@ mod tests {
         );
         std::fs::write(&file, &after).expect("a file");
         let again = set_up(KnownProgram::Codex)
-            .write(root.path(), &agent(), false)
+            .write(root.path(), &agent(), OtherCommand::Kept)
             .expect("nothing to do");
         assert_eq!(again, AddOutcome::Same);
         assert_eq!(std::fs::read_to_string(&file).expect("a file"), after);
@@ -490,7 +498,7 @@ mod tests {
     fn a_section_that_is_no_part_of_a_config_is_not_written_and_named_by_no_line() {
         let root = tempfile::tempdir().expect("a directory");
         let nothing = SetUp::custom(&[String::new()], Path::new("/srv/project"));
-        let refused = nothing.write(root.path(), &agent(), false);
+        let refused = nothing.write(root.path(), &agent(), OtherCommand::Kept);
         let error = refused.expect_err("a program has a name").to_string();
         assert!(
             error.contains("command") && !error.contains(FILE),
@@ -503,10 +511,10 @@ mod tests {
     fn another_command_is_replaced_only_on_demand() {
         let root = tempfile::tempdir().expect("a directory");
         set_up(KnownProgram::OpenCode)
-            .write(root.path(), &agent(), false)
+            .write(root.path(), &agent(), OtherCommand::Kept)
             .expect("written");
         let before = std::fs::read_to_string(root.path().join(FILE)).expect("a file");
-        let refused = set_up(KnownProgram::Codex).write(root.path(), &agent(), false);
+        let refused = set_up(KnownProgram::Codex).write(root.path(), &agent(), OtherCommand::Kept);
         assert!(
             matches!(refused, Err(SectionError::Other { .. })),
             "{refused:?}"
@@ -516,7 +524,7 @@ mod tests {
             before
         );
         let written = set_up(KnownProgram::Codex)
-            .write(root.path(), &agent(), true)
+            .write(root.path(), &agent(), OtherCommand::Replaced)
             .expect("written");
         assert_eq!(written, AddOutcome::Written);
         let after = Config::load(root.path()).expect("a config");
@@ -526,7 +534,7 @@ mod tests {
         for custom in ["./mine", "./other"] {
             let command = [custom.to_owned()];
             SetUp::custom(&command, Path::new("/srv/project"))
-                .write(root.path(), &agent(), true)
+                .write(root.path(), &agent(), OtherCommand::Replaced)
                 .expect("written");
             let text = std::fs::read_to_string(root.path().join(FILE)).expect("a file");
             assert!(
@@ -539,7 +547,7 @@ mod tests {
         }
         let longer = ["./other".to_owned(), "--quick".to_owned()];
         SetUp::custom(&longer, Path::new("/srv/project"))
-            .write(root.path(), &agent(), true)
+            .write(root.path(), &agent(), OtherCommand::Replaced)
             .expect("written");
         let text = std::fs::read_to_string(root.path().join(FILE)).expect("a file");
         assert!(text.contains("vendor = \"mine\""), "{text}");

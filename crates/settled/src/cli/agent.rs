@@ -7,7 +7,7 @@ use message_schema::id::AgentName;
 use runner::program;
 use serde::Serialize;
 use setup::section::{self, SetUp};
-use setup::{AddOutcome, KnownProgram, SectionError, SetUpForm, Versions};
+use setup::{AddOutcome, KnownProgram, OtherCommand, SectionError, SetUpForm, Versions};
 use workspace::{directory, shell};
 
 use super::answer::CommandOutput;
@@ -114,7 +114,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let outcome = if args.dry_run {
         AddOutcome::Same
     } else {
-        let written = set_up.write(root, &args.name, args.replace);
+        let other = match args.replace {
+            true => OtherCommand::Replaced,
+            false => OtherCommand::Kept,
+        };
+        let written = set_up.write(root, &args.name, other);
         let outcome = written.map_err(|error| failure(&error, context))?;
         directory::init(root, std::slice::from_ref(&args.name))
             .map_err(|error| Failure::new(Exit::Failed, &error))?;

@@ -83,7 +83,10 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_says_nothing_holds_nobody_up() {
+    fn a_version_is_waited_for_and_a_program_that_says_nothing_holds_nobody_up() {
+        let telling = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/telling");
+        let told = installed(Path::new(telling), ANSWER_MAX);
+        assert_eq!(told.as_deref(), Some("1.2.3"));
         assert_eq!(installed(Path::new("/nowhere/program"), ANSWER_MAX), None);
         let silent = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/silent");
         assert_eq!(

@@ -1,6 +1,7 @@
 //! `cargo xtask mutants`: breaks the code in a copy, one mutant after the other, and names the test
 //! that noticed. A test that cannot fail proves nothing; a mutant nobody notices is such a proof.
 
+mod as_host;
 mod mutant;
 mod sample;
 
@@ -28,6 +29,9 @@ pub(crate) struct Args {
     /// In place of ours, so many that cargo-mutants thinks of, from every room in turn; `--only crates/ROOM/` draws from one
     #[arg(long, value_name = "N", conflicts_with = "table")]
     sample: Option<usize>,
+    /// Let one of three hosts that share a ledger be the mutant, and see that the others freeze; for those that a record shows
+    #[arg(long, conflicts_with_all = ["table", "sample"])]
+    as_host: bool,
     /// Which ones these are: the same seed draws the same
     #[arg(long, value_name = "S", default_value_t = 1, requires = "sample")]
     seed: u64,
@@ -121,6 +125,9 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
             false => Reach::Whole,
         };
         return sample::run(&copy, &target, count, args.seed, reach, &args.only);
+    }
+    if args.as_host {
+        return as_host::run(&root, &copy, &args.only);
     }
     let is_asked = |mutant: &Mutant| {
         let mut words = args.only.iter();
@@ -220,29 +227,41 @@ fn check_the_unbroken(copy: &Path, mutants: &[Mutant]) -> Result<(), String> {
     Ok(())
 }
 
-/// The test that noticed the mutant; `None` if none did. The copy is whole again afterwards.
+/// The test that noticed the mutant; `None` if none did.
 fn with_mutant(copy: &Path, mutant: &Mutant) -> Result<Option<String>, String> {
+    with_changes(copy, mutant, || {
+        for word in &mutant.tests {
+            if let Some(found) = failure(copy, word)? {
+                return Ok(Some(format!("{word}: {found}")));
+            }
+        }
+        Ok(None)
+    })
+}
+
+/// Does something while the copy has this mutant. It is whole again afterwards.
+fn with_changes<T>(
+    copy: &Path,
+    mutant: &Mutant,
+    act: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
     let mut before: Vec<(PathBuf, String)> = Vec::new();
-    let mut caught = Ok(None);
+    let mut changed = Ok(());
     for change in &mutant.changes {
         let path = copy.join(&change.file);
         let text = std::fs::read_to_string(&path)
             .map_err(|error| format!("{}: {error}", path.display()))?;
         match change.made_in(&text) {
             Ok(changed) => write(&path, changed.as_bytes())?,
-            Err(error) => caught = Err(format!("{}: {error}", mutant.name)),
+            Err(error) => changed = Err(error),
         }
         before.push((path, text));
     }
-    for word in &mutant.tests {
-        if matches!(caught, Ok(None)) {
-            caught = failure(copy, word).map(|found| found.map(|found| format!("{word}: {found}")));
-        }
-    }
+    let done = changed.and_then(|()| act());
     for (path, text) in before.iter().rev() {
         write(path, text.as_bytes())?;
     }
-    caught.map_err(|error| format!("{}: {error}", mutant.name))
+    done.map_err(|error| format!("{}: {error}", mutant.name))
 }
 
 /// The first failure of these tests, if there is one; an error if they could not be built.

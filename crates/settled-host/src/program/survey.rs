@@ -32,7 +32,7 @@ pub(super) fn survey(log: &mut dyn Log) -> Result<Survey, LogError> {
         founder: None,
         fleet: Fleet::default(),
     };
-    let (mut at, since) = (Head::EMPTY, Instant::now());
+    let (mut at, mut since) = (Head::EMPTY, Instant::now());
     while at.seq < end.seq {
         let batches = patiently(|| log.follow(at))?;
         if batches.is_empty() {
@@ -43,7 +43,7 @@ pub(super) fn survey(log: &mut dyn Log) -> Result<Survey, LogError> {
             std::thread::sleep(PAUSE);
         }
         for signed in batches {
-            at = signed.batch.head();
+            (at, since) = (signed.batch.head(), Instant::now());
             for entry in signed.batch.entries() {
                 survey.note(entry);
             }

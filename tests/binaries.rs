@@ -1,5 +1,6 @@
 //! The binaries under test, built once per run so that no test meets a stale one.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -102,7 +103,17 @@ fn build(place: &Place) {
 
 fn cargo_build(place: &Place, selection: &[&str]) {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let mut build = Command::new(cargo);
+    // Cargo describes the package of a test to it in these. The build script of `ring` runs again when one changes, and with
+    // it everything above, the tests of the whole among it, would be built again for each package whose tests come here.
+    let described = |name: &OsStr| {
+        let name = name.as_encoded_bytes();
+        name.starts_with(b"CARGO_PKG_") || name.starts_with(b"CARGO_MANIFEST_")
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| described(name)) {
+        build.env_remove(name);
+    }
+    let status = build
         .args(["build", "--quiet"])
         .args(selection)
         .args(["--profile", place.profile(), "--target-dir"])

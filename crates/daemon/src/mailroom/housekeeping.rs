@@ -2,6 +2,7 @@
 //! if the config says so, removes old files once a day. No mail waits for either, and nothing depends on them.
 
 use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
 use spool::{SnapshotInfo, SpoolError};
@@ -27,8 +28,20 @@ pub(super) struct Housekeeping {
     last_snapshot: (u64, u64),
     /// The time of the next sweep for old files, on the monotonic clock.
     sweep_at: u64,
-    running: Option<JoinHandle<FinishedTask>>,
+    worker: Option<Worker>,
+    is_busy: bool,
 }
+
+/// The thread that does one task after the other. It stays, because glibc lets each new thread allocate from whatever
+/// arena is free and keeps every arena as large as it once was: threads that came and went left eight as large as a
+/// snapshot's fold.
+struct Worker {
+    tasks: Sender<Task>,
+    finished: Receiver<FinishedTask>,
+    thread: JoinHandle<()>,
+}
+
+type Task = Box<dyn FnOnce() -> FinishedTask + Send>;
 
 /// A task with its result.
 enum FinishedTask {
@@ -45,7 +58,8 @@ impl Housekeeping {
             config,
             last_snapshot,
             sweep_at: 0,
-            running: None,
+            worker: None,
+            is_busy: false,
         }
     }
 
@@ -53,23 +67,81 @@ impl Housekeeping {
     pub(super) fn reconfigure(&mut self, config: Config) {
         self.config = config;
     }
+
+    /// Hands a task to the worker; false if there is no thread for it.
+    fn begin(&mut self, task: impl FnOnce() -> FinishedTask + Send + 'static) -> bool {
+        if self.worker.is_none() {
+            self.worker = Worker::start();
+        }
+        let worker = self.worker.as_ref();
+        self.is_busy = worker.is_some_and(|worker| worker.tasks.send(Box::new(task)).is_ok());
+        self.is_busy
+    }
+
+    /// Takes what the task left, if it is over.
+    fn poll(&mut self) -> Option<FinishedTask> {
+        let worker = self.worker.take_if(|_| self.is_busy)?;
+        let finished = worker.finished.try_recv();
+        if finished.is_err() && !worker.thread.is_finished() {
+            self.worker = Some(worker);
+            return None;
+        }
+        Some(self.end(worker, finished.ok()))
+    }
+
+    /// Waits for the task, if there is one.
+    fn wait(&mut self) -> Option<FinishedTask> {
+        let worker = self.worker.take_if(|_| self.is_busy)?;
+        let finished = worker.finished.recv().ok();
+        Some(self.end(worker, finished))
+    }
+
+    fn end(&mut self, worker: Worker, finished: Option<FinishedTask>) -> FinishedTask {
+        self.is_busy = false;
+        if let Some(finished) = finished {
+            self.worker = Some(worker);
+            return finished;
+        }
+        let panic = worker.thread.join();
+        std::panic::resume_unwind(panic.expect_err("a worker that ends before its caller panicked"))
+    }
+}
+
+impl Worker {
+    fn start() -> Option<Self> {
+        let (tasks, waiting) = mpsc::channel::<Task>();
+        let (tell, finished) = mpsc::channel();
+        let work = move || {
+            // Whoever gave the task may have gone by now; then nothing waits for its result.
+            waiting.iter().for_each(|task| drop(tell.send(task())));
+        };
+        let started = std::thread::Builder::new()
+            .name("housekeeping".to_owned())
+            .spawn(work);
+        let thread = started
+            .inspect_err(
+                |error| tracing::warn!(error = %chain(error), "could not start the housekeeping thread"),
+            )
+            .ok()?;
+        Some(Self {
+            tasks,
+            finished,
+            thread,
+        })
+    }
 }
 
 impl Mailroom {
     /// Starts a task that is due; call it while there is nothing else to do and everything is durable.
     pub fn rest(&mut self, moment: Moment) {
-        if let Some(running) = self
-            .housekeeping
-            .running
-            .take_if(|running| running.is_finished())
-        {
-            self.end_task(running);
+        if let Some(finished) = self.housekeeping.poll() {
+            self.end_task(finished);
         }
-        if self.housekeeping.running.is_some() || self.spool.waiting() > 0 {
+        if self.housekeeping.is_busy || self.spool.waiting() > 0 {
             return;
         }
         if self.is_snapshot_due() {
-            self.housekeeping.running = self.make_snapshot();
+            self.begin_snapshot();
         } else if self.housekeeping.config.retention.automatic
             && moment.mono >= self.housekeeping.sweep_at
         {
@@ -80,25 +152,26 @@ impl Mailroom {
             );
             let sweep =
                 move || FinishedTask::Sweep(gc::sweep(&root, &keep, moment.utc, gc::Mode::Remove));
-            self.housekeeping.running = spawn(sweep);
+            self.housekeeping.begin(sweep);
         }
     }
 
     /// Ends the housekeeping and makes a snapshot if one is due, since a run that never rests had no other moment for it.
     pub fn close(&mut self) {
-        if let Some(running) = self.housekeeping.running.take() {
-            self.end_task(running);
+        if let Some(finished) = self.housekeeping.wait() {
+            self.end_task(finished);
         }
-        if self.is_snapshot_due()
-            && let Some(running) = self.make_snapshot()
-        {
-            self.end_task(running);
+        if self.is_snapshot_due() {
+            self.begin_snapshot();
+            if let Some(finished) = self.housekeeping.wait() {
+                self.end_task(finished);
+            }
         }
     }
 
     /// True if enough records are new for a snapshot, or a task that makes one waits to be taken up. Reads no file.
     pub fn wants_rest(&self) -> bool {
-        self.housekeeping.running.is_some() || self.has_records_for_snapshot()
+        self.housekeeping.is_busy || self.has_records_for_snapshot()
     }
 
     fn has_records_for_snapshot(&self) -> bool {
@@ -120,25 +193,24 @@ impl Mailroom {
         self.has_records_for_snapshot() || (self.new_records() > 0 && is_long())
     }
 
-    fn make_snapshot(&mut self) -> Option<JoinHandle<FinishedTask>> {
+    fn begin_snapshot(&mut self) {
         // A snapshot is useless while a power cut could undo a delivery; a later moment will do.
-        let maker = self.spool.snapshot_maker().ok().flatten()?;
+        let Ok(Some(maker)) = self.spool.snapshot_maker() else {
+            return;
+        };
         self.housekeeping.last_snapshot = (
             self.spool.next_seq() - 1,
             self.spool.ledger_bytes().unwrap_or(0),
         );
-        let running =
-            spawn(move || FinishedTask::Snapshot(maker.make(&mut LedgerIndex::default())))?;
-        self.docket.begin_snapshot();
-        Some(running)
+        let make = move || FinishedTask::Snapshot(maker.make(&mut LedgerIndex::default()));
+        if self.housekeeping.begin(make) {
+            self.docket.begin_snapshot();
+        }
     }
 
     /// Logs what a task did. What a snapshot has is read from it from now on, and given back.
-    fn end_task(&mut self, running: JoinHandle<FinishedTask>) {
-        match running
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        {
+    fn end_task(&mut self, finished: FinishedTask) {
+        match finished {
             FinishedTask::Snapshot(Ok(made)) => {
                 self.docket.rest_on(&made.rows);
                 tracing::info!(records = made.seq, bytes = made.bytes, "made a snapshot");
@@ -155,13 +227,66 @@ impl Mailroom {
     }
 }
 
-fn spawn(work: impl FnOnce() -> FinishedTask + Send + 'static) -> Option<JoinHandle<FinishedTask>> {
-    let spawned = std::thread::Builder::new()
-        .name("housekeeping".to_owned())
-        .spawn(work);
-    spawned
-        .inspect_err(
-            |error| tracing::warn!(error = %chain(error), "could not start the housekeeping thread"),
-        )
-        .ok()
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use spool::Count;
+    use workspace::config::Config;
+
+    use super::{FinishedTask, Housekeeping};
+    use crate::gc::Sweep;
+
+    fn housekeeping() -> Housekeeping {
+        Housekeeping::new("nowhere".into(), Config::default(), (0, 0))
+    }
+
+    fn swept() -> FinishedTask {
+        FinishedTask::Sweep(Ok(Sweep {
+            shelves: Vec::new(),
+            torn: Count::default(),
+        }))
+    }
+
+    #[test]
+    fn one_thread_does_all_tasks() {
+        let mut housekeeping = housekeeping();
+        let (tell, threads) = mpsc::channel();
+        for _ in 0..3 {
+            let tell = tell.clone();
+            assert!(housekeeping.begin(move || {
+                tell.send(thread::current().id()).expect("the test listens");
+                swept()
+            }));
+            assert!(housekeeping.is_busy);
+            assert!(housekeeping.wait().is_some());
+            assert!(!housekeeping.is_busy && housekeeping.poll().is_none());
+        }
+        drop(tell);
+        let threads: Vec<_> = threads.iter().collect();
+        assert_eq!(threads, [threads[0]; 3]);
+        assert_ne!(threads[0], thread::current().id());
+    }
+
+    #[test]
+    fn a_task_that_is_not_over_holds_nobody_up() {
+        let mut housekeeping = housekeeping();
+        let (go, gone) = mpsc::channel::<()>();
+        housekeeping.begin(move || {
+            gone.recv().expect("the test lets it go");
+            swept()
+        });
+        assert!(housekeeping.poll().is_none() && housekeeping.is_busy);
+        go.send(()).expect("the task waits");
+        assert!(housekeeping.wait().is_some());
+    }
+
+    #[test]
+    #[should_panic = "a broken invariant"]
+    fn a_task_that_panics_does_so_for_who_waits() {
+        let mut housekeeping = housekeeping();
+        housekeeping.begin(|| panic!("a broken invariant"));
+        housekeeping.wait();
+    }
 }

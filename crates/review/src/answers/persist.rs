@@ -73,8 +73,10 @@ impl State {
             spending,
         } = self;
         for (key, review) in reviews.iter_restorable() {
-            let review = Box::new(Cow::Borrowed(review));
-            write(&StateLine::Review(Cow::Borrowed(key), review), line)?;
+            write(
+                &StateLine::Review(Cow::Borrowed(key), Box::new(review)),
+                line,
+            )?;
         }
         let counts = Cow::Borrowed(reviews.row_counts());
         write(&StateLine::ReviewRows(counts), line)?;
@@ -172,7 +174,7 @@ impl Restore {
         } = &mut self.state;
         match serde_json::from_slice(line)? {
             StateLine::Review(key, review) => {
-                reviews.open_new(&key, review.into_owned());
+                reviews.restore(&key, review.into_owned());
             }
             StateLine::ReviewRows(counts) => reviews.restore_row_counts(counts.into_owned()),
             StateLine::Accepted(count) => admission.accepted = count,

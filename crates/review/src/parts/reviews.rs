@@ -1,6 +1,7 @@
 //! The reviews, indexed by key, by pull request, and by the two agents of an open one. Reviews that nobody has anything
 //! to do about are rows in a table, except for the last few.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +19,10 @@ const AT_REST_MAX: usize = 64;
 
 /// The most reviews waiting for a person that stay unpacked, the last ones; the others are folded.
 const WHOLE_MAX: usize = 64;
+
+/// The most reviews of a snapshot that wait for a person and stay unpacked while it is restored. To fold one takes longer
+/// than to read it, and a command that reads a snapshot once has no use for it.
+const RESTORED_WHOLE_MAX: usize = 1024;
 
 /// All reviews, and the indexes over them. Each key is stored once and shared.
 #[derive(Clone, Debug, Default)]
@@ -184,11 +189,20 @@ impl Reviews {
 
     /// The current reviews in the order a snapshot needs: those at rest come last, in the order in which they came to
     /// rest.
-    pub(crate) fn iter_restorable(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+    ///
+    /// A folded review is unfolded for the caller alone: a snapshot passes over all of them, one at a time.
+    pub(crate) fn iter_restorable(&self) -> impl Iterator<Item = (&ReviewKey, Cow<'_, Review>)> {
         let last = self.at_rest.iter().filter_map(|key| self.entry(key));
-        self.iter_current()
+        let current = self.current.iter().map(|(key, kept)| {
+            let review = match kept {
+                Kept::Whole(review) => Cow::Borrowed(&**review),
+                Kept::Folded(folded) => Cow::Owned(folded.unfold()),
+            };
+            (&**key, review)
+        });
+        current
             .filter(|(_, review)| !review.is_at_rest())
-            .chain(last)
+            .chain(last.map(|(key, review)| (key, Cow::Borrowed(review))))
     }
 
     /// The reviews that are not final.
@@ -228,6 +242,19 @@ impl Reviews {
                 Some(Kept::Whole(_)) | None => {}
             }
         }
+        self.fold_waiting();
+    }
+
+    /// Takes a review of a snapshot. Many that wait for a person are folded as they come, so that the fold of a snapshot
+    /// has no more of them in memory than the daemon; a few are left to who keeps them.
+    pub(crate) fn restore(&mut self, key: &ReviewKey, review: Review) {
+        self.open_new(key, review);
+        if self.finished.len() > RESTORED_WHOLE_MAX {
+            self.fold_waiting();
+        }
+    }
+
+    fn fold_waiting(&mut self) {
         let more = self.finished.len().saturating_sub(WHOLE_MAX);
         for key in self.finished.drain(..more) {
             // It may have moved on, or be undone.
@@ -576,6 +603,20 @@ mod tests {
         assert_eq!(folded(&reviews), 0, "all were asked for");
         reviews.release();
         assert_eq!(folded(&reviews), WHOLE_MAX);
+        assert!(
+            (reviews.iter_restorable())
+                .map(|(key, review)| (key, review.into_owned()))
+                .eq(whole
+                    .iter_current()
+                    .map(|(key, review)| (key, review.clone())))
+        );
+        assert_eq!(folded(&reviews), WHOLE_MAX, "a snapshot unpacks none");
+        let mut restored = Reviews::default();
+        for number in 0..3 * RESTORED_WHOLE_MAX {
+            restored.restore(&key(number), escalated.clone());
+            let whole = number + 1 - folded(&restored);
+            assert!(whole <= RESTORED_WHOLE_MAX, "{whole} of {number}");
+        }
         reviews.change(&key(0), None, |review| *review = approved());
         assert_eq!(reviews.get(&key(0)), Some(&approved()));
     }

@@ -1,7 +1,7 @@
 """Packs a folder into a file whose bytes depend on nothing but the folder: `pack.py tar|zip FOLDER FILE SECONDS LEVEL`.
 
 Names are sorted, owners are nobody, every date is SECONDS since 1970, and of the rights only "may be run" is kept.
-LEVEL is that of zlib: 6 packs well, 9 takes four times as long for one percent, 1 takes a third.
+LEVEL is that of zlib: 6 packs well, 9 takes four times as long for one percent, 0 only stores.
 """
 
 import gzip

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Write to DIR [default: target/dist]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Compress less, in a third of the time: for packages that are installed once and removed
+    /// Store without compression: for packages that are installed once and removed
     #[arg(long)]
     fast: bool,
 }
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
         None => built(args.target.as_deref())?,
     };
     std::fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
-    let level = if args.fast { "1" } else { "6" };
+    let level = if args.fast { "0" } else { "6" };
     let stage = Stage::make(&programs, platform, out, level)?;
     let all = [
         Kind::Archive,

@@ -30,7 +30,7 @@ pub(super) struct Stage {
     pub(super) work: PathBuf,
     /// The directory for the packages.
     pub(super) out: PathBuf,
-    /// The level of compression: 1 is fast, 9 is small.
+    /// The level of compression: 0 stores, 9 is small.
     pub(super) level: &'static str,
 }
 

@@ -1,6 +1,8 @@
 //! Reviews read from their rows on demand, by the number of their pull request. Reading changes no state, so the list
-//! grows behind a shared reference; a caller that changes the state clears it.
+//! grows behind a shared reference; a caller that changes the state clears it. Someone who reads all of many thousands one by
+//! one finds each in a few steps: what is read is a tree, by the bits of a number's hash.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, OnceLock};
 
 use message_schema::id::PrNumber;
@@ -13,7 +15,8 @@ use crate::words::key::ReviewKey;
 struct OfNumber {
     pr: PrNumber,
     reviews: Vec<(Arc<ReviewKey>, Review)>,
-    next: NextNumber,
+    /// The numbers whose hash has the next bit clear, and those whose hash has it set.
+    next: [NextNumber; 2],
 }
 
 type NextNumber = OnceLock<Box<OfNumber>>;
@@ -39,6 +42,9 @@ impl LoadedReviews {
         pr: &PrNumber,
         load: impl Fn() -> Vec<(Arc<ReviewKey>, Review)>,
     ) -> &[(Arc<ReviewKey>, Review)] {
+        let mut hasher = DefaultHasher::new();
+        pr.hash(&mut hasher);
+        let mut bits = hasher.finish();
         let mut link = &self.first;
         loop {
             // Another thread may put another number there first.
@@ -46,13 +52,15 @@ impl LoadedReviews {
                 Box::new(OfNumber {
                     pr: pr.clone(),
                     reviews: load(),
-                    next: NextNumber::new(),
+                    next: Default::default(),
                 })
             });
             if number.pr == *pr {
                 return &number.reviews;
             }
-            link = &number.next;
+            // Numbers of one hash are behind each other.
+            link = &number.next[(bits & 1) as usize];
+            bits >>= 1;
         }
     }
 
@@ -68,9 +76,9 @@ impl LoadedReviews {
     pub(crate) fn clear(&mut self) {
         self.all.take();
         // One after the other: dropped as a whole each would drop the next within its own drop.
-        let mut link = self.first.take();
-        while let Some(mut number) = link {
-            link = number.next.take();
+        let mut left: Vec<Box<OfNumber>> = self.first.take().into_iter().collect();
+        while let Some(mut number) = left.pop() {
+            left.extend(number.next.iter_mut().filter_map(OnceLock::take));
         }
     }
 }
@@ -78,5 +86,37 @@ impl LoadedReviews {
 impl Drop for LoadedReviews {
     fn drop(&mut self) {
         self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::{LoadedReviews, OfNumber, PrNumber};
+
+    fn depth(number: &OfNumber) -> usize {
+        let below = number.next.iter().filter_map(|next| next.get());
+        1 + below.map(|next| depth(next)).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn each_of_many_numbers_is_read_once_and_found_in_a_few_steps() {
+        let numbers: Vec<PrNumber> = (1..=10_000)
+            .map(|number| number.to_string().parse().expect("a number"))
+            .collect();
+        let mut loaded = LoadedReviews::default();
+        let reads = Cell::new(0);
+        for pr in numbers.iter().chain(&numbers) {
+            loaded.of_number(pr, || {
+                reads.set(reads.get() + 1);
+                Vec::new()
+            });
+        }
+        assert_eq!(reads.get(), numbers.len());
+        let first = loaded.first.get().expect("the first number");
+        assert!(depth(first) < 50, "{}", depth(first));
+        loaded.clear();
+        assert!(loaded.first.get().is_none());
     }
 }

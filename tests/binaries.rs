@@ -101,19 +101,24 @@ fn build(place: &Place) {
     cargo_build(place, selection);
 }
 
-fn cargo_build(place: &Place, selection: &[&str]) {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut build = Command::new(cargo);
-    // Cargo describes the package of a test to it in these. The build script of `ring` runs again when one changes, and with
-    // it everything above, the tests of the whole among it, would be built again for each package whose tests come here.
-    let described = |name: &OsStr| {
+/// The cargo that runs this program, or the one on the `PATH`, without what cargo says of this program's package.
+///
+/// The build script of `ring` runs again when any of it changes, and with it everything above, the tests of the whole among
+/// it, would be built again for each package that asks for a build.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let is_of_package = |name: &OsStr| {
         let name = name.as_encoded_bytes();
         name.starts_with(b"CARGO_PKG_") || name.starts_with(b"CARGO_MANIFEST_")
     };
-    for (name, _) in std::env::vars_os().filter(|(name, _)| described(name)) {
-        build.env_remove(name);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_package(name)) {
+        cargo.env_remove(name);
     }
-    let status = build
+    cargo
+}
+
+fn cargo_build(place: &Place, selection: &[&str]) {
+    let status = cargo()
         .args(["build", "--quiet"])
         .args(selection)
         .args(["--profile", place.profile(), "--target-dir"])

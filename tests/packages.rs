@@ -1,10 +1,8 @@
 //! The packages of the workspace and those they are built on, as cargo knows them.
 
-use std::process::Command;
-
 use serde_json::Value;
 
-use crate::repository;
+use crate::{binaries, repository};
 
 /// The packages of this repository.
 pub fn ours() -> Vec<Value> {
@@ -17,8 +15,7 @@ pub fn locked() -> Vec<Value> {
 }
 
 fn metadata(options: &[&str]) -> Vec<Value> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    let output = binaries::cargo()
         .args(["metadata", "--format-version", "1"])
         .args(options)
         .current_dir(repository())

@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::binaries;
+
 /// A program that a test or a job runs, in the one version that gives the same everywhere.
 #[derive(Debug)]
 pub struct Tool {
@@ -44,7 +46,7 @@ impl Tool {
     fn install(&self, root: &Path) -> Result<(), String> {
         let (name, version) = (self.name, self.version);
         let build = root.join("build");
-        let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        let output = binaries::cargo()
             // It runs for seconds, and its optimisation takes minutes.
             .args(["install", name, "--locked", "--quiet", "--debug"])
             .args(["--version", version, "--root"])

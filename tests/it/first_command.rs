@@ -2,17 +2,15 @@
 //! `.ci/run` bounds the processor time of the same build by that of the validator.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
-use settled_tests::{read, repository};
+use settled_tests::{binaries, read, repository};
 
 /// So many crates the program may be built of, ours among them. The last to come is `serde_path_to_error`, by which a
 /// refused answer names its field.
 const CRATES_MAX: usize = 123;
 
 fn crates() -> BTreeMap<String, Vec<String>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    let output = binaries::cargo()
         .args(["tree", "--locked", "--offline", "--package", "settled"])
         .args([
             "--edges",

@@ -2,9 +2,9 @@
 //! `tests/it/hosts.rs`.
 
 use std::path::Path;
-use std::process::Command;
 
 use clap::Args as ClapArgs;
+use settled_tests::binaries;
 
 /// Let three hosts share a log that loses, delays and repeats, and look whether they agree
 #[derive(Debug, ClapArgs)]
@@ -19,8 +19,7 @@ pub(crate) struct Args {
 
 /// Runs it; whether all of them agreed.
 pub(crate) fn run(args: &Args) -> Result<bool, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let status = binaries::cargo()
         .args([
             "test",
             "--release",

@@ -4,10 +4,10 @@
 #![expect(clippy::print_stderr, reason = "progress is not part of the result")]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 use clap::Args as ClapArgs;
+use settled_tests::binaries;
 use settled_torture::power::{Ground, Options, Report};
 
 /// Cut the power at any instant of a run and check what is left of what was promised
@@ -102,8 +102,7 @@ fn settled() -> Result<PathBuf, String> {
         Some("debug") | None => "dev",
         Some(profile) => profile,
     };
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo)
+    let built = binaries::cargo()
         .args([
             "build",
             "--quiet",

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
+use settled_tests::binaries;
 
 use super::{Result, ground};
 
@@ -22,8 +23,7 @@ pub(crate) fn build() -> Result<()> {
 
 /// Builds the programs of a package.
 pub(crate) fn build_package(package: &str) -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo)
+    let built = binaries::cargo()
         .args(["build", "--release", "--quiet", "-p", package])
         .status()?;
     if built.success() {

@@ -5,10 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
-use settled_tests::repository;
+use settled_tests::{binaries, repository};
 
 use super::platform::Platform;
 use super::stage::{PACKAGES, Stage};
@@ -80,8 +79,7 @@ struct Crates {
 
 impl Crates {
     fn of(platform: &Platform) -> Result<Self, String> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut metadata = Command::new(cargo);
+        let mut metadata = binaries::cargo();
         metadata
             .args([
                 "metadata",

@@ -106,8 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
 /// Builds the programs as users get them, with the commit in their version. Those for this machine go where `cargo build`
 /// puts them, so that a second build has little left to do.
 fn built(target: Option<&str>) -> Result<PathBuf, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut build = Command::new(cargo);
+    let mut build = binaries::cargo();
     build.args(["build", "--release", "--locked", "--bins"]);
     for package in stage::PACKAGES {
         build.args(["--package", package]);

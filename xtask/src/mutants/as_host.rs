@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use settled_tests::binaries;
 use settled_tests::broker::Broker;
 
 use super::mutant::Mutant;
@@ -98,8 +99,7 @@ pub(super) fn run(root: &Path, copy: &Path, only: &[String]) -> Result<bool, Str
 
 /// Builds both programs of the copy and keeps them in a directory.
 fn build(copy: &Path, keep: &Path) -> Result<PathBuf, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo)
+    let built = binaries::cargo()
         .args([
             "build",
             "--quiet",

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
 use rustix::process::{Pid, Signal};
+use settled_tests::binaries;
 
 use self::mutant::Mutant;
 use self::sample::Reach;
@@ -286,12 +287,11 @@ enum Ran {
 
 /// Runs tests on the copy, for so long at most.
 fn ran(copy: &Path, command: &[impl AsRef<str>], patience: Duration) -> Result<Ran, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let log = copy.join("target-of-mutants.log");
     let file =
         std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let errors = file.try_clone().map_err(|error| error.to_string())?;
-    let mut child = Command::new(cargo)
+    let mut child = binaries::cargo()
         .args(command.iter().map(AsRef::as_ref))
         .current_dir(copy)
         .env("CARGO_TARGET_DIR", copy.join("target"))

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::super::{Result, ground};
+use settled_tests::binaries;
 
 /// One tool.
 pub(super) struct Peer {
@@ -30,8 +31,7 @@ impl Peer {
 
 /// Ours first, then the peers; installs what is missing.
 pub(super) fn all(place: &Path) -> Result<Vec<Peer>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    done(Command::new(&cargo).args([
+    done(binaries::cargo().args([
         "build",
         "--release",
         "--quiet",
@@ -41,7 +41,7 @@ pub(super) fn all(place: &Path) -> Result<Vec<Peer>> {
     let rust = place.join("rust");
     if !rust.join("bin/jsonschema-cli").exists() {
         // It takes minutes, once.
-        let mut install = Command::new(&cargo);
+        let mut install = binaries::cargo();
         install
             .args([
                 "install",

@@ -174,7 +174,7 @@ impl Restore {
         } = &mut self.state;
         match serde_json::from_slice(line)? {
             StateLine::Review(key, review) => {
-                reviews.restore(&key, review.into_owned());
+                reviews.open_new(&key, review.into_owned());
             }
             StateLine::ReviewRows(counts) => reviews.restore_row_counts(counts.into_owned()),
             StateLine::Accepted(count) => admission.accepted = count,

@@ -20,9 +20,9 @@ const AT_REST_MAX: usize = 64;
 /// The most reviews waiting for a person that stay unpacked, the last ones; the others are folded.
 const WHOLE_MAX: usize = 64;
 
-/// The most reviews of a snapshot that wait for a person and stay unpacked while it is restored. To fold one takes longer
-/// than to read it, and a command that reads a snapshot once has no use for it.
-const RESTORED_WHOLE_MAX: usize = 1024;
+/// The most of them that stay unpacked where nobody calls [`Reviews::release`]. To pack one takes longer than to read it, and
+/// a command that reads a ledger once gains nothing by it, so these are more.
+const UNRELEASED_WHOLE_MAX: usize = 1024;
 
 /// All reviews, and the indexes over them. Each key is stored once and shared.
 #[derive(Clone, Debug, Default)]
@@ -232,7 +232,7 @@ impl Reviews {
 
     /// Frees the memory of rows and folded reviews that callers have read, and folds the reviews that wait for a
     /// person, except the last ones. The caller does this now and then, so that a process that reads once and ends
-    /// folds nothing.
+    /// folds nothing, or only what is above [`UNRELEASED_WHOLE_MAX`].
     pub(crate) fn release(&mut self) {
         self.loaded.clear();
         let AskedFor(keys) = std::mem::take(&mut self.asked_for);
@@ -243,15 +243,6 @@ impl Reviews {
             }
         }
         self.fold_waiting();
-    }
-
-    /// Takes a review of a snapshot. Many that wait for a person are folded as they come, so that the fold of a snapshot
-    /// has no more of them in memory than the daemon; a few are left to who keeps them.
-    pub(crate) fn restore(&mut self, key: &ReviewKey, review: Review) {
-        self.open_new(key, review);
-        if self.finished.len() > RESTORED_WHOLE_MAX {
-            self.fold_waiting();
-        }
     }
 
     fn fold_waiting(&mut self) {
@@ -442,7 +433,13 @@ impl Reviews {
             {
                 return;
             }
-            Busy::Person => return self.finished.push_back(Arc::clone(key)),
+            Busy::Person => {
+                self.finished.push_back(Arc::clone(key));
+                if self.finished.len() > UNRELEASED_WHOLE_MAX {
+                    self.fold_waiting();
+                }
+                return;
+            }
             Busy::Nobody => self.at_rest.push_back(Arc::clone(key)),
         }
         if self.at_rest.len() <= AT_REST_MAX {
@@ -612,10 +609,10 @@ mod tests {
         );
         assert_eq!(folded(&reviews), WHOLE_MAX, "a snapshot unpacks none");
         let mut restored = Reviews::default();
-        for number in 0..3 * RESTORED_WHOLE_MAX {
-            restored.restore(&key(number), escalated.clone());
+        for number in 0..3 * UNRELEASED_WHOLE_MAX {
+            restored.open_new(&key(number), escalated.clone());
             let whole = number + 1 - folded(&restored);
-            assert!(whole <= RESTORED_WHOLE_MAX, "{whole} of {number}");
+            assert!(whole <= UNRELEASED_WHOLE_MAX, "{whole} of {number}");
         }
         reviews.change(&key(0), None, |review| *review = approved());
         assert_eq!(reviews.get(&key(0)), Some(&approved()));

@@ -112,7 +112,7 @@ impl Worker {
         let (tasks, waiting) = mpsc::channel::<Task>();
         let (tell, finished) = mpsc::channel();
         let work = move || {
-            // Whoever gave the task may have gone by now; then nothing waits for its result.
+            // A mailroom that is dropped before the task ends does not receive the result.
             waiting.iter().for_each(|task| drop(tell.send(task())));
         };
         let started = std::thread::Builder::new()

@@ -1,6 +1,6 @@
-//! Reviews read from their rows on demand, by the number of their pull request. Reading changes no state, so the list
-//! grows behind a shared reference; a caller that changes the state clears it. Someone who reads all of many thousands one by
-//! one finds each in a few steps: what is read is a tree, by the bits of a number's hash.
+//! Reviews read from their rows on demand, by the number of their pull request. Reading changes no state, so they
+//! grow behind a shared reference; a caller that changes the state clears them. They are a tree that branches on the bits of a
+//! number's hash, so each of many thousands is found in a few steps.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, OnceLock};

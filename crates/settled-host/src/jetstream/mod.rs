@@ -462,7 +462,7 @@ impl JetStream {
             if found.signed.batch.after() != followed.at {
                 match self.gap(&found) {
                     Err(error) if given.is_empty() => return Err(error),
-                    // Whoever asks again for what is behind these batches meets it again.
+                    // The follower is gone, so the next call meets the gap again and returns the error.
                     Ok(()) | Err(_) => break,
                 }
             }

@@ -3,11 +3,44 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-use crate::imports::{circles, imports};
-use crate::list;
+use crate::imports::{Graph, circles, imports};
 use crate::rust_source::{Source, sources};
+use crate::{list, repository};
+
+/// The sources of one room.
+#[derive(Debug)]
+pub struct Room {
+    /// Its folder.
+    pub name: String,
+    /// Its files without their tests; never none.
+    pub sources: Vec<Source>,
+    /// The imports between its files.
+    pub imports: Graph,
+}
+
+/// The rooms of this repository, read once by each program that asks.
+pub fn rooms() -> &'static [Room] {
+    static ROOMS: LazyLock<Vec<Room>> = LazyLock::new(|| read(&repository().join("crates")));
+    &ROOMS
+}
+
+/// Reads the rooms below a folder, in the order of their names; what has no `src` is none.
+fn read(crates: &Path) -> Vec<Room> {
+    let room = |path: PathBuf| {
+        let name = path.file_name().expect("a folder has a name");
+        let sources = sources(&path.join("src"));
+        Room {
+            name: name.to_string_lossy().into_owned(),
+            imports: imports(&sources),
+            sources,
+        }
+    };
+    let rooms = list(crates).into_iter().map(room);
+    rooms.filter(|room| !room.sources.is_empty()).collect()
+}
 
 /// The figures of all rooms below a folder.
 #[derive(Debug)]
@@ -36,28 +69,33 @@ pub struct RoomFigures {
 }
 
 impl House {
-    /// Counts the rooms below a folder; what has no `src` is none.
+    /// The figures of this repository, counted once by each program that asks.
+    pub fn ours() -> &'static Self {
+        static OURS: LazyLock<House> = LazyLock::new(|| House::count(rooms()));
+        &OURS
+    }
+
+    /// Counts the rooms below a folder.
     pub fn of(crates: &Path) -> Self {
+        Self::count(&read(crates))
+    }
+
+    fn count(all: &[Room]) -> Self {
         let (mut rooms, mut names) = (Vec::new(), BTreeMap::new());
         let (mut docs, mut clauses) = (0, Vec::new());
-        for path in list(crates) {
-            let folder = path.join("src");
-            let sources = sources(&folder);
-            if sources.is_empty() {
-                continue;
-            }
+        for room in all {
+            let Room { name, sources, .. } = room;
             for name in sources.iter().flat_map(Source::types) {
                 *names.entry(name.to_owned()).or_default() += 1;
             }
             let lines: Vec<&String> = sources.iter().flat_map(|source| &source.docs).collect();
             docs += lines.len();
             clauses.extend(lines.into_iter().filter(|line| is_clause(line)).cloned());
-            let name = path.file_name().expect("a folder has a name");
             rooms.push(RoomFigures {
-                name: name.to_string_lossy().into_owned(),
+                name: name.clone(),
                 lines: sources.iter().map(|source| source.lines).sum(),
                 public: sources.iter().map(Source::public_items).sum(),
-                circles: circles(&imports(&folder))
+                circles: circles(&room.imports)
                     .iter()
                     .map(|circle| circle.len())
                     .collect(),

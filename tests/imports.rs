@@ -2,9 +2,8 @@
 //! name that a module only passes on counts for the file that defines it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use crate::rust_source::{Source, Token, sources};
+use crate::rust_source::{Source, Token};
 
 type Module = Vec<String>;
 
@@ -32,9 +31,8 @@ struct Read {
     body: Vec<Token>,
 }
 
-/// Reads the imports of the crate whose source folder this is.
-pub fn imports(folder: &Path) -> Graph {
-    let sources = sources(folder);
+/// Finds the imports of the crate whose sources these are.
+pub fn imports(sources: &[Source]) -> Graph {
     let names: BTreeSet<Module> = sources.iter().map(|source| source.module.clone()).collect();
     let modules = sources.iter().map(|source| read(source, &names));
     let all = Crate {

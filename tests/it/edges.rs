@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use settled_tests::house::House;
+use settled_tests::house::{self, House, Room};
 use settled_tests::imports::{self, circles, folders, imports};
 use settled_tests::packages::{self, dependencies};
 use settled_tests::rust_source::sources;
@@ -210,14 +210,13 @@ fn below(room: &str) -> BTreeSet<&'static str> {
     found
 }
 
-/// The rooms that are packages today, each with its source folder.
-fn rooms() -> Vec<(&'static str, PathBuf)> {
-    let crates = repository().join("crates");
-    let rooms = EDGES
-        .iter()
-        .map(|(room, _)| (*room, crates.join(room).join("src")));
-    let rooms: Vec<_> = rooms.filter(|(_, folder)| folder.exists()).collect();
-    assert!(rooms.len() >= 6, "only {} rooms were found", rooms.len());
+/// The rooms with their sources; each has its edges in the table.
+fn rooms() -> &'static [Room] {
+    let rooms = house::rooms();
+    let mut drawn = EDGES.map(|(room, _)| room);
+    drawn.sort_unstable();
+    let found: Vec<&str> = rooms.iter().map(|room| room.name.as_str()).collect();
+    assert_eq!(found, drawn, "the folders of `crates`, and the table");
     rooms
 }
 
@@ -254,12 +253,13 @@ fn the_pure_rooms_ban_clock_files_and_environment() {
             "clippy.toml does not ban {banned} with a reason"
         );
     }
-    for (room, folder) in rooms() {
-        let own = folder.with_file_name("clippy.toml");
+    for room in rooms().iter().map(|room| room.name.as_str()) {
+        let folder = repository().join("crates").join(room);
+        let own = folder.join("clippy.toml");
         assert!(!own.exists(), "`{room}` hides the bans of all from clippy");
         let switch = "\n#![warn(clippy::disallowed_methods, clippy::disallowed_types)]\n";
         assert!(
-            !PURE.contains(&room) || read(folder.join("lib.rs")).contains(switch),
+            !PURE.contains(&room) || read(folder.join("src/lib.rs")).contains(switch),
             "`{room}` is pure and does not switch the bans on"
         );
     }
@@ -267,10 +267,9 @@ fn the_pure_rooms_ban_clock_files_and_environment() {
 
 #[test]
 fn no_more_than_three_files_or_folders_import_each_other_in_a_circle() {
-    for (room, folder) in rooms() {
-        let graph = imports(&folder);
-        assert_circles(room, "files", &graph);
-        assert_circles(room, "folders", &folders(&graph));
+    for room in rooms() {
+        assert_circles(&room.name, "files", &room.imports);
+        assert_circles(&room.name, "folders", &folders(&room.imports));
     }
 }
 
@@ -312,7 +311,8 @@ fn a_circle_is_found_through_names_that_are_passed_on_and_without_the_tests() {
     ] {
         write(folder.path().join(file), text);
     }
-    let graph = imports(folder.path());
+    let sources = sources(folder.path());
+    let graph = imports(&sources);
     assert_eq!(
         circles(&graph),
         [BTreeSet::from(["a.rs", "b/c.rs"])],
@@ -324,7 +324,6 @@ fn a_circle_is_found_through_names_that_are_passed_on_and_without_the_tests() {
         "{graph:?}"
     );
     assert_eq!(circles(&folders(&graph)), [BTreeSet::from(["a", "b"])]);
-    let sources = sources(folder.path());
     let types: Vec<&str> = sources.iter().flat_map(|source| source.types()).collect();
     assert_eq!(types, ["A", "C", "D", "B"]);
     assert_eq!(sources[3].lines, 1, "{:?}", sources[3].file);
@@ -332,8 +331,13 @@ fn a_circle_is_found_through_names_that_are_passed_on_and_without_the_tests() {
 
 #[test]
 fn no_room_is_larger_than_ten_thousand_lines() {
-    for (room, folder) in rooms() {
-        let lines: usize = sources(&folder).iter().map(|source| source.lines).sum();
+    for Room {
+        name: room,
+        sources,
+        ..
+    } in rooms()
+    {
+        let lines: usize = sources.iter().map(|source| source.lines).sum();
         assert!(
             lines <= ROOM_MAX,
             "`{room}` has {lines} lines, of at most {ROOM_MAX}"
@@ -350,7 +354,7 @@ fn the_page_says_how_large_each_room_is() {
     let (page, _alone) = page();
     let text = read(&page);
     let [before, table, after] = between(&text, MARK);
-    let house = House::of(&repository().join("crates"));
+    let house = House::ours();
     if std::env::var_os("UPDATE").is_some() {
         return write(&page, &[before, &house.table(), after].join(MARK));
     }
@@ -361,7 +365,7 @@ fn the_page_says_how_large_each_room_is() {
         names,
         "UPDATE=1 writes the table"
     );
-    for room in house.rooms {
+    for room in &house.rooms {
         for (said, is) in rows[room.name.as_str()]
             .iter()
             .zip([room.lines, room.public])
@@ -379,7 +383,7 @@ fn the_page_says_how_large_each_room_is() {
 fn the_page_says_what_the_rooms_changed() {
     let (page, _alone) = page();
     let mut text = read(&page);
-    for (figure, now) in House::of(&repository().join("crates")).figures() {
+    for (figure, now) in House::ours().figures() {
         let mark = format!("\n| {figure} |");
         let row = text.split(&mark).nth(1).expect("the page has the figure");
         let row = row.lines().next().expect("a row");
@@ -419,8 +423,13 @@ fn figures(row: &str) -> Option<(&str, [usize; 2])> {
 #[test]
 fn no_name_is_given_to_types_in_more_than_two_places() {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (room, folder) in rooms() {
-        for source in sources(&folder) {
+    for Room {
+        name: room,
+        sources,
+        ..
+    } in rooms()
+    {
+        for source in sources {
             for name in source.types() {
                 let place = format!("{room}: {}", source.file.display());
                 places.entry(name.to_owned()).or_default().push(place);

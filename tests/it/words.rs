@@ -156,7 +156,7 @@ const CLAUSES_MAX: usize = 1;
 
 #[test]
 fn a_doc_comment_names_its_thing_first() {
-    let House { docs, clauses, .. } = House::of(&repository().join("crates"));
+    let House { docs, clauses, .. } = House::ours();
     assert!(
         clauses.len() * 100 <= docs * CLAUSES_MAX,
         "{} of {docs} doc comments begin with What, Whether or How:\n{}",

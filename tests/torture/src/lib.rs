@@ -1,10 +1,11 @@
 //! The real daemon under torture: killed, cut off and failed at every call, and then looked at by
 //! somebody who shares no line of code with it.
 //!
-//! The suite runs short forms (`tests/torture/tests`), `cargo xtask crash|faults|powerloss|soak|fuzz` the long ones.
+//! The suite runs short forms (`tests/it`), `cargo xtask crash|faults|powerloss|soak|fuzz` the long ones.
 //!
 //! - `dice`: random numbers from a seed;
 //! - `letters`: what agents write, and what must become of it;
+//! - `onlooker`: looks at directories whenever something shows in them;
 //! - `taker`: a reader that empties an inbox while the daemon works;
 //! - `checker`: the independent reader of the directories after it all;
 //! - `crash`: kills at every call, and at random under load;
@@ -21,6 +22,7 @@ pub mod dice;
 pub mod faults;
 pub mod fuzz;
 pub mod letters;
+pub(crate) mod onlooker;
 pub mod power;
 pub mod soak;
 pub mod taker;

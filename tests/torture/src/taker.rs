@@ -1,9 +1,8 @@
 //! A reader that takes whatever shows in an inbox at once, as an agent does, and keeps what it saw.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+
+use crate::onlooker::Onlooker;
 
 /// One file that a reader took out of its inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,34 +16,20 @@ pub struct Take {
 }
 
 /// A reader at work on a thread of its own.
-pub struct Taker {
-    done: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<Take>>,
-}
+pub struct Taker(Onlooker<Vec<Take>>);
 
 impl Taker {
     /// Begins to empty an agent's inbox.
     pub fn start(root: &Path, agent: &str) -> Taker {
-        let done = Arc::new(AtomicBool::new(false));
-        let (told, root, agent) = (Arc::clone(&done), root.to_owned(), agent.to_owned());
-        let thread = std::thread::spawn(move || {
-            let mut takes = Vec::new();
-            while !told.load(Ordering::Relaxed) {
-                take_all(&root, &agent, &mut takes);
-                std::thread::yield_now();
-            }
-            take_all(&root, &agent, &mut takes);
-            takes
-        });
-        Taker { done, thread }
+        let inbox = root.join("agents").join(agent).join("inbox");
+        let (root, agent) = (root.to_owned(), agent.to_owned());
+        let take = move |takes: &mut Vec<Take>| take_all(&root, &agent, takes);
+        Taker(Onlooker::start(vec![inbox], Vec::new(), take))
     }
 
     /// Takes what is there, stops, and gives all it took.
     pub fn stop(self) -> Vec<Take> {
-        self.done.store(true, Ordering::Relaxed);
-        self.thread
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.0.stop()
     }
 }
 

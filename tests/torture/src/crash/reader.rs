@@ -3,17 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
-use settled_tests::wait;
-
+use crate::onlooker::Onlooker;
 use crate::taker::{Take, name_of, take_all, visible};
-
-/// The time for which the reader leaves the processor to the daemon between two looks.
-const PAUSE: Duration = Duration::from_micros(200);
 
 /// The files that the reader saw.
 #[derive(Clone, Debug, Default)]
@@ -25,34 +17,22 @@ pub(super) struct Seen {
 }
 
 /// The reader at work on a thread of its own.
-pub(super) struct Reader {
-    done: Arc<AtomicBool>,
-    thread: JoinHandle<Seen>,
-}
+pub(super) struct Reader(Onlooker<Seen>);
 
 impl Reader {
     /// Begins to read, beside what was seen before.
-    pub(super) fn start(root: &Path, mut seen: Seen) -> Reader {
-        let done = Arc::new(AtomicBool::new(false));
-        let (told, root) = (Arc::clone(&done), root.to_owned());
-        let thread = std::thread::spawn(move || {
-            let mut known = seen.sights.iter().map(|sight| sight.file.clone()).collect();
-            while !told.load(Ordering::Relaxed) {
-                read(&root, &mut seen, &mut known);
-                wait::a_moment(PAUSE);
-            }
-            read(&root, &mut seen, &mut known);
-            seen
-        });
-        Reader { done, thread }
+    pub(super) fn start(root: &Path, seen: Seen) -> Reader {
+        let inboxes =
+            ["claude", "codex"].map(|agent| root.join("agents").join(agent).join("inbox"));
+        let root = root.to_owned();
+        let mut known = seen.sights.iter().map(|sight| sight.file.clone()).collect();
+        let read = move |seen: &mut Seen| read(&root, seen, &mut known);
+        Reader(Onlooker::start(inboxes.into(), seen, read))
     }
 
     /// Reads what is there, stops, and gives all it saw.
     pub(super) fn stop(self) -> Seen {
-        self.done.store(true, Ordering::Relaxed);
-        self.thread
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.0.stop()
     }
 }
 

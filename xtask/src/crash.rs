@@ -1,6 +1,6 @@
 //! `cargo xtask crash`: the daemon killed at every system call of every mix and of a whole review, in
 //! its recovery and in the recovery of that, and at random under load. The long form of
-//! `tests/torture/tests/it/crash.rs`.
+//! `tests/it/crash.rs`.
 
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: each reader under libFuzzer for a while, beginning with the corpus of the tests; the promises of
 //! the readers are in `settled_tests::readers`. And `cargo xtask fuzz daemon`: the whole daemon, the long form of
-//! `tests/torture/tests/it/fuzz.rs`.
+//! `tests/it/fuzz.rs`.
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! `cargo xtask soak`: hours of mixed traffic in minutes, looked at all along. The long form of
-//! `tests/torture/tests/it/soak.rs`.
+//! `tests/it/endurance.rs`.
 
 use std::time::Duration;
 

@@ -73,17 +73,16 @@ fn of_rooms(rooms: &[&str], kind: &str) -> Vec<String> {
 
 /// The command behind the word a mutant names its tests by.
 fn suite(word: &str) -> Option<Vec<String>> {
-    let torture = |module| of_it("settled-torture", &[module]);
     let whole = |module| of_it(WHOLE, &[module]);
     match word {
         // Kills at the calls of a mix of messages, and of a whole review.
-        "crash" => Some(torture("crash::a_kill_at_a_call")),
-        "crash-of-review" => Some(torture("crash::a_kill_at_any_step")),
+        "crash" => Some(whole("crash::a_kill_at_a_call")),
+        "crash-of-review" => Some(whole("crash::a_kill_at_any_step")),
         // Failing calls, the short form.
-        "faults" => Some(torture("faults::")),
+        "faults" => Some(whole("faults::")),
         // What happens around the daemon.
-        "environment" => Some(torture("environment::")),
-        "power" => Some(torture(
+        "environment" => Some(whole("environment::")),
+        "power" => Some(whole(
             "power::nothing_promised_is_lost_on_a_disk_that_forgets",
         )),
         "pairs" => Some(whole("pair::edges")),

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 /// The longest wait before the test gives up.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The pause between two looks at a condition.
-const POLL: Duration = Duration::from_millis(2);
+/// The pause between two looks at a condition, at first and at most. It grows with the wait, to an eighth of it: many looks
+/// start a process, and would take the processor from what is waited for.
+const POLL: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(20)];
 
 /// Waits until `probe` gives something.
 pub fn for_some<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
@@ -20,7 +21,8 @@ pub fn for_some<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
             start.elapsed() < DEADLINE,
             "waited {DEADLINE:?} in vain for: {what}"
         );
-        std::thread::sleep(POLL);
+        let [least, most] = POLL;
+        std::thread::sleep((start.elapsed() / 8).clamp(least, most));
     }
 }
 

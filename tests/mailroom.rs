@@ -20,17 +20,26 @@ pub struct Mailroom {
 impl Mailroom {
     /// A directory for a workspace that does not exist yet.
     pub fn absent() -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        let directory = crate::scratch();
         let root = directory.path().join("mailroom");
         Self { directory, root }
     }
 
     /// A workspace with these agents.
     pub fn new(agents: &[&str]) -> Self {
-        let mailroom = Self::absent();
-        let output = mailroom.run(&["init", "--agents", &agents.join(",")]);
+        Self::absent().with(agents)
+    }
+
+    /// The same in the system's temporary directory: the walls of some programs let their commands write there alone.
+    pub fn on_disk(agents: &[&str]) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        Self::at(directory, "mailroom").with(agents)
+    }
+
+    fn with(self, agents: &[&str]) -> Self {
+        let output = self.run(&["init", "--agents", &agents.join(",")]);
         assert!(output.status.success(), "{}", said(&output));
-        mailroom
+        self
     }
 
     /// A workspace made by somebody else, at this path below a directory that is gone with the value.

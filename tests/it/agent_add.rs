@@ -230,7 +230,7 @@ fn a_probe_starts_each_command_and_names_what_it_lacks() {
     assert!(what.contains("not by the tools"), "{answer}");
     std::fs::remove_dir_all(finding["folder"].as_str().expect("a path")).expect("it is ours");
     // Without the program of the server no tool is there, which is told before the agent is started.
-    let alone = tempfile::tempdir().expect("a directory");
+    let alone = settled_tests::scratch();
     let program = alone.path().join("settled");
     copy_program(&binaries::settled(), &program);
     let output = std::process::Command::new(&program)
@@ -266,7 +266,7 @@ fn a_probe_starts_each_command_and_names_what_it_lacks() {
 #[test]
 fn a_probe_finds_the_commit_without_what_is_left_out_as_a_review_does() {
     let mailroom = Mailroom::new(&["claude"]);
-    let code = tempfile::tempdir().expect("a directory");
+    let code = settled_tests::scratch();
     sh(
         code.path(),
         "git init -q .; echo KEY=1 > .env; touch a; git add -A; git commit -qm 1; touch half-done",
@@ -301,7 +301,7 @@ fn a_probe_finds_the_commit_without_what_is_left_out_as_a_review_does() {
 #[test]
 fn another_version_than_the_tried_one_is_a_note() {
     let mailroom = Mailroom::new(&["claude"]);
-    let kept = tempfile::tempdir().expect("a directory");
+    let kept = settled_tests::scratch();
     // The name of the file tells the program: this one says its version, and answers nothing.
     script(
         &mailroom,

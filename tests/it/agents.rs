@@ -511,7 +511,7 @@ fn hooks_tell_of_mail_once_a_turn_and_never_fail() {
 #[test]
 fn installed_hooks_need_no_environment() {
     let mailroom = with_mail();
-    let project = tempfile::tempdir().expect("a directory");
+    let project = settled_tests::scratch();
     let missing = project.path().join("missing");
     let words = ["hook", "install", "claude", "--dir"];
     let refused = run(
@@ -568,7 +568,7 @@ fn installed_hooks_need_no_environment() {
 #[test]
 fn a_block_in_agents_files_is_kept_up_to_date() {
     let mailroom = with_mail();
-    let project = tempfile::tempdir().expect("a directory");
+    let project = settled_tests::scratch();
     let (file, other) = (
         project.path().join("AGENTS.md"),
         project.path().join("CLAUDE.md"),

@@ -155,7 +155,7 @@ fn every_example_that_is_called_valid_is_valid() {
 
 #[test]
 fn the_validator_ends_with_the_codes_it_names() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = settled_tests::scratch();
     let path = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
     let [request, ..] = seed::review();
     write(path("good.yaml"), &request.text);
@@ -197,7 +197,7 @@ fn the_validator_explains_itself() {
 
 #[test]
 fn the_validator_names_the_place() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = settled_tests::scratch();
     let path = directory.path().join("bad.yaml");
     let [request, ..] = seed::review();
     write(&path, &request.text.replace("to: codex", "to: ../codex"));

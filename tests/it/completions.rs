@@ -13,7 +13,7 @@ fn run(args: &[&str]) -> Output {
 
 #[test]
 fn bash_completes_commands_options_and_what_lies_below_a_command() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let script = directory.path().join("settled.bash");
     write(
         &script,
@@ -68,7 +68,7 @@ fn every_shell_has_completions_and_another_word_is_a_usage_error() {
 
 #[test]
 fn every_command_has_a_manual_page_that_a_formatter_takes() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let pages = directory.path().join("man1");
     run(&["man", &pages.display().to_string()]);
     let names = names(&pages);

@@ -20,7 +20,7 @@ fn swept(scenes: &[Scene], form: Form) -> Tally {
 #[test]
 fn the_steps_of_the_review_reach_every_kind_of_file_and_every_lane() {
     let scenes = Scene::of_review();
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = settled_tests::scratch();
     let root = directory.path().join("mailroom");
     scenes.last().expect("it has steps").lay_out(&root);
     settled()

@@ -39,7 +39,7 @@ fn the_demonstration_is_a_whole_review_and_the_readme_shows_it() {
 
 #[test]
 fn a_demonstration_leaves_nothing_behind_or_a_workspace_that_was_asked_for() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let run = |args: &[&str]| {
         let output = settled()
             .arg("demo")

@@ -54,8 +54,8 @@ struct Reader {
 impl Reader {
     fn new() -> Self {
         Self {
-            directory: tempfile::tempdir().expect("a temporary directory"),
-            temporary: tempfile::tempdir().expect("a temporary directory"),
+            directory: settled_tests::scratch(),
+            temporary: settled_tests::scratch(),
             daemon: None,
             beside: Vec::new(),
             broker_port: free_port(),

@@ -285,7 +285,7 @@ fn assert_circles(room: &str, of: &str, graph: &imports::Graph) {
 
 #[test]
 fn a_circle_is_found_through_names_that_are_passed_on_and_without_the_tests() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
+    let folder = settled_tests::scratch();
     std::fs::create_dir(folder.path().join("b")).expect("a folder");
     for (file, text) in [
         (

@@ -152,7 +152,7 @@ fn listed() -> BTreeSet<String> {
 #[test]
 fn envelope_verdicts_agree_with_oacp_but_for_the_listed_differences() {
     let seed = seed();
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = settled_tests::scratch();
     let cases = cases(directory.path(), letters(seed));
     let listed = listed();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 /// A repository with a branch `main`, and `fix/login` that changes two files and a test.
 fn repository() -> TempDir {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     sh(
         directory.path(),
         "git init -q -b main .
@@ -134,7 +134,7 @@ fn more_than_two_hundred_files_go_into_a_packet() {
 fn what_git_cannot_tell_is_left_out_and_named() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     let repository = repository();
-    let outside = tempfile::tempdir().expect("a directory");
+    let outside = settled_tests::scratch();
     let told = |directory: &Path, more: &[&str]| {
         let output = request(&mailroom, directory, &[more, &["--dry-run"]].concat());
         assert!(output.status.success(), "{}", said(&output));
@@ -170,7 +170,7 @@ fn review(mailroom: &Mailroom) -> Value {
 #[test]
 fn what_settled_diff_printed_is_what_an_approval_says_was_served() {
     let repository = repository();
-    let clone = tempfile::tempdir().expect("a directory");
+    let clone = settled_tests::scratch();
     let from = repository.path().display();
     sh(clone.path(), &format!("git clone -q {from} ."));
     let mailroom = strict(repository.path());
@@ -229,7 +229,7 @@ fn what_settled_diff_printed_is_what_an_approval_says_was_served() {
 fn a_checkout_with_another_change_serves_nothing() {
     let repository = repository();
     let mailroom = strict(repository.path());
-    let outside = tempfile::tempdir().expect("a directory");
+    let outside = settled_tests::scratch();
     sh(outside.path(), "git init -q .");
     let output = run(&mailroom, "codex", outside.path(), &["diff", "86"]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
@@ -352,7 +352,7 @@ fn what_the_runner_sees_its_agent_read_reaches_the_verdict() {
         "commands_run": [{ "command": "test -e b.txt", "result": "pass", "notes": "" }],
         "examined": { "diff_digest": digest, "declared": ["tests/a.rs"] },
     } });
-    let place = tempfile::tempdir().expect("a directory");
+    let place = settled_tests::scratch();
     let said = place.path().join("said.jsonl");
     // One within the change by its path from the root, one by its relative path, and one that no request asks for. The
     // tree of the run is known only when it starts.

@@ -18,7 +18,7 @@ struct Repo {
 impl Repo {
     fn new() -> Self {
         let repo = Self {
-            directory: tempfile::tempdir().expect("a temporary directory"),
+            directory: settled_tests::scratch(),
         };
         repo.git(&["init", "--quiet", "--initial-branch=main"]);
         std::fs::create_dir_all(repo.path().join("agents/claude/outbox")).expect("room");
@@ -322,7 +322,7 @@ fn the_hook_goes_where_git_looks_for_it() {
     );
     holds(&repo, "core.hooksPath");
 
-    let nowhere = tempfile::tempdir().expect("a temporary directory");
+    let nowhere = settled_tests::scratch();
     let mut command = repo.command(binaries::validate_message());
     let output = command
         .current_dir(nowhere.path())

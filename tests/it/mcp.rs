@@ -412,7 +412,7 @@ fn a_refusal_is_a_result_with_code_place_and_fix() {
 #[test]
 fn no_argument_names_another_agent_a_path_or_an_option() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    let elsewhere = tempfile::tempdir().expect("a temporary directory");
+    let elsewhere = settled_tests::scratch();
     write(elsewhere.path().join("secret"), "a secret\n");
     let secret = elsewhere.path().join("secret").display().to_string();
     let mut client = Client::start(&mailroom, "codex", "2025-11-25", elsewhere.path());
@@ -599,7 +599,7 @@ fn a_line_that_is_no_message_is_answered_and_the_next_one_is_read() {
 fn git_runs_no_program_that_the_repository_names() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     let _daemon = mailroom.serve();
-    let code = tempfile::tempdir().expect("a temporary directory");
+    let code = settled_tests::scratch();
     let git = |words: &[&str]| {
         let output = Command::new("git")
             .args(["-c", "user.name=a", "-c", "user.email=a@example.com"])

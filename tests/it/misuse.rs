@@ -315,7 +315,7 @@ fn play(file: &Path) -> Player {
     let mut player = Player {
         mailroom: Mailroom::new(&["claude", "codex"]),
         program: other.clone().unwrap_or_else(binaries::settled),
-        files: tempfile::tempdir().expect("a directory"),
+        files: settled_tests::scratch(),
         read: BTreeMap::new(),
         commands: 0,
         is_count: other.is_some(),

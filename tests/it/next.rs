@@ -73,7 +73,7 @@ fn runs(answer: &Value) -> Vec<String> {
 
 /// Runs a command as a shell reads it, on a copy of the workspace in its present state.
 fn try_it(mailroom: &Mailroom, agent: &str, run: &str) {
-    let copy = tempfile::tempdir().expect("a directory");
+    let copy = settled_tests::scratch();
     let around = mailroom.root().parent().expect("a directory around it");
     let copied = Command::new("cp")
         .arg("-a")

@@ -15,7 +15,7 @@ use settled_tests::{ledger, list, names, peer, read, seed};
 
 /// An `oacp` home with one project, and the project as a mailroom.
 fn project() -> (PathBuf, Mailroom) {
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = settled_tests::scratch();
     let home = directory.path().to_owned();
     let output = peer::oacp(&home, &["init", "demo", "--agents", "claude,codex"]);
     assert!(output.status.success(), "{}", said(&output));
@@ -329,7 +329,7 @@ fn render_all(directory: &Path) -> Vec<Rendered> {
 
 #[test]
 fn every_message_we_render_passes_oacp_validate_and_reads_back_the_same() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = settled_tests::scratch();
     let rendered = render_all(directory.path());
     for Rendered { file, .. } in &rendered {
         peer::validates(file).unwrap_or_else(|said| panic!("{}\n{said}", read(file)));

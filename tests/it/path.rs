@@ -42,7 +42,7 @@ fn drawn(page: &str) -> Vec<&str> {
 #[test]
 fn the_way_follows_the_text_through_fields_results_and_crates_but_no_failure() {
     let pass = |body: &str| {
-        let folder = tempfile::tempdir().expect("a temporary directory");
+        let folder = settled_tests::scratch();
         for (file, text) in [
             (
                 "low/src/lib.rs",

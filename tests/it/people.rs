@@ -430,7 +430,7 @@ struct Watching {
 
 impl Watching {
     fn start(mut command: Command) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = settled_tests::scratch();
         let out = directory.path().join("out");
         let child = command
             .stdin(Stdio::piped())

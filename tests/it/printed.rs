@@ -96,7 +96,7 @@ fn all_can_be_run(situation: &str, mailroom: &Mailroom, known: &mut BTreeSet<Str
             said(&output)
         );
     }
-    let paper = tempfile::tempdir().expect("a directory");
+    let paper = settled_tests::scratch();
     let findings = paper.path().join("findings.yaml");
     write(&findings, "findings: []\n");
     for (number, (run, is_for_a_person)) in found.into_iter().enumerate() {

@@ -19,7 +19,7 @@ const TEXT: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\ne
 impl Repository {
     fn new() -> Self {
         let repository = Self {
-            directory: tempfile::tempdir().expect("a directory"),
+            directory: settled_tests::scratch(),
         };
         repository.git(&["init", "--quiet", "--initial-branch=main", "."]);
         repository.commit("text.txt", TEXT);
@@ -142,7 +142,7 @@ fn a_rebase_that_changes_nothing_keeps_the_approval() {
     assert_eq!(remap["patch_id"].as_str().map(str::len), Some(40));
     assert_eq!(mailroom.status()["reviews"][0]["stale"], true);
 
-    let paper = tempfile::tempdir().expect("a directory");
+    let paper = settled_tests::scratch();
     let file = paper.path().join("verdict.txt").display().to_string();
     assert!(
         mailroom
@@ -284,7 +284,7 @@ fn a_commit_the_clone_does_not_have_is_told_with_the_command_that_brings_it() {
     let before = repository.commit("text.txt", &TEXT.replace("two", "TWO"));
     repository.main_moves("other.txt", "new\n");
     let after = repository.rebase();
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let source = format!("file://{}", repository.path().display());
     git(
         directory.path(),

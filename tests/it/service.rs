@@ -112,7 +112,7 @@ fn a_unit_names_everything_by_its_whole_path_whatever_the_path_is() {
         "@NAME@",
         "ümlaut",
     ] {
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        let directory = settled_tests::scratch();
         let mailroom = Mailroom::at(directory, path);
         assert!(
             mailroom
@@ -153,7 +153,7 @@ fn a_unit_names_everything_by_its_whole_path_whatever_the_path_is() {
 
 #[test]
 fn a_path_that_breaks_lines_is_refused() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = settled_tests::scratch();
     let mailroom = Mailroom::at(directory, "a\nUser=root");
     assert!(
         mailroom

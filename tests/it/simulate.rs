@@ -18,7 +18,7 @@ fn settled(directory: &Path, args: &[&str]) -> Output {
 
 #[test]
 fn the_command_tells_right_from_wrong_by_its_exit_code() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = settled_tests::scratch();
     let files = [
         (
             "good.yaml",

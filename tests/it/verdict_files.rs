@@ -19,7 +19,7 @@ struct Paper {
 impl Paper {
     fn of(mailroom: &Mailroom, more: &[&str]) -> Self {
         let paper = Self {
-            directory: tempfile::tempdir().expect("a directory"),
+            directory: settled_tests::scratch(),
         };
         let path = paper.path().display().to_string();
         let output = mailroom.run(&[&["verdict", "export", "86", "-o", &path], more].concat());
@@ -174,7 +174,7 @@ fn what_export_and_verify_print_is_kept() {
         let line = |line: &str| line.split(' ').map(word).collect::<Vec<_>>().join(" ") + "\n";
         text.lines().map(line).collect::<String>()
     };
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let path = directory.path().join("verdict.txt");
     let shown = path.display().to_string();
     let exported = mailroom.run(&["verdict", "export", "86", "-o", &shown]);
@@ -353,7 +353,7 @@ fn of_several_reviewers_the_file_says_who_counts() {
 fn a_policy_that_was_changed_since_is_told_at_once() {
     let mailroom = approved(HEAD);
     mailroom.put("settled.toml", "[gate]\nrequire_validation = true\n");
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let path = directory.path().join("verdict.txt").display().to_string();
     let answer = mailroom.json(&["verdict", "export", "86", "-o", &path]);
     assert_eq!(answer["alerts"][0]["code"], "policy_changed");

@@ -28,13 +28,7 @@ struct Sample {
 
 impl Sample {
     fn new() -> Self {
-        let memory = Path::new("/dev/shm");
-        let directory = if memory.is_dir() {
-            tempfile::tempdir_in(memory)
-        } else {
-            tempfile::tempdir()
-        };
-        let directory = directory.expect("a directory");
+        let directory = crate::scratch();
         let root = directory.path();
         Layout::init(root, &["codex"]).expect("a tree");
         let opened = Spool::open(root, std::sync::Arc::new(Os), &mut |_| Ok(())).expect("a start");

@@ -37,7 +37,7 @@ impl Stage {
 
     /// A workspace that begins at an instant, with more in its config.
     pub(crate) fn begun(begin: i64, config: &str) -> Self {
-        let root = tempfile::tempdir().expect("a directory");
+        let root = settled_tests::scratch();
         let agents = ["claude", "codex"].map(|name| name.parse().expect("a name"));
         directory::init(root.path(), &agents).expect("a workspace");
         let limits = format!("[limits]\nopen_reviews = 200000\nfiles_per_hour = 250000\n{config}");

@@ -19,7 +19,7 @@ enum Change {
 
 /// Puts the directory aside and something else in its place; gives where a link leads.
 fn change(root: &Path, path: &str, how: Change) -> tempfile::TempDir {
-    let elsewhere = tempfile::tempdir().expect("a directory elsewhere");
+    let elsewhere = settled_tests::scratch();
     std::fs::rename(root.join(path), root.join("aside")).expect("a rename");
     match how {
         Change::Removed => {}
@@ -187,7 +187,7 @@ fn a_workspace_that_is_moved_away_is_served_no_longer() {
 fn a_mailbox_that_became_a_link_makes_no_failure_of_the_end() {
     let mailroom = mailroom();
     let root = mailroom.root();
-    let elsewhere = tempfile::tempdir().expect("a directory");
+    let elsewhere = settled_tests::scratch();
     let serving = Serving::at(root);
     let mut letters: Vec<Letter> = Mix::Notes.letters(6, 1);
     letters.retain(|letter| letter.to == "codex");

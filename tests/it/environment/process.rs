@@ -21,7 +21,7 @@ const NOBODY: u32 = 65_534;
 fn a_second_daemon_is_kept_out_by_whatever_path_it_comes() {
     let mailroom = mailroom();
     let root = mailroom.root();
-    let beside = tempfile::tempdir().expect("a temporary directory");
+    let beside = settled_tests::scratch();
     let (link, bind) = (beside.path().join("link"), beside.path().join("bind"));
     symlink(root, &link).expect("a link");
     std::fs::create_dir(&bind).expect("a directory");

@@ -18,7 +18,7 @@ struct Outside {
 impl Outside {
     fn new() -> Self {
         let outside = Self {
-            directory: tempfile::tempdir().expect("a directory"),
+            directory: settled_tests::scratch(),
         };
         for agent in [
             "zed/outbox",

@@ -38,7 +38,7 @@ fn is_denied(told: &Result<(), LogError>) -> bool {
 
 #[test]
 fn a_token_lets_a_host_in_and_another_one_does_not() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let broker = Broker::with(directory.path(), "authorization { token: \"right\" }\n");
     let with = |text| Access {
         token: Some(secret(directory.path(), "token", text)),
@@ -53,7 +53,7 @@ fn a_token_lets_a_host_in_and_another_one_does_not() {
 
 #[test]
 fn an_nkey_lets_a_host_in_and_another_one_does_not() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let (ours, theirs) = (nkeys::KeyPair::new_user(), nkeys::KeyPair::new_user());
     let users = format!(
         "authorization {{ users: [ {{ nkey: {} }} ] }}\n",
@@ -74,7 +74,7 @@ fn an_nkey_lets_a_host_in_and_another_one_does_not() {
 
 #[test]
 fn over_tls_each_side_knows_the_other_by_its_certificate() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let at = directory.path();
     sh(
         at,

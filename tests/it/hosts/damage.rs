@@ -136,7 +136,7 @@ fn is_whole_or_told(
 /// Damages the files of a broker that was killed, and looks how a host goes on that has everything, and one that has nothing.
 /// Gives what keeps the first one from going on.
 fn damaged(damage: impl FnOnce(&mut Vec<u8>)) -> Option<LogError> {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let mut brokers = [Broker::alone(directory.path())];
     make(&brokers);
     let mut log = open(&brokers);
@@ -191,7 +191,7 @@ enum Outcome {
 /// for a majority and may come to lead it; and in the end it is there again.
 fn one_of_three_damaged(seed: u64) -> Outcome {
     let mut dice = Dice::new(seed);
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let mut brokers = Broker::cluster(directory.path());
     make(&brokers);
     let mut log = open(&brokers);

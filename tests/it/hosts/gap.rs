@@ -19,7 +19,7 @@ const LOST: usize = 2;
 
 #[test]
 fn a_gap_that_only_a_consumer_has_is_healed() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let brokers = [Broker::alone(directory.path())];
     make(&brokers);
     let mut log = open(&brokers);

@@ -30,7 +30,7 @@ fn append(log: &mut Git, signed: &spool::log::Signed) -> Result<Appended, LogErr
 
 #[test]
 fn a_ledger_goes_through_a_real_repository_and_comes_back_byte_for_byte() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let (mut one, mut other) = (
         open(directory.path(), "one"),
         open(directory.path(), "other"),
@@ -60,7 +60,7 @@ fn a_ledger_goes_through_a_real_repository_and_comes_back_byte_for_byte() {
 
 #[test]
 fn a_push_whose_answer_was_lost_is_the_same_commit_again() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let first = batch(Head::EMPTY, 1, "a");
     let mut one = open(directory.path(), "one");
     assert_eq!(append(&mut one, &first), Ok(Appended::Committed));
@@ -73,7 +73,7 @@ fn a_push_whose_answer_was_lost_is_the_same_commit_again() {
 
 #[test]
 fn a_ref_that_was_set_back_or_rewritten_is_told() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let mut log = open(directory.path(), "one");
     let first = batch(Head::EMPTY, 1, "a");
     let second = batch(first.batch.head(), 1, "b");
@@ -108,7 +108,7 @@ fn a_ref_that_was_set_back_or_rewritten_is_told() {
 
 #[test]
 fn a_remote_that_is_away_takes_nothing_and_is_told() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let mut log = open(directory.path(), "one");
     assert_eq!(log.head(), Ok(Head::EMPTY));
     sh(directory.path(), "mv remote.git away.git");
@@ -132,7 +132,7 @@ fn a_remote_that_is_away_takes_nothing_and_is_told() {
 
 #[test]
 fn no_hook_of_this_host_runs() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let mut log = open(directory.path(), "one");
     let hook = directory.path().join("one/hooks/pre-push");
     std::fs::create_dir_all(hook.parent().expect("a directory")).expect("a directory");

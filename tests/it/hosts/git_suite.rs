@@ -27,7 +27,7 @@ struct RepositoryBench {
 
 impl Default for RepositoryBench {
     fn default() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = settled_tests::scratch();
         sh(directory.path(), "git init --quiet --bare remote.git");
         RepositoryBench {
             directory,

@@ -44,7 +44,7 @@ pub(crate) fn open(brokers: &[Broker]) -> JetStream {
 
 #[test]
 fn a_ledger_goes_through_a_real_broker_and_comes_back_byte_for_byte() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let brokers = [Broker::alone(directory.path())];
     make(&brokers);
     let (mut one, mut other) = (open(&brokers), open(&brokers));
@@ -69,7 +69,7 @@ fn a_ledger_goes_through_a_real_broker_and_comes_back_byte_for_byte() {
 
 #[test]
 fn a_cluster_loses_one_of_three_and_goes_on() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let mut brokers = Broker::cluster(directory.path());
     make(&brokers);
     let mut log = open(&brokers);

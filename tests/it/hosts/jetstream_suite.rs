@@ -29,7 +29,7 @@ struct BrokerBench {
 
 impl Default for BrokerBench {
     fn default() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = settled_tests::scratch();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

@@ -33,13 +33,13 @@ impl Hosts {
     }
 
     fn on_a_broker_with(more: &str) -> Hosts {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = settled_tests::scratch();
         let place = Place::Broker(Broker::with(directory.path(), more));
         Hosts::joined(place, directory)
     }
 
     fn on_a_repository() -> Hosts {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = settled_tests::scratch();
         sh(directory.path(), "git init --quiet --bare ledger.git");
         Hosts::joined(Place::Repository, directory)
     }
@@ -648,7 +648,7 @@ fn doctor_says_what_the_log_promises() {
         told.contains("cannot see whether the broker syncs"),
         "{told}"
     );
-    let careless = tempfile::tempdir().expect("a directory");
+    let careless = settled_tests::scratch();
     let careless = Broker::careless(careless.path());
     let monitor = format!("127.0.0.1:{}", careless.monitor);
     let told = refused(&hosts.tower, &["host", "check", "--monitor", &monitor]);

@@ -111,7 +111,7 @@ fn when_every_reviewer_failed_a_person_decides_and_sees_why() {
 
 #[test]
 fn a_daemon_that_was_killed_goes_on_with_the_next_reviewer() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let go = directory.path().join("go");
     let room = room(
         &["wait", &go.display().to_string()],

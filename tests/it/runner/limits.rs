@@ -13,7 +13,7 @@ const WARNING: &str = "the time of a command is nearly over";
 
 /// A room whose reviewer works until the file is there, with another line for the runner.
 fn working(runner: &str, more: &str) -> (Room, std::path::PathBuf, tempfile::TempDir) {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let go = directory.path().join("go");
     let room = Room::new(&["wait", &go.display().to_string()], more);
     let config = room.mailroom.root().join("settled.toml");

@@ -8,7 +8,7 @@ use super::{Room, lines, runs};
 
 /// A room whose reviewer works until the file is there; and the file.
 fn working(more: &str) -> (Room, std::path::PathBuf, tempfile::TempDir) {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let go = directory.path().join("go");
     let room = Room::new(&["wait", &go.display().to_string()], more);
     (room, go, directory)

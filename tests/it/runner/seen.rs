@@ -17,7 +17,7 @@ fn named(list: &Value, field: &str, name: &str) -> Value {
 
 #[test]
 fn a_run_is_seen_with_its_last_words_while_it_runs_and_when_it_has_ended() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let go = directory.path().join("go");
     let script = format!(
         "echo I read the brief.; until [ -e {} ]; do sleep 0.1; done; echo PASS",
@@ -49,7 +49,7 @@ fn a_run_is_seen_with_its_last_words_while_it_runs_and_when_it_has_ended() {
 #[test]
 fn what_a_reviewer_found_stays_its_own_when_another_one_takes_over() {
     let quota = r#"{"type":"turn.failed","error":{"message":"You have hit your usage limit. Try again in 2 hours."}}"#;
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let (finding, full) = (
         directory.path().join("finding"),
         directory.path().join("full"),

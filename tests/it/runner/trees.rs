@@ -16,7 +16,7 @@ pub(super) struct Code {
 
 impl Code {
     pub(super) fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = settled_tests::scratch();
         let head = sh(
             directory.path(),
             "git init -q -b main .; git commit -q --allow-empty -m 0; mkdir part; echo reviewed > part/a; git add -A; git commit -qm 1

@@ -23,7 +23,7 @@ struct Home {
 
 impl Home {
     fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = settled_tests::scratch();
         write(directory.path().join("key"), KEY);
         let server = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         Self { directory, server }
@@ -225,7 +225,7 @@ fn without_bwrap_the_command_is_not_started_at_all() {
         "echo started >> $FAKE_NOTES; echo PASS",
         "sandbox = true",
     );
-    let programs = tempfile::tempdir().expect("a directory");
+    let programs = settled_tests::scratch();
     for name in ["sh", "git"] {
         let path = sh(programs.path(), &format!("command -v {name}"));
         std::os::unix::fs::symlink(path, programs.path().join(name)).expect("a link");

@@ -27,18 +27,3 @@ pub mod power;
 pub mod soak;
 pub mod taker;
 pub mod traced;
-
-/// A place in memory where there is one: a kill loses nothing that a call has written, so there is no need to wait for a
-/// disk.
-pub(crate) fn scratch() -> tempfile::TempDir {
-    let memory = std::path::Path::new("/dev/shm");
-    let place = if memory.is_dir() {
-        memory.to_owned()
-    } else {
-        std::env::temp_dir()
-    };
-    tempfile::Builder::new()
-        .prefix("settled-torture-")
-        .tempdir_in(place)
-        .expect("a temporary directory")
-}

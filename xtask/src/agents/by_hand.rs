@@ -53,7 +53,7 @@ impl Scene<'_> {
     /// A person starts the program in a project with our hooks, and mail waits.
     pub(super) fn hooks(&self) -> Result<(), String> {
         let me = self.program.word();
-        let mailroom = Mailroom::new(&["author", me]);
+        let mailroom = Mailroom::on_disk(&["author", me]);
         self.install_hooks(&mailroom, &self.code)?;
         mailroom.post(
             "author",
@@ -92,7 +92,7 @@ impl Scene<'_> {
     /// A person asks whether the program works as it is set up.
     pub(super) fn doctor(&self) -> Result<(), String> {
         let me = self.program.word();
-        let mailroom = Mailroom::new(&["author", me]);
+        let mailroom = Mailroom::on_disk(&["author", me]);
         let workdir = self.code.display().to_string();
         let section = self.program.set_up();
         let section = section.section(Form::Plain, Walls::None, &workdir);
@@ -134,7 +134,7 @@ impl Scene<'_> {
     /// One side of a pair is the program, the other a script.
     pub(super) fn pair(&self, is_author: bool) -> Result<(), String> {
         let me = self.program.word();
-        let mailroom = Mailroom::new(&["one", "other"]);
+        let mailroom = Mailroom::on_disk(&["one", "other"]);
         let script = if is_author { "author" } else { "reviewer" };
         let mut environment = self.environment(script, false);
         if !is_author {

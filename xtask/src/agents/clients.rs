@@ -11,7 +11,7 @@ use super::install::version;
 
 /// Returns the most tokens that the definitions take, or the fault of either client.
 pub(super) fn play(bin: &Path) -> Result<u64, String> {
-    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let mailroom = Mailroom::on_disk(&["claude", "codex"]);
     let _daemon = mailroom.serve();
     let tokens = sdk(bin, &mailroom)?;
     inspector(bin, &mailroom)?;

@@ -207,7 +207,7 @@ fn forking_agents(children: &Path, ended: &Path) -> usize {
         .into_iter()
         .chain(names.iter().map(String::as_str))
         .collect();
-    let mailroom = Mailroom::new(&all);
+    let mailroom = Mailroom::on_disk(&all);
     let mut config = "[runner]\nconcurrent = 4\n".to_owned();
     for name in &names {
         config += &format!(

@@ -20,7 +20,7 @@ impl Scene<'_> {
     /// The daemon starts the program for a request; how long it was until its first byte, if there was one.
     pub(super) fn runner(&self, it: &Runner) -> Result<Option<Duration>, String> {
         let me = self.program.word();
-        let mailroom = Mailroom::new(&["author", me, "other"]);
+        let mailroom = Mailroom::on_disk(&["author", me, "other"]);
         let set_up = self.program.set_up();
         let workdir = self.code.display().to_string();
         let mut section = set_up

@@ -77,7 +77,7 @@ pub fn storm(kills: usize, seed: u64, told: &dyn Fn(usize)) -> Damage {
 
 /// One workspace from its first letter to the last look at it.
 fn room(kills: usize, seed: u64, damage: &mut Damage) {
-    let mailroom = Mailroom::at(crate::scratch(), "mailroom");
+    let mailroom = Mailroom::at(settled_tests::scratch(), "mailroom");
     let made = mailroom.run(&["init", "--agents", &AGENTS.join(",")]);
     assert!(made.status.success(), "a workspace can be made");
     mailroom.put("settled.toml", "[limits]\nmessages_per_hour = 10000\n");

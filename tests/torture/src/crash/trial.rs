@@ -30,7 +30,7 @@ pub struct Outcome {
 
 /// Runs a trial.
 pub fn run(scene: &Scene, aims: &[Aim]) -> Outcome {
-    let directory = crate::scratch();
+    let directory = settled_tests::scratch();
     let root = directory.path().join("mailroom");
     scene.lay_out(&root);
     let mut outcome = Outcome::default();
@@ -146,7 +146,7 @@ fn changed_since(root: &Path, sights: &[Take]) -> Vec<String> {
 
 /// The state is the ledger's fold: a workspace with nothing but the ledger says the same.
 fn not_the_fold(root: &Path) -> Option<String> {
-    let bare = crate::scratch();
+    let bare = settled_tests::scratch();
     copy(
         &root.join(".settled/ledger"),
         &bare.path().join(".settled/ledger"),

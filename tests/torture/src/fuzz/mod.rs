@@ -133,7 +133,7 @@ pub fn fuzz(plan: &Plan, told: &dyn Fn(&Report)) -> Report {
 
 /// Runs one case; the error says all that is wrong and where its tree is kept.
 fn run_case(seed: u64, plan: &Plan) -> Result<Counts, String> {
-    let mailroom = settled_tests::mailroom::Mailroom::at(crate::scratch(), "mailroom");
+    let mailroom = settled_tests::mailroom::Mailroom::at(settled_tests::scratch(), "mailroom");
     let mut log = Vec::new();
     let ran = catch_unwind(AssertUnwindSafe(|| case::run(seed, &mailroom, &mut log)));
     let wrong = match ran {

@@ -13,6 +13,7 @@ use message_schema::id::AgentName;
 use review::{ReviewKey, Which};
 use serde::Serialize;
 use serde_json::json;
+use tempfile::TempDir;
 
 use self::recorded_workspace::{at, check, workspace};
 
@@ -104,6 +105,91 @@ fn each_review_shows_what_the_config_asks_and_what_it_allows() {
         };
         assert_eq!(what, Some(expected), "{key}");
     }
+}
+
+/// What happened to the recorded workspace afterwards: two validation commands ran for #87, the first failed; it was
+/// reported for #88 that its request was taken, which was declined; and the deadlines of #86 and #87 passed.
+const LATER: &str = include_str!("later.jsonl");
+
+/// A workspace in which so many records of what happened afterwards were written.
+fn later(records: usize) -> TempDir {
+    let root = workspace();
+    let config = "[gate]\nvalidation_commands = [\"true\", \"test -e nothing\"]\n";
+    fs::write(root.path().join("settled.toml"), config).expect("a config");
+    let ledger = root.path().join(LEDGER);
+    let mut text = fs::read_to_string(&ledger).expect("a ledger");
+    text.extend(LATER.split_inclusive('\n').take(records));
+    fs::write(&ledger, text).expect("a ledger");
+    root
+}
+
+fn detail(follower: &Follower, name: &str, now: DateTime<Utc>) -> serde_json::Value {
+    let key = follower.key_of(name).expect("a review");
+    let detail = follower.review(key, now, &spelled);
+    serde_json::to_value(detail).expect("plain values are JSON")
+}
+
+#[test]
+fn a_command_that_failed_breaks_the_gate_and_one_that_passed_is_not_asked_for() {
+    let now = at(TimeDelta::zero());
+    for (records, state, what) in [
+        (
+            0,
+            "to_come",
+            "to be recorded as passing: test -e nothing, true",
+        ),
+        (1, "broken", "failed: test -e nothing"),
+        (2, "broken", "failed: test -e nothing"),
+    ] {
+        let root = later(records);
+        let follower = Follower::open(root.path()).expect("a workspace");
+        let detail = detail(&follower, "#87 claude -> gemini", now);
+        let clauses = detail["gate"]["clauses"].as_array().expect("clauses");
+        let mut clauses = clauses.iter();
+        let clause = clauses.find(|clause| clause["clause"] == "validation");
+        let expected = json!({"clause": "validation", "is": state, "what": what});
+        assert_eq!(clause, Some(&expected), "{records}");
+    }
+    // One of two has passed, and nothing is known of the other.
+    let root = later(2);
+    let config = "[gate]\nvalidation_commands = [\"true\", \"cargo test\"]\n";
+    fs::write(root.path().join("settled.toml"), config).expect("a config");
+    let follower = Follower::open(root.path()).expect("a workspace");
+    let detail = detail(&follower, "#87 claude -> gemini", now).to_string();
+    assert!(detail.contains("passing: cargo test\""), "{detail}");
+}
+
+#[test]
+fn what_was_declined_is_told_with_the_review_that_it_was_about() {
+    let root = later(3);
+    let follower = Follower::open(root.path()).expect("a workspace");
+    for name in keys(&follower).iter().map(ToString::to_string) {
+        let detail = detail(&follower, &name, at(TimeDelta::zero()));
+        let rounds = detail["rounds"].as_array().expect("rounds").iter();
+        let events = rounds.flat_map(|round| round["events"].as_array().expect("events"));
+        let declined = events.filter(|event| event["kind"] == "declined");
+        let expected = usize::from(name == "#88 codex -> claude");
+        assert_eq!(declined.count(), expected, "{name}");
+    }
+}
+
+#[test]
+fn reviews_that_were_handed_to_a_person_are_counted_on_their_day() {
+    let root = later(5);
+    let follower = Follower::open(root.path()).expect("a workspace");
+    let now = at(TimeDelta::days(2));
+    let overview = serde_json::to_value(follower.overview(now, &spelled)).expect("JSON");
+    assert_eq!(
+        overview["history"]["days"],
+        json!([
+            {"day": "2026-11-23", "opened": 3, "approved": 1, "escalated": 0, "closed": 0},
+            {"day": "2026-11-25", "opened": 0, "approved": 0, "escalated": 2, "closed": 0},
+        ])
+    );
+    let detail = detail(&follower, "#86 claude -> codex", now);
+    let stops = detail["rounds"][1]["stops"].as_array().expect("stops");
+    let stops: Vec<_> = stops.iter().map(|stop| &stop["stop"]).collect();
+    assert_eq!(stops, ["request", "escalated", "decision"]);
 }
 
 #[test]

@@ -5,6 +5,8 @@
 mod recorded_workspace;
 
 use chrono::TimeDelta;
+use cockpit::needs::Need;
+use cockpit::words::with_short_commits;
 use cockpit::{Follower, Overview};
 use message_schema::id::AgentName;
 use ratatui::Terminal;
@@ -244,5 +246,133 @@ fn the_chosen_row_stays_chosen_in_a_newer_model() {
         app.show(newer, now);
         assert_eq!(chosen(&app), before, "row {row}");
         assert_eq!(app.chosen(), row - 1);
+    }
+}
+
+/// A newer model in which the chosen need is met and another one of its review is left: `after` gives the needs from those
+/// of the review, which are two.
+fn shown_needs(after: impl Fn(&[Need; 2]) -> Vec<Need>, chosen: usize) -> (Vec<Need>, usize) {
+    let (_root, follower, mut app) = opened();
+    let of_review = |need: &&Need| need.review.is_some();
+    let first = app.overview.needs_somebody.iter().find(of_review);
+    let first = first.expect("a need of a review").clone();
+    let mut second = first.clone();
+    "something else".clone_into(&mut second.missing);
+    let both = [first, second];
+    let mut before = model(&follower);
+    before.needs_somebody = both.to_vec();
+    let now = app.now;
+    app.show(before, now);
+    press(&mut app, KeyCode::Home);
+    for _ in 0..chosen {
+        press(&mut app, KeyCode::Down);
+    }
+    let mut newer = model(&follower);
+    newer.needs_somebody = after(&both);
+    app.show(newer, now);
+    (app.overview.needs_somebody.clone(), app.chosen())
+}
+
+#[test]
+fn of_two_needs_of_a_review_the_chosen_one_stays_chosen_and_else_the_other() {
+    // The second one is chosen.
+    let (needs, chosen) = shown_needs(|both| both.to_vec(), 1);
+    assert_eq!((needs[1].missing.as_str(), chosen), ("something else", 1));
+    // It has become the first.
+    let (needs, chosen) = shown_needs(|[first, second]| vec![second.clone(), first.clone()], 1);
+    assert_eq!((needs[0].missing.as_str(), chosen), ("something else", 0));
+    // The first was chosen and is met. A need comes before the review's own row.
+    let (_, chosen) = shown_needs(|[_, second]| vec![second.clone()], 0);
+    assert_eq!(chosen, 0);
+    // A need of another review that misses the same is another need.
+    let other = |[first, second]: &[Need; 2]| {
+        let mut other = second.clone();
+        other.review = Some("#1 claude -> codex".to_owned());
+        vec![other, first.clone()]
+    };
+    let (_, chosen) = shown_needs(other, 1);
+    assert_eq!(chosen, 1);
+}
+
+#[test]
+fn stuck_is_what_waits_for_a_person_or_is_overdue_and_mine_what_an_agent_has_a_part_in() {
+    let (_root, follower, mut app) = opened();
+    let now = app.now;
+    let mut overview = model(&follower);
+    overview.needs_somebody.clear();
+    let reviews = &mut overview.status.reviews;
+    assert_eq!(reviews.len(), 3);
+    for (row, mover, due_at) in [
+        (0, "person", None),
+        (1, "codex", Some(now - TimeDelta::seconds(1))),
+        (2, "codex", Some(now + TimeDelta::seconds(1))),
+    ] {
+        (reviews[row].mover, reviews[row].due_at) = (Some(mover.to_owned()), due_at);
+        "claude".clone_into(&mut reviews[row].author);
+        "codex".clone_into(&mut reviews[row].reviewer);
+    }
+    "gemini".clone_into(&mut reviews[2].author);
+    app.show(overview, now);
+    let listed = |app: &App| {
+        let place = |row: &ListRow| match row {
+            ListRow::Review(at) | ListRow::Need(at) => *at,
+        };
+        app.rows().iter().map(place).collect::<Vec<_>>()
+    };
+    for (agent, mine) in [
+        (None, vec![0]),
+        (Some("claude"), vec![0, 1]),
+        (Some("codex"), vec![0, 1, 2]),
+        (Some("gemini"), vec![2]),
+        (Some("nobody"), vec![]),
+    ] {
+        app.agent = agent.map(str::to_owned);
+        for (filter, expected) in [
+            (Filter::Mine, mine),
+            (Filter::Stuck, vec![0, 1]),
+            (Filter::All, vec![0, 1, 2]),
+        ] {
+            press(&mut app, KeyCode::Char('f'));
+            assert_eq!(app.filter, filter);
+            assert_eq!(listed(&app), expected, "{agent:?}, {filter:?}");
+        }
+    }
+}
+
+#[test]
+fn a_long_value_is_shown_whole_at_every_width() {
+    let (_root, follower, mut app) = opened();
+    read(&follower, &mut app);
+    app.is_in_pane = true;
+    let why = &app.detail.as_ref().expect("a review").why;
+    let missing = with_short_commits(why.missing.as_deref().expect("something is missing"));
+    let mut of_several = 0;
+    for width in 40..78 {
+        let frame = frame(&mut app, width, 60);
+        let mut lines = frame.lines().skip_while(|line| !line.starts_with(" MISSING"));
+        let first = lines.next().expect("the value");
+        let more: Vec<_> = lines.take_while(|line| line.starts_with("          ")).collect();
+        of_several += usize::from(!more.is_empty());
+        let rows = std::iter::once(&first[8..]).chain(more);
+        let words: Vec<_> = rows.flat_map(str::split_whitespace).collect();
+        assert_eq!(words.join(" "), missing, "{width} columns");
+    }
+    assert!(of_several > 10, "{of_several}");
+}
+
+#[test]
+fn a_terminal_of_any_size_gets_a_frame() {
+    let (_root, follower, mut app) = opened();
+    read(&follower, &mut app);
+    for pane in Pane::ALL {
+        for is_in_pane in [false, true] {
+            (app.pane, app.is_in_pane) = (pane, is_in_pane);
+            for height in 1..30 {
+                for width in [1, 20, 80] {
+                    let rows = frame(&mut app, width, height).lines().count();
+                    assert_eq!(rows, usize::from(height));
+                }
+            }
+        }
     }
 }

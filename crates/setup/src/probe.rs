@@ -453,6 +453,50 @@ mod tests {
         assert!(fix(why, claude, Some(&[])).contains("`env` of its sandbox"));
     }
 
+    /// Probes by a program that tells this of the review, one after the other; true if its daemon is still there.
+    fn probed(reviews: &[&str]) -> (ProbeOutcome, bool) {
+        let place = tempfile::tempdir().expect("a directory");
+        let settled = place.path().join("settled");
+        let stand_in = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/settled");
+        std::os::unix::fs::symlink(stand_in, &settled).expect("a link");
+        let config = "[agents.codex]\ncommand = [\"true\"]\n";
+        std::fs::write(place.path().join(FILE), config).expect("a file");
+        let lines: String = reviews.iter().map(|review| format!("{review}\n")).collect();
+        std::fs::write(place.path().join("reviews"), lines).expect("a file");
+        let codex = "codex".parse().expect("a name");
+        let outcome = probe(&settled, place.path(), &codex).expect("the program can be run");
+        let pid = std::fs::read_to_string(place.path().join("pid")).expect("it served");
+        (outcome, Path::new("/proc").join(pid.trim()).exists())
+    }
+
+    #[test]
+    fn an_answer_and_its_files_are_waited_for_and_the_daemon_ends_with_the_probe() {
+        let (outcome, is_there) = probed(&[
+            "null",
+            r#"{"phase": "reviewing"}"#,
+            r#"{"phase": "fixing"}"#,
+            r#"{"phase": "fixing"}"#,
+        ]);
+        let ProbeOutcome::Answered { seconds } = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(seconds < SECONDS_MAX && !is_there, "{seconds} s, {is_there}");
+    }
+
+    #[test]
+    fn a_command_that_failed_is_told_with_the_folder_of_its_probe() {
+        let why = "it ended with code 1";
+        let failed = format!(r#"{{"phase": "escalated", "failed": {{"why": "{why}"}}}}"#);
+        let (outcome, is_there) = probed(&[&failed]);
+        let ProbeOutcome::Failed { why: told, folder } = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(told == why && !is_there, "{told}, {is_there}");
+        let log = folder.join("daemon.log");
+        assert!(log.exists(), "{log:?}");
+        std::fs::remove_dir_all(folder).expect("it was kept");
+    }
+
     #[test]
     fn the_failure_of_a_command_that_has_ended_is_told_at_once() {
         let mailroom = tempfile::tempdir().expect("a directory");

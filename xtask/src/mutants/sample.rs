@@ -32,13 +32,14 @@ const COMMANDS: &str = "settled";
 
 /// Rooms that are a program or what one shows, and the tests of the whole that are theirs: the program of tests, and a
 /// module of it or nothing for all.
-const WHOLE_OF: [(&str, &str, &str); 6] = [
+const WHOLE_OF: [(&str, &str, &str); 7] = [
     ("cockpit", "it", "cockpit"),
     ("notifier", "it", "notify"),
     ("settled-host", "it", "hosts"),
     ("settled-mcp", "it", "mcp"),
     ("settled-page", "it", "page"),
     ("settled-watch", "screens", ""),
+    ("setup", "it", "agent_add"),
 ];
 
 /// The time a run of some modules of `tests/it` may take on a change, its build included.

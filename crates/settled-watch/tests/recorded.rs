@@ -349,9 +349,13 @@ fn a_long_value_is_shown_whole_at_every_width() {
     let mut of_several = 0;
     for width in 40..78 {
         let frame = frame(&mut app, width, 60);
-        let mut lines = frame.lines().skip_while(|line| !line.starts_with(" MISSING"));
+        let mut lines = frame
+            .lines()
+            .skip_while(|line| !line.starts_with(" MISSING"));
         let first = lines.next().expect("the value");
-        let more: Vec<_> = lines.take_while(|line| line.starts_with("          ")).collect();
+        let more: Vec<_> = lines
+            .take_while(|line| line.starts_with("          "))
+            .collect();
         of_several += usize::from(!more.is_empty());
         let rows = std::iter::once(&first[8..]).chain(more);
         let words: Vec<_> = rows.flat_map(str::split_whitespace).collect();

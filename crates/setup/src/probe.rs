@@ -480,7 +480,10 @@ mod tests {
         let ProbeOutcome::Answered { seconds } = outcome else {
             panic!("{outcome:?}");
         };
-        assert!(seconds < SECONDS_MAX && !is_there, "{seconds} s, {is_there}");
+        assert!(
+            seconds < SECONDS_MAX && !is_there,
+            "{seconds} s, {is_there}"
+        );
     }
 
     #[test]

@@ -28,6 +28,18 @@ impl Report {
     pub(super) fn is_good(&self) -> bool {
         self.wrong.is_empty() && self.records > 0
     }
+
+    /// All that is wrong, a sentence each.
+    pub(super) fn wrong(&self) -> &[String] {
+        &self.wrong
+    }
+}
+
+/// The mirror of all hosts, if they have the same.
+pub(super) fn common_mirror(keep: &Path) -> Option<String> {
+    let read = |name| std::fs::read_to_string(keep.join(name).join("mirror.jsonl")).ok();
+    let [first, others @ ..] = HOSTS.map(read);
+    others.iter().all(|other| *other == first).then_some(first?)
 }
 
 pub(super) fn check(keep: &Path) -> Result<Report, String> {
@@ -153,9 +165,6 @@ impl fmt::Display for Report {
             "longest time without anything accepted: {} ms",
             self.silence
         )?;
-        for wrong in self.wrong.iter().take(20) {
-            writeln!(f, "WRONG: {wrong}")?;
-        }
         write!(f, "{} things are wrong", self.wrong.len())
     }
 }

@@ -40,6 +40,11 @@ impl Comparison {
     pub(super) fn is_good(&self) -> bool {
         self.wrong.is_empty() && self.records > 0
     }
+
+    /// All that differs, a sentence each.
+    pub(super) fn wrong(&self) -> &[String] {
+        &self.wrong
+    }
 }
 
 /// Judges all of it again and compares.
@@ -295,9 +300,6 @@ impl fmt::Display for Comparison {
             "one host alone, in the ledger's order: {} records, {} reviews and {} gates compared with each host's",
             self.records, self.reviews, self.gates
         )?;
-        for wrong in self.wrong.iter().take(3) {
-            writeln!(f, "WRONG: {wrong}")?;
-        }
         write!(f, "{} differences", self.wrong.len())
     }
 }

@@ -8,6 +8,7 @@ mod git;
 mod git_suite;
 mod jetstream;
 mod jetstream_suite;
+mod long;
 mod patient;
 mod programs;
 

@@ -145,8 +145,13 @@ impl Link {
 
     /// The most bytes of a batch: the server says when it lets a client in what a message may have, headers included.
     pub(super) fn bytes_max(&self) -> usize {
-        let message_max = self.context.client().max_payload();
+        let message_max = self.message_bytes_max();
         message_max.saturating_sub(wire::HEADERS_BYTES_MAX)
+    }
+
+    /// The most bytes of a message, as the server says it.
+    pub(super) fn message_bytes_max(&self) -> usize {
+        self.context.client().max_payload()
     }
 
     /// The last batch of the workspace, from the stream's leader. A leader that was cut off and does not know it yet may

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy, pull};
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, ReplayPolicy, pull};
 use spool::log::LogError;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -14,7 +14,15 @@ use super::link::{Found, Link, chain};
 use super::{Bell, wire};
 
 /// So many batches are read ahead of the daemon.
-const AHEAD: usize = 256;
+const AHEAD: usize = 64;
+
+/// The most messages of one pull, and their most bytes: a broker disconnects a client for which more than 64 MiB wait. The
+/// next pull goes out when half of one has arrived.
+const PULL_MESSAGES_MAX: usize = 1_000;
+const PULL_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The time after which a server forgets a consumer that nobody pulls from.
+const FORGOTTEN: Duration = Duration::from_secs(60);
 
 /// The pause after a consumer could not be made.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -73,24 +81,40 @@ async fn read(
     give: &Sender<Result<Found, LogError>>,
     bell: &Bell,
 ) -> Result<(), LogError> {
-    let config = pull::OrderedConfig {
+    let config = pull::Config {
         filter_subject: link.subject().to_owned(),
         deliver_policy: DeliverPolicy::ByStartSequence {
             start_sequence: (*next).max(1),
         },
+        ack_policy: AckPolicy::None,
         replay_policy: ReplayPolicy::Instant,
-        ..pull::OrderedConfig::default()
+        num_replicas: 1,
+        memory_storage: true,
+        inactive_threshold: FORGOTTEN,
+        ..pull::Config::default()
     };
     let consumer = link.stream().create_consumer(config).await;
     let consumer = consumer.map_err(|error| link.why(&chain(&error)))?;
-    let messages = consumer.messages().await;
-    let mut messages = messages.map_err(|error| link.why(&chain(&error)))?;
+    // A message that is larger than a pull would never come.
+    let bytes_max = PULL_BYTES_MAX.max(2 * link.message_bytes_max());
+    let messages = consumer
+        .stream()
+        .max_messages_per_batch(PULL_MESSAGES_MAX)
+        .max_bytes_per_batch(bytes_max)
+        .messages();
+    let mut messages = messages.await.map_err(|error| link.why(&chain(&error)))?;
+    let mut count = 0;
     while let Some(message) = messages.next().await {
         let message = message.map_err(|error| link.why(&chain(&error)))?;
-        let place = match message.info() {
-            Ok(info) => info.stream_sequence,
-            Err(error) => return Err(link.why(&error.to_string())),
-        };
+        let info = message
+            .info()
+            .map_err(|error| link.why(&error.to_string()))?;
+        count += 1;
+        if info.consumer_sequence != count {
+            // What the server sent while there was no connection is lost, and it does not send it again.
+            return Err(link.why("messages were lost on the way"));
+        }
+        let place = info.stream_sequence;
         let headers = message.headers.clone().unwrap_or_default();
         let found = wire::read(&headers, &message.payload, place);
         let found = found.map(|signed| Found { place, signed });

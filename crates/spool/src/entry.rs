@@ -147,7 +147,7 @@ impl<'de> Deserialize<'de> for Away {
 }
 
 /// One file a record makes.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     /// The mailbox that gets the file.
     pub mailbox: Mailbox,
@@ -158,7 +158,7 @@ pub struct Delivery {
 }
 
 /// The content of a delivered file.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
     /// The exact text of the record's original.

@@ -79,12 +79,10 @@ impl Batch {
         let mut head = after;
         let mut entries = Vec::new();
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let line = line.strip_suffix(b"\n").ok_or(NotABatch::Unfinished)?;
-            let seq = head.seq + 1;
-            let entry = read_chained(line, head, after.seq + 1)?;
+            let (entry, digest) = read_chained(line, head, after.seq + 1)?;
             head = Head {
-                seq,
-                digest: Digest::of(line),
+                seq: entry.seq,
+                digest,
             };
             entries.push(Arc::new(entry));
         }
@@ -198,10 +196,11 @@ impl Batch {
     }
 }
 
-/// Reads one line and checks that it follows `head` in the batch that begins with record `batch`.
-fn read_chained(line: &[u8], head: Head, batch: u64) -> Result<Entry, NotABatch> {
+/// Reads one line, newline included, and checks that it follows `head` in the batch that begins with record `batch`.
+fn read_chained(line: &[u8], head: Head, batch: u64) -> Result<(Entry, Digest), NotABatch> {
     let seq = head.seq + 1;
-    let entry = Entry::from_line(line).map_err(|error| match error {
+    let text = line.strip_suffix(b"\n").ok_or(NotABatch::Unfinished)?;
+    let entry = Entry::from_line(text).map_err(|error| match error {
         NotALine::TooNew(version) => NotABatch::TooNew { seq, version },
         NotALine::Unreadable(what) => NotABatch::Unreadable { seq, what },
     })?;
@@ -217,9 +216,11 @@ fn read_chained(line: &[u8], head: Head, batch: u64) -> Result<Entry, NotABatch>
         let found = entry.batch;
         return unchained(format!("`batch` is {found}, the first record is {batch}"));
     }
-    if entry.to_line() != line {
+    let mut form = Vec::with_capacity(line.len());
+    let digest = line::write(&entry, &mut form);
+    if form != line {
         let what = "it is not written in the form of this version".to_owned();
         return Err(NotABatch::Unreadable { seq, what });
     }
-    Ok(entry)
+    Ok((entry, digest))
 }

@@ -10,9 +10,25 @@ use review::{
     Accepted, Costs, Duplicate, EventRecord, Happened, Judgement, Notice, Record, RefusalCost,
     RefusedMessage, ReportedEvent,
 };
-use spool::{Entry, FileName, OutboxFile, PacketRead};
+use spool::{Digest, Entry, OutboxFile, PacketRead};
 
-use crate::judge::{Judge, Stop, Submission, read};
+use crate::judge::{self, Judge, ReadMessage, Stop, Submission};
+
+/// The message of a recorded file. To read it is a good part of the work and needs no state, so another thread can do it.
+#[derive(Debug)]
+pub struct RecordedMessage {
+    found: OutboxFile,
+    read: Result<(Message, Digest), Stop>,
+}
+
+impl RecordedMessage {
+    /// Reads the message of this entry, if it has the text of one.
+    pub fn of(entry: &Entry) -> Option<Self> {
+        let found = OutboxFile::recorded(entry)?;
+        let read = judge::parse(&found);
+        Some(Self { found, read })
+    }
+}
 
 /// The reason a recorded decision does not follow from the records before it.
 #[derive(Debug)]
@@ -30,22 +46,34 @@ pub enum Differs {
 }
 
 /// Checks that the rules decide as recorded. `judge` has the state of all records before this one, and the time of this
-/// one.
-pub fn follows(judge: Judge<'_>, entry: &Entry, then: &Record) -> Result<(), Differs> {
+/// one; `recorded` is the message of the entry, and comes back if it was accepted.
+pub fn follows(
+    judge: Judge<'_>,
+    entry: &Entry,
+    then: &Record,
+    recorded: Option<RecordedMessage>,
+) -> Result<Option<(OutboxFile, Message)>, Differs> {
+    let mut read = None;
     let now = match then {
-        Record::Judged(Judgement::Accepted(accepted)) => message(judge, entry, accepted)?.into(),
+        Record::Judged(Judgement::Accepted(accepted)) => {
+            let recorded = recorded.ok_or(Differs::NoText)?;
+            let (now, message) = judged(judge, recorded, accepted)?;
+            read = message;
+            now.into()
+        }
         Record::Judged(Judgement::Refused(refused)) => {
             from_outbox(entry, &refused.from)?;
             refusal(judge, refused).into()
         }
         Record::Judged(Judgement::Duplicate(duplicate)) => {
             from_outbox(entry, &duplicate.from)?;
-            return repeated(judge, entry, duplicate);
+            return repeated(judge, entry, duplicate).map(|()| None);
         }
         Record::Event(record) => event(judge, then, record).into(),
     };
-    if comparable(then) == comparable(&now) {
-        Ok(())
+    // Most are the very same, which is found out much faster.
+    if *then == now || comparable(then) == comparable(&now) {
+        Ok(read)
     } else {
         Err(Differs::Decides(Box::new(now)))
     }
@@ -61,23 +89,30 @@ fn from_outbox(entry: &Entry, from: &AgentName) -> Result<(), Differs> {
     }
 }
 
-fn message(judge: Judge<'_>, entry: &Entry, accepted: &Accepted) -> Result<Judgement, Differs> {
-    let mut found = OutboxFile::recorded(entry).ok_or(Differs::NoText)?;
+/// Judges a recorded message; gives it back if it can be read.
+fn judged(
+    judge: Judge<'_>,
+    RecordedMessage { found, read }: RecordedMessage,
+    accepted: &Accepted,
+) -> Result<(Judgement, Option<(OutboxFile, Message)>), Differs> {
     let outbox = AgentName::new(found.agent.as_str()).map_err(|_| Differs::OtherSender)?;
-    // The name says nothing about the message.
-    found.file = FileName::new("message.yaml").expect("a file name");
+    let mut ids = fresh_ids();
+    let refused = |message: Option<&Message>, stop: Stop, ids| {
+        Judgement::Refused(judge.refuse(&outbox, message, *stop.rejection, ids).record)
+    };
+    let (message, digest) = match read {
+        Ok(read) => read,
+        Err(stop) => return Ok((refused(None, stop, &mut ids), None)),
+    };
     let submission = Submission {
         found: &found,
         outbox: &outbox,
         user: None,
     };
-    let mut ids = fresh_ids();
-    let refused = |message: Option<&Message>, stop: Stop, ids| {
-        Judgement::Refused(judge.refuse(&outbox, message, *stop.rejection, ids).record)
-    };
-    let read = match read(submission) {
-        Ok(read) => read,
-        Err(stop) => return Ok(refused(None, stop, &mut ids)),
+    let read = ReadMessage {
+        submission,
+        message,
+        digest,
     };
     let packet = read.message.packet_path().map(|_| {
         let packet = accepted.packet.as_ref();
@@ -85,10 +120,12 @@ fn message(judge: Judge<'_>, entry: &Entry, accepted: &Accepted) -> Result<Judge
             PacketRead::Bytes(text.clone().into_bytes())
         })
     });
-    Ok(match judge.message(&read, packet.as_ref()) {
+    let judgement = match judge.message(&read, packet.as_ref()) {
         Ok(decided) => decided.decision.into_judgement(),
         Err(stop) => refused(Some(&read.message), stop, &mut ids),
-    })
+    };
+    let message = read.message;
+    Ok((judgement, Some((found, message))))
 }
 
 fn repeated(judge: Judge<'_>, entry: &Entry, then: &Duplicate) -> Result<(), Differs> {

@@ -5,6 +5,7 @@ use message_schema::Message;
 use message_schema::envelope::Timestamp;
 use message_schema::id::{AgentName, MessageId};
 use review::{Accepted, Decision, EventRecord, Notice, Record, RefusalCost, RefusedMessage, State};
+use serde_json::value::RawValue;
 use spool::{
     Away, Body, Content, Delivery, Digest, EntryDraft, FileName, Mailbox, Original, OutboxFile,
 };
@@ -39,6 +40,21 @@ impl EntryFiles {
 
     /// The entry of these files and their record.
     pub(crate) fn entry(self, record: &Record, now: DateTime<Utc>) -> EntryDraft {
+        let decision = serde_json::value::to_raw_value(record);
+        self.entry_with(
+            decision.expect("records have text keys and plain values"),
+            record,
+            now,
+        )
+    }
+
+    /// The same, where the record is known as text.
+    pub(crate) fn entry_with(
+        self,
+        decision: Box<RawValue>,
+        record: &Record,
+        now: DateTime<Utc>,
+    ) -> EntryDraft {
         let step = record.steps().first();
         EntryDraft {
             at: now.to_rfc3339_opts(SecondsFormat::Millis, true),
@@ -48,8 +64,7 @@ impl EntryFiles {
             id: self.id,
             original: self.original,
             deliveries: self.deliveries,
-            decision: serde_json::value::to_raw_value(record)
-                .expect("records have text keys and plain values"),
+            decision,
         }
     }
 }

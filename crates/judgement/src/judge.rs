@@ -39,7 +39,7 @@ pub struct ReadMessage<'a> {
     pub submission: Submission<'a>,
     /// The message in it.
     pub message: Message,
-    digest: Digest,
+    pub(crate) digest: Digest,
 }
 
 /// The reason a message goes no further.
@@ -99,13 +99,22 @@ pub type Ids<'a> = &'a mut dyn FnMut() -> MessageId;
 
 /// Reads a submission.
 pub fn read(submission: Submission<'_>) -> Result<ReadMessage<'_>, Stop> {
-    let OutboxFile {
-        file, owner, body, ..
-    } = submission.found;
+    let OutboxFile { file, owner, .. } = submission.found;
     if let Some(user) = submission.user.filter(|user| user != owner) {
         let rejection = Rejection::of_another(*owner, user, file);
         return Err(Stop::after(Patience::SecondLook, rejection));
     }
+    let (message, digest) = parse(submission.found)?;
+    Ok(ReadMessage {
+        submission,
+        message,
+        digest,
+    })
+}
+
+/// Reads what is in a file, whoever put it there.
+pub(crate) fn parse(found: &OutboxFile) -> Result<(Message, Digest), Stop> {
+    let OutboxFile { file, body, .. } = found;
     let (bytes, digest) = match body {
         Body::Message { bytes, digest } => (bytes, digest),
         Body::Unfit(unfit) => {
@@ -113,11 +122,7 @@ pub fn read(submission: Submission<'_>) -> Result<ReadMessage<'_>, Stop> {
         }
     };
     match message_schema::parse(bytes) {
-        Ok(message) => Ok(ReadMessage {
-            submission,
-            message,
-            digest: *digest,
-        }),
+        Ok(message) => Ok((message, *digest)),
         Err(malformed) => {
             let patience = if malformed.looks_cut_off() {
                 Patience::CutOff

@@ -10,12 +10,12 @@ use message_schema::id::AgentName;
 use review::{
     Decision, EventRecord, Judgement, Policy, Record, RefusedMessage, State, StoredRows, Undo,
 };
-use spool::{Away, Content, Delivery, Entry, EntryDraft, Mailbox, OutboxFile};
+use spool::{Away, Content, Delivery, Digest, Entry, EntryDraft, Mailbox};
 
-use crate::again::{self, Differs};
+use crate::again::{self, Differs, RecordedMessage};
 use crate::brief::file as brief_file;
 use crate::draft::{Drafting, EntryFiles, RequestFile};
-use crate::judge::{self, Judge, Refused, Submission};
+use crate::judge::{Judge, Refused, Submission};
 use crate::used_names::{NameScope, UsedNames};
 
 /// The state, the names and the policy messages are judged by.
@@ -120,7 +120,8 @@ impl Tentative {
         self.applied(record.into(), files, (seq, now))
     }
 
-    /// Judges a record of another host again, and what it makes, and adds it to the batch if both follow.
+    /// Judges a record of another host again, and what it makes, and adds it to the batch if both follow. `recorded` is the
+    /// message of the entry.
     ///
     /// Not judged: the text of a report and of a notice about a refusal, because the refused message is not in the record;
     /// and the request that a reassigned review hands on, which an earlier record has.
@@ -128,19 +129,29 @@ impl Tentative {
         &mut self,
         entry: &Entry,
         record: &Record,
+        recorded: Option<RecordedMessage>,
         now: DateTime<Utc>,
     ) -> Result<(), Differs> {
-        again::follows(self.judge(now), entry, record)?;
+        let read = again::follows(self.judge(now), entry, record, recorded)?;
         let at = (entry.seq, now);
-        let files = match record {
+        let mut files: EntryFiles = match record {
             Record::Judged(Judgement::Refused(refused)) => {
                 refused_files(entry, refused)?;
                 self.add_recorded(entry, record, now);
                 return Ok(());
             }
             Record::Judged(Judgement::Accepted(accepted)) => {
-                let found = OutboxFile::recorded(entry).ok_or(Differs::NoText)?;
-                self.decided_again(&found, &Decision::Accept(accepted.clone()), at)?
+                let (found, message) = read.ok_or(Differs::NoText)?;
+                let outbox =
+                    AgentName::new(found.agent.as_str()).map_err(|_| Differs::OtherSender)?;
+                let submission = Submission {
+                    found: &found,
+                    outbox: &outbox,
+                    user: None,
+                };
+                let decision = Decision::Accept(accepted.clone());
+                let mut drafting = self.drafting(entry.seq, now);
+                drafting.decided(submission, &message, &decision)
             }
             Record::Judged(Judgement::Duplicate(duplicate)) => {
                 let original = entry.original.as_ref().ok_or(Differs::NoText)?;
@@ -158,32 +169,16 @@ impl Tentative {
                 self.drafting(entry.seq, now).event(event, request)
             }
         };
-        let (draft, _) = self.applied(record.clone(), files, at);
+        self.apply(record, &mut files, at);
+        let draft = files.entry_with(entry.decision.clone(), record, now);
         same_files(entry, &draft)
     }
 
     /// Adds a record to the batch as it is, without judging it.
     pub fn add_recorded(&mut self, entry: &Entry, record: &Record, now: DateTime<Utc>) {
-        self.undo.push(Undo::of(&self.state, record));
+        self.undo.push(Undo::of(&self.state, record, now));
         review::apply(&mut self.state, record, now);
         self.names.note(entry);
-    }
-
-    fn decided_again(
-        &mut self,
-        found: &OutboxFile,
-        decision: &Decision,
-        (seq, now): (u64, DateTime<Utc>),
-    ) -> Result<EntryFiles, Differs> {
-        let outbox = AgentName::new(found.agent.as_str()).map_err(|_| Differs::OtherSender)?;
-        let submission = Submission {
-            found,
-            outbox: &outbox,
-            user: None,
-        };
-        let read = judge::read(submission).map_err(|_| Differs::NoText)?;
-        let mut drafting = self.drafting(seq, now);
-        Ok(drafting.decided(submission, &read.message, decision))
     }
 
     /// Accepts the batch, which the ledger has now.
@@ -234,19 +229,24 @@ impl Tentative {
         &mut self,
         record: Record,
         mut files: EntryFiles,
-        (seq, now): (u64, DateTime<Utc>),
+        at: (u64, DateTime<Utc>),
     ) -> (EntryDraft, Record) {
-        self.undo.push(Undo::of(&self.state, &record));
-        review::apply(&mut self.state, &record, now);
+        self.apply(&record, &mut files, at);
+        (files.entry(&record, at.1), record)
+    }
+
+    /// Applies a record, and adds the brief that follows from it to its files.
+    fn apply(&mut self, record: &Record, files: &mut EntryFiles, (seq, now): (u64, DateTime<Utc>)) {
+        self.undo.push(Undo::of(&self.state, record, now));
+        review::apply(&mut self.state, record, now);
         let Self {
             state,
             policy,
             names,
             ..
         } = self;
-        let brief = brief_file::of(&record, state, policy, (seq, now), names);
+        let brief = brief_file::of(record, state, policy, (seq, now), names);
         files.deliveries.extend(brief);
-        (files.entry(&record, now), record)
     }
 }
 
@@ -297,31 +297,19 @@ fn refused_files(entry: &Entry, refused: &RefusedMessage) -> Result<(), Differs>
 
 /// Checks that a record makes the files that are drafted for its decision.
 fn same_files(entry: &Entry, draft: &EntryDraft) -> Result<(), Differs> {
-    let text = |deliveries: &[Delivery]| {
-        serde_json::to_string(deliveries).expect("deliveries are plain values")
-    };
-    if text(&entry.deliveries) != text(&draft.deliveries) {
+    if entry.deliveries != draft.deliveries {
         let mailbox = |delivery: &Delivery| format!("{}/{}", delivery.mailbox, delivery.file);
         let drafted: Vec<String> = draft.deliveries.iter().map(mailbox).collect();
         let what = format!("it makes the files {}", drafted.join(", "));
         return Err(Differs::Files(what));
     }
-    let away = |original: &Option<spool::Original>| {
-        let original = original.as_ref();
-        original.map(|original| {
-            (
-                original.away.clone(),
-                original.digest,
-                original.text.clone(),
-            )
-        })
-    };
-    let about = |kind: &str, review: &Option<String>, id: &Option<String>| {
-        (kind.to_owned(), review.clone(), id.clone())
-    };
-    let fits = away(&entry.original) == away(&draft.original)
-        && about(&entry.kind, &entry.review, &entry.id)
-            == about(&draft.kind, &draft.review, &draft.id);
+    fn away(original: Option<&spool::Original>) -> Option<(&Away, Option<Digest>, Option<&str>)> {
+        let original = original?;
+        Some((&original.away, original.digest, original.text.as_deref()))
+    }
+    let fits = away(entry.original.as_ref()) == away(draft.original.as_ref())
+        && entry.kind == draft.kind
+        && (&entry.review, &entry.id) == (&draft.review, &draft.id);
     if fits {
         Ok(())
     } else {

@@ -7,7 +7,7 @@
 //! on_event(state, policy, reported, now, ids) -> EventRecord    what an event does: a person, a pull request, a turn
 //! due(state, policy, now, ids) -> Option<EventRecord>           what the daemon does when a deadline has come
 //! apply(state, record, at)                                      changes, cannot fail
-//! Undo::of(state, record), undo.revert(state)                   takes a record back that was not committed
+//! Undo::of(state, record, at), undo.revert(state)               takes a record back that was not committed
 //! ```
 //!
 //! The crate has three floors, and a file imports only from its own floor or from one below it:

@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, Utc};
 use judgement::Judge;
-use judgement::again::{self, Differs};
+use judgement::again::{self, Differs, RecordedMessage};
 use review::{
     EventRecord, Handoff, Happened, Judgement, Policy, RULES_BEFORE_VERSIONS, Record, State,
 };
@@ -60,7 +60,7 @@ impl Rejudge {
             let judged = "nothing: it moves no review".to_owned();
             return Err(Divergence::new(&then, judged));
         }
-        again::follows(self.judge_at(at), entry, &then)
+        again::follows(self.judge_at(at), entry, &then, RecordedMessage::of(entry))
             .map_err(|differs| Divergence::of(&then, differs))?;
         review::apply(&mut self.state, &then, at);
         Ok(())

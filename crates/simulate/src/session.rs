@@ -186,7 +186,7 @@ impl Session {
         let mut state = State::default();
         let mut before = Vec::new();
         for (record, at) in &self.records {
-            before.push((state.clone(), Undo::of(&state, record)));
+            before.push((state.clone(), Undo::of(&state, record, *at)));
             review::apply(&mut state, record, *at);
         }
         for (n, (was, undo)) in before.into_iter().enumerate().rev() {

@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::Fleet;
-use judgement::again::Differs;
+use judgement::again::{Differs, RecordedMessage};
 use message_schema::id::AgentName;
 use review::{Event, EventRecord, HostChange, RULES, Record, Review, ReviewKey, State};
 use spool::log::{Appended, HostKeys, HostName, Log, LogError, Signed};
@@ -452,13 +453,13 @@ impl Mailroom {
         shared.look_at = moment
             .mono
             .saturating_add(if batches.is_empty() { poll } else { 0 });
-        for signed in batches {
-            if !self.take_over(&signed)? {
-                return Ok(false);
+        reading_ahead(&batches, |signed, read| {
+            let followed = self.take_over(signed, read)?;
+            if followed {
+                self.compare_clocks(signed, moment);
             }
-            self.compare_clocks(&signed, moment);
-        }
-        Ok(true)
+            Ok(followed)
+        })
     }
 
     /// Tells operators of a record from the future: the clock of its host is wrong, or this one's.
@@ -485,36 +486,30 @@ impl Mailroom {
     }
 
     /// Judges a batch again and takes it over; false if it does not follow.
-    fn take_over(&mut self, signed: &Signed) -> Result<bool, SpoolError> {
+    fn take_over(&mut self, signed: &Signed, read: ReadBatch) -> Result<bool, SpoolError> {
         let shared = self
             .shared
             .as_mut()
             .expect("only a shared ledger has batches of others");
         let head = self.spool.head().seq;
-        let new = move || {
-            let entries = signed.batch.entries().iter();
-            entries.filter(move |entry| entry.seq > head)
-        };
-        if new().next().is_none() {
-            return Ok(true);
-        }
+        let entries = signed.batch.entries().iter().zip(read);
+        let new = entries.filter(|(entry, _)| entry.seq > head);
         let mut records = Vec::new();
         let mut last = shared.last;
-        for entry in new() {
-            // All of a batch has one signature, over all of its bytes.
-            let proven = match records.is_empty() {
-                true => check_signature(shared, signed, entry),
-                false => Ok(()),
-            };
-            let checked = proven.and_then(|()| check_origin(shared, signed, entry, last));
-            let checked = checked.and_then(|(record, at)| {
+        for (entry, read) in new {
+            let checked = read.and_then(|(record, at, message)| {
+                // All of a batch has one signature, over all of its bytes.
+                if records.is_empty() {
+                    check_signature(shared, signed, &record)?;
+                }
+                check_origin(shared, signed, entry, (&record, at), last)?;
                 check_deadline(shared, self.docket.tentative.state(), signed, &record, at)?;
                 let tentative = &mut self.docket.tentative;
                 if entry.host.is_none() {
                     // It was judged before there were several hosts, for agents and by a policy that no record names.
                     tentative.add_recorded(entry, &record, at);
                 } else {
-                    let followed = tentative.add_again(entry, &record, at);
+                    let followed = tentative.add_again(entry, &record, message, at);
                     followed.map_err(|differs| Untrusted::Frozen(why(&differs)))?;
                 }
                 Ok((record, at))
@@ -539,6 +534,9 @@ impl Mailroom {
                     return Ok(false);
                 }
             }
+        }
+        if records.is_empty() {
+            return Ok(true);
         }
         let committed = self.spool.mirror(signed).inspect_err(|_| {
             self.docket.tentative.roll_back();
@@ -610,6 +608,45 @@ impl From<&str> for Untrusted {
     }
 }
 
+/// What can be read of the records of a batch without the state that they follow: each record, its time, and its message.
+type ReadBatch = Vec<Result<(Record, DateTime<Utc>, Option<RecordedMessage>), Untrusted>>;
+
+fn read(signed: &Signed) -> ReadBatch {
+    let entries = signed.batch.entries().iter();
+    let read = entries.map(|entry| {
+        let (record, at) = decision(entry)?;
+        Ok((record, at, RecordedMessage::of(entry)))
+    });
+    read.collect()
+}
+
+/// Calls `take_over` with each batch and what was read of it, as long as it says true. The next one is read meanwhile: a host
+/// that has much to take over has more than one core.
+fn reading_ahead(
+    batches: &[Signed],
+    mut take_over: impl FnMut(&Signed, ReadBatch) -> Result<bool, SpoolError>,
+) -> Result<bool, SpoolError> {
+    std::thread::scope(|scope| {
+        let (give, taken) = sync_channel(1);
+        let reading = (batches.len() > 1).then(|| {
+            std::thread::Builder::new().spawn_scoped(scope, move || {
+                // The receiver goes with the first batch that is not taken over.
+                let _ = batches
+                    .iter()
+                    .try_for_each(|signed| give.send(read(signed)));
+            })
+        });
+        let is_reading = matches!(reading, Some(Ok(_)));
+        for signed in batches {
+            let ahead = is_reading.then(|| taken.recv().ok()).flatten();
+            if !take_over(signed, ahead.unwrap_or_else(|| read(signed)))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })
+}
+
 /// Reads a record if this version can judge it.
 fn decision(entry: &Entry) -> Result<(Record, DateTime<Utc>), Untrusted> {
     if let Some(rules) = entry.rules.filter(|rules| *rules > RULES) {
@@ -623,15 +660,18 @@ fn decision(entry: &Entry) -> Result<(Record, DateTime<Utc>), Untrusted> {
 }
 
 /// Checks that a batch is signed by its host. A host that joins brings its key, in a batch of one record.
-fn check_signature(shared: &SharedLedger, signed: &Signed, first: &Entry) -> Result<(), Untrusted> {
+fn check_signature(
+    shared: &SharedLedger,
+    signed: &Signed,
+    first: &Record,
+) -> Result<(), Untrusted> {
     let Sharing {
         workspace,
         fleet,
         keys,
         ..
     } = &shared.sharing;
-    let (record, _) = decision(first)?;
-    let key = match index::host_change(&record) {
+    let key = match index::host_change(first) {
         Some(HostChange::Joined(joined)) => Some(joined.key.as_str()),
         Some(_) | None => fleet.key(&signed.host),
     };
@@ -642,16 +682,16 @@ fn check_signature(shared: &SharedLedger, signed: &Signed, first: &Entry) -> Res
     Ok(())
 }
 
-/// Checks whose a record of a batch with a good signature is and that its time does not go back; gives what it says.
+/// Checks whose a record of a batch with a good signature is, and that its time does not go back.
 fn check_origin(
     shared: &SharedLedger,
     signed: &Signed,
     entry: &Entry,
+    (record, at): (&Record, DateTime<Utc>),
     last: LastRecord,
-) -> Result<(Record, DateTime<Utc>), Untrusted> {
+) -> Result<(), Untrusted> {
     let (fleet, host) = (&shared.sharing.fleet, &signed.host);
-    let (record, at) = decision(entry)?;
-    let change = index::host_change(&record);
+    let change = index::host_change(record);
     if let Some(change) = change {
         if signed.batch.entries().len() > 1 {
             return Err("it changes hosts and more in one batch".into());
@@ -676,7 +716,7 @@ fn check_origin(
             return Err("it judged an outbox that is at home elsewhere".into());
         }
     }
-    Ok((record, at))
+    Ok(())
 }
 
 /// Checks that a deadline was not fired before it came, or by a host that had to wait for another.

@@ -2,13 +2,13 @@
 //! state that the one before it leaves, and takes the whole batch back if the ledger does not accept it. The cost is a
 //! copy of the parts that one record touches, never of the state.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, MessageId};
 
 use crate::answers::apply::requested;
-use crate::parts::admission::{Notices, row_of_daemon_id, row_of_message};
+use crate::parts::admission::{Counted, Notices, row_of_daemon_id, row_of_message};
 use crate::parts::open_pair::OpenPair;
 use crate::parts::pulls::row_of_number;
 use crate::parts::rate::MinuteCounts;
@@ -32,7 +32,7 @@ pub struct Undo {
     reviews: Vec<(ReviewKey, Option<Review>)>,
     messages: Rows,
     conversations: Rows,
-    exchanged: Slots<(AgentName, AgentName), VecDeque<DateTime<Utc>>>,
+    exchanged: Vec<((AgentName, AgentName), Counted)>,
     notices: Slots<AgentName, Notices>,
     rate: Slots<AgentName, MinuteCounts>,
     pulls: Rows,
@@ -49,14 +49,14 @@ type Slots<K, V> = Vec<(K, Option<V>)>;
 type Rows = Slots<RowKey, Box<[u8]>>;
 
 impl Undo {
-    /// Saves the parts of the state that `record` changes. Call it before applying the record.
-    pub fn of(state: &State, record: &Record) -> Self {
+    /// Saves the parts of the state that `record` changes at this time. Call it before applying the record.
+    pub fn of(state: &State, record: &Record, at: DateTime<Utc>) -> Self {
         let mut undo = Self {
             accepted: state.admission.accepted,
             ..Self::default()
         };
         match record {
-            Record::Judged(Judgement::Accepted(accepted)) => undo.accepted(state, accepted),
+            Record::Judged(Judgement::Accepted(accepted)) => undo.accepted(state, accepted, at),
             Record::Judged(Judgement::Duplicate(_)) => {}
             Record::Judged(Judgement::Refused(refused)) => undo.refused(state, refused),
             Record::Event(EventRecord::Happened(happened)) => undo.happened(state, happened),
@@ -72,7 +72,9 @@ impl Undo {
         let admission = &mut state.admission;
         admission.accepted = self.accepted;
         restore_rows(&mut admission.known, self.messages);
-        restore(&mut admission.pairs, self.exchanged);
+        for (pair, counted) in self.exchanged {
+            admission.take_back(pair, counted);
+        }
         restore(&mut admission.notices, self.notices);
         restore(&mut admission.rate.0, self.rate);
         restore_rows(&mut admission.daemon_ids, self.daemon_ids);
@@ -89,11 +91,12 @@ impl Undo {
         }
     }
 
-    fn accepted(&mut self, state: &State, accepted: &Accepted) {
+    fn accepted(&mut self, state: &State, accepted: &Accepted, at: DateTime<Utc>) {
         let Accepted {
             from,
             id,
             to,
+            kind,
             conversation,
             step,
             ..
@@ -105,9 +108,13 @@ impl Undo {
             row_of_message(from, id),
         );
         save(&mut self.rate, &admission.rate.0, from);
-        for to in to {
+        // An hour of messages is too much to copy for each.
+        for to in to.iter().filter(|_| !kind.is_review()) {
             let pair = (from.clone(), to.clone());
-            save(&mut self.exchanged, &admission.pairs, &pair);
+            if self.exchanged.iter().all(|(known, _)| *known != pair) {
+                let counted = admission.counted(&pair, at);
+                self.exchanged.push((pair, counted));
+            }
         }
         if let Some(step) = step {
             if let Some(conversation) = conversation {

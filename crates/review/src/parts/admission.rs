@@ -17,6 +17,9 @@ use crate::words::table::{RowKey, Table};
 /// Notices of refusals one agent gets within a minute; further ones are summed up in the next.
 pub(crate) const NOTICES_PER_MINUTE: usize = 30;
 
+/// The time for which a message counts.
+const HOUR: TimeDelta = TimeDelta::hours(1);
+
 /// The counts and ids of everything that the daemon has received and sent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Admission {
@@ -74,6 +77,9 @@ pub(crate) struct Notices {
     sent: VecDeque<DateTime<Utc>>,
     withheld: u32,
 }
+
+/// A pair's count before one more; none if it is the first.
+pub(crate) type Counted = Option<(usize, Vec<DateTime<Utc>>)>;
 
 /// The ledger's answer about an id.
 pub(crate) enum IdStatus {
@@ -144,17 +150,18 @@ impl Admission {
         MessageId::new(id).is_ok_and(|id| self.daemon_ids.has(&row_of_daemon_id(&id)))
     }
 
-    /// Counts the messages of the limited kinds that the pair exchanged in the hour before `now`.
-    pub(crate) fn in_the_last_hour(
+    /// True if the pair exchanged so many messages of the limited kinds in the hour before `now`.
+    pub(crate) fn is_full(
         &self,
         from: &AgentName,
         to: &AgentName,
+        limit: usize,
         now: DateTime<Utc>,
-    ) -> usize {
-        let since = now - TimeDelta::hours(1);
-        self.pairs
-            .get(&(from.clone(), to.clone()))
-            .map_or(0, |times| times.iter().filter(|at| **at > since).count())
+    ) -> bool {
+        let times = self.pairs.get(&(from.clone(), to.clone()));
+        // Some may be older, which is only worth a look where they could be too many.
+        let many = times.filter(|times| times.len() >= limit);
+        many.is_some_and(|times| times.iter().filter(|at| **at > now - HOUR).count() >= limit)
     }
 
     pub(crate) fn accept(
@@ -173,7 +180,26 @@ impl Admission {
     pub(crate) fn count(&mut self, from: &AgentName, to: &AgentName, at: DateTime<Utc>) {
         let times = self.pairs.entry((from.clone(), to.clone())).or_default();
         times.push_back(at);
-        forget_before(times, at - TimeDelta::hours(1));
+        forget_before(times, at - HOUR);
+    }
+
+    /// How many messages of a pair are counted, and the times that one more makes it forget, oldest first.
+    pub(crate) fn counted(&self, pair: &(AgentName, AgentName), at: DateTime<Utc>) -> Counted {
+        let times = self.pairs.get(pair)?;
+        let forgotten = times.iter().take_while(|time| **time <= at - HOUR);
+        Some((times.len(), forgotten.copied().collect()))
+    }
+
+    /// Takes back what was counted since.
+    pub(crate) fn take_back(&mut self, pair: (AgentName, AgentName), counted: Counted) {
+        let Some((count, forgotten)) = counted else {
+            self.pairs.remove(&pair);
+            return;
+        };
+        let times = self.pairs.entry(pair).or_default();
+        times.truncate(count - forgotten.len());
+        let oldest_last = forgotten.into_iter().rev();
+        oldest_last.for_each(|at| times.push_front(at));
     }
 
     pub(crate) fn record_notice(&mut self, agent: &AgentName, notice: &Notice, at: DateTime<Utc>) {

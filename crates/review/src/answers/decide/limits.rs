@@ -64,12 +64,8 @@ fn check_rate(context: &MessageContext<'_>) -> Result<(), Refusal> {
     let from = &context.envelope().from;
     let limit = context.policy.messages_per_hour.get();
     for to in context.envelope().to.names() {
-        if context
-            .state
-            .admission
-            .in_the_last_hour(from, to, context.now)
-            >= limit
-        {
+        let admission = &context.state.admission;
+        if admission.is_full(from, to, limit, context.now) {
             return Err(Fault::new(
                 Code::RateLimited,
                 format!("`{from}` has sent `{to}` {limit} messages within the last hour"),

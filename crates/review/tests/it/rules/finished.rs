@@ -43,7 +43,7 @@ fn reviews_at_rest_are_in_the_snapshot_and_change_as_others_do() {
         handoff: None,
         pair: None,
     })));
-    let undo = Undo::of(&state, &record);
+    let undo = Undo::of(&state, &record, approved.since);
     review::apply(&mut state, &record, approved.since);
     let changed = state.review(&key).expect("a review");
     assert_eq!(

@@ -8,9 +8,10 @@
     reason = "it has a main of its own, which reports its tests"
 )]
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use daemon::serve::{Until, serve};
@@ -46,8 +47,6 @@ fn main() -> ExitCode {
         }
         Some(_) | None => {}
     }
-    let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    let mut exit = ExitCode::SUCCESS;
     let tests = tests! {
         author_and_reviewer_take_turns_until_it_passes
         without_a_reviewer_the_authors_word_is_the_end
@@ -60,17 +59,54 @@ fn main() -> ExitCode {
         a_pair_that_is_over_cannot_be_resumed
         where_no_daemon_serves_one_serves_for_as_long_as_the_pair_goes_on
     };
-    for (name, test) in tests {
-        if !filters.is_empty() && !filters.iter().any(|filter| name.contains(*filter)) {
-            continue;
-        }
-        let is_ok = catch_unwind(AssertUnwindSafe(test)).is_ok();
-        println!("test {name} ... {}", if is_ok { "ok" } else { "FAILED" });
-        if !is_ok {
-            exit = ExitCode::FAILURE;
-        }
+    if args.first().is_some_and(|word| word == ONE) {
+        let (_, test) = tests
+            .iter()
+            .find(|(name, _)| *name == args[1])
+            .expect("a test");
+        test();
+        return ExitCode::SUCCESS;
     }
-    exit
+    let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    let is_asked_for = |name: &str| filters.iter().any(|filter| name.contains(*filter));
+    let names = tests.iter().map(|(name, _)| *name);
+    let names = names.filter(|name| filters.is_empty() || is_asked_for(name));
+    match all_hold(names.collect()) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// The word before the name of the one test that a process runs.
+const ONE: &str = "one-test";
+
+/// Runs each test in a process of its own, as a program drives one pair: of several in one process each took a command of
+/// another for crashed. As many run at a time as in cargo's own harness, because they wait most of the time.
+fn all_hold(tests: Vec<&str>) -> bool {
+    let threads = std::env::var("RUST_TEST_THREADS").ok();
+    let threads: usize = threads.and_then(|count| count.parse().ok()).unwrap_or(4);
+    let itself = std::env::current_exe().expect("this program has a path");
+    let left = Mutex::new(tests.into_iter());
+    let hold = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let next = left.lock().expect("nobody panics with it").next();
+                    let Some(name) = next else { break };
+                    let output = Command::new(&itself).args([ONE, name]).output();
+                    let output = output.expect("this program can be run");
+                    let is_ok = output.status.success();
+                    println!("test {name} ... {}", if is_ok { "ok" } else { "FAILED" });
+                    if !is_ok {
+                        println!("{}", String::from_utf8_lossy(&output.stderr));
+                    }
+                    hold.fetch_and(is_ok, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    hold.into_inner()
 }
 
 /// A file beside the workspace: the daemon serves, but is slow to begin.

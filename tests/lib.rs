@@ -20,6 +20,7 @@ pub mod packages;
 pub mod peer;
 pub mod readers;
 pub mod rust_source;
+mod scratch;
 pub mod seed;
 pub mod tool;
 pub mod wait;
@@ -27,16 +28,9 @@ pub mod wait;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-
-/// The directory that is kept in memory on Linux.
-const MEMORY: &str = "/dev/shm";
-
-/// The free bytes there from which tests use it: they need a few hundred MiB at a time.
-const MEMORY_LEAST: u64 = 1 << 30;
 
 /// The root of the repository.
 pub fn repository() -> &'static Path {
@@ -57,19 +51,9 @@ pub fn write(path: impl AsRef<Path>, text: &str) {
     std::fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// A temporary directory for files that come and go by the thousand: in memory, if there is room and `TMPDIR` names no
-/// other place. On a disk each sync is waited for, and the more files were removed lately, the longer ext4 looks for a
-/// number that it may give to a new one.
+/// A temporary directory for files that come and go by the thousand.
 pub fn scratch() -> TempDir {
-    static IN_MEMORY: LazyLock<bool> = LazyLock::new(|| {
-        let room = rustix::fs::statvfs(MEMORY).map_or(0, |place| place.f_bavail * place.f_frsize);
-        std::env::var_os("TMPDIR").is_none() && room >= MEMORY_LEAST
-    });
-    let made = match *IN_MEMORY {
-        true => tempfile::tempdir_in(MEMORY),
-        false => tempfile::tempdir(),
-    };
-    made.expect("a temporary directory")
+    scratch::scratch()
 }
 
 /// Writes a script that can be executed. `sh` writes it: the kernel executes no file that a process has open for writing,

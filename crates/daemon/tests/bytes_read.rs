@@ -4,6 +4,8 @@
 #[path = "it/room.rs"]
 #[allow(dead_code, reason = "only a part of it is needed here")]
 mod room;
+#[path = "../../../tests/scratch.rs"]
+mod scratch;
 
 use workspace::index::LedgerIndex;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::room::Room;
+use crate::scratch::scratch;
 use chrono::{DateTime, TimeDelta, Utc};
 use daemon::gc::{self, Mode, Sweep};
 use daemon::mailroom::Mailroom;
@@ -151,7 +152,7 @@ fn what_no_record_knows_stays() {
 #[test]
 fn no_link_in_the_place_of_a_shelf_is_followed() {
     let room = after_some_mail();
-    let elsewhere = tempfile::tempdir().expect("a directory");
+    let elsewhere = scratch();
     let sent = room.path("agents/claude/sent");
     let moved = elsewhere.path().join("sent");
     std::fs::create_dir(&moved).expect("a directory");

@@ -17,6 +17,7 @@ use workspace::directory;
 use workspace::heartbeat::HostState;
 
 use crate::room::at_ms;
+use crate::scratch::scratch;
 
 /// Each host and the agent at home on it.
 const HOSTS: [(&str, &str); 3] = [("tower", "claude"), ("laptop", "codex"), ("box", "pi")];
@@ -68,7 +69,7 @@ struct Host {
 
 impl Host {
     fn new(number: usize) -> Host {
-        let root = tempfile::tempdir().expect("a directory");
+        let root = scratch();
         // Everybody has a mailbox here, and only one agent's is of any use.
         let agents = HOSTS.map(|(_, agent)| agent.parse().expect("an agent's name"));
         directory::init(root.path(), &agents).expect("a workspace");

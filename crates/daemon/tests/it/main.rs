@@ -13,5 +13,7 @@ mod names;
 mod patience;
 mod reload;
 mod room;
+#[path = "../../../../tests/scratch.rs"]
+mod scratch;
 mod sent;
 mod time;

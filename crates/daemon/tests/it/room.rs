@@ -10,6 +10,8 @@ use tempfile::TempDir;
 use workspace::clock::Moment;
 use workspace::directory;
 
+use crate::scratch::scratch;
+
 /// When every test begins, in seconds since 1970: 2026-02-13T16:26:40Z.
 const BEGIN: i64 = 1_771_000_000;
 
@@ -19,7 +21,7 @@ pub(crate) struct Room {
 
 impl Room {
     pub(crate) fn new() -> Self {
-        let root = tempfile::tempdir().expect("a directory");
+        let root = scratch();
         let agents = ["claude", "codex"].map(|name| name.parse().expect("a name"));
         directory::init(root.path(), &agents).expect("a workspace");
         Self { root }

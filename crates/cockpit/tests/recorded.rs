@@ -193,6 +193,29 @@ fn reviews_that_were_handed_to_a_person_are_counted_on_their_day() {
 }
 
 #[test]
+fn a_review_names_who_must_move_and_the_mailroom_what_it_needs() {
+    let root = workspace();
+    let follower = Follower::open(root.path()).expect("a workspace");
+    let now = at(TimeDelta::zero());
+    let overview = follower.overview(now, &spelled);
+    for (name, mover) in [
+        // Mail waits, and nobody judges it.
+        ("#86 claude -> codex", "operator"),
+        ("#87 claude -> gemini", "gemini (reviewer)"),
+        // Its approval names no commit.
+        ("#88 codex -> claude", "codex (author)"),
+    ] {
+        let key = follower.key_of(name).expect("a review");
+        let detail = follower.review(key, now, &spelled).expect("a review");
+        assert_eq!(detail.mover().as_deref(), Some(mover), "{name}");
+        let need = overview.need_of(name);
+        let need = need.and_then(|need| need.review.as_deref());
+        assert_eq!(need, Some(name));
+    }
+    assert!(overview.need_of("#1 claude -> codex").is_none());
+}
+
+#[test]
 fn who_follows_the_ledger_knows_what_one_knows_who_reads_it_whole() {
     let root = workspace();
     let ledger = root.path().join(LEDGER);

@@ -464,6 +464,33 @@ mod tests {
     }
 
     #[test]
+    fn a_program_is_known_by_the_name_of_its_file_and_was_tried_in_one_version() {
+        for program in KnownProgram::ALL {
+            let command = [format!("/usr/bin/{}", program.word()), "-x".to_owned()];
+            assert_eq!(KnownProgram::of_command(&command), Some(program));
+            let tried = program.tried();
+            let is_number = |part: &str| part.parse::<u32>().is_ok();
+            assert!(
+                tried.split('.').count() == 3 && tried.split('.').all(is_number),
+                "{tried}"
+            );
+        }
+        assert_eq!(KnownProgram::of_command(&["/opt/other".to_owned()]), None);
+        assert_eq!(KnownProgram::of_command(&[]), None);
+    }
+
+    #[test]
+    fn the_variables_of_the_tools_come_with_the_tools_alone() {
+        let has_tools = |form| {
+            let set_up =
+                KnownProgram::OpenCode.set_up(Path::new("/usr/bin/it"), Path::new("/srv"), form);
+            set_up.section(&agent()).contains("OPENCODE_CONFIG_CONTENT")
+        };
+        assert!(has_tools(SetUpForm::Mcp));
+        assert!(!has_tools(SetUpForm::Plain) && !has_tools(SetUpForm::Sandbox));
+    }
+
+    #[test]
     fn a_persons_comments_keys_and_sections_stay() {
         let root = tempfile::tempdir().expect("a directory");
         let file = root.path().join(FILE);

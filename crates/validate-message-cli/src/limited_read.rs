@@ -2,8 +2,10 @@
 
 use std::io::{self, Read};
 
+use message_schema::limit::MESSAGE_BYTES_MAX;
+
 /// One byte more than a message may have: enough to tell that it is too large.
-pub(crate) const READ_MAX: u64 = 256 * 1024 + 1;
+pub(crate) const READ_MAX: u64 = MESSAGE_BYTES_MAX + 1;
 
 /// Room for what most messages have: two calls read one, and without it five do.
 const ROOM: usize = 8 * 1024;

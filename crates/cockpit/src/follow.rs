@@ -85,8 +85,8 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Looks again, and says whether the ledger has changed. Outboxes, dead letters, runs and the config are looked at
-    /// every time. A ledger that was put back to an older state is read again from the start.
+    /// Looks again, and returns whether the ledger has changed. Reads outboxes, dead letters, runs and the config
+    /// every time. Reads a ledger that was restored to an older state again from the start.
     pub fn refresh(&mut self) -> Result<bool, SpoolError> {
         match self.look() {
             Err(SpoolError::Replaced { .. }) => {

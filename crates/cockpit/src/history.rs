@@ -1,5 +1,5 @@
-//! What became of reviews over time: how many a day, after how many rounds, who waited for whom, what was refused, and how
-//! reviewers compare.
+//! The course of reviews over time: their number a day, their rounds, who waited for whom, the refusals, and a
+//! comparison of reviewers.
 
 use std::collections::{BTreeMap, BTreeSet};
 

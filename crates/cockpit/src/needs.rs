@@ -1,5 +1,5 @@
-//! Who must move, and what is missing: one row for each review that waits, and one for each problem that is none of a
-//! review's, in the order in which people look.
+//! Lists who must move, and what is missing: one row for each review that waits, and one for each problem that
+//! belongs to no review, in the order in which people look.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -104,7 +104,7 @@ impl WhoseMove {
     }
 }
 
-/// The commands that the needs of reviews were told with, and for which reviews.
+/// The commands that the needs of reviews name, each with its reviews.
 #[derive(Debug, Default)]
 pub(crate) struct ToldCommands(BTreeMap<String, BTreeSet<String>>);
 
@@ -119,7 +119,7 @@ impl ToldCommands {
 
     fn has(&self, problem: &Problem) -> bool {
         self.0.get(&problem.fix.run).is_some_and(|reviews| {
-            // Of a refused message that could not be read it is not known which review it is about.
+            // The review of an unreadable refused message is unknown.
             let review = problem.review.as_ref();
             review.is_none_or(|review| reviews.contains(review))
         })

@@ -1,4 +1,4 @@
-//! What is left of everything that runs out in a review.
+//! The remaining supply of everything that runs out in a review.
 
 use chrono::{DateTime, Utc};
 use inspect::status::row::ReviewRow;

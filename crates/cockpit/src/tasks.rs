@@ -1,4 +1,4 @@
-//! What merges handed off to fixing agents, and the findings that are with a person.
+//! The findings that merges handed off to fixing agents, and those that are with a person.
 
 use inspect::status::WorkspaceStatus;
 use inspect::status::fix::{FixCommand, FixCommands, named};

@@ -63,8 +63,7 @@ pub fn add_words(told: &mut Threads, said: &Said) {
     }
 }
 
-/// The words of both sides in a review, by the messages of the ledger; `reviewer` may have been asked in another's
-/// place.
+/// The words of both sides in a review, by the messages of the ledger; `reviewer` may have taken another's place.
 pub(crate) fn said(key: &ReviewKey, reviewer: &AgentName, messages: &[StoredMessage]) -> Said {
     let mut said = Said::default();
     for message in messages {

@@ -28,8 +28,8 @@ use crate::held::HeldMessages;
 /// The most messages that are judged and committed together.
 const BATCH_MAX: usize = 256;
 
-/// A batch is full after so many bytes of messages and packets: large files take long, and no one's mail should wait for
-/// more than one batch.
+/// The bytes of messages and packets that fill a batch: large files take long, and no one's mail should wait for more
+/// than one batch.
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The most messages in memory at once before they are judged.
@@ -199,7 +199,7 @@ impl Docket {
         }
     }
 
-    /// A snapshot of all that is in the ledger now is being made.
+    /// Notes that a snapshot of the whole ledger has begun.
     pub(crate) fn begin_snapshot(&mut self) {
         self.tentative.begin_snapshot();
         self.known_deliveries.begin_snapshot();
@@ -308,7 +308,7 @@ impl Docket {
         taken.found.len()
     }
 
-    /// Has the outboxes of a batch rest that took so long, judged, committed and delivered.
+    /// Makes the outboxes of a batch rest, by the time it took to judge, commit and deliver.
     pub(crate) fn rest(&mut self, outboxes: &BTreeMap<String, bool>, took: Duration, began: u64) {
         if !self.limits.has_rests {
             return;
@@ -457,7 +457,7 @@ impl Docket {
         Err(Box::new(Rejection::too_many_waiting(&found.file)))
     }
 
-    /// Forgets a file that was judged or is gone, and looks at those next that waited behind it.
+    /// Forgets a file that was judged or removed, and looks next at those that waited behind it.
     fn forget(&mut self, agent: &str, file: &FileName) {
         self.log_takes.forget(agent, file);
         self.waits.remove(&(agent.to_owned(), file.clone()));

@@ -1,4 +1,5 @@
-//! Removes the files agents are done with once they are older than the config says, or counts them.
+//! Removes the files that agents have finished with once they are older than the config allows, or counts
+//! them.
 
 use std::path::Path;
 
@@ -70,7 +71,7 @@ impl Sweep {
             })
     }
 
-    /// Everything that could not be looked at or removed.
+    /// The files that could not be read or removed.
     pub fn failed(&self) -> impl Iterator<Item = &str> {
         self.shelves
             .iter()

@@ -41,7 +41,7 @@ impl LogFormat {
     }
 }
 
-/// Begins to log to standard error; where no form was asked for, in the journal's if it is the journal that reads. A
+/// Begins to log to standard error, in the given form; without one, in the journal's form if the journal reads it. A
 /// second daemon in one process (a test) keeps the first one's log.
 pub fn start(asked: Option<LogFormat>) {
     let form = asked.unwrap_or_else(|| {

@@ -66,8 +66,8 @@ pub enum MailroomError {
         "the hosts that share this ledger judge by one policy, and settled.toml has another now"
     )]
     OtherPolicy,
-    /// Agents have users of their own, and this process is not the daemon's user: what it makes, the daemon could
-    /// not write to any more.
+    /// Agents have users of their own, and this process is not the daemon's user: the daemon could no longer
+    /// write to files that this process makes.
     #[error(
         "the agents of this workspace have separate users, so its daemon must run as uid {owner}, not {found}"
     )]
@@ -192,9 +192,9 @@ impl Mailroom {
         Ok((mailroom, opened.recovery))
     }
 
-    /// Ends each batch after so much time of judging, or so many files that follow from it, has as many delivered at a
-    /// time, and an outbox rest that keeps the daemon busy; until this is called only the size of a batch is limited, and
-    /// each is delivered as a whole.
+    /// Limits each batch to this time of judging and to this many files that follow from it, delivers as many files at
+    /// a time, and makes an outbox that keeps the daemon busy rest. Until this is called, only the size of a batch is
+    /// limited, and each batch is delivered whole.
     pub fn limit_batches(&mut self, time: Duration, files: usize) {
         self.docket.limits = BatchLimits {
             time,
@@ -229,10 +229,10 @@ impl Mailroom {
 
     /// Judges what is ready, at most one batch, commits it with one sync, and delivers it.
     ///
-    /// While more is waiting, a batch is delivered during the judgement of the next one. Nothing
-    /// is delivered before its commit, and nothing is known of a batch whose commit failed: its files
-    /// never left their outboxes and are judged again later. Once the files that were finished before them
-    /// are judged, takes are recorded and orders processed.
+    /// While more is waiting, a batch is delivered during the judgement of the next one. Nothing is delivered
+    /// before its commit, and nothing outside learns of a batch whose commit failed: its files never left
+    /// their outboxes and are judged again later. Once the files that were finished before them are judged,
+    /// takes are recorded and orders processed.
     pub fn pass(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
         self.pass_watching(moment, &mut |_, _| ())
     }
@@ -265,7 +265,7 @@ impl Mailroom {
             true => self.deliver_slice(moment, &mut pass),
             false => Ok(()),
         };
-        // A recipient waits for the delivery, and for the log nobody does.
+        // A recipient waits for the delivery; nobody waits for the log.
         self.tell(&committed);
         delivered?;
         self.docket
@@ -388,7 +388,7 @@ impl Mailroom {
         self.docket.tentative.state()
     }
 
-    /// Delivers what is committed, without judging anything more: the end of the batch that is judged.
+    /// Delivers what is committed, without judging anything more: the batch being judged ends here.
     pub fn finish(&mut self, moment: Moment) -> Result<(), SpoolError> {
         let last = self.spool.deliver(moment.mono)?;
         self.delivered(&last, &mut Pass::default());
@@ -430,8 +430,8 @@ impl Mailroom {
         schedule
     }
 
-    /// The work left for a daemon that ends once there is none, without files that could not be read after several
-    /// attempts.
+    /// The work left for a daemon that ends when it has none; files that several attempts could not read do not
+    /// count.
     pub fn left_over(&self) -> Schedule<Wakeup> {
         let mut schedule = Schedule::default();
         schedule.set(Wakeup::Look, self.docket.intake.next_hopeful());

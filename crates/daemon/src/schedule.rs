@@ -1,5 +1,5 @@
-//! When there is something to do: each duty of the daemon, and each wakeup of its mailroom, with the time it is due.
-//! Knows no clock: the time is handed in, in milliseconds of a clock that never goes back.
+//! The times at which there is something to do: each duty of the daemon, and each wakeup of its mailroom. Knows no
+//! clock: the time is handed in, in milliseconds of a clock that never goes back.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! When: the loop that wakes the mailroom on events, on time and at the end.
+//! Decides when: the loop that wakes the mailroom on events, on time and at the end.
 
 mod flush;
 mod recovered;
@@ -43,7 +43,7 @@ const RETRY_MS: u64 = 1_000;
 /// files of others take. Nobody waits for `serve --once`.
 const BATCH_TIME: Duration = Duration::from_millis(4);
 
-/// A batch ends after so many files that follow from it: to write them takes longer than to judge.
+/// The number of files to make after which a batch ends: writing them takes longer than judging.
 const BATCH_FILES: usize = 128;
 
 /// The most time that one step through the outboxes, or through the inboxes, may take. The loop serves new writers
@@ -186,9 +186,9 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     daemon.serve_once(0)
 }
 
-/// Does the same as one of the hosts that share the ledger: takes over what the log has, at least up to record `end`, judges
-/// what is here behind it, and says how this host stands to the log then. A log that gives no answer is waited for for
-/// some seconds.
+/// Does the same as one of the hosts that share the ledger: takes over what the log has, at least up to record `end`,
+/// judges what is here after that, and returns whether this host is then in step with the log. Waits some seconds for a
+/// log that does not answer.
 pub fn serve_shared_once(
     root: &Path,
     sharing: Sharing,
@@ -204,7 +204,7 @@ pub fn serve_shared_once(
     })
 }
 
-/// What the shared ledger did not take is judged again by the next pass, or by the next start.
+/// The next pass, or the next start, judges again what the shared ledger did not take.
 fn untaken<T: Default>(done: Result<T, SpoolError>) -> Result<T, SpoolError> {
     match done {
         Err(SpoolError::NotTaken { .. }) => Ok(T::default()),
@@ -227,7 +227,7 @@ struct Daemon<'r> {
     orders: PathBuf,
     /// The time every outbox was last swept.
     swept_at: DateTime<Utc>,
-    /// The sweep that goes on: its number, and when it was asked for.
+    /// The sweep in progress: its number, and the time of the request for it.
     sweeping: Option<(u64, Moment)>,
     /// Something was seen that only a sweep after that one can tell.
     sweep_again: bool,
@@ -236,7 +236,7 @@ struct Daemon<'r> {
     schedule: Schedule<Duty>,
     /// Sweeps before this time, in milliseconds of the monotonic clock, neither look for unknown senders nor report.
     report_at: u64,
-    /// Called once every outbox was looked through for the first time.
+    /// Called once the first sweep has seen every outbox.
     ready: Option<Ready<'r>>,
     supervisor: Supervisor,
     flush: flush::Flush,
@@ -379,8 +379,8 @@ impl<'r> Daemon<'r> {
         }
     }
 
-    /// Whatever woke the daemon may have left something to judge. A deadline that has come is kept only
-    /// once every outbox was looked through, so that an answer in time counts.
+    /// Whatever woke the daemon may have left something to judge. The daemon applies a deadline only after a
+    /// sweep of every outbox, so that an answer in time counts.
     fn plan(&mut self, now: Moment) {
         self.schedule.no_later(Duty::Pass, now.mono);
         let deadline = self.mailroom.next_deadline();
@@ -560,7 +560,7 @@ impl<'r> Daemon<'r> {
         Ok(now.mono + (SWEEP_PAUSE * took).clamp(SWEEP_MS, SWEEP_MAX_MS))
     }
 
-    /// Every outbox was looked through.
+    /// A sweep has seen every outbox.
     fn swept(&mut self) {
         let agents = self.mailroom.agents();
         self.outboxes

@@ -30,7 +30,7 @@ impl Log {
 impl Write for Log {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut stderr = io::stderr().lock();
-        // A reader that was waited for in vain is not waited for again until it reads.
+        // After one wait in vain for a reader, nothing waits for it again until it reads.
         let patience = if LOST.load(Ordering::Relaxed) == 0 {
             PATIENCE_NS
         } else {
@@ -59,6 +59,6 @@ fn has_room(stderr: &io::StderrLock<'_>, patience_ns: i64) -> bool {
         tv_sec: 0,
         tv_nsec: patience_ns,
     };
-    // What cannot be asked is written to as ever.
+    // A stream that cannot be polled is written to as usual.
     poll(&mut polled, Some(&patience)).map_or(true, |ready| ready > 0)
 }

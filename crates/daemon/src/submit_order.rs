@@ -21,8 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// doubles.
 const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 
-/// Every so many looks, the waiting side checks that a daemon still serves. The check takes the lock for an instant and
-/// must not get in the way of a daemon that starts.
+/// The number of looks after which the waiting side checks that a daemon still serves. The check takes the lock for an
+/// instant and must not get in the way of a daemon that starts.
 const LOOKS_PER_POLL: u32 = 50;
 
 /// The reasons an order's outcome is unknown.

@@ -14,7 +14,7 @@ use notify::event::{
 use notify::{RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
-/// Above so many files with a waiting hint, the hints are dropped for one whole sweep.
+/// The most files with a waiting hint; above it the hints are dropped for one whole sweep.
 const HINTS_MAX: usize = 8192;
 
 /// A change of a file that the watcher saw.
@@ -141,7 +141,7 @@ impl Watch {
         self.board.bell.notified().await;
     }
 
-    /// Takes what was seen. A watched directory that is gone asks for a sweep.
+    /// Takes the events seen so far. A watched directory that was removed needs a sweep.
     pub fn take(&mut self) -> Seen {
         let mut pinned = self
             .board

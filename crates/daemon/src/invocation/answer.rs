@@ -69,8 +69,8 @@ impl From<String> for NotPosted {
     }
 }
 
-/// Reads what was said: structured output is all of it or nothing, a signal is the last line, prose is never
-/// searched.
+/// Reads an answer: structured output counts whole or not at all, a signal is the last line, and prose is
+/// never searched.
 pub fn read(said: &AgentOutput, words: &SignalWords) -> AgentAnswer {
     if let Some(why) = &said.unreadable {
         return AgentAnswer::Nothing(why.clone());
@@ -118,8 +118,8 @@ fn has_words_behind(text: &str) -> bool {
     matches!(values.next(), Some(Ok(_))) && !text[values.byte_offset()..].trim().is_empty()
 }
 
-/// That an answer is none by the schema, and why: the value found is shown, short and on one line, since the next start
-/// has to know it.
+/// The reason an answer breaks the schema. It shows the value found, short and on one line, since the next start has to
+/// know it.
 fn unfit(why: &str) -> String {
     format!(
         "its answer does not match the schema of the brief: {}",

@@ -111,12 +111,12 @@ impl Live {
     pub(super) fn let_start(&mut self) {
         self.is_validated = false;
         if let Some(control) = &mut self.control {
-            // A keeper that is gone starts nothing.
+            // A keeper that has ended starts nothing.
             let _ = control.write_all(b"go\n");
         }
     }
 
-    /// Turns that were heard of and are not in the ledger.
+    /// Turns that the keeper reported and the ledger does not have yet.
     pub(super) fn uncounted(&self) -> u16 {
         self.turns.saturating_sub(self.counted)
     }
@@ -174,7 +174,8 @@ impl Live {
         self.told_at.get_or_insert(mono);
     }
 
-    /// True if its keeper is gone. Kills a keeper that takes too long, and with it every process it kept.
+    /// True if its keeper has ended. Kills a keeper that takes too long, and with it every process it
+    /// started.
     pub(super) fn is_gone(&mut self, now: Moment) -> bool {
         if self.told_at.is_some_and(|at| now.mono >= at + KEEPER_MS) {
             tracing::warn!(
@@ -183,7 +184,7 @@ impl Live {
             );
             let _ = self.keeper.kill();
         }
-        // One that cannot be waited for is none of ours any more.
+        // A process we cannot wait for is no longer our child.
         (self.is_silent || self.told_at.is_some()) && !matches!(self.keeper.try_wait(), Ok(None))
     }
 

@@ -280,7 +280,7 @@ impl Runner {
     /// The time at which the day turns for which a request waits, on the monotonic clock.
     fn day_turns(&self, now: Moment) -> Option<u64> {
         let left_ms = (self.day_turns_at? - now.utc).num_milliseconds();
-        // A clock that is set in between is looked at again within the hour.
+        // If the clock is set in between, the daemon notices within the hour.
         Some(now.mono + u64::try_from(left_ms).unwrap_or(0).min(3_600_000))
     }
 

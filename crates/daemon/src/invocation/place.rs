@@ -10,7 +10,7 @@ use runner::checkout::Checkout;
 use workspace::config::{AgentSection, CheckoutMode};
 use workspace::error::chain;
 
-/// The reason for no start where files are to be left out of a tree and there is none.
+/// The reason not to start an agent whose tree must lack some files, if it has no tree.
 const NOTHING_LEFT_OUT: &str = "`leave_out` needs a tree of the commit under review, and the request names no commit or `workdir` is \
                                 in no repository; `checkout = \"workdir\"` lets the command read all files of `workdir`";
 

@@ -172,7 +172,8 @@ impl Settling {
         }
     }
 
-    /// Records what it used, after its answer: the money is gone, and an answer that came of it counts.
+    /// Records what it used, after its answer: the money is spent either way, and the answer it paid for
+    /// counts.
     fn pay(&self, mailroom: &mut Mailroom, now: Moment) -> Result<usize, SpoolError> {
         let report = self.run.report(self.spend);
         tell_spend(mailroom, &report, now).map(usize::from)

@@ -109,7 +109,7 @@ pub(super) fn start(
     let heard = keeper.stdout.take().expect("it was piped");
     tracing::info!(review = %key, run = id, start = open.starts, "started a command");
     let tell = tell.clone();
-    // A daemon that is gone hears nothing.
+    // A daemon that has ended receives nothing.
     launch::listen(heard, move |note| drop(tell.send((id.clone(), note))));
     Ok(Live::new(run, folder, keeper, is_warned))
 }

@@ -1,5 +1,6 @@
-//! Whose turn it is: a finished file in an outbox is judged before a take, an order or a deadline
-//! is heard, a file in doubt is given a moment, and no flood of newer files puts one of them off forever.
+//! The order in which the daemon handles things: it judges a finished file before it processes a take, an
+//! order or a deadline, gives a file in doubt a moment, and lets no flood of newer files put one of them off
+//! forever.
 
 use std::ffi::OsString;
 

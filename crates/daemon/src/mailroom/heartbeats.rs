@@ -10,7 +10,7 @@ use workspace::heartbeat::{self, HeardHost, HostState};
 
 use super::{Mailroom, Sharing};
 
-/// So many runs of other hosts' daemons that have ended are remembered.
+/// The number of ended runs of other hosts' daemons to remember.
 const ENDED_MAX: usize = 1_000;
 
 /// The heartbeats of the other hosts, and this host's next one.

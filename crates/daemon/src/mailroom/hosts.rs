@@ -52,7 +52,7 @@ impl Mailroom {
         Some((hosts.count(), standing.word()))
     }
 
-    /// Records a change of the hosts, under the id it was asked for by, if any.
+    /// Records a change of the hosts, under the id of the request for it, if any.
     pub fn change_hosts(
         &mut self,
         change: &HostChange,

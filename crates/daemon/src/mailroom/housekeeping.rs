@@ -14,7 +14,7 @@ use super::Mailroom;
 use crate::gc::{self, Sweep};
 use workspace::error::chain;
 
-/// A snapshot is due after so many bytes of records, however few they are.
+/// The bytes of records after which a snapshot is due, however few the records are.
 const SNAPSHOT_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The time between two removals of old files, in milliseconds.

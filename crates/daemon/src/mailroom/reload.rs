@@ -12,9 +12,9 @@ impl Mailroom {
         &self.config
     }
 
-    /// Applies this config from the next judgement on, and says whether it is another one. What was decided under
-    /// the old one stays decided: the ledger records what a decision took from it. Fails, and changes nothing, if
-    /// agents are given users of their own and this process is not the daemon's.
+    /// Applies this config from the next judgement on, and says whether it is another one. Decisions under the
+    /// old one hold: the ledger records what each of them took from it. Fails, and changes nothing, if agents are
+    /// given users of their own and this process is not the daemon's.
     pub fn reconfigure(&mut self, config: Config) -> Result<bool, MailroomError> {
         if config == self.config {
             return Ok(false);

@@ -581,7 +581,7 @@ impl Mailroom {
     }
 }
 
-/// A step below so many seconds: a clock that drifts is not told with every record.
+/// The smallest step of a clock to report, in seconds: a clock that drifts is not reported with every record.
 fn rounded(seconds: i64) -> i64 {
     let steps = [3_600, 600, 60, 30, 10, 5];
     let step = steps.into_iter().find(|step| seconds >= *step);

@@ -14,7 +14,7 @@ use super::shared::LastRecord;
 /// The pause between two progress notes. A start that takes less time gives none.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// The clock is looked at once in so many records and lines.
+/// The number of records and lines between two looks at the clock.
 const STEPS: u64 = 256;
 
 /// The index, and when its growing was last told.

@@ -30,8 +30,8 @@ const REQUEST_MAX: usize = 4096;
 /// The time between two pages, in milliseconds, however often the loop turns.
 const PAGE_MS: u64 = 250;
 
-/// After so many milliseconds without a turn the loop is said to hang: well beyond the 2 s between two sweeps and the
-/// time of a large batch.
+/// The milliseconds without a turn after which the loop counts as hanging: well beyond the 2 s between two sweeps and
+/// the time of a large batch.
 const HANGS_MS: u64 = 30_000;
 
 /// The readable page, and the threads that serve it; they end with the value.

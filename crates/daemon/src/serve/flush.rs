@@ -19,8 +19,9 @@ const LOOK_MS: u64 = 20;
 pub(super) struct Flush(Option<JoinHandle<io::Result<()>>>);
 
 impl Flush {
-    /// Begins, or looks how far it is: true once all that was there when it began is written, or no thread is to be had.
-    /// An error is final: the checkpoint that follows may not hear of it again.
+    /// Begins the flush or checks its progress: true once everything that existed at its start is written, or if no
+    /// thread could be started. An error is final: the kernel may not report it again to the checkpoint that
+    /// follows.
     fn is_done(&mut self, root: &Path) -> io::Result<bool> {
         match self.0.take() {
             None => {

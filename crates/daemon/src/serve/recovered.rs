@@ -1,4 +1,4 @@
-//! What the log says of a start: how much was read, and what of it was not as it should have been.
+//! The log lines of a start: how much it read, and what was wrong with it.
 
 pub(super) fn tell(recovery: &spool::Recovery) {
     if let Some(torn) = &recovery.torn {

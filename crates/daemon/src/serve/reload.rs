@@ -28,8 +28,8 @@ impl Daemon<'_> {
         self.supervisor.ready(&self.mailroom.status_line());
     }
 
-    /// Reloads the config. The step that may fail comes first: a metrics address that cannot be had refuses the rest as
-    /// well.
+    /// Reloads the config. The step that may fail comes first: if the metrics address is not available, the rest is
+    /// refused as well.
     fn read_anew(&mut self) -> Result<bool, DaemonError> {
         let config =
             Config::load(self.mailroom.root()).map_err(crate::mailroom::MailroomError::from)?;

@@ -52,7 +52,8 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one. A hang-up says at a terminal that it is gone, and elsewhere what it says to daemons.
+    /// Waits for the next one. At a terminal a hang-up means that the terminal is gone; elsewhere it means what it
+    /// means to daemons.
     pub(super) async fn next(&mut self) -> Heard {
         tokio::select! {
             biased;

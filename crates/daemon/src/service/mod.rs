@@ -104,7 +104,7 @@ impl Service {
         self.directory.join(format!("{}.{ending}", self.name))
     }
 
-    /// The commands by which it is started for good, in their order.
+    /// The commands that enable and start it, in their order.
     pub fn start(&self) -> Vec<String> {
         let Self { name, .. } = self;
         match (self.kind, self.scope) {
@@ -127,7 +127,7 @@ impl Service {
         }
     }
 
-    /// The command by which it is stopped for good.
+    /// The command that stops and disables it.
     pub fn stop(&self) -> String {
         let Self { name, .. } = self;
         match (self.kind, self.scope) {

@@ -28,7 +28,7 @@ pub struct ServiceRequest {
 /// The reason a request makes no service.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// A path cannot be looked at.
+    /// A path cannot be examined.
     #[error("{what}: {source}")]
     Io {
         /// The path, or what it leads to.

@@ -15,7 +15,7 @@ pub(crate) struct Supervisor {
     patience_ms: Option<u64>,
     /// The time of the last sign of life, on the monotonic clock.
     beaten_at: Option<u64>,
-    /// The sentence that was said last.
+    /// The last sentence sent.
     status: String,
     /// The reason the config on the disk is not the current one, until one is applied.
     refusal: Option<String>,
@@ -51,7 +51,7 @@ impl Supervisor {
         self.socket.is_some()
     }
 
-    /// Says that the ledger is read and every outbox was looked through once.
+    /// Reports that the ledger is read and the first sweep has seen every outbox.
     pub(crate) fn ready(&mut self, status: &str) {
         let status = self.sentence(status);
         self.say(&format!("READY=1\nSTATUS={status}"));

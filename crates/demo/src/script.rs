@@ -1,4 +1,5 @@
-//! What the two agents of the demonstration say, and what it shows. A step is one command that is really run.
+//! The words of the demonstration's two agents, and the steps it shows. A step is one command that is really
+//! run.
 
 /// The one who acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -179,7 +179,8 @@ pub fn read_up_to(disk: &dyn Disk, file: &Handle, hint: u64, limit: u64) -> io::
             taken => filled += taken,
         }
         if filled as u64 == hint && filled < bytes.len() {
-            // Less than asked for and just what was expected: the end, without another call to be told so.
+            // Fewer bytes than requested, and as many as expected: this is the end, without another call to
+            // learn it.
             bytes.truncate(filled);
             return Ok(bytes);
         }

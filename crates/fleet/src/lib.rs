@@ -120,7 +120,7 @@ impl Fleet {
                 if self.key(&to).is_none() {
                     return Err(FleetRefusal::UnknownHost(to));
                 }
-                // A move that was decided on an older state of things is none.
+                // A move decided on an older state does nothing.
                 match self.homes.get(agent) {
                     None => Err(FleetRefusal::Homeless(agent.clone())),
                     Some(home) if home.as_str() != from => Err(FleetRefusal::AtHomeElsewhere {

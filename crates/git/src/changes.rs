@@ -1,4 +1,5 @@
-//! What differs between two commits: the files, the digest over them (`docs/protocol.md`, section 11), and the diff.
+//! The difference between two commits: the files, the digest over them (`docs/protocol.md`, section 11), and the
+//! diff.
 
 use std::collections::BTreeSet;
 

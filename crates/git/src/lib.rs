@@ -1,6 +1,6 @@
-//! What does git say of a change: its commits, its files, its digest, its diff. Answers for asking the real `git` so that
-//! nothing in the repository, its config or the environment runs a program, fetches, or changes the answer; and for a
-//! tree of its own for a commit.
+//! Asks git about a change: its commits, its files, its digest, its diff. Runs the real `git` so that nothing in the
+//! repository, its config or the environment runs a program, fetches, or changes the answer. Also makes and removes a
+//! worktree for a commit.
 
 pub mod changes;
 mod repository;

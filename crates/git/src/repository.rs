@@ -85,7 +85,7 @@ impl Repository {
         })
     }
 
-    /// The whole name of a commit; nothing if the repository has none of that name.
+    /// The whole name of a commit; `None` if the repository has no commit of that name.
     pub fn resolve(&self, name: &str) -> Result<Option<String>, GitError> {
         if name.starts_with('-') {
             return Ok(None);

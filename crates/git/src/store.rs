@@ -1,5 +1,5 @@
-//! What a repository consists of, for somebody who may read its history and none of its settings: a config may hold
-//! tokens and name programs.
+//! The parts of a repository, for somebody who may read its history but not its settings: a config may hold tokens
+//! and name programs.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! A tree of its own for a commit: a detached worktree beside those that people use. Answers for making one so that
-//! nothing which the repository names is run, and for taking it away so that the repository forgets it and no other.
+//! A detached worktree for a commit, beside those that people use. Makes it without running anything that the
+//! repository names, and removes it so that the repository forgets it and no other.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -42,7 +42,7 @@ impl Repository {
     }
 
     /// Checks the commit out at a path that is free: all its files as they are stored, none converted by a filter, none
-    /// of a submodule. What a partial clone lacks is not fetched; then there is no tree.
+    /// of a submodule. Does not fetch what a partial clone lacks; then there is no worktree.
     pub fn add_worktree(&self, tree: &Path, commit: &CommitSha) -> Result<(), GitError> {
         let path = tree.to_str().ok_or_else(|| GitError::Unusable {
             what: format!("the path {} is not UTF-8", tree.display()),
@@ -63,8 +63,8 @@ impl Repository {
         })
     }
 
-    /// Takes files out of this worktree: those that have one of these names, or are in a directory that has, in upper or
-    /// lower case. Its index has them still, so that nothing seems to be deleted.
+    /// Takes files out of this worktree: those with one of these names, or in a directory with one, in upper or lower
+    /// case. The index still has them, so that none seems to be deleted.
     pub fn leave_out(&self, names: &[String]) -> Result<(), GitError> {
         if names.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Which records of the ledger somebody wants to see: those of one pull request, of one agent, of one verdict.
+//! Selects records of the ledger to show: those of one pull request, of one agent, of one verdict.
 
 use message_schema::Report;
 use message_schema::id::{AgentName, PrNumber};

@@ -190,7 +190,7 @@ fn of_document(document: &Value) -> Option<KeptHead> {
     })
 }
 
-/// The head on a line, if it names one; the error is a digest that is none.
+/// The head on a line, if it names one; the error is a text that is not a digest.
 fn of_line(line: &str) -> Result<Option<KeptHead>, String> {
     let Some(word) = line
         .split_whitespace()

@@ -1,6 +1,6 @@
-//! The state of a workspace for its observers: the ledger added up, what waits in outboxes, what was
-//! refused and not mended, what the daemon noted. It is read without the lock and changes nothing; what follows
-//! from it is worked out in the files below, and how it is shown is the command line's.
+//! The state of a workspace for its observers: the ledger added up, the mail in outboxes, the refused messages
+//! that nobody corrected, the daemon's notes. Reads without the lock and changes nothing. The files below draw
+//! the conclusions, and `views` shows them.
 
 pub mod fix;
 pub mod hosts;

@@ -1,5 +1,5 @@
-//! Whether a review holds for a commit: what a gate check asks of a workspace, and what a file of records
-//! proves without one. Looks and answers; the ledger is never changed.
+//! Decides whether a review holds for a commit: the question of a gate check about a workspace, and the proof
+//! in a file of records without one. Never changes the ledger.
 //!
 //! Begin with `approval` (the question, and every reason for a no), then `file` (the format), `export` (which
 //! records concern a pull request), `proof` (the records judged again), `patch` (the same change on another base), `summary` (the evidence).

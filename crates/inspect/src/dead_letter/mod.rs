@@ -19,7 +19,8 @@ use workspace::index::LedgerIndex;
 
 use self::refusals::{Correction, Same};
 
-/// The largest file that is read, in bytes: a refused one may be of any size, and is then told by its report alone.
+/// The largest file that is read, in bytes: a refused one may be of any size, and beyond this only its report is
+/// read.
 const SIZE_MAX: u64 = 1 << 20;
 
 /// One refused message.

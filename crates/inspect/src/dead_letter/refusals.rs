@@ -1,7 +1,7 @@
-//! What became of every refusal whose files are still in `dead_letter/`: whether it is open, so
-//! that somebody has to do something, or was corrected, taken away, or is over with its review.
+//! The fate of every refusal whose files are still in `dead_letter/`: open, so that somebody has to act, or
+//! corrected, taken away, or settled with its review.
 //!
-//! `status`, `why`, `problems` and `dead-letter list` all count as open what is open here.
+//! `status`, `why`, `problems` and `dead-letter list` all take their open refusals from here.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ use workspace::shell::quoted;
 
 use crate::status::pending::ClaimedReview;
 
-/// So many of the newest are looked into for the pull request they name; what the daemon found of a message is known
-/// of all.
+/// The number of newest ones that are read for the pull request they name; the daemon's finding about a message is
+/// known for all.
 const LOOKED_INTO_MAX: usize = 100;
 
 /// A message that was refused, and what became of it.
@@ -176,7 +176,7 @@ impl RefusalLog {
         }
     }
 
-    /// Takes in a record that was delivered long ago: a refusal whose files are gone is over.
+    /// Takes in a record that was delivered long ago: a refusal whose files were removed is settled.
     pub fn note_past(&mut self, entry: &Entry) -> Result<(), Unreadable> {
         if self.is_gone(entry) {
             return Ok(());

@@ -30,7 +30,7 @@ pub struct Outlook {
 /// The reason why nothing was put back.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSent {
-    /// The original is gone, or is nothing that can be read.
+    /// The original was removed or cannot be read.
     #[error("the refused file no longer exists, or is not a regular file: only its report is left")]
     NoOriginal,
     /// A call failed.

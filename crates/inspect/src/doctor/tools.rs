@@ -9,7 +9,7 @@ use workspace::config::{Config, SandboxSection};
 
 use super::{CheckContext, CheckOutcome, Checked};
 
-/// The programs that are looked for.
+/// The programs that `doctor` looks for.
 const TOOLS: [&str; 7] = [
     "claude",
     "codex",

@@ -49,7 +49,7 @@ pub(super) fn complete(case: &CheckContext<'_>) -> Checked {
         .collect::<Vec<_>>()
         .join(", ");
     if missing.iter().any(|path| path.ends_with("ledger")) && has_history(case.root) {
-        // An empty one would be taken for a workspace in which nothing ever happened.
+        // An empty one would look like a workspace in which nothing ever happened.
         let why =
             format!("missing: {listed}; there were records: restore the ledger from a backup");
         return Ok(vec![CheckOutcome::wrong(

@@ -13,7 +13,7 @@ use review::ReviewKey;
 use rustix::fs::OFlags;
 use spool::{FileName, Layout};
 
-/// Of each outbox so many files are looked into; beyond that they are only counted.
+/// The number of files that are read in each outbox; the others are only counted.
 const LOOKED_INTO_MAX: usize = 100;
 
 /// The unjudged mail of a workspace.
@@ -21,7 +21,7 @@ const LOOKED_INTO_MAX: usize = 100;
 pub struct PendingMail {
     /// The number of waiting files in each outbox that has any.
     pub counts: Vec<(AgentName, usize)>,
-    /// The files that were looked into.
+    /// The files that were read.
     pub letters: Vec<PendingFile>,
 }
 
@@ -81,7 +81,7 @@ impl PendingMail {
         self.counts.iter().map(|(_, count)| count).sum()
     }
 
-    /// The time of the oldest file that was looked into.
+    /// The time of the oldest file that was read.
     pub fn oldest(&self) -> Option<DateTime<Utc>> {
         self.letters.iter().filter_map(|letter| letter.since).min()
     }
@@ -119,7 +119,8 @@ impl ClaimedReview {
     }
 }
 
-/// A regular file of at most what a message may have; agents own these directories, so nothing else is waited for.
+/// Reads a regular file no larger than a message may be. Agents own these directories, so it waits for nothing
+/// else.
 fn bytes(path: &Path) -> Option<Vec<u8>> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).expect("the flags of an opening are few");

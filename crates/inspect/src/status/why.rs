@@ -1,5 +1,5 @@
-//! Why a review does not go on: the one thing that is missing, whose command brings it, and what the daemon does
-//! if nobody acts. It asks the rules of reviews and never repeats them.
+//! The reason a review does not go on: the one thing that is missing, whose command brings it, and what the
+//! daemon does if nobody acts. It asks the rules of reviews and never repeats them.
 
 mod ended;
 

@@ -1,5 +1,5 @@
 //! The whole life of a message, from where it was written to what answered it, each step with its evidence: a record
-//! of the ledger or a file. What neither shows is said to be not known.
+//! of the ledger or a file. Where neither shows anything, the step is unknown.
 //!
 //! `told` reads the ledger, `places` the directories, `steps` makes the steps of both.
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 /// Everything that was found of one id.
 #[derive(Debug, Serialize)]
 pub struct MessageTrace {
-    /// The id that was asked for.
+    /// The requested id.
     pub id: String,
     /// One for each sender that used it; senders number their messages themselves.
     pub messages: Vec<Life>,

@@ -11,7 +11,7 @@ use workspace::directory;
 
 use super::{Certainty, LifeStep, Stage};
 
-/// The largest file that is looked into, in bytes; more than is ever delivered.
+/// The largest file that is read, in bytes; the daemon never delivers a larger one.
 const SIZE_MAX: u64 = 1 << 20;
 
 /// The directories in which a file of an inbox may be once its reader has it.
@@ -177,7 +177,7 @@ fn files<'a>(
     })
 }
 
-/// The bytes of a regular file; nothing if there is none of a fitting size.
+/// The bytes of a regular file; `None` if there is no such file or it is too large.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let is_absent = |error: &io::Error| {
         matches!(

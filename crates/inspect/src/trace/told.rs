@@ -1,4 +1,5 @@
-//! What the ledger tells of one id: the records that judged it, those that show it was taken, and what answered it.
+//! The ledger's evidence about one id: the records that judged it, those that show it was taken, and the messages
+//! that answered it.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Whether the reviews of a pull request approve a commit, and every reason why one does not. Knows the state and
-//! nothing of where it came from.
+//! Decides whether the reviews of a pull request approve a commit, and gives every reason why one does not. Knows
+//! the state, but not its origin.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -240,8 +240,8 @@ impl ApprovalVerdict {
         Ok(())
     }
 
-    /// Bars approvals of agents where one of the files that the change really touches is a person's to approve,
-    /// whatever the request said of them.
+    /// Bars approvals of agents where the change really touches a file that only a person may approve, whatever
+    /// the request said of it.
     pub fn bar_human_paths(&mut self, changed: &[RepoPath], paths: &HumanPaths) {
         let Some(file) = changed.iter().find(|file| paths.admits(file.as_str())) else {
             return;

@@ -28,7 +28,7 @@ pub enum Comparison {
         /// The patch id of both, from `git patch-id --stable`.
         patch_id: String,
     },
-    /// They do not, or it cannot be told.
+    /// They do not, or git cannot tell.
     Void {
         /// The reason.
         why: String,
@@ -98,7 +98,7 @@ impl Patches {
         })
     }
 
-    /// The files that a commit changes since it left the branch. Fails where that cannot be told.
+    /// The files that a commit changes since it left the branch. Fails if git cannot tell.
     pub fn files(&self, head: &CommitSha) -> Result<Vec<RepoPath>, GitError> {
         let (repository, base) = (self.repository(), self.base_commit()?);
         let Some(commit) = self.expand(head)? else {
@@ -132,7 +132,8 @@ impl Patches {
         }
     }
 
-    /// The one commit of the clone that is meant; nothing if there is none, or several begin so.
+    /// The one commit of the clone that this abbreviates; `None` if there is no such commit, or more than
+    /// one.
     fn expand(&self, commit: &CommitSha) -> Result<Option<String>, GitError> {
         let named = commit.as_str().to_ascii_lowercase();
         // A branch may bear a name that looks like a commit's beginning.

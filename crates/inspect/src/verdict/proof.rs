@@ -1,4 +1,5 @@
-//! What a file proves: its records judged again by the rules under the policy in it, and where that leads.
+//! The proof in a file: its records judged again by the rules under the policy in it, and the resulting
+//! state.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! What a verdict shows of its evidence: what was read of the change as the approval keeps it, and which tests it edits.
+//! The evidence in a verdict: the parts of the change that were read, as the approval keeps them, and the tests it
+//! edits.
 
 use message_schema::id::RepoPath;
 use message_schema::line::escaped;

@@ -1,5 +1,5 @@
-//! What a review lacks that has ended: in an approval that holds for no head, with a person, or with its pull
-//! request; and whether the limits let anybody go on.
+//! The missing step of a review that has ended: in an approval that holds for no head, with a person, or with
+//! its pull request; and whether the limits let anybody go on.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::Code;

@@ -28,7 +28,7 @@ pub fn path(message: &[u8]) -> String {
     )
 }
 
-/// Reads the alerts out of their file; none if it is none of this version.
+/// Reads the alerts out of their file; none if the file is of another version.
 pub fn read(bytes: &[u8]) -> Vec<ToldAlert> {
     serde_json::from_slice::<AlertsFile>(bytes)
         .ok()
@@ -36,7 +36,7 @@ pub fn read(bytes: &[u8]) -> Vec<ToldAlert> {
         .map_or_else(Vec::new, |file| file.alerts)
 }
 
-/// The file of an accepted message's alerts; nothing if there are none. The same bytes are accepted once, so its name is
+/// The file of an accepted message's alerts; `None` without alerts. The same bytes are accepted once, so its name is
 /// free.
 pub(crate) fn of(accepted: &Accepted, seq: u64, names: &mut UsedNames) -> Option<Delivery> {
     if accepted.alerts.is_empty() {

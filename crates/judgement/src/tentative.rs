@@ -267,7 +267,8 @@ fn handed_on(entry: &Entry, record: &EventRecord) -> Option<RequestFile> {
     }
 }
 
-/// A refusal tells its sender, takes copies back, and tells whom it costs something; it delivers no message.
+/// A refusal notifies its sender, takes copies back, and notifies the agent whom it costs an attempt; it
+/// delivers no message.
 fn refused_files(entry: &Entry, refused: &RefusedMessage) -> Result<(), Differs> {
     let mut told = vec![refused.from.as_str()];
     if let Some(cost) = &refused.cost {

@@ -1,5 +1,5 @@
-//! A structured response as its reviewer gave it: the content of the JSON, and why a text is none.
-//! The form is that of the schema in a brief; whether the actions are legal is judged by `decide`.
+//! A structured response as its reviewer gave it: the content of the JSON, or the reason a text is not one.
+//! Its form is that of the schema in a brief; `decide` judges whether the actions are legal.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub struct FeedbackAnswer {
     /// Resolved threads whose problem is back: they open again, with their counters.
     #[serde(default)]
     pub reopen: Vec<FindingId>,
-    /// Threads resolved for good whose problem is back: a person is to look.
+    /// Threads that can no longer be reopened and whose problem is back: a person has to look.
     #[serde(default)]
     pub escalate: Vec<FindingId>,
 }
@@ -168,7 +168,7 @@ pub struct NewFinding {
     pub introduced_by: String,
 }
 
-/// Something left for later that is no thread's; without a summary it is none.
+/// A follow-up that belongs to no thread; without a summary it does not count.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NitAnswer {

@@ -160,7 +160,7 @@ impl<'a> Scribe<'a> {
         })
     }
 
-    /// Each open thread with what is done with it; fails if that is not exactly all of them.
+    /// Each open thread with its action; fails unless every open thread has exactly one.
     fn dealt<'s>(
         &self,
         said: &'s BTreeMap<FindingId, ThreadAnswer>,

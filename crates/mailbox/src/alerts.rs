@@ -1,5 +1,5 @@
-//! What the daemon changed, limited or saw about a message, for its sender and for its reader: read beside the briefs, as an
-//! agent with a user of its own cannot read the ledger.
+//! The alerts about a message, for its sender and for its reader: what the daemon changed, limited or saw. They are
+//! beside the briefs, because an agent with a user of its own cannot read the ledger.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Which message answers which, by the agent's own mailboxes alone: whether a message is the verdict its reader waits
+//! Matches answers to messages, by the agent's own mailboxes alone: whether a message is the verdict its reader waits
 //! for, and which messages one of the reader's own settles.
 
 use std::io;

@@ -1,4 +1,4 @@
-//! Waiting for mail: whether what an agent waits for is there, can never come, or has to be waited for.
+//! Waiting for mail: decides whether the awaited message is there, can never come, or may still come.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 use crate::my_reviews::{self, Move, MyReview};
 use crate::{answers, in_transit};
 
-/// The mail that is waited for.
+/// The awaited mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited<'a> {
     /// Any message.
@@ -39,7 +39,7 @@ pub struct MailWait<'a> {
 /// The event that ends a wait.
 #[derive(Debug)]
 pub enum WaitEnd {
-    /// What was waited for.
+    /// The awaited mail that arrived.
     Letters(Vec<MailboxEntry>),
     /// Nothing will come, for the agent itself has to move, or nobody has.
     OwnMove(Vec<MyReview>),

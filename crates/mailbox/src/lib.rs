@@ -1,5 +1,5 @@
-//! What an agent may do with its own mail: read it, take it, answer it, wait for more, and have its
-//! own program told. Never takes the lock and never decides anything.
+//! The operations of an agent on its own mail: read it, take it, answer it, wait for more, and tell its own
+//! program. Never takes the lock and never decides anything.
 
 pub mod alerts;
 pub mod answers;

@@ -1,5 +1,5 @@
-//! The content of an agent's own mailboxes, as the agent itself finds it: the messages of its inbox, those it has taken
-//! and those it is done with, and what became of its own. Reads envelopes and moves files. The daemon checked each
+//! The content of an agent's own mailboxes, as the agent itself finds it: the messages of its inbox, those it has
+//! taken, those it has finished with, and the fate of its own. Reads envelopes and moves files. The daemon checked each
 //! message before it delivered it, and nothing here asks the ledger.
 
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ pub enum MailboxPlace {
     Inbox,
     /// It is being worked on.
     Taken,
-    /// It is done with.
+    /// Its reader has finished with it.
     Archive,
     /// The agent wrote it, and it was not judged yet.
     Outbox,
@@ -223,7 +223,7 @@ impl AgentMailboxes {
         self.to(letter, MailboxPlace::Taken)
     }
 
-    /// Puts a message away: it is done with.
+    /// Archives a message that its reader has finished with.
     pub fn put_away(&self, letter: &MailboxEntry) -> Result<PathBuf, MoveError> {
         self.to(letter, MailboxPlace::Archive)
     }
@@ -301,7 +301,7 @@ fn is_message(path: &Path) -> bool {
     !is_hidden && !is_report && matches!(extension, Some("yaml" | "yml" | "json"))
 }
 
-/// Reads a message; nothing if it is gone or is no file.
+/// Reads a message; `None` if it was moved or is not a file.
 fn read(path: &Path, place: MailboxPlace) -> Option<MailboxEntry> {
     // A pipe without a writer must not hold us, nor a link lead us elsewhere.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;

@@ -1,6 +1,6 @@
-//! What the two agents of a review said to each other, out of one agent's own mailboxes: the branch and summary of the
+//! The words of a review's two agents to each other, from one agent's own mailboxes: the branch and summary of the
 //! newest request, the author's newest report of fixes, and what the reviewer wrote about each finding. Nothing here
-//! asks the ledger; what was cleaned up is not known.
+//! asks the ledger, so removed files are unknown.
 
 use std::collections::BTreeMap;
 use std::path::Path;

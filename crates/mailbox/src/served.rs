@@ -1,5 +1,5 @@
-//! What `settled diff` has printed for a reviewer: a receipt in the reviewer's own archive, one for each request. It is the
-//! word of a command of the reviewer's user, and proves no more than that.
+//! The record of what `settled diff` printed for a reviewer: a receipt in the reviewer's own archive, one for each
+//! request. A command of the reviewer's user wrote it, and it proves no more than that.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! What an agent says of a message, and the draft made of it: what was not said is filled in where only one thing can be
+//! An agent's words about a message, and the draft made of them: a missing value is filled in where only one can be
 //! meant, from the review, the packet and the type.
 
 use std::io;
@@ -64,7 +64,7 @@ pub enum PacketGiven {
 /// The reason why no message can be made of a draft.
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
-    /// It is not known whom it is for.
+    /// The recipient is unknown.
     #[error("no recipient given and none can be inferred")]
     Nobody,
     /// The body has no field of that name.

@@ -1,5 +1,6 @@
-//! What the daemon would say about a message now: the same judgement, on the ledger as its sender can read it. Nothing
-//! is recorded, so a refusal costs no attempt. Messages that wait in other outboxes and are judged first are not seen.
+//! Forecasts the daemon's decision about a message: the same judgement, on the ledger as its sender can read it.
+//! Nothing is recorded, so a refusal costs no attempt. Messages that wait in other outboxes and are judged first are
+//! not seen.
 
 use std::path::Path;
 

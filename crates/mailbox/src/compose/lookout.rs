@@ -1,5 +1,5 @@
-//! What the daemon made of a message, told by the files alone: an agent with a user of its own cannot read the ledger.
-//! The original leaves the outbox for `sent/`, or for `dead_letter/` beside its report.
+//! Finds the daemon's decision about a message from the files alone: an agent with a user of its own cannot read the
+//! ledger. The original leaves the outbox for `sent/`, or for `dead_letter/` beside its report.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -85,7 +85,7 @@ impl Fields {
         }
     }
 
-    /// Sets a value if there is none of that name.
+    /// Sets a value unless one of that name exists.
     pub fn fill(&mut self, name: &str, value: impl Into<Value>) {
         if self.get(name).is_none() {
             self.put(name, value);

@@ -1,5 +1,5 @@
-//! What a response leaves unsaid, told before it is written, for each such response that reaches the daemon costs an
-//! attempt: open threads without a legal action, and what the quality gate would not let pass.
+//! Finds what a response leaves out before it is written, because each such response that reaches the daemon costs
+//! an attempt: open threads without a legal action, and what the quality gate would not let pass.
 
 use message_schema::Code;
 use message_schema::id::CommitSha;
@@ -74,7 +74,7 @@ pub fn says_nothing(ask: &Ask, escalation: Option<&str>, findings: &[Finding]) -
     !may_be_empty && ask.held_threads.is_empty() && findings.iter().all(resolves)
 }
 
-/// Finds the problem in a response's treatment of an open thread; nothing if there is none.
+/// Finds the problem in a response's treatment of an open thread, if there is one.
 pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -> Option<Omission> {
     let gives = |code, what: String, legal: &[Action]| {
         // No gate lets an lgtm pass that leaves a blocker as it is.

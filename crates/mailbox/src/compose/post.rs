@@ -75,7 +75,7 @@ pub enum PostError {
     /// Others took each place that was planned for the packet.
     #[error("every name for the packet is taken; nothing was sent")]
     NoPlace,
-    /// Another message took the name and is gone.
+    /// Another message took the name and has left since.
     #[error("{} disappeared meanwhile; run the command again", .0.display())]
     Gone(PathBuf),
     /// The disk.

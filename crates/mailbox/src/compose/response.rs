@@ -1,5 +1,5 @@
-//! A reviewer's answer as it travels: the findings packet and the body of its message, made of what was written down and
-//! of the request. Ids, counts and what is known of open threads are filled in; nothing that was said is changed.
+//! A reviewer's answer as it travels: the findings packet and the body of its message, made from the reviewer's file
+//! and the request. Fills in ids, counts and the facts about open threads; changes none of the reviewer's words.
 
 use std::collections::BTreeSet;
 
@@ -488,7 +488,7 @@ impl Scribe<'_> {
         findings
     }
 
-    /// An open thread under its id, with what is known of it and what is done with it.
+    /// An open thread under its id, with its facts and its action.
     fn again(&self, open: &OpenThread, mut finding: Map<String, Value>) -> Map<String, Value> {
         let mut fill = |name: &str, value: Value| {
             if !value.is_null() {

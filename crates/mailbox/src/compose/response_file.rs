@@ -1,5 +1,5 @@
-//! What a reviewer wrote down, in a file: a list of findings; a mapping with findings, actions on open threads, nits and
-//! what was run; a whole findings packet; or structured output by a brief's schema. YAML or JSON, scalars as written.
+//! A reviewer's own file: a list of findings; a mapping with findings, actions on open threads, nits and what was run;
+//! a whole findings packet; or structured output by a brief's schema. YAML or JSON, scalars as written.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,13 +79,13 @@ pub struct ThreadAction {
     pub next_action: Option<String>,
 }
 
-/// The reason why a file is none of these.
+/// The reason a file has none of these forms.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAResponseFile {
     /// It cannot be read.
     #[error("{0}")]
     Malformed(#[from] Malformed),
-    /// It has a `response` that is none.
+    /// Its `response` is not a response.
     #[error(transparent)]
     Response(#[from] NotAResponse),
     /// It is empty, or has a key or value that is not allowed.
@@ -239,7 +239,7 @@ impl LooseResponse {
         Ok(loose)
     }
 
-    /// Adds what is done with a thread. A second action is kept apart: which of the two holds is not for us to say.
+    /// Adds the action on a thread. Keeps a second action apart: it is not for us to choose between the two.
     pub fn act(&mut self, id: String, action: ThreadAction) {
         match self.actions.entry(id) {
             Entry::Occupied(first) => {
@@ -273,7 +273,8 @@ fn maps(list: Option<&Value>, what: &str) -> Result<Vec<Map<String, Value>>, Not
         .collect()
 }
 
-/// `threads`, as a mapping from the thread's id to an action or to what is said about it, or as a list with ids.
+/// `threads`, as a mapping from the thread's id to an action or to a mapping with its fields, or as a list with
+/// ids.
 fn actions(root: &Node) -> Result<Vec<(String, ThreadAction)>, NotAResponseFile> {
     let mut actions = Vec::new();
     let given = || root.field("threads").into_iter();

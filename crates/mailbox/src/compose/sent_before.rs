@@ -1,5 +1,5 @@
-//! What an agent sent before under an id: in its outbox, or accepted in `sent/`. What was refused is not known; its id is
-//! free.
+//! What an agent sent before under an id: in its outbox, or accepted in `sent/`. Refused ones are not known; their ids
+//! are free.
 
 use std::io;
 use std::path::{Path, PathBuf};

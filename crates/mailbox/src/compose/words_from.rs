@@ -1,4 +1,4 @@
-//! Where a message's words came from, so that what is wrong with it is said in the caller's: a flag, a line of its own file.
+//! The origin of a message's words, so that an error names the caller's own place: a flag, a line of its own file.
 
 use std::path::Path;
 

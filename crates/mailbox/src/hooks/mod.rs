@@ -56,7 +56,7 @@ const CUT_OFF: &str = "settled: this host cannot follow the shared ledger now. W
 /// The most messages that are named.
 pub const NAMED: usize = 5;
 
-/// The output for a program that is to be told nothing.
+/// The output for a program that needs no news.
 pub fn quiet(program: Program) -> String {
     match program {
         Program::Claude => String::new(),

@@ -1,4 +1,5 @@
-//! What a program tells its hook on standard input. Some keep their end open, so nobody waits for it for long.
+//! The input that a program gives its hook on standard input. Some keep their end open, so nobody waits for it
+//! for long.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;

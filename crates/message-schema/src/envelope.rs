@@ -106,7 +106,7 @@ pub const HEAD: &[&str] = ORDER.split_at(8).0;
 /// The last of them: what a model and its run cost.
 pub const TELEMETRY: &[&str] = ORDER.split_at(ORDER.len() - 6).1;
 
-/// Whom a message is for: one agent written plainly, or a list of 1 to 10.
+/// The recipients of a message: one agent written plainly, or a list of 1 to 10.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Recipients {
@@ -339,8 +339,8 @@ impl Timestamp {
             .map(|at| Self(at.with_timezone(&Utc)))
     }
 
-    /// Reads an instant that is written with an offset or a fraction of a second, for a person to be
-    /// told how it is written here; `None` for what is no RFC 3339.
+    /// Reads an instant with an offset or a fraction of a second, so that a report can show a person the form
+    /// that is accepted; `None` if it is not RFC 3339.
     pub fn meant(text: &str) -> Option<Self> {
         let at = DateTime::parse_from_rfc3339(text).ok()?.with_timezone(&Utc);
         Self::parse(&Self::from_utc(at).to_string())

@@ -1,5 +1,5 @@
-//! What is written in a Settled file: ids, limits, the envelope, the four review bodies, the
-//! findings packet, and the reader that turns bytes into them with a place for every value.
+//! The contents of Settled's files: ids, limits, the envelope, the four review bodies, the findings packet,
+//! and the reader that turns bytes into them with a place for every value.
 //!
 //! Pure: no disk, no clock, no environment. Whether a message is *correct* is the question of
 //! `validate-message`; what it *does* is the question of `review`.

@@ -39,7 +39,7 @@ pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The last line of a text that is not blank, without the blanks around it; empty if there is none.
+/// The last line of a text that is not blank, without the blanks around it; empty if all lines are blank.
 pub fn last(text: &str) -> &str {
     let mut lines = text.lines().rev().map(str::trim);
     lines.find(|line| !line.is_empty()).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! What stops the reader: the bytes are no document a message could be. One cause, one place.
-//! Whether a readable message is *correct* is the validator's question.
+//! The errors that stop the reader: the bytes cannot be a message. One cause, one place. Whether a readable
+//! message is *correct* is the validator's question.
 
 use crate::code::Code;
 use crate::line::escaped;

@@ -27,9 +27,9 @@ pub enum ReadBody {
     Malformed(Malformed),
 }
 
-/// Reads one message. Fails on the first thing that keeps the bytes from being one YAML mapping
-/// of at most 256 KiB; a body that cannot be read does not fail here, so that the violations of
-/// the envelope can be told in the same breath.
+/// Reads one message. Fails on the first thing that keeps the bytes from being one YAML mapping of at most
+/// 256 KiB; a body that cannot be read does not fail here, so that the violations of the envelope are
+/// reported with it.
 pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
     let root = yaml::read_bytes(bytes)?;
     if let Some(separator) = other_line_break(bytes) {
@@ -122,8 +122,8 @@ impl Message {
         self.kind
     }
 
-    /// The type, also when its word is written in another case or with hyphens; such a message is
-    /// refused, and its body is judged in the same breath.
+    /// The type, also when its word is written in another case or with hyphens; such a message is refused,
+    /// and its body is judged at the same time.
     pub fn meant(&self) -> Option<MessageType> {
         self.meant
     }

@@ -1,5 +1,5 @@
-//! What the program of an agent used, as it reports that itself: tokens and money. Counted in whole numbers, so that a
-//! sum is the same in whatever order it is added up.
+//! The spend of an agent's program, as the program itself reports it: tokens and money. Counted in whole numbers, so
+//! that a sum is the same in whatever order it is added up.
 
 use std::fmt;
 

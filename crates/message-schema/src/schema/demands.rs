@@ -1,4 +1,5 @@
-//! What a schema demands of a document, compiled once from its text, and the breaches found in one document.
+//! The demands of a schema on a document, compiled once from its text, and the breaches found in one
+//! document.
 //!
 //! This is the part of JSON Schema that our schemas use and no more: a keyword that is not in [`Demands::of`] ends the
 //! program that meets it, so a schema cannot ask for what nobody checks. The tests judge the same documents with a
@@ -9,7 +10,8 @@ use serde_json::{Map, Number, Value};
 use super::pattern::Pattern;
 use super::{Breach, Step};
 
-/// A document with so many breaches is refused for more than any report names; the rest of it is not judged.
+/// The most breaches counted in one document: more than any report names, so the rest of the document is not
+/// judged.
 const ENOUGH: usize = 1_000;
 
 /// The demands of a schema on one value.
@@ -121,7 +123,7 @@ impl Demands {
 
 /// One document on its way through the demands.
 struct Judging {
-    /// The way to the value that is looked at.
+    /// The path to the current value.
     path: Vec<Step>,
     breaches: Vec<Breach>,
     enough: usize,

@@ -1,5 +1,5 @@
-//! What a schema says about the letters of a document: which scalar is a number, which field may
-//! be left out, and how to tell a person what belongs there.
+//! A schema's rules for the letters of a document: which scalar is a number, which field may be left out, and
+//! how to tell a person what belongs there.
 
 use serde_json::Value;
 

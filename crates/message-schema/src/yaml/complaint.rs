@@ -1,4 +1,4 @@
-//! What the parser's complaints mean to a writer, where no slip has a name of its own.
+//! The meaning of the parser's complaints for a writer, where no slip has a name of its own.
 
 use granit_parser::ErrorKind;
 
@@ -17,7 +17,7 @@ pub(super) fn ends_open(kind: &ErrorKind) -> bool {
     )
 }
 
-/// The fix for a complaint that is none of the slips.
+/// The fix for a complaint that matches no slip.
 pub(super) fn advice(kind: &ErrorKind) -> Option<&'static str> {
     let tab = matches!(
         kind,

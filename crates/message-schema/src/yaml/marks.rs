@@ -1,5 +1,5 @@
-//! What a line of raw text looks like, without a parser: its key, its value, its indentation, its
-//! quotes. Only for telling people what went wrong; nothing is read this way.
+//! The look of a line of raw text, without a parser: its key, its value, its indentation, its quotes. Only
+//! for telling people what went wrong; nothing is read this way.
 
 /// A line that looks like `key: value`.
 #[derive(Debug)]

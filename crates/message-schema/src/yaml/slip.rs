@@ -23,7 +23,7 @@ pub(super) struct Slip {
     pub(super) fix: String,
 }
 
-/// Names the slip behind a complaint at that line and column; `None` when it is none of ours.
+/// Names the slip behind a complaint at that line and column; `None` if we know no such slip.
 pub(super) fn named(text: &str, line: usize, column: usize, kind: &ErrorKind) -> Option<Slip> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines: Vec<&str> = line::lines(text).take(line + 2).collect();
@@ -267,8 +267,8 @@ fn open_quotes(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
         })
 }
 
-/// A tab, or a space that is none for YAML, in the indentation of the line, of the one before or of
-/// the one behind it.
+/// A tab, or a space that YAML does not accept, in the indentation of the line, of the one before or of the
+/// one behind it.
 fn strange_indent(lines: &[&str], stop: usize) -> Option<Slip> {
     [Some(stop), stop.checked_sub(1), Some(stop + 1)]
         .into_iter()

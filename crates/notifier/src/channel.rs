@@ -213,7 +213,8 @@ fn ran_within(patience: Duration, mut command: Command, input: &str) -> Result<S
         program: program.clone(),
         source,
     };
-    // In a group of its own, which ends as a whole: what a shell began would be left over by each attempt.
+    // In a group of its own, which ends as a whole: otherwise each attempt would leave behind what its shell
+    // started.
     command.stdin(Stdio::piped()).process_group(0);
     let mut child = command.spawn().map_err(unstarted)?;
     if let Some(mut stdin) = child.stdin.take() {

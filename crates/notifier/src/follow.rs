@@ -75,7 +75,7 @@ fn notices_of(
     notices
 }
 
-/// True if an agent handed the thread to a person. What a person took is known to people.
+/// True if an agent handed the thread to a person. A thread that a person took is no news to people.
 fn by_agent(state: ThreadState) -> bool {
     match state {
         ThreadState::Held(Hold::Veto | Hold::Escalate) => true,

@@ -129,7 +129,8 @@ impl Lane {
         Ok(lane)
     }
 
-    /// Reads what came, and sends the oldest notice if it is time to. Says whether another one could be sent at once.
+    /// Reads the new records, and sends the oldest notice if it is due. Returns whether another one could be sent at
+    /// once.
     pub fn step(&mut self, now: Step) -> Result<bool, LaneError> {
         for notice in self.follower.read()? {
             if notice.seq > self.cursor.seq {
@@ -195,7 +196,7 @@ impl Lane {
         }
     }
 
-    /// Notes when a daemon begins to serve and when it is gone. The instant is on the disk before a notice goes out, so
+    /// Notes when a daemon begins to serve and when it ends. The instant is on the disk before a notice goes out, so
     /// that a second notice of the same end bears the same id.
     fn look_at_daemon(&mut self, now: Step) -> Result<(), LaneError> {
         match now.serving {

@@ -19,7 +19,8 @@ pub struct Past {
     pub standing: PairStanding,
 }
 
-/// Reads the steps of the pair of that name, or of the pair opened last, oldest first; nothing if there is none.
+/// Reads the steps of the pair of that name, or of the pair opened last, oldest first; empty if there is no such
+/// pair.
 pub fn of(root: &Path, id: Option<&PairId>) -> Result<Option<(PairId, Vec<Past>)>, SpoolError> {
     let mut found: Option<(PairId, Vec<Past>)> = None;
     spool::read_ledger(root, &mut |entry| {

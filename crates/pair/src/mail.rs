@@ -1,4 +1,5 @@
-//! The mail of a pair's agents: judged before and after each run, drained before it, and what was accepted meanwhile.
+//! The mail of a pair's agents: judges it before and after each run, drains it before, and lists what was accepted
+//! meanwhile.
 
 use std::collections::BTreeSet;
 use std::path::Path;

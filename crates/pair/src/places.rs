@@ -1,5 +1,5 @@
-//! `.settled/pairs/<id>/`: what the commands of a pair are given and what they printed. Only the owner of `.settled`
-//! can look into it. What counts is in the ledger; a folder that is lost costs the commands their reading.
+//! `.settled/pairs/<id>/`: the input and the output of a pair's commands. Only the owner of `.settled` can look into
+//! it. What counts is in the ledger; a folder that is lost costs the commands their reading.
 //!
 //! `mail/<iteration>-<role>/` with copies of the messages of one turn; what each side said last; and one numbered folder
 //! for every run, as the daemon's own runner has them. In it, `given/` has copies of all that this run reads: a program
@@ -136,7 +136,7 @@ impl Given {
         Ok(())
     }
 
-    /// Copies a file of the pair's into it, or makes an empty one if there is none.
+    /// Copies a file of the pair into it, or makes an empty one if the pair has no such file.
     pub(super) fn copy(&self, file: &Path) -> io::Result<PathBuf> {
         let copied = self.0.join(file.file_name().unwrap_or_default());
         match std::fs::copy(file, &copied) {

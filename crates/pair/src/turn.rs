@@ -28,7 +28,7 @@ use super::{Driver, PairError, Progress, Role, mail, places};
 /// The interval at which the driver reports a command at work and checks for signals.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The interval of checks whether a keeper has exited: one that is silent exits at once.
+/// The pause between two checks whether a keeper has exited: a silent one exits at once.
 const LAST_LOOK: Duration = Duration::from_millis(2);
 
 /// The most time a keeper may take to end its agent: more than it gives the agent.
@@ -263,7 +263,8 @@ impl Driver<'_> {
         )
     }
 
-    /// Waits for the end of a run, and ends it where it is to end. Nothing of it runs when this returns.
+    /// Waits for the end of a run, or ends it when its time is up or the pair stops. No process of it is left
+    /// when this returns.
     fn see_through(
         &mut self,
         role: Role,
@@ -330,7 +331,7 @@ impl Driver<'_> {
         None
     }
 
-    /// Keeps what was said for the other side.
+    /// Keeps the answer for the other side.
     fn keep_words(&self, role: Role, said: &AgentOutput) -> Result<(), PairError> {
         let failed = |source| PairError::Io {
             what: "what was said".to_owned(),
@@ -340,8 +341,8 @@ impl Driver<'_> {
     }
 }
 
-/// Ends what a driver that was killed left running, and says what is known of it. It is charged with the time until
-/// now, but with no more than a run may take.
+/// Ends what a killed driver left running, and returns what is known about it. Charges it the time until now, but
+/// no more than a run may take.
 pub(super) fn cut_off(driver: &Driver<'_>, began_at: DateTime<Utc>) -> Transcript {
     let start = driver.standing.starts;
     let folder = Folder::at(&driver.places.run(start));
@@ -404,7 +405,7 @@ fn transcript(said: &AgentOutput, start: u16, ms: u64) -> Transcript {
     }
 }
 
-/// The form of an output by the word the ledger has of it; one that is not known is text.
+/// The form of an output by its word in the ledger; an unknown word means text.
 fn form(word: &str) -> OutputFormat {
     serde_json::from_value(word.into()).unwrap_or_default()
 }

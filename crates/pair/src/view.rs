@@ -54,7 +54,7 @@ struct Used {
     /// The money it used, in US dollars, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<String>,
-    /// The end of what was said.
+    /// The end of the output.
     said: String,
     /// The length of the whole output, in characters.
     length: u64,

@@ -1,4 +1,4 @@
-//! What happens next in a review? Pure rules on values: the state, a checked message and the time
+//! The rules of what happens next in a review, pure and on values: the state, a checked message and the time
 //! go in; a decision or a refusal comes out.
 //!
 //! ```text

@@ -436,8 +436,8 @@ impl Thread {
     }
 
     /// Returns the thread as a fix pull request takes it over: open from the start, with its own counters. A thread
-    /// that does not block is deferred, so that it holds nothing up. It counts as handed off, so the fix does not hand
-    /// it off again.
+    /// that does not block is deferred, so that it does not hold up the fix. It counts as handed off, so the fix does
+    /// not hand it off again.
     pub(crate) fn carried_over(&self, task: &TaskId) -> Self {
         Self {
             opened_in: 1,

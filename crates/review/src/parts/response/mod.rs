@@ -216,8 +216,8 @@ impl<'a> Sheet<'a> {
 
     /// Reads a finding under an id that is new to this review: it opens a thread, unless it repeats one.
     fn read_new(&mut self, id: &FindingId, finding: &'a Finding) {
-        // It is refused by now for what it raises; to compare each one more with all others would cost
-        // the square of their number.
+        // The response is refused for what it raises by now; comparing each further finding with all others
+        // would cost the square of their number.
         if self.opened.len() > NEW_FINDINGS_MAX {
             self.surplus += 1;
             return;

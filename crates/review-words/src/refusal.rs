@@ -11,7 +11,7 @@ use crate::key::ReviewKey;
 pub struct Refusal {
     /// At least one.
     pub faults: Vec<Fault>,
-    /// The review it concerns, if that could be told.
+    /// The review it concerns, if it is known.
     pub review: Option<Box<ReviewKey>>,
     /// True if the sender can correct the message and send it again.
     pub retryable: bool,

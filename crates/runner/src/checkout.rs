@@ -1,8 +1,8 @@
-//! A tree of its own for a run: the commit that is reviewed, as it is stored, in `.settled/trees/<id>`. Answers for its
-//! making and its removal, also after a kill; which commit it holds is the caller's to say.
+//! A worktree for a run: the commit under review, as git stores it, in `.settled/trees/<id>`. Makes and removes it,
+//! also after a kill; the caller chooses the commit.
 //!
-//! A note beside the tree is written before anything of it is, and removed after the repository has forgotten it: a note
-//! without a run says what is left to remove.
+//! It writes a note beside the tree before any of the tree, and removes the note after the repository has forgotten the
+//! tree: a note without a run names what is left to remove.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -71,7 +71,8 @@ impl Checkout {
             .recursive(true)
             .create(trees)?;
         let note = serde_json::to_vec(self).expect("paths of ours and a commit are JSON");
-        // Somebody may look for what is left at this moment, and would take half a note for one that was cut off.
+        // Another process may look for leftovers right now, and would mistake half a note for one that was cut
+        // off.
         let half = self.tree.with_extension(HALF);
         std::fs::write(&half, note)?;
         std::fs::rename(&half, self.note())?;

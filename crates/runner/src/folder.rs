@@ -1,8 +1,8 @@
-//! `.settled/runs/<id>/`: what a command was started with, who it was, what it printed and what came of it. Answers
-//! for the files and for their number; only the owner of `.settled` can look into them.
+//! `.settled/runs/<id>/`: the input of a command, its process, its output and its result. Answers for the files and
+//! for their number; only the owner of `.settled` can look into them.
 //!
-//! `run.json` is there before anything is started, `process.json` before the agent is, and `end.json` once
-//! nothing of it runs any more: a folder without the last is of a run that was cut off.
+//! `run.json` is there before anything starts, `process.json` before the agent starts, and `end.json` once
+//! none of its processes runs: a folder without the last belongs to a run that was cut off.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -123,8 +123,7 @@ impl Folder {
         Self(path.to_owned())
     }
 
-    /// Makes the folder of a run, and removes the oldest ones beyond those that are kept, but none of a run that goes
-    /// on.
+    /// Makes the folder of a run, and removes the oldest ones above the number to keep, except those of running runs.
     pub fn make(root: &Path, id: &str) -> io::Result<Self> {
         let runs = runs(root);
         DirBuilder::new()
@@ -282,15 +281,15 @@ impl Folder {
         Ok(reader.finish())
     }
 
-    /// The last line of what it said so far that is not blank, as far as the last bytes of its output hold it; empty if
-    /// there is none.
+    /// The last line of its output so far that is not blank, as far as the last bytes of the output hold it; empty if
+    /// all are blank.
     pub fn last_words(&self, form: OutputFormat) -> String {
         let mut reader = OutputReader::new(form);
         reader.read(&last_bytes(&self.0.join("stdout"), SAID_BYTES));
         line::last(&reader.finish().text).to_owned()
     }
 
-    /// The last line of standard error that is not blank, as far as its last bytes hold it; empty if there is none.
+    /// The last line of standard error that is not blank, as far as its last bytes hold it; empty if all are blank.
     pub fn last_error_line(&self) -> String {
         let bytes = last_bytes(&self.0.join("stderr"), LAST_BYTES);
         line::last(&String::from_utf8_lossy(&bytes)).to_owned()

@@ -1,5 +1,5 @@
 //! The process that keeps one agent: it starts the command, stores what is printed, counts turns, and ends all of
-//! it, whatever the agent has started and wherever that has gone. What an answer means is not its business.
+//! it, whatever the agent has started and wherever that has gone. It does not interpret the answer.
 //!
 //! It is a process of its own so that everything below it is the agent's. The daemon holds the other end of its
 //! standard input: when that closes, because the daemon says so or is gone, the agent is ended.
@@ -26,7 +26,7 @@ use crate::stream::{AgentOutput, OutputReader};
 use crate::tree::{self, Process};
 use crate::validation::{self, CommandRun, Validation};
 
-/// The most that is stored of what an agent prints, in bytes; the rest is read and dropped.
+/// The most bytes of an agent's output that are stored; the rest is read and dropped.
 const STDOUT_MAX: u64 = 8 * 1024 * 1024;
 const STDERR_MAX: u64 = 1024 * 1024;
 
@@ -62,7 +62,7 @@ enum KeeperEvent {
     Said(AgentOutput),
 }
 
-/// Keeps the agent of this folder until nothing of it runs, and says what came of it in the folder.
+/// Keeps the agent of this folder until none of its processes runs, and writes the result into the folder.
 pub fn keep(folder: &Folder) -> io::Result<()> {
     // A terminal's Ctrl-C is for the daemon, which ends its agents in its own way. A keeper that leads a session
     // already is fine as well.
@@ -189,8 +189,8 @@ fn prepare(
     Err(ExitReason::Ended)
 }
 
-/// Runs the commands in the tree, and tells each end. What they changed and left is none of the commit: the agent gets a
-/// tree that is made after them.
+/// Runs the commands in the tree, and tells each end. What they changed does not belong to the commit, so the agent
+/// gets a tree made after them.
 fn validate(
     checkout: &Checkout,
     (run, asked): (&Launch, &Validation),
@@ -300,7 +300,8 @@ fn see_through(
         }
     };
     let is_over = how != ExitReason::Ended;
-    // The number of a group whose leader is waited for may be given again; below the keeper it is found anyway.
+    // Once the leader of a group is reaped, the kernel may reuse the group's number; below the keeper its
+    // members are found anyway.
     let group = (!is_over || cfg!(not(target_os = "linux"))).then_some(group);
     tree::end(kept, group, if is_over { GRACE_OF_THE_REST } else { GRACE });
     let last = Instant::now() + LAST_WORDS;
@@ -384,7 +385,7 @@ fn listen(out: impl Read, file: File, mut reader: OutputReader, tell: &Sender<Ke
     let _ = tell.send(KeeperEvent::Said(reader.finish()));
 }
 
-/// Reads all of it and stores the first `max` bytes. What cannot be stored, on a full disk, is read all the same.
+/// Reads all of it and stores the first `max` bytes. On a full disk it reads the rest without storing it.
 fn store(mut from: impl Read, mut file: File, max: u64, seen: &mut dyn FnMut(&[u8])) {
     let mut buffer = [0; 64 * 1024];
     let mut left = max;

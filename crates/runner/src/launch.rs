@@ -59,7 +59,8 @@ pub struct RunIdentity<'a> {
     pub env: &'a BTreeMap<String, String>,
 }
 
-/// Starts the keeper of a folder that says what is to be run. It ends the agent when its standard input is closed.
+/// Starts the keeper of a folder that names the command to run. The keeper ends the agent when its standard input
+/// is closed.
 pub fn keeper(folder: &Folder, it: &RunIdentity<'_>) -> io::Result<Child> {
     tree::become_reaper();
     Command::new(program::running()?)
@@ -78,7 +79,7 @@ pub fn keeper(folder: &Folder, it: &RunIdentity<'_>) -> io::Result<Child> {
         .spawn()
 }
 
-/// Tells what is heard of a keeper, on a thread of its own, until it is silent.
+/// Reports a keeper's events, on a thread of its own, until the keeper closes its output.
 pub fn listen(heard: ChildStdout, mut tell: impl FnMut(KeeperNote) + Send + 'static) {
     thread::spawn(move || {
         let notes = BufReader::new(heard).lines().map_while(Result::ok);

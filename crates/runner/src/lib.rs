@@ -1,9 +1,9 @@
-//! Processes of agents: starts one, reads its output, counts its turns, and ends it with everything
-//! it started. Knows no ledger: what a run is for and what its words are worth is others' business.
+//! Processes of agents: starts one, reads its output, counts its turns, and ends it with everything it
+//! started. Knows no ledger, no purpose of a run, and not the meaning of its words.
 //!
-//! `launch` starts a `keeper`, the process that keeps one agent; `tree` ends all that runs below it, and what is in its `cgroup`;
-//! `stream` reads what it prints; `checkout` gives it a tree of its own and `sandbox` walls around it; `folder` is where a
-//! run leaves what it was and what it said.
+//! `launch` starts a `keeper`, the process that keeps one agent; `tree` ends every process below it and in its
+//! `cgroup`; `stream` reads its output; `checkout` gives it a worktree and `sandbox` walls around it; `folder` holds
+//! the record of a run and its output.
 
 pub mod cgroup;
 pub mod checkout;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
 
-/// The pause between two looks at a program that was asked for its version.
+/// The pause between two checks whether a program has printed its version.
 const POLL: Duration = Duration::from_millis(10);
 
 /// The most bytes that are read of a version.

@@ -14,7 +14,7 @@ pub fn fill(template: &str, values: &[(&str, String)]) -> String {
     fill_by(template, values, |value, _| value.to_owned())
 }
 
-/// The same for a word of a command or a variable of its environment. A value that stands in quotes there, in a JSON
+/// The same for a word of a command or a variable of its environment. A value inside quotes there, in a JSON
 /// document or as `"{name}"`, is escaped for them: a path may have a quote or a backslash.
 pub fn fill_word(template: &str, values: &[(&str, String)]) -> String {
     let is_document =
@@ -32,7 +32,7 @@ pub fn fill_word(template: &str, values: &[(&str, String)]) -> String {
     })
 }
 
-/// Replaces each known name by what `put` makes of its value; `put` is told whether the name alone is in double quotes.
+/// Replaces each known name by what `put` makes of its value; `put` learns whether the name alone is in double quotes.
 fn fill_by(
     template: &str,
     values: &[(&str, String)],

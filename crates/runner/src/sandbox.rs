@@ -1,5 +1,6 @@
-//! Walls around a command, made by `bwrap`: it reads the code, the folder of its run and the programs of the system, and
-//! nothing else of this machine; what it writes is gone with it; and it reaches no host that is not named.
+//! Walls around a command, made by `bwrap`: it reads the code, the folder of its run and the programs of the system,
+//! and nothing else of this machine; what it writes disappears when it ends; and it reaches only hosts that the section
+//! names.
 //!
 //! Answers for what is inside. A command whose walls cannot be built is not started: nothing falls back to running without.
 

@@ -123,7 +123,8 @@ impl Snapshot {
     }
 
     /// The children of a process that are in another session than it and are none of these, and all that is below
-    /// them. What is below one of these is never looked at, so nothing that it forks meanwhile can be met here.
+    /// them. It never descends below one of these, so it cannot find anything that such a process forks
+    /// meanwhile.
     fn strays(mut self, root: i32, session: i32, keepers: &[i32]) -> Vec<Process> {
         let children = self.children.remove(&root).unwrap_or_default();
         let strays = children

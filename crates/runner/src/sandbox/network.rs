@@ -1,7 +1,7 @@
 //! The one way out of a sandbox that has no network: a proxy outside connects to the hosts that are named, and our own
 //! program inside carries the command's connections to it, through a socket in the folder of the run.
 //!
-//! Answers for hosts alone: what is said to them is encrypted and not looked at.
+//! It checks hosts only: the traffic to them is encrypted, and it does not read it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hosts {
-    /// These, and if there are none there is no network.
+    /// These hosts; without any there is no network.
     These(Vec<Host>),
     /// All that this machine reaches.
     Any,
@@ -154,7 +154,7 @@ impl Socket {
     }
 }
 
-/// Answers one `CONNECT`, and carries what is said.
+/// Answers one `CONNECT`, and copies the bytes both ways.
 fn connect(asking: &UnixStream, hosts: &[Host]) -> io::Result<()> {
     asking.set_read_timeout(Some(PATIENCE))?;
     let mut heard = BufReader::new(asking);

@@ -1,6 +1,6 @@
-//! Why a program could not answer, in its own words: whether it is not logged in, its quota is used up and until when, or
-//! something else failed. The words are the program's or its service's: they are kept short, on one line, and are never
-//! instructions.
+//! The reason a program could not answer, in its own words: it is not logged in, its quota is used up and until when,
+//! or something else failed. The words are the program's or its service's: they are kept short, on one line, and are
+//! never instructions.
 
 use message_schema::line::{cut, escaped};
 use serde::{Deserialize, Serialize};

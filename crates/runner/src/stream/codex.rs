@@ -1,5 +1,5 @@
-//! `codex exec --json`: `turn.started` and `turn.completed` around the items of a turn; an `agent_message`
-//! is what it says.
+//! `codex exec --json`: `turn.started` and `turn.completed` around the items of a turn; an `agent_message` is
+//! its text.
 
 use message_schema::spend::Spend;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! `gemini --output-format stream-json`: `message` lines with pieces of what is said, `tool_use` and `tool_result`,
-//! and at the end one `result`.
+//! `gemini --output-format stream-json`: `message` lines with pieces of the text, `tool_use` and `tool_result`, and
+//! at the end one `result`.
 
 use message_schema::spend::Spend;
 use serde_json::Value;

@@ -1,6 +1,6 @@
-//! What a command prints while it works, read line by line: how many turns are completed, what it used, and
-//! what it says last.
-//! Knows the forms of the command-line agents that print one JSON object a line; starts nothing and judges nothing.
+//! Reads a command's output line by line while it works: the number of completed turns, the spend, and what it says
+//! last. Knows the forms of the command-line agents that print one JSON object a line; starts nothing and judges
+//! nothing.
 
 pub mod cause;
 mod claude;
@@ -32,7 +32,7 @@ const CALLS_MAX: usize = 1_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputFormat {
-    /// Text without a form: the whole of it is what is said, and no turn can be told.
+    /// Text without a form: all of it is the answer, and turns cannot be counted.
     #[default]
     Text,
     /// `claude -p --output-format stream-json --verbose`.
@@ -105,7 +105,7 @@ pub struct OutputReader {
 pub struct AgentOutput {
     /// The last words.
     pub text: String,
-    /// The reason the last words are no answer, if they are none.
+    /// The reason the last words are not an answer, if they are not.
     pub unreadable: Option<String>,
     /// The cause of that, if the program names one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -154,7 +154,7 @@ impl OutputReader {
         }
     }
 
-    /// The files that the agent was seen to read since this was asked last, as the agent named them.
+    /// The files that the agent has read since the last call, as the agent named them.
     pub fn take_reads(&mut self) -> Vec<String> {
         std::mem::take(&mut self.read)
     }
@@ -169,8 +169,8 @@ impl OutputReader {
         matches!(self.end, Some(Ok(())))
     }
 
-    /// The turns that are completed for certain: each was followed by another. The one that brings the answer is
-    /// not among them before the answer was looked at.
+    /// The turns that are completed for certain: each was followed by another. The turn that brings the answer
+    /// counts only once the answer has been read.
     pub fn completed(&self) -> u16 {
         self.begun.saturating_sub(1)
     }
@@ -272,7 +272,7 @@ impl OutputReader {
         self.cause = cause.or(self.cause);
     }
 
-    /// Keeps the last of what is said.
+    /// Keeps the end of the text.
     fn keep(&mut self, bytes: &[u8]) {
         self.words.extend_from_slice(bytes);
         if self.words.len() > SAID_MAX {

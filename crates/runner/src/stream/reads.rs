@@ -1,5 +1,5 @@
-//! Which files an agent was seen to read: by a tool of its own that reads files, or by a plain command that prints one.
-//! What a command line could hide, behind a pipe, a variable or a pattern, is not taken for reading.
+//! The files that an agent was seen to read: with its own tool for reading files, or with a plain command that prints
+//! one. What a command line could hide, behind a pipe, a variable or a pattern, is not taken for reading.
 
 /// Commands whose arguments are files they print.
 const PRINTERS: [&str; 5] = ["cat", "nl", "head", "tail", "sed"];
@@ -39,7 +39,7 @@ pub(super) fn printed_by(line: &str) -> Vec<String> {
         }
         files.remove(0);
     }
-    // `head` and `tail` print nothing where they are asked for no lines.
+    // `head` and `tail` print nothing for a count of zero lines.
     let counts = arguments
         .iter()
         .map(|word| word.trim_start_matches(|c: char| !c.is_ascii_digit()));

@@ -1,5 +1,5 @@
-//! Adds up what a program says that it used. Programs tell it in different ways: of each answer of the model, of each
-//! step, or once of the whole; what is said twice counts once.
+//! Adds up the spend that a program reports. Programs report it in different ways: for each answer of the model, for
+//! each step, or once for the whole run. A figure reported twice counts once.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a screen can show: how wide it is, whether it has colours, and bars and lines that fit it.
+//! The abilities of a screen: its width, its colours, and bars and lines that fit it.
 
 mod alternate;
 mod progress;
@@ -16,7 +16,7 @@ pub use progress::ProgressLine;
 /// As wide as tables are where nobody says how wide they may be.
 const WIDTH: usize = 100;
 
-/// A word that is cut keeps at least so many cells.
+/// The fewest cells that a cut word keeps.
 const WORD_MIN: usize = 7;
 
 /// The cells of a bar.

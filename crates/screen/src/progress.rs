@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The least time between two updates of the line.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The clock is looked at once in so many steps.
+/// The number of steps between two looks at the clock.
 const STEPS: u32 = 256;
 
 /// The progress of a long command, on a line that is removed when the value is dropped.

@@ -178,13 +178,13 @@ impl Context {
         self.command(&format!("{verb} {word}{options}"))
     }
 
-    /// The same for somebody else: for this agent, or for a person, who is none.
+    /// The same for somebody else: for this agent, or for a person, who is not an agent.
     pub(super) fn command_of(&self, agent: Option<&AgentName>, words: &str) -> String {
         let root = self.root.as_ref().filter(|told| !told.by_environment);
         shell::settled(words, root.map(|told| told.value.as_path()), agent)
     }
 
-    /// Prints an answer in the form that was asked for.
+    /// Prints an answer in the requested form.
     pub(super) fn say<T: Serialize>(
         &self,
         answer: &CommandOutput<T>,

@@ -1,4 +1,5 @@
-//! `settled gc`: removes what agents are done with and what is older than the config says, and shows it.
+//! `settled gc`: removes files that agents have finished with and that are older than the config allows, and
+//! lists them.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use daemon::gc::{self, Mode, Sweep};

@@ -34,7 +34,7 @@ pub(super) struct InsideArgs {
     command: Vec<OsString>,
 }
 
-/// Ends with the code of the command, which is none of ours.
+/// Ends with the exit code of the command, which has no meaning of ours.
 pub(super) fn run_inside(args: &InsideArgs) -> Result<Exit, Failure> {
     let code = sandbox::inside(&args.folder, &args.command);
     let code = code.map_err(|error| Failure::new(Exit::Failed, &error))?;

@@ -18,7 +18,7 @@ use super::context::{Context, Root};
 use super::failure::Failure;
 use crate::exit::Exit;
 
-/// So many are shown before what comes, unless it is said how many.
+/// The number of records shown before the new ones, unless an option sets it.
 const BEFORE_FOLLOWING: usize = 10;
 
 /// Shows every decision.

@@ -1,4 +1,4 @@
-//! What became of a message, as JSON and in words.
+//! The outcome of a message, as JSON and in words.
 
 use std::path::Path;
 
@@ -151,7 +151,7 @@ pub(super) fn told(report: &Report, origin: WordsFrom<'_>) -> String {
             .attempts_left
             .map(|left| format!("{left} attempts are left in this round")),
     );
-    // A fix says what may be sent; where there is none, the rules do.
+    // A fix says what may be sent; without a fix, the rules do.
     let has_fix = violations.iter().all(|violation| violation.fix.is_some());
     lines.extend(
         report

@@ -88,7 +88,7 @@ struct Ingest {
     payload: PathBuf,
 }
 
-/// An action of a forge that is none of ours.
+/// An action of a forge that Settled does not use.
 #[derive(Debug, Serialize)]
 struct Ignored {
     ignored: String,

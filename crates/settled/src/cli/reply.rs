@@ -99,7 +99,7 @@ fn find(context: &Context, me: &Me, what: &str) -> Result<MailboxEntry, Failure>
     })
 }
 
-/// The sender of the message; the daemon is none, since it reads no mail.
+/// The sender of the message; the daemon does not count, since it reads no mail.
 fn sender(context: &Context, parent: &MailboxEntry) -> Result<Vec<AgentName>, Failure> {
     let from = parent.from.as_deref().unwrap_or_default();
     match AgentName::new(from) {

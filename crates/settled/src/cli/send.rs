@@ -64,7 +64,7 @@ impl Parts {
         letter.body.names().next().is_none()
     }
 
-    /// The letter with all that was said.
+    /// The message with everything given.
     pub(super) fn letter(
         &self,
         envelope: &EnvelopeArgs,

@@ -17,7 +17,7 @@ use super::failure::Failure;
 use crate::exit::Exit;
 use screen::Screen;
 
-/// So many commands are named; `settled problems` tells all.
+/// The most commands named here; `settled problems` names all.
 const NAMED_MAX: usize = 3;
 
 /// Shows every review.

@@ -55,7 +55,7 @@ fn nowhere(trace: &MessageTrace, args: &Args, context: &Context) -> Failure {
         escaped(&trace.id)
     );
     match &trace.without_ledger {
-        // What the ledger would say is not known, so nothing is said not to exist.
+        // The ledger's answer is unknown, so nothing counts as missing.
         Some(why) => Failure::plain(
             Exit::Failed,
             format!("{message}, and the ledger cannot be read: {}", escaped(why)),

@@ -188,7 +188,7 @@ async fn follow(
                 }
             }
         }
-        // What rang during the rest is looked at when it is over.
+        // A ring during the rest is handled after it.
         let pause = if is_rung {
             next_look.saturating_duration_since(Instant::now())
         } else {

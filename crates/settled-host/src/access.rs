@@ -1,5 +1,6 @@
-//! How a broker knows this host, and how this host knows the broker: a token, an NKey or a file of credentials, and the
-//! certificates of TLS. Secrets are in files of the daemon's user alone, never in `settled.toml`, which agents read.
+//! The credentials by which a broker knows this host, and this host the broker: a token, an NKey or a file of
+//! credentials, and the certificates of TLS. Secrets are in files of the daemon's user alone, never in `settled.toml`,
+//! which agents read.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};

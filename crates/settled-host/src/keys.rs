@@ -73,8 +73,8 @@ impl HostKey {
         }
     }
 
-    /// Makes a key where there is none. A kill leaves no file or a whole one; one that is there is never written over,
-    /// because the ledger may know its public half already.
+    /// Makes a key where none exists. A kill leaves no file or a whole one. An existing key is never overwritten,
+    /// because the ledger may already have its public half.
     pub fn make(path: &Path) -> Result<HostKey, KeyError> {
         let failed = |source| KeyError::Io {
             path: path.to_owned(),
@@ -135,8 +135,8 @@ impl HostKeys for HostKey {
     }
 }
 
-/// Opens a file that nobody but this process's user can read. What the path leads to is looked at after it is open, so
-/// that nobody can put another file there in between.
+/// Opens a file that nobody but this process's user can read. Checks the file after opening it, so that nobody can put
+/// another one there in between.
 pub(crate) fn private(path: &Path) -> Result<File, KeyError> {
     let failed = |source| KeyError::Io {
         path: path.to_owned(),

@@ -1,5 +1,5 @@
-//! What a workspace that several hosts share needs besides the daemon: the logs that its ledger can have, and the key a
-//! host signs with. A room and a program of its own, so that the program of one host has no network client.
+//! Everything that a workspace on several hosts needs besides the daemon: the logs that its ledger can have, and the
+//! key a host signs with. A room and a program of its own, so that the program of one host has no network client.
 //!
 //! - `access` is how a broker knows this host;
 //! - `gitlog` keeps the ledger on a ref of a git repository;

@@ -1,6 +1,5 @@
-//! What a broker says of itself on its monitoring pages: on `/jsz` whether it syncs before it acknowledges, on `/healthz`
-//! whether it can write. The pages are for the machine's own network and need no credentials, so they may well be out of
-//! reach.
+//! Reads a broker's monitoring pages: on `/jsz` whether it syncs before it acknowledges, on `/healthz` whether it can
+//! write. The pages are for the machine's own network and need no credentials, so they may well be out of reach.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};

@@ -153,7 +153,7 @@ impl HostDirectory {
         self.0.join("key")
     }
 
-    /// Sets the key aside, so that another can be made; nothing if there is none.
+    /// Sets the key aside, so that another can be made; `None` without a key.
     pub fn set_key_aside(&self) -> Result<(), PlaceError> {
         let (key, aside) = (self.key(), self.0.join("key.retired"));
         match std::fs::rename(&key, &aside) {

@@ -337,7 +337,7 @@ impl Worker {
         if !said.succeeded {
             return Err(refused(&said.err));
         }
-        // It may have moved on since it was asked for.
+        // It may have moved on since the request.
         let tip = self
             .store
             .text(&["rev-parse", "--verify", &self.reference], None);

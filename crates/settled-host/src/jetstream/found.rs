@@ -28,8 +28,8 @@ pub struct Founded {
     pub wrong: Vec<String>,
 }
 
-/// Makes the stream of this place if there is none, with so many replicas or as many as the cluster has servers, at most
-/// three. A stream that is there stays as it is.
+/// Makes the stream of this place if it does not exist, with this many replicas or as many as the cluster has servers,
+/// at most three. An existing stream stays unchanged.
 pub async fn found(
     servers: Vec<ServerAddr>,
     options: ConnectOptions,

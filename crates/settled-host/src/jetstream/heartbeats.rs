@@ -11,7 +11,7 @@ use tokio_stream::StreamExt as _;
 
 use super::link::Link;
 
-/// So many are kept until the daemon takes them, the newest of them, and none is longer than this.
+/// The number of heartbeats kept until the daemon takes them, the newest ones, and the most bytes of each.
 const KEPT_MAX: usize = 256;
 const BYTES_MAX: usize = 4096;
 

@@ -30,7 +30,7 @@ pub use self::found::{Founded, found};
 /// The time a consumer may be behind the leader before another one takes its place.
 const BEHIND: Duration = Duration::from_secs(2);
 
-/// So many consumers in a row may leave out what the leader has.
+/// The most consumers in a row that may leave out what the leader has.
 const GAPS_MAX: u32 = 4;
 
 /// The interval at which the daemon looks without a ring. Usually the ring wakes it.
@@ -165,7 +165,7 @@ impl JetStream {
         })
     }
 
-    /// The most bytes of a batch, as the server says it that this host is connected to.
+    /// The most bytes of a batch, as reported by the server that this host is connected to.
     pub fn batch_bytes_max(&self) -> usize {
         self.link.bytes_max()
     }
@@ -246,7 +246,7 @@ impl JetStream {
         }
     }
 
-    /// Looks for a batch behind the one at place `behind`: that decides what became of it.
+    /// Looks for a batch behind the one at place `behind`, which decides the outcome of an append.
     fn look_behind(&mut self, signed: &Signed, behind: u64) -> Result<Option<Appended>, LogError> {
         let next = self.runtime.block_on(self.link.next(behind + 1))?;
         let Some(next) = next else {
@@ -258,7 +258,7 @@ impl JetStream {
         if head == signed.batch.head() {
             return Ok(Some(Appended::Committed));
         }
-        // Another one is there: this batch can never be. Where the log ends now is only of interest.
+        // Another one is there, so this batch can never be. The log's present end is information only.
         let end = self.runtime.block_on(self.link.last());
         let end = match end {
             Ok(Some(last)) => last.signed.batch.head(),

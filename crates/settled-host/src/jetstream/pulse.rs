@@ -25,9 +25,9 @@ const SAID: u32 = 3;
 pub(super) struct Heard {
     /// The end it has, or why it did not answer.
     pub(super) end: Result<Head, LogError>,
-    /// It was asked when this was the newest end that this host knew.
+    /// The newest end that this host knew at the time of the request.
     pub(super) known: Head,
-    /// So many times it had another end in a row, although a majority follows it.
+    /// The number of times in a row that it had another end, although a majority follows it.
     said: u32,
 }
 

@@ -67,7 +67,7 @@ fn said(hosts: &Hosts, now: DateTime<Utc>) -> String {
     let mut text = if hosts.hosts.iter().any(|row| row.heard.is_some()) {
         columns(&rows.collect::<Vec<_>>())
     } else {
-        // Nothing was heard yet, or the log, a repository, carries no heartbeats.
+        // No heartbeat has come yet, or the log is a repository, which carries none.
         let rows = rows.map(|[host, agents, last, _, _, _, version]| [host, agents, last, version]);
         columns(&rows.collect::<Vec<_>>())
     };
@@ -111,7 +111,7 @@ fn cells(row: &HostRow, now: DateTime<Utc>) -> [String; 7] {
     ]
 }
 
-/// The last time a host was heard, the number of records it was behind then, and the offset of its clock.
+/// The last heartbeat of a host, the number of records it was behind then, and the offset of its clock.
 fn heard_cells(row: &HostRow, now: DateTime<Utc>) -> [String; 3] {
     let none = || "-".to_owned();
     let Some(heard) = row.heard.as_ref().filter(|_| !row.is_retired) else {

@@ -94,7 +94,7 @@ struct WhyArguments {
     code: Option<NameOrNumber>,
 }
 
-/// A number or a name. A name of a file below some folder is none.
+/// A number or a name. A path with a folder in it is not a name.
 struct NameOrNumber(String);
 
 impl<'de> Deserialize<'de> for NameOrNumber {

@@ -1,9 +1,9 @@
 //! Tells a session that is already running that mail arrived, as Claude Code's channels take it: a preview of that
 //! program, which drops the notifications unless the session was started for it.
 //!
-//! What is said is of ours alone: how many messages wait, the type of one, its pull request, and the tool to call. No
-//! word that another agent chose is in it. It remembers what it has told as long as it runs, so after a restart it
-//! tells the waiting mail again: at least once, as mail should be.
+//! Every word of it is ours: how many messages wait, the type of one, its pull request, and the tool to call. No word
+//! that another agent chose is in it. It remembers what it has told as long as it runs, so after a restart it tells
+//! the waiting mail again: at least once, as mail should be.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

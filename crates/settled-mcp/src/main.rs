@@ -130,7 +130,7 @@ impl ServerHandler for MailTools {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if self.rings {
-            // It ends with the client, whom it then cannot reach.
+            // It ends with the client, which it can no longer reach.
             tokio::spawn(doorbell::ring(self.clone(), context.peer));
         }
     }

@@ -1,5 +1,5 @@
-//! Where the page listens, under which names it answers, and the secrets that let somebody in. Only this machine: a
-//! loopback address, or a socket for a proxy that somebody else keeps.
+//! The address the page listens on, the names it answers to, and the secrets that let somebody in. Only this
+//! machine: a loopback address, or a socket for a proxy that somebody else keeps.
 
 use std::fmt;
 use std::io::{self, Read as _};

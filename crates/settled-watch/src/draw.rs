@@ -10,7 +10,7 @@ use crate::app::{App, Filter, Pane};
 use crate::ink::{Ink, Pieces, shown, wrapped};
 use crate::panes::{agents, detail, help, history, list, problems};
 
-/// From so many columns and lines on there is room for the list and a pane.
+/// The columns and lines from which on there is room for the list and a pane.
 const BOTH_WIDTH: u16 = 78;
 const BOTH_HEIGHT: u16 = 24;
 

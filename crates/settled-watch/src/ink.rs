@@ -4,7 +4,7 @@ use message_schema::line::escaped;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
-/// No text is longer than so many characters before it is escaped; nobody reads more on a screen.
+/// The most characters of a text before it is escaped; nobody reads more on a screen.
 const SHOWN_MAX: usize = 2_000;
 
 /// The use of colours.

@@ -20,7 +20,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 /// True while this process has to give the terminal back.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// A terminal that is drawn on, until the value is gone.
+/// A terminal in drawing mode, until the value is dropped.
 pub struct Taken {
     /// The target of frames.
     pub terminal: Terminal<CrosstermBackend<Stdout>>,
@@ -70,7 +70,7 @@ fn end_with_terminal() -> io::Result<()> {
     };
     let wait = move || {
         loop {
-            // Asked for nothing, it still says when the terminal is gone.
+            // Without a requested event it still reports that the terminal is gone.
             let mut closed = [PollFd::new(&keyboard, PollFlags::empty())];
             match poll(&mut closed, None) {
                 Ok(_) => std::process::exit(0),

@@ -261,7 +261,7 @@ fn thread_line(thread: &ThreadView, width: usize) -> Pieces {
     vec![(ink, head), (Ink::Plain, rest)]
 }
 
-/// Each thread with everything that was said about it.
+/// Each thread with its whole discussion.
 pub(crate) fn threads(app: &App, width: usize) -> Vec<Pieces> {
     let detail = match detail_of(app) {
         Ok(detail) => detail,

@@ -1,4 +1,4 @@
-//! What became of reviews over time, as bars with their numbers.
+//! The course of reviews over time, as bars with their numbers.
 
 use chrono::TimeDelta;
 use workspace::clock::span;
@@ -97,7 +97,7 @@ fn row(name: &str, count: u64, most: u64, text: &str, width: usize) -> Vec<Piece
     beside(begin, bar_width + 27, text, width)
 }
 
-/// A text beside the begin of a line, which takes so many cells; what does not fit comes below.
+/// A text beside the start of a line that takes this many cells; the rest comes below.
 fn beside(begin: Pieces, cells: usize, text: &str, width: usize) -> Vec<Pieces> {
     let mut begin = Some(begin);
     let line = |text| {

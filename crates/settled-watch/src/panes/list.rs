@@ -10,10 +10,11 @@ use super::time::left;
 use crate::app::{App, ListRow};
 use crate::ink::{Ink, Pieces, bar, padded, shown};
 
-/// From so many columns on a need is one line; on fewer, what is missing has a line of its own and can be read to its end.
+/// The columns from which on a need is one line; on fewer, the missing thing has a line of its own and can be read to
+/// its end.
 const ONE_LINE: usize = 150;
 
-/// From so many columns on a review's line has its threads and its time.
+/// The columns from which on a review's line has its threads and its time.
 const WIDE: usize = 110;
 
 /// The shape of a part.

@@ -1,4 +1,4 @@
-//! What fills the screen: the list, and each pane beside it. Values in, lines out.
+//! The contents of the screen: the list, and each pane beside it. Values in, lines out.
 
 pub(crate) mod agents;
 pub(crate) mod detail;

@@ -230,7 +230,8 @@ pub fn probe(settled: &Path, root: &Path, agent: &AgentName) -> std::io::Result<
     })
 }
 
-/// Asks it, in a workspace that is made for it; the seconds until its answer, or why there is none that counts.
+/// Sends it a request, in a workspace made for it; returns the seconds until its answer, or the reason that no
+/// answer counts.
 fn ask(
     settled: &Path,
     root: &Path,
@@ -314,8 +315,8 @@ fn ask(
     }
 }
 
-/// Starts the server of the tools and has it list them, asked as a client asks: a program without its server answers in its
-/// own way, and nothing that it prints says why.
+/// Starts the server of the tools and makes it list them, as a client would: a program without its server answers in
+/// its own way, and none of its output says why.
 fn has_server(
     settled: &Path,
     mailroom: &Path,
@@ -453,7 +454,8 @@ mod tests {
         assert!(fix(why, claude, Some(&[])).contains("`env` of its sandbox"));
     }
 
-    /// Probes by a program that tells this of the review, one after the other; true if its daemon is still there.
+    /// Probes with a program that reports this about the review, one after the other; true if its daemon still
+    /// runs.
     fn probed(reviews: &[&str]) -> (ProbeOutcome, bool) {
         let place = tempfile::tempdir().expect("a directory");
         let settled = place.path().join("settled");

@@ -59,7 +59,7 @@ pub struct SetUp {
     table: Table,
 }
 
-/// What becomes of another command that an agent has already.
+/// The fate of another command that an agent already has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OtherCommand {
     /// It stays, and nothing is written.
@@ -210,7 +210,7 @@ impl KnownProgram {
     }
 }
 
-/// The directory of the code, by its whole path, or why it is none.
+/// The directory of the code, by its whole path, or the reason it is not one.
 pub fn directory(named: &Path) -> Result<PathBuf, String> {
     let found = named.canonicalize();
     let found = found.map_err(|error| format!("{}: {error}", named.display()))?;
@@ -555,7 +555,7 @@ mod tests {
             .expect("written");
         assert_eq!(written, AddOutcome::Written);
         let after = Config::load(root.path()).expect("a config");
-        // The variables of the program before are gone with it.
+        // The variables of the previous program go with it.
         assert!(after.agents[&agent()].env.is_empty(), "{after:?}");
         // So are its vendor and what the comment says that it may do.
         for custom in ["./mine", "./other"] {

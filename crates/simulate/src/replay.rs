@@ -32,7 +32,7 @@ pub struct Replay {
     pub different: Vec<Difference>,
     /// The number of records judged by other rules than this program's.
     pub other_rules: usize,
-    /// Numbers of the records whose refused message is gone and cannot be judged again.
+    /// The numbers of records whose refused message was removed, so it cannot be judged again.
     pub not_replayed: Vec<u64>,
     /// Reviews that would end in another state.
     pub reviews: Vec<ReviewDifference>,
@@ -128,7 +128,7 @@ impl SideBySide {
         let [was, is] =
             [Some(&then), now.as_ref()].map(|record| record.map_or_else(Vec::new, lines));
         if self.replay.not_replayed.last() == Some(&entry.seq) {
-            // The message is gone, so there is nothing to compare.
+            // The message was removed, so there is nothing to compare.
         } else if was == is {
             self.replay.same += 1;
         } else {

@@ -78,8 +78,8 @@ fn reached() -> BTreeSet<(u8, u8)> {
         .collect()
 }
 
-/// The most cycles a thread takes until it is closed for good: the longest way through its
-/// actions, once more after it was opened again.
+/// The most cycles a thread takes until it closes permanently: the longest way through its actions, and once
+/// more after a reopening.
 fn longest(may_flip: bool) -> u32 {
     fn cycles(thread: &Thread, may_flip: bool) -> u32 {
         let stances = STANCES

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 const PREFIX: &str = "sha256:";
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// The SHA-256 of some bytes; equal digests are taken for equal bytes.
+/// The SHA-256 of some bytes; equal digests count as equal bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 

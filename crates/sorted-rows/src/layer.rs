@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use crate::Digest;
 use disk::{self, Disk, Handle};
 
-/// A row's key. Keys are taken for hashes: those of one kind begin with the same byte, and the eight first bytes are
-/// what the filter knows.
+/// A row's key. Keys behave like hashes: those of one kind begin with the same byte, and the filter knows their
+/// first eight bytes.
 pub type RowKey = [u8; 20];
 
 /// The number of a key's first bytes that the filter knows.

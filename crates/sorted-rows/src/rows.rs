@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::Digest;
 use crate::layer::{Layer, RowIter, RowKey};
 
-/// So many layers at most: each is an open file, and is looked into by who asks for a row.
+/// The most layers: each is an open file, and a look-up of a row may read all of them.
 const LAYERS_MAX: usize = 8;
 
 /// A layer of fewer bytes than this is not worth a file.
@@ -85,7 +85,7 @@ impl Rows {
             .max((self.layers.len() + 1).saturating_sub(LAYERS_MAX))
     }
 
-    /// Parts the layers that become one from those that stay beneath.
+    /// Separates the layers that become one from those that stay beneath.
     pub fn split(&self, absorbed: usize) -> (&[Layer], &[Layer]) {
         self.layers.split_at(absorbed)
     }

@@ -48,8 +48,8 @@ impl Layout {
         Ok(made)
     }
 
-    /// Lists what is missing of the tree with these agents, relative to the root. What cannot be looked at is not
-    /// missing.
+    /// Lists what is missing of the tree with these agents, relative to the root. What cannot be read does not
+    /// count as missing.
     pub fn missing(&self, agents: &[&str]) -> Vec<PathBuf> {
         let is_missing = |path: &PathBuf| match self.root.join(path).metadata() {
             Ok(data) => !data.is_dir(),
@@ -61,7 +61,7 @@ impl Layout {
         tree(agents).into_iter().filter(is_missing).collect()
     }
 
-    /// Makes new directories survive a power cut: messages to somebody whose mailboxes are gone could not be delivered.
+    /// Makes new directories survive a power cut: messages to an agent without mailboxes could not be delivered.
     fn sync_tree(&self, made: &[PathBuf]) -> Result<(), SpoolError> {
         let above = |path: &Path| path.ancestors().map(Path::to_owned).collect::<Vec<_>>();
         let mut dirs: BTreeSet<PathBuf> = made
@@ -157,7 +157,7 @@ impl Layout {
         self.root.join(agent_dir(agent, dirs::TAKEN))
     }
 
-    /// The directory of the messages that an agent is done with.
+    /// The directory of the messages that an agent has finished with.
     pub fn archive(&self, agent: &str) -> PathBuf {
         self.root.join(agent_dir(agent, dirs::ARCHIVE))
     }
@@ -217,8 +217,8 @@ fn tree(agents: &[&str]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Says whether a directory is there, and not only a link to one. One that cannot be looked at is: a message to an
-/// agent behind a disk that does not answer waits, and is not refused.
+/// Says whether a directory is there, and not only a link to one. A directory that cannot be read counts as
+/// present: a message to an agent behind a disk that does not answer waits, and is not refused.
 fn is_real_dir(path: &Path) -> bool {
     match path.symlink_metadata() {
         Ok(data) => data.is_dir(),

@@ -55,7 +55,7 @@ pub(crate) fn take(root: &OpenRoot) -> Result<LockGuard, SpoolError> {
     }
     let ledger = lock_ledger(root)?;
     let pid = format!("{}\n", std::process::id());
-    // For people only: a full disk is no reason not to start and wait for room.
+    // For people only: a daemon also starts on a full disk and waits for room.
     let _ = root
         .disk
         .truncate(&file, 0)

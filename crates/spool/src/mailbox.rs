@@ -63,7 +63,7 @@ impl FromStr for Mailbox {
 }
 
 impl Mailbox {
-    /// Gives the agent to whom it belongs; packets and snapshots are nobody's.
+    /// Gives the agent it belongs to; packets and snapshots belong to no agent.
     pub(crate) fn owner(&self) -> Option<&str> {
         match self {
             Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => Some(agent),

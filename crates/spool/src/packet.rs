@@ -76,7 +76,7 @@ impl Packets {
         self.change(path, |before| *before = known);
     }
 
-    /// Says whether the file, as it is now, can be taken for finished.
+    /// Says whether the file, as it is now, counts as finished.
     fn is_finished(
         &self,
         path: &Path,

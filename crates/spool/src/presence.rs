@@ -1,4 +1,4 @@
-//! Tells whether delivered files are still in their mailboxes: a file that is gone was taken by its reader.
+//! Tells whether delivered files are still in their mailboxes: a missing file was taken by its reader.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -35,7 +35,7 @@ pub struct Presence<'a> {
     mailboxes: BTreeMap<Mailbox, CheckedMailbox>,
 }
 
-/// A mailbox that was asked about; `dir` is `None` if it is gone.
+/// A mailbox in the question; `dir` is `None` if it no longer exists.
 #[derive(Default)]
 struct CheckedMailbox {
     dir: Option<Dir>,
@@ -44,7 +44,7 @@ struct CheckedMailbox {
     stamp: Option<DirectoryStamp>,
     /// Files of earlier records are there, as the memory says.
     known_below: u64,
-    /// Every file that was asked about is there.
+    /// Every file in the question is there.
     is_whole: bool,
 }
 
@@ -105,15 +105,15 @@ impl Presence<'_> {
         })
     }
 
-    /// Ends the look: remembers the mailboxes in which everything was there. What was asked about has to be all there
-    /// is to ask.
+    /// Ends the look: remembers the mailboxes in which everything was there. The questions must have covered every
+    /// delivered file.
     pub fn remember(self) {
         let next_seq = self.spool.next_seq();
         let PresenceMemory(memory) = self.memory;
         memory.retain(|mailbox, _| self.mailboxes.contains_key(mailbox));
         for (mailbox, asked) in self.mailboxes {
             match asked.stamp.filter(|_| asked.is_whole) {
-                // Nothing but the names that are new since then was looked for.
+                // Only the names that are new since then were looked up.
                 Some(_) if asked.known_below > 0 => {
                     if let Some(known) = memory.get_mut(&mailbox) {
                         known.next_seq = next_seq;
@@ -137,7 +137,7 @@ impl Presence<'_> {
 }
 
 impl CheckedMailbox {
-    /// Says whether the file has left; nothing if it cannot have come, or the mailbox is gone.
+    /// Says whether the file has left; `None` if it cannot have come, or the mailbox no longer exists.
     fn has_left(
         &mut self,
         spool: &Spool,

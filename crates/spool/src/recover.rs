@@ -25,7 +25,8 @@ pub struct Recovery {
     pub records: u64,
     /// Bytes of an unfinished batch that were cut off the ledger; a copy is in `.settled/torn/`.
     pub torn: Option<TornTail>,
-    /// Says that the kernel has rebooted since some lanes were last made durable, so their files were looked for.
+    /// True if the kernel has rebooted since some lanes were last made durable, so the start looked for their
+    /// files.
     pub new_boot: bool,
     /// The last record of the snapshot that was taken up, if one was: the records up to it were not read.
     pub snapshot: Option<u64>,
@@ -33,7 +34,7 @@ pub struct Recovery {
     pub snapshot_bytes: u64,
     /// Newer snapshots that were of no use.
     pub passed_over: Vec<PassedOver>,
-    /// Lanes whose cursor was lost: every file they ever got was looked for.
+    /// Lanes whose cursor was lost: the start looked for every file they ever got.
     pub cursors_lost: Vec<Lane>,
     /// Lanes of whose cursor only the durable part could be read.
     pub notes_lost: Vec<Lane>,

@@ -121,7 +121,7 @@ impl OpenRoot {
         Ok((self.dir(path)?, true))
     }
 
-    /// Makes a directory if there is none, in a parent that no link leads to.
+    /// Makes a directory unless it exists, in a parent that no link leads to.
     fn make_dir(&self, path: &Path) -> Result<(), SpoolError> {
         let parent = self.dir_if_there(path.parent().unwrap_or(Path::new("")))?;
         let parent =

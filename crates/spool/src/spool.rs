@@ -322,7 +322,7 @@ impl Spool {
                 done,
             ))
         });
-        // Where no thread is to be had, one comes after the other.
+        // If no thread can be started, one comes after the other.
         let (pass, done) =
             both.unwrap_or_else(|| (lanes.pass(view.root, view.judged, now, files_max), done()));
         self.checkpoint_if_due()?;

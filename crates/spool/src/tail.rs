@@ -111,7 +111,7 @@ impl Tail {
             })
         })?;
         let count = end.place.seq - self.place.seq;
-        // What grew between the look and the reading is looked at once more.
+        // Looks once more at what grew between the look and the reading.
         self.seen = now.filter(|_| end.place.segment == self.place.segment);
         self.verified = Some(end.verified());
         self.place = end.place;

@@ -9,7 +9,7 @@ use crate::packet::{self, PacketRead, Packets};
 use crate::root::OpenRoot;
 use crate::{Away, Digest, DirectoryStamp, FileName, Now, Original, SpoolError, dirs, layout};
 
-/// The largest file of an inbox that is looked into, in bytes.
+/// The largest file of an inbox that is read, in bytes.
 const INBOX_FILE_MAX: u64 = 1 << 20;
 
 /// A spool as intake and judgement see it. It may be used while another thread delivers.

@@ -188,9 +188,9 @@ fn dirs_of(lane: &Lane) -> Vec<PathBuf> {
     }
 }
 
-/// Syncs one file. One that is gone was taken by its reader and needs no help any more; a link, a FIFO or a directory
-/// that was put away has no bytes of ours, and its name is synced with the directory. One that cannot be opened is synced
-/// with its whole file system: what was not synced must not be noted as durable.
+/// Syncs one file. A missing file was taken by its reader and no longer needs a sync; a link, a FIFO or a directory
+/// that was put away has no bytes of ours, and its name is synced with the directory. One that cannot be opened is
+/// synced with its whole file system: what was not synced must not be noted as durable.
 fn sync_file(root: &OpenRoot, dir: &Dir, name: &FileName) -> Result<(), SpoolError> {
     let fatal = || SpoolError::fatal("sync", root.path(&dir.path.join(name)));
     match disk::if_there(root.disk.open(&dir.handle, name.as_ref(), OpenMode::Read)) {

@@ -30,7 +30,7 @@ pub(crate) struct Progress {
     pub(crate) done: Pos,
     /// Everything up to here is complete under its temporary name, or was renamed since.
     pub(crate) prepared: Option<Pos>,
-    /// Files of records up to this one are looked for before they are made.
+    /// Delivery looks for the files of records up to this one before it makes them.
     pub(crate) verify: u64,
 }
 
@@ -80,7 +80,7 @@ impl Progress {
         let unreadable = prepared.is_none() && delivered.is_none();
         let [prepared, delivered] =
             [prepared, delivered].map(|note| note.filter(|note| note.boot == boot));
-        // A note that is behind the other was overtaken. A note that is gone was being written when the process ended:
+        // A note that is behind the other was overtaken. A missing note was being written when the process ended:
         // without `prepared` nothing was renamed yet, and without `delivered` the temporary names tell what was.
         let prepared = prepared.filter(|note| {
             delivered
@@ -185,7 +185,7 @@ impl Cursors {
         Ok(Cursors(cursors))
     }
 
-    /// Gives a lane's cursor file; nothing if there is none.
+    /// Gives a lane's cursor file; `None` if it does not exist.
     pub(super) fn of(&self, name: &FileName) -> &[u8] {
         self.0.get(name).map_or(&[][..], Vec::as_slice)
     }

@@ -249,7 +249,8 @@ impl Disposal<'_> {
         ))
     }
 
-    /// Handles a name that is gone from the outbox: an earlier process put it away, or its writer took it back.
+    /// Handles a name that is no longer in the outbox: an earlier process put it away, or its writer took it
+    /// back.
     fn already_gone(&self) -> Result<Disposition, SpoolError> {
         if let Some(stamp) = self.original.stamp {
             for name in self.away_name().variants(self.seq) {

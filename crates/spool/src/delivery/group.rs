@@ -160,8 +160,8 @@ impl LaneQueue {
                 continue;
             };
             let expected = target.expected(&item, bytes);
-            // A file that this turn did not write was prepared by a process that is gone. If its temporary name is
-            // still there, it waits for its rename; if not, it was delivered, and its reader may have taken it since.
+            // A file that this turn did not write was prepared by an earlier process. If its temporary name is still
+            // there, it waits for its rename; if not, it was delivered, and its reader may have taken it since.
             if made.contains(&item.pos) || root.look(&target.dir, &expected.temporary)?.is_some() {
                 let published = expected.publish();
                 if published.is_err() {

@@ -41,7 +41,7 @@ const PAUSE_MIN_MS: u64 = 100;
 /// The longest pause, in milliseconds.
 const PAUSE_MAX_MS: u64 = 30_000;
 
-/// From so many waiting files on a second thread costs less than it saves.
+/// The number of waiting files from which on a second thread costs less than it saves.
 const WORTH_A_THREAD: usize = 128;
 
 /// All lanes of a workspace.
@@ -365,7 +365,7 @@ impl Lanes {
                     shared.map(|shared| shared.join()),
                 )
             });
-            // Where no thread is to be had, this one does both halves.
+            // If no thread can be started, this one does both halves.
             let theirs = match shared {
                 Some(done) => done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                 None => turns(&mut theirs, packets_owed),

@@ -104,8 +104,8 @@ impl Slot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CursorNote {
     pub(crate) pos: Pos,
-    /// Files of records up to this one may have been delivered in a boot whose notes are void: each is looked for
-    /// before it is made.
+    /// Files of records up to this one may have been delivered in a boot whose notes are void, so delivery looks
+    /// for each before it makes it.
     pub(crate) verify: u64,
     /// The boot in which the note was made.
     pub(crate) boot: String,

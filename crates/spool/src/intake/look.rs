@@ -25,7 +25,7 @@ const ABANDONED_MS: u64 = 60_000;
 /// The time for which a second name is tolerated, in milliseconds: some writers link the finished file in and unlink
 /// the first.
 const LINK_MS: u64 = 2_000;
-/// A change within so many milliseconds before the reading does not show in the time of the last change for sure.
+/// A change within this many milliseconds before the reading may not show in the time of the last change.
 const FRESH_MS: i64 = 50;
 
 /// The reason a file cannot be read as a message.
@@ -195,7 +195,7 @@ pub(super) fn look(
             }))
         }
         Ok(ReadOutcome::Unfinished(until)) => Ok(Readiness::Wait(until)),
-        // Whatever was said about it before was said too early.
+        // Whatever the intake decided about it before came too early.
         Ok(ReadOutcome::Changed) => {
             memory.hint = None;
             memory.still = None;

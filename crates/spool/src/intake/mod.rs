@@ -1,6 +1,6 @@
 //! Finds finished files in outboxes and reads each of them once.
 //!
-//! Judges nothing: what is in a file is the caller's business, and whether it was judged before is the ledger's.
+//! Judges nothing: the caller handles the contents of a file, and the ledger knows whether it was judged before.
 
 mod look;
 mod steady;
@@ -25,8 +25,8 @@ const HOPELESS_MS: u64 = 800;
 /// nobody's turn for long.
 const LOOKS_MAX: usize = 256;
 
-/// So many files of one outbox are known at a time. The others are found when half of these are gone, so a flood in one
-/// outbox costs neither memory nor the time of the others.
+/// The most files of one outbox that the intake knows at a time. It finds the others once half of these are handled, so
+/// a flood in one outbox costs neither memory nor the time of the others.
 const WINDOW: usize = 16_384;
 
 /// A file that is to be judged now.
@@ -57,8 +57,7 @@ const NO_STAMP: Stamp = Stamp {
 };
 
 impl OutboxFile {
-    /// A file that is whole and was still for long: what the daemon would find if it stood in this outbox. It belongs to
-    /// user 0.
+    /// A file that is whole and has long been still, as the daemon would find it in this outbox. It belongs to user 0.
     pub fn finished(outbox: &str, file: FileName, body: Body) -> OutboxFile {
         OutboxFile {
             agent: outbox.to_owned(),
@@ -90,7 +89,8 @@ pub struct Taken {
     pub found: Vec<OutboxFile>,
     /// Files that were given time and are not there any more.
     pub gone: Vec<(String, FileName)>,
-    /// Files and outboxes that could not be read; they are tried again, for an I/O error is nobody's refusal.
+    /// Files and outboxes that could not be read; the intake tries them again, because an I/O error refuses
+    /// nobody.
     pub troubles: Vec<SpoolError>,
 }
 
@@ -99,7 +99,7 @@ pub struct Intake {
     rules: Rules,
     clock: SteadyClock,
     outboxes: BTreeMap<String, Outbox>,
-    /// Files that are looked at again at a time, in its order.
+    /// Files to look at again at a set time, in that order.
     sleeping: BTreeSet<(u64, String, FileName)>,
     /// The agent whose turn was last.
     last: String,
@@ -120,7 +120,7 @@ struct Outbox {
     /// The files that wait for their turn, each with its number among all that ever did.
     queue: VecDeque<(u64, FileName)>,
     files: HashMap<FileName, File>,
-    /// There are more files in it than were looked at.
+    /// It has more files than the intake has looked at.
     has_more: bool,
 }
 
@@ -188,7 +188,7 @@ impl Intake {
         self.outboxes.retain(|agent, _| is_known(agent));
     }
 
-    /// Looks through one agent's outbox for files not known yet; false if there is none.
+    /// Looks through one agent's outbox for files not known yet; false if the agent has no outbox.
     pub fn scan_one(&mut self, view: &View<'_>, agent: &str) -> Result<bool, SpoolError> {
         if !dirs::is_agent_name(agent) {
             return Ok(false);
@@ -440,8 +440,8 @@ impl Intake {
         QueueMark(self.queued)
     }
 
-    /// Says whether a file still waits for its turn that did so at the mark. One that was looked at since and waits
-    /// again does not count, so a flood of new files or of hints puts off nothing forever.
+    /// Says whether a file still waits for its turn that did so at the mark. A file that the intake has looked at
+    /// since and that waits again does not count, so a flood of new files or of hints puts nothing off forever.
     pub fn has_waiting_since(&self, mark: QueueMark) -> bool {
         self.outboxes.values().any(|outbox| outbox.has(mark))
     }

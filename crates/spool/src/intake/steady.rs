@@ -3,7 +3,7 @@
 
 use crate::Now;
 
-/// The two clocks may drift apart by so many milliseconds between two readings.
+/// The most milliseconds by which the two clocks may drift apart between two readings.
 const DRIFT_MS: i64 = 25;
 
 /// So long after the wall clock was set, in milliseconds, every writer of that time has done more, or has gone.

@@ -13,10 +13,10 @@ use disk::{Disk, Handle, OpenMode};
 /// So many bytes are read at first; twice as many each time that was not enough.
 const BLOCK: u64 = 64 * 1024;
 
-/// A record that so many others follow is found from the beginning of its segment.
+/// The number of later records from which on a record is looked for from the beginning of its segment.
 const NEAR: u64 = 1_000;
 
-/// The ledger's segments, to be looked at from behind.
+/// The ledger's segments, to be read from the end.
 pub(crate) struct Backward<'a> {
     disk: &'a dyn Disk,
     layout: &'a Layout,
@@ -159,7 +159,7 @@ impl<'a> LinesBackward<'a> {
         usize::try_from(offset - self.start).expect("what was read fits memory")
     }
 
-    /// The place behind the last newline before an offset; 0 if there is none.
+    /// The place behind the last newline before an offset; 0 without one.
     fn behind_newline_before(&mut self, offset: u64) -> io::Result<u64> {
         loop {
             if offset > self.start {

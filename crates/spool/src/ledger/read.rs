@@ -150,11 +150,11 @@ pub(crate) fn read(
                 }
                 ControlFlow::Break(())
             });
-            // A receiver that is gone reports its own error.
+            // A receiver that has ended reports its own error.
             let _ = send.send(portion);
             end
         });
-        // Where no thread is to be had, this one does both.
+        // If no thread can be started, this one does both.
         let Ok(reading) = reading else {
             return read_alone(disk, layout, dir, stretch, visit);
         };

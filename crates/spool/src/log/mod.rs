@@ -73,7 +73,7 @@ pub enum LogError {
     /// A newer program wrote to the log.
     #[error("{0}")]
     TooNew(NotABatch),
-    /// The log holds something that is no continuation: a gap, an unreadable batch, a broken chain.
+    /// The log does not continue what this host has: a gap, an unreadable batch, a broken chain.
     #[error("the log is damaged: {what}")]
     Broken {
         /// The record that was found, and the expected one.

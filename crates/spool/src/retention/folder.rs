@@ -45,7 +45,7 @@ pub(super) struct FolderScan {
 }
 
 impl FolderScan {
-    /// Looks through a folder. Its report names what could not be looked at.
+    /// Looks through a folder. Its report names what could not be read.
     pub(super) fn look(
         root: &OpenRoot,
         agent: &str,

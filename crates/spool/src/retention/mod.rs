@@ -24,7 +24,7 @@ use disk::Os;
 pub enum KeptFolder {
     /// Accepted originals.
     Sent,
-    /// The messages that the agent is done with.
+    /// The messages that the agent has finished with.
     Archive,
     /// Refused originals and the reports on them.
     DeadLetter,
@@ -120,7 +120,7 @@ pub struct FolderReport {
     pub uncertain: Count,
     /// Old ones that no record knows, and stay.
     pub unknown: Count,
-    /// The files that could not be looked at or removed, each with the reason.
+    /// The files that could not be read or removed, each with the reason.
     pub failed: Vec<String>,
 }
 

@@ -23,7 +23,7 @@ const BUFFER: usize = 256 * 1024;
 /// The size of the read-ahead in bytes: a head may be far shorter than the rows behind it, which are not read here.
 const READ_AHEAD: usize = 32 * 1024;
 
-/// A line longer than this many bytes is none of ours: one review with all its threads is far smaller.
+/// A line longer than this many bytes is not ours: one review with all its threads is far smaller.
 const LINE_MAX: u64 = 64 * 1024 * 1024;
 
 const LANE: &[u8] = b"lane ";

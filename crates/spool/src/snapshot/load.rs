@@ -294,7 +294,7 @@ fn fill(
             while let Some(line) = reader.content()? {
                 portion.push(line);
                 if portion.len() == PORTION && send.send(std::mem::take(&mut portion)).is_err() {
-                    // A receiver that is gone reports its own reason.
+                    // A receiver that has ended reports its own reason.
                     return Ok(());
                 }
             }

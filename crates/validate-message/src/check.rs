@@ -14,8 +14,8 @@ pub fn check(message: &Message, packet: PacketInput<'_>) -> Result<Valid, Violat
     judge(message, packet, Origin::Outbox)
 }
 
-/// Judges a message that was met in an inbox, where a `notification`, a `review_feedback` or a
-/// `handoff` may be the daemon's own (`from: settled`). All other rules are those of [`check`].
+/// Judges a message found in an inbox, where a `notification`, a `review_feedback` or a `handoff` may be the
+/// daemon's own (`from: settled`). All other rules are those of [`check`].
 pub fn check_delivered(message: &Message, packet: PacketInput<'_>) -> Result<Valid, Violations> {
     judge(message, packet, Origin::Inbox)
 }

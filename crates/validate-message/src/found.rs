@@ -1,4 +1,4 @@
-//! What a check has found so far, kept to a number a person would read: a packet of 256 KiB can
+//! The findings of a check so far, limited to a number that a person would read: a packet of 256 KiB can
 //! break fifty thousand rules, and a report of that must not be the size of a book.
 
 use message_schema::Level;

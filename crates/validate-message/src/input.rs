@@ -1,4 +1,4 @@
-//! What a caller says of a message besides its bytes: its packet, and the side of the daemon it was met on.
+//! The facts about a message besides its bytes: its packet, and the side of the daemon it was found on.
 
 /// The findings packet that a message names, as the caller found it. Opening it is the caller's business.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Is it a correct message? Every violation of one message at once, with place, found, expected, fix.
+//! Finds every violation of one message at once, with place, found, expected, fix.
 //!
 //! A pure function of the bytes that were read: the packet is handed in, never opened here. What
 //! needs the workspace or the review (owners, ids, rounds, threads, the gate) is the daemon's.

@@ -1,5 +1,5 @@
-//! Which messages are signed. OACP signs the bytes above the trailer as they are, so that a change
-//! of any of them, a blank included, makes the signature worthless.
+//! Recognizes signed messages. OACP signs the bytes above the trailer as they are, so that a change of any of
+//! them, a blank included, makes the signature worthless.
 
 use message_schema::parse;
 

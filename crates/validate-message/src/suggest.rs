@@ -1,5 +1,5 @@
-//! Did you mean: the known word nearest to a wrong one, by its letters or by what it says. Which
-//! words are known is the caller's.
+//! Finds the known word nearest to a wrong one, by its letters or by its meaning. The caller hands in the
+//! known words.
 
 use message_schema::line::{is_strange_space, is_typographic_quote};
 

@@ -1,4 +1,4 @@
-//! What a violation says, and all of them in order. How they are printed is the binary's choice.
+//! A violation, and all violations of a message in order. The binary chooses how to print them.
 
 use crate::found::Found;
 use message_schema::line::escaped;

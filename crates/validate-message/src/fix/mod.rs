@@ -1,4 +1,4 @@
-//! Mending a message where there is one thing only that its writer can have meant: text in, text out.
+//! Mends a message where its writer can have meant only one thing: text in, text out.
 //!
 //! Each kind of slip has a file here and a name to report it by. What is mended says the same as before
 //! but for what is named; a text for which that is not certain stays as it is, and so does every
@@ -46,7 +46,7 @@ pub enum Fix {
 }
 
 impl Fix {
-    /// Every kind, in the order in which they are looked for.
+    /// Every kind, in the order of the search.
     pub const ALL: [Self; 8] = [
         Self::ByteOrderMark,
         Self::LineEnds,
@@ -95,8 +95,7 @@ pub struct Fixed {
     pub mended: Vec<Mended>,
 }
 
-/// Mends what can be mended; `None` where that is nothing, where the bytes are no text, and for a
-/// signed message.
+/// Mends what can be mended; `None` if that is nothing, if the bytes are not text, and for a signed message.
 pub fn fix(bytes: &[u8]) -> Option<Fixed> {
     let text = std::str::from_utf8(bytes)
         .ok()
@@ -126,7 +125,7 @@ pub fn fix(bytes: &[u8]) -> Option<Fixed> {
     let Fixed { text, mended } = passes(fixed.text);
     fixed.mended.extend(mended);
     let fixed = Fixed { text, ..fixed };
-    // A signature that only shows once the fence is gone binds just as well.
+    // A signature that only shows once the fence is removed binds just as well.
     (!fixed.mended.is_empty() && !is_signed(fixed.text.as_bytes())).then_some(fixed)
 }
 

@@ -2,7 +2,7 @@
 
 use super::words::folded;
 
-/// The name that was meant, of those that are known; `None` if it is none of them.
+/// The known name that the writer meant; `None` if there is no such name.
 pub(super) fn mended<'n>(name: &str, mut known: impl Iterator<Item = &'n str>) -> Option<String> {
     let folded_name = folded(name);
     known

@@ -33,7 +33,7 @@ pub(super) fn replace(text: &str) -> Option<(String, Vec<Mended>)> {
     let width = std::iter::once(USUAL_WIDTH)
         .chain(WIDTHS)
         .find(|width| read(&replaced(text, &tabbed, *width)).is_some())?;
-    // A tab that a text of several lines begins with is none of the reader's troubles.
+    // A tab at the start of a text of several lines does not trouble the reader.
     let mut wrong = tabbed.clone();
     for line in tabbed {
         let others: Vec<usize> = wrong

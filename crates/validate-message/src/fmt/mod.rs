@@ -1,7 +1,7 @@
-//! The canonical form of a message: fields in the order of the protocol, one below the other, quoted
-//! as we write messages ourselves, the body as a literal block with the letters it had. Comments
-//! stay with the field they belong to. The form of the form is the form; a signed message has none,
-//! because its signature covers the bytes. Which files are read and written is the command's business.
+//! The canonical form of a message: fields in the order of the protocol, one below the other, quoted as we
+//! write messages ourselves, the body as a literal block with the letters it had. Comments stay with the
+//! field they belong to. Formatting twice changes nothing more. A signed message stays unchanged, because its
+//! signature covers the bytes. The command chooses which files to read and write.
 
 mod comments;
 mod field;

@@ -1,4 +1,4 @@
-//! What of the quality gate can be seen in an approval and its packet: told as warnings, for only the
+//! The part of the quality gate that an approval and its packet show: reported as warnings, for only the
 //! daemon knows the review. Its threads decide, and on a person's pull request the gate advises.
 
 use std::collections::BTreeSet;

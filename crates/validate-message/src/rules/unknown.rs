@@ -1,5 +1,5 @@
-//! Fields the schema does not name: an error in the envelope, a warning in bodies and packets,
-//! nobody's business where the schema leaves a mapping free.
+//! Fields the schema does not name: an error in the envelope, a warning in bodies and packets, allowed where
+//! the schema leaves a mapping free.
 
 use std::collections::BTreeSet;
 

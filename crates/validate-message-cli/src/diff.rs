@@ -1,4 +1,4 @@
-//! What a service would change in a file, for a person to look at first.
+//! The changes that a service would make in a file, for a person to look at first.
 
 use similar::TextDiff;
 

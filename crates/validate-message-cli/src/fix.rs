@@ -21,9 +21,9 @@ pub(crate) struct Args {
     diff: bool,
 }
 
-/// Mends the files if `--fix` was given. Returns how the command ends where nothing is left to do: after
-/// a diff, 1 if there is something to mend; 2 for standard input, which cannot be changed; 3 if a file
-/// could not be changed.
+/// Mends the files if `--fix` was given. Returns the exit code where nothing is left to do: after a diff, 1
+/// if there is something to mend; 2 for standard input, which cannot be changed; 3 if a file could not be
+/// changed.
 pub(crate) fn run(args: Args, files: &[&Path]) -> Option<ExitCode> {
     if !args.fix {
         return None;

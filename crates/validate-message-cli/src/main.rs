@@ -1,7 +1,7 @@
 //! The command `validate-message`: files in, every violation out.
 //!
-//! What a violation is, the library `validate-message` says; here is which files are read, how it is printed, and how
-//! the command ends. One file each for the other things that the command does.
+//! The library `validate-message` finds the violations; this program chooses the files, prints the violations and
+//! sets the exit code. One file each for the other things that the command does.
 
 mod check;
 mod cli;

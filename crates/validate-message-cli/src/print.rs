@@ -1,4 +1,4 @@
-//! What the services print, and where: results on standard output, complaints on standard error.
+//! Prints for the services: results on standard output, complaints on standard error.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

@@ -1,8 +1,8 @@
-//! Checking: which files are meant, what is said of each, how it is printed, how the command ends.
+//! Checks files: chooses them, judges each, prints the verdicts, and sets the exit code.
 //!
-//! Findings go to stdout and are the whole of it; the summary and what could not be read go to
-//! stderr. Each file is read, judged and put into words by one thread and then forgotten; what
-//! there is to say is printed in the order of the arguments.
+//! Findings go to stdout and are the whole of it; the summary and what could not be read go to stderr. One
+//! thread reads, judges and describes each file and then forgets it; the output is in the order of the
+//! arguments.
 
 mod format;
 mod packet;

@@ -1,4 +1,4 @@
-//! What a file's place says of it: whether it is a message, and around which workspace.
+//! Tells from a file's place whether it is a message, and in which workspace.
 //!
 //! Names alone decide, so that it holds for a file in git's index as well as for one on the disk.
 
@@ -55,8 +55,8 @@ pub(crate) fn workspace_around_mailbox(path: &Path) -> Option<&Path> {
     })
 }
 
-/// Says whether the daemon delivers into the file's directory, or its reader puts there what it
-/// is done with.
+/// Says whether the daemon delivers into the file's directory, or its reader archives finished messages
+/// there.
 pub(crate) fn is_behind_the_daemon(path: &Path) -> bool {
     let Ok(absolute) = absolute(path) else {
         return false;

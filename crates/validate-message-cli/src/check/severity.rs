@@ -52,7 +52,7 @@ struct Table {
 struct Config {
     /// The directory that its globs start from.
     directory: PathBuf,
-    /// The later one is heard first.
+    /// The later one wins.
     tables: Vec<Table>,
 }
 

@@ -7,7 +7,7 @@ use super::staged::Blob;
 
 /// One message to check.
 pub(crate) enum Subject {
-    /// Standard input, and the file it is to be taken for.
+    /// Standard input, and the file to treat it as.
     Stdin(Option<PathBuf>),
     /// A file on the disk.
     File(PathBuf),

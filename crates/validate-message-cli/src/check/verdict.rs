@@ -1,4 +1,4 @@
-//! What came of one file, and what many of them add up to.
+//! The verdict on one file, and the sum of many.
 
 use std::path::{Path, PathBuf};
 

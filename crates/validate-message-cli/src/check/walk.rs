@@ -31,10 +31,9 @@ struct Met {
     lost: Vec<Subject>,
 }
 
-/// Lists the messages beneath a directory, in the order of their paths. Where there are mailboxes
-/// they hold the messages and nothing else is one; in any other directory every file with such a
-/// name is, packets and events excepted. Ignored and hidden files are none, symlinks are not
-/// followed.
+/// Lists the messages beneath a directory, in the order of their paths. Where there are mailboxes, only files
+/// in them are messages; in any other directory every file with such a name is one, except packets and
+/// events. Ignored and hidden files do not count, and symlinks are not followed.
 fn messages(directory: &Path) -> Vec<Subject> {
     let above = place::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let mut met = Met {

@@ -52,8 +52,8 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    /// Chooses by what was asked, else by where stdout goes: the same command in a pipe prints
-    /// the same for every caller.
+    /// Chooses the given format, else one by where stdout goes: the same command in a pipe prints the same
+    /// for every caller.
     pub(crate) fn chosen(format: Option<Format>, color: ColorWhen) -> Self {
         let is_terminal = io::stdout().is_terminal();
         let by_place = if is_terminal {

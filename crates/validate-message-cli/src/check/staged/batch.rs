@@ -67,7 +67,7 @@ impl Batch {
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        // The end of its input ends it; then it is waited for, so that nothing is left behind.
+        // Ends it by closing its input, then waits for it, so that no process is left behind.
         drop(self.questions.take());
         let _ = self.child.wait();
     }

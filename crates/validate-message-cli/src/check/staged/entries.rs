@@ -1,4 +1,4 @@
-//! What git lists: entries of its index, by path, with mode and id.
+//! The entries of git's index, by path, with mode and id.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -225,8 +225,8 @@ impl Staged {
         packet::workspace_of(Path::new(&blob.shown)).map(|root| self.inside(&root))
     }
 
-    /// A path of the command line as the index would call it. One outside keeps its own name,
-    /// which is nothing's.
+    /// A path of the command line as the index would call it. A path outside the repository keeps its own
+    /// name, which matches nothing.
     fn inside(&self, path: &Path) -> String {
         let inside = if path.is_absolute() {
             let resolved = path.canonicalize();

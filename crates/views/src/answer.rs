@@ -1,4 +1,4 @@
-//! What a command prints: text for people, and for programs one envelope that is the same everywhere.
+//! The output of a command: text for people, and for programs one envelope that is the same everywhere.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

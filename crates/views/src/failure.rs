@@ -1,4 +1,4 @@
-//! Why a command failed, and what to do next.
+//! The failure of a command: its reason, and what to do next.
 
 use std::io;
 

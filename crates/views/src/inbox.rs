@@ -1,4 +1,4 @@
-//! What waits for an agent: one message on a line.
+//! The mail that waits for an agent, one message on a line.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What a check of the whole ledger found.
+//! The findings of a check of the whole ledger.
 
 use inspect::ledger::{LedgerCheck, WrongRecord};
 use serde::Serialize;

@@ -1,5 +1,5 @@
-//! What people and agents read of a review's state: one file for each command that shows it, and the one form of every
-//! answer and failure, with the exit codes. Values in, text out.
+//! The views of a review's state for people and agents: one file for each command that shows it, and the one form of
+//! every answer and failure, with the exit codes. Values in, text out.
 
 pub mod answer;
 pub mod board;

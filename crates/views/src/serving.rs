@@ -1,4 +1,4 @@
-//! Why a daemon could not go on, sorted by who has to act.
+//! The reasons a daemon could not go on, sorted by who has to act.
 
 use std::io::ErrorKind;
 

@@ -1,5 +1,5 @@
-//! What hosts that share a ledger say of themselves every few seconds, and what this host heard last of each. None of it is
-//! a record and nothing is decided by it: a heartbeat that is lost is followed by the next one.
+//! The state that hosts of a shared ledger report every few seconds, and the last report of each that reached this
+//! host. None of it is a record and nothing is decided by it: a heartbeat that is lost is followed by the next one.
 
 use std::path::Path;
 

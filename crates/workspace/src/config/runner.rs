@@ -14,7 +14,7 @@ pub struct RunnerSection {
     /// Commands that run at a time, of all agents: 1 to 64.
     #[serde(deserialize_with = "concurrent")]
     pub concurrent: u64,
-    /// The log warns so many seconds before a command's time is over: 0 (never) to 86 400.
+    /// The seconds before the end of a command's time at which the log warns: 0 (never) to 86 400.
     #[serde(deserialize_with = "warn_s")]
     pub warn_s: u64,
     /// The seconds that each validation command of the gate may take in a run's own tree: 0 (none is run) to 86 400.

@@ -140,7 +140,7 @@ impl Meter {
             page.head(
                 "settled_shared_ledger",
                 "gauge",
-                "1 for how this host stands to the shared ledger: in_step, waiting, frozen or stopped.",
+                "1 for the state of this host on the shared ledger: in_step, waiting, frozen or stopped.",
             );
             for word in ["in_step", "waiting", "frozen", "stopped"] {
                 let labels = [("standing", word)];

@@ -209,14 +209,14 @@ impl IsolatedUsers {
                 dirs::PACKETS,
                 ROOT,
                 0o755,
-                "nobody exchanges its folders",
+                "nobody can replace its folders",
                 Contents::Left,
             ),
             rule(
                 &dirs::of_packets(dirs::FINDINGS),
                 daemon,
                 0o3777,
-                "all write, nobody removes another's",
+                "all write, nobody can remove another's",
                 Contents::Left,
             ),
             rule(
@@ -237,7 +237,7 @@ impl IsolatedUsers {
                 dirs::EVENTS,
                 ROOT,
                 0o755,
-                "nobody exchanges its folders",
+                "nobody can replace its folders",
                 Contents::Left,
             ),
             rule(

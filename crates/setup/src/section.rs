@@ -92,7 +92,7 @@ pub enum SectionError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The section would be no part of a config. The file has nothing of it.
-    #[error("no section can be made of it: {message}")]
+    #[error("cannot make a section of it: {message}")]
     Refused {
         /// The error and what would have been accepted.
         message: String,
@@ -217,7 +217,7 @@ pub fn directory(named: &Path) -> Result<PathBuf, String> {
     if found.is_dir() {
         Ok(found)
     } else {
-        Err(format!("{} is no directory", named.display()))
+        Err(format!("{} is not a directory", named.display()))
     }
 }
 

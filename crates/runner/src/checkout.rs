@@ -209,7 +209,7 @@ fn open_up(directory: &Path) -> io::Result<()> {
     std::fs::set_permissions(directory, Permissions::from_mode(0o700))?;
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
-        // A link is no directory here, so none outside is reached.
+        // A link is not a directory here, so nothing outside is reached.
         if entry.file_type()?.is_dir() {
             open_up(&entry.path())?;
         }

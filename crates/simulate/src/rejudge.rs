@@ -136,7 +136,7 @@ impl Divergence {
             ),
             Differs::Decides(now) => Self::new(recorded, lines(&now)),
             Differs::OtherSender => {
-                Self::new(recorded, "nothing: it lay in another's outbox".to_owned())
+                Self::new(recorded, "nothing: it was in another's outbox".to_owned())
             }
             Differs::NotRepeated => {
                 Self::new(recorded, "nothing: it repeats no message".to_owned())

@@ -34,7 +34,7 @@ use views::failure::Failure;
 use workspace::config::{Config, SharedLog};
 use workspace::directory;
 
-/// Shares one ledger among several hosts.
+/// Share one ledger among several hosts.
 #[derive(Debug, Parser)]
 #[command(name = "settled host", bin_name = "settled host", version = VERSION, max_term_width = 100)]
 #[command(after_help = "Examples:

@@ -75,14 +75,14 @@ impl Sweep {
     pub fn failed(&self) -> impl Iterator<Item = &str> {
         self.shelves
             .iter()
-            .flat_map(|shelf| shelf.failed.iter().map(String::as_str))
+            .flat_map(|folder| folder.failed.iter().map(String::as_str))
     }
 
     /// Logs the sweep in one line.
     pub fn log(&self) {
-        let gone = self.sum(|shelf| shelf.gone);
-        let uncertain = self.sum(|shelf| shelf.uncertain).files;
-        let unknown = self.sum(|shelf| shelf.unknown).files;
+        let gone = self.sum(|folder| folder.gone);
+        let uncertain = self.sum(|folder| folder.uncertain).files;
+        let unknown = self.sum(|folder| folder.unknown).files;
         match self.failed().next() {
             Some(why) => {
                 let failed = self.failed().count();

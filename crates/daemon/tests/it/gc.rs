@@ -83,18 +83,18 @@ fn what_is_old_and_done_with_goes_and_nothing_else() {
     let room = after_some_mail();
     let before = files(room.root());
     let dry = sweep(&room, later(), Mode::DryRun);
-    assert_eq!(dry.sum(|shelf| shelf.gone).files, 5);
+    assert_eq!(dry.sum(|folder| folder.gone).files, 5);
     assert_eq!(gone(&room, &before), [""; 0], "a dry run removes nothing");
     let done = sweep(&room, later(), Mode::Remove);
     assert_eq!(
-        done.sum(|shelf| shelf.gone),
-        dry.sum(|shelf| shelf.gone),
+        done.sum(|folder| folder.gone),
+        dry.sum(|folder| folder.gone),
         "as the dry run said"
     );
     assert_eq!(gone(&room, &before), DONE_WITH);
     assert_eq!(
         sweep(&room, later(), Mode::Remove)
-            .sum(|shelf| shelf.gone)
+            .sum(|folder| folder.gone)
             .files,
         0
     );
@@ -107,7 +107,7 @@ fn nothing_goes_before_its_days_are_over() {
     // The files look old, but were moved to their places today.
     let done = sweep(&room, Utc::now() + TimeDelta::days(29), Mode::Remove);
     assert_eq!(
-        (done.sum(|shelf| shelf.gone).files, gone(&room, &before)),
+        (done.sum(|folder| folder.gone).files, gone(&room, &before)),
         (0, Vec::new())
     );
     let keep = RetentionSection {
@@ -146,11 +146,11 @@ fn what_no_record_knows_stays() {
         gone(&room, &before),
         [&DONE_WITH[..2], &DONE_WITH[3..]].concat()
     );
-    assert_eq!(done.sum(|shelf| shelf.unknown).files, 5, "{done:?}");
+    assert_eq!(done.sum(|folder| folder.unknown).files, 5, "{done:?}");
 }
 
 #[test]
-fn no_link_in_the_place_of_a_shelf_is_followed() {
+fn no_link_in_the_place_of_a_folder_is_followed() {
     let room = after_some_mail();
     let elsewhere = scratch();
     let sent = room.path("agents/claude/sent");
@@ -178,10 +178,10 @@ fn what_a_power_cut_could_undo_stays() {
     // It is delivered and put away, and no checkpoint came yet; the daemon is still at work.
     let done = sweep(&room, later(), Mode::Remove);
     assert_eq!(gone(&room, &before), DONE_WITH);
-    assert_eq!(done.sum(|shelf| shelf.uncertain).files, 1, "{done:?}");
+    assert_eq!(done.sum(|folder| folder.uncertain).files, 1, "{done:?}");
     mailroom.checkpoint().expect("a checkpoint");
     let done = sweep(&room, later(), Mode::Remove);
-    assert_eq!(done.sum(|shelf| shelf.gone).files, 1, "{done:?}");
+    assert_eq!(done.sum(|folder| folder.gone).files, 1, "{done:?}");
     assert!(!room.path("agents/claude/sent/q-4.yaml").exists());
 }
 
@@ -213,8 +213,8 @@ fn without_cursors_nothing_is_certain_and_a_damaged_ledger_ends_it() {
     let done = sweep(&room, later(), Mode::Remove);
     assert_eq!(
         (
-            done.sum(|shelf| shelf.gone).files,
-            done.sum(|shelf| shelf.uncertain).files
+            done.sum(|folder| folder.gone).files,
+            done.sum(|folder| folder.uncertain).files
         ),
         (0, 5)
     );

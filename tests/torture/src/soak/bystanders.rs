@@ -1,9 +1,10 @@
 //! The traffic in a workspace beside its reviews: mail between agents, careless writers, and at the daemon's side
-//! reloads, a reader of its counts, news of pull requests and decisions of people. What takes a command is done on a
-//! thread of its own, so that it holds up no agent.
+//! reloads, a reader of its counts, news of pull requests and decisions of people. What takes a command is done on
+//! threads of its own, so that it holds up no agent.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -22,45 +23,39 @@ pub(super) enum Errand {
     Push(u64),
     /// A person opens the review again.
     Reopen(u64),
+    /// A person approves what no agent may.
+    Approve(u64),
     /// A person looks at the problems.
     Look,
 }
 
-/// The thread that runs the commands.
+/// Commands that run at a time: on a busy machine each takes a second, and a soak hands several reviews a second to people.
+const THREADS: usize = 4;
+
+/// The threads that run the commands.
 pub(super) struct Errands<'scope> {
     tell: Option<Sender<Errand>>,
     done: Receiver<u64>,
-    thread: ScopedJoinHandle<'scope, Vec<String>>,
+    threads: Vec<ScopedJoinHandle<'scope, Vec<String>>>,
 }
 
 impl<'scope> Errands<'scope> {
-    /// Starts the thread, which runs each errand it gets.
+    /// Starts the threads, which run each errand they get.
     pub(super) fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,
         mailroom: &'env Mailroom,
     ) -> Self {
         let (tell, asked) = channel::<Errand>();
         let (say, done) = channel();
-        let thread = scope.spawn(move || {
-            let mut wrong = Vec::new();
-            for errand in asked {
-                let output = run(mailroom, errand);
-                // Exit codes 1 and 3 say that the command does not fit the review's phase, 2 that the config is
-                // inconsistent just now.
-                if !matches!(output.status.code(), Some(0..=3 | 6)) {
-                    wrong.push(format!("{errand:?}: {}", said(&output)));
-                }
-                if let (Errand::Reopen(pr), Some(0)) = (errand, output.status.code()) {
-                    // Nobody listens any more once the soak ends.
-                    let _ = say.send(pr);
-                }
-            }
-            wrong
-        });
+        let asked = Arc::new(Mutex::new(asked));
+        let start = |_| {
+            let (asked, say) = (Arc::clone(&asked), say.clone());
+            scope.spawn(move || run_all(mailroom, &asked, &say))
+        };
         Self {
             tell: Some(tell),
             done,
-            thread,
+            threads: (0..THREADS).map(start).collect(),
         }
     }
 
@@ -68,7 +63,7 @@ impl<'scope> Errands<'scope> {
     pub(super) fn ask(&self, errand: Errand) {
         let tell = self.tell.as_ref().expect("it ends with `finish`");
         tell.send(errand)
-            .expect("the thread hears until it is told of the end");
+            .expect("the threads hear until they are told of the end");
     }
 
     /// Reviews that a person has opened again since.
@@ -79,10 +74,34 @@ impl<'scope> Errands<'scope> {
     /// Waits for all that was asked, and says what was answered wrong.
     pub(super) fn finish(mut self) -> Vec<String> {
         self.tell = None;
-        self.thread
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let threads = self.threads.into_iter();
+        threads
+            .flat_map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect()
     }
+}
+
+/// Runs errands until no more are asked for, says which reviews were opened again, and returns what was answered wrong.
+fn run_all(mailroom: &Mailroom, asked: &Mutex<Receiver<Errand>>, say: &Sender<u64>) -> Vec<String> {
+    let next = || asked.lock().expect("no holder panics").recv();
+    let mut wrong = Vec::new();
+    while let Ok(errand) = next() {
+        let output = run(mailroom, errand);
+        // Exit codes 1 and 3 say that the command does not fit the review's phase, 2 that the config is inconsistent just
+        // now.
+        if !matches!(output.status.code(), Some(0..=3 | 6)) {
+            wrong.push(format!("{errand:?}: {}", said(&output)));
+        }
+        if let (Errand::Reopen(pr), Some(0)) = (errand, output.status.code()) {
+            // Nobody listens any more once the soak ends.
+            let _ = say.send(pr);
+        }
+    }
+    wrong
 }
 
 fn run(mailroom: &Mailroom, errand: Errand) -> std::process::Output {
@@ -97,6 +116,10 @@ fn run(mailroom: &Mailroom, errand: Errand) -> std::process::Output {
         Errand::Reopen(pr) => mailroom.at_terminal(
             &["review", "reopen", &pr.to_string(), "--by", "ann"],
             "once more",
+        ),
+        Errand::Approve(pr) => mailroom.at_terminal(
+            &["review", "approve", &pr.to_string(), "--by", "ann"],
+            "good enough",
         ),
         Errand::Look => mailroom.run(&["problems"]),
     }

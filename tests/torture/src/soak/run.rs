@@ -19,6 +19,9 @@ use crate::dice::Dice;
 /// Reviews that go on at a time.
 const OPEN_MAX: usize = 40;
 
+/// Reviews that wait for a person to open them again.
+const HANDED_OVER: usize = 8;
+
 /// Files that may wait in the outboxes before no more are written: a busy machine slows the daemon more than its
 /// writers.
 const BACKLOG: usize = 60;
@@ -212,7 +215,11 @@ impl<'a> Run<'a> {
             2 => errands.ask(Errand::End(self.authors.some_pr(&mut self.desk))),
             _ => errands.ask(Errand::Look),
         }
-        // A person has not the time for all of them.
-        self.authors.handed_over.truncate(8);
+        // The others a person approves: a review that waits stays in memory, and a workspace in which nobody answers
+        // grows with them.
+        let over = HANDED_OVER.min(self.authors.handed_over.len());
+        for (pr, _) in self.authors.handed_over.drain(over..) {
+            errands.ask(Errand::Approve(pr));
+        }
     }
 }

@@ -139,32 +139,7 @@ pub(crate) fn read(
     stretch: &Stretch,
     visit: &mut Visit<'_>,
 ) -> Result<LedgerEnd, SpoolError> {
-    std::thread::scope(|scope| {
-        let (send, receive) = sync_channel::<Vec<Entry>>(PORTIONS);
-        let reading = std::thread::Builder::new().spawn_scoped(scope, move || {
-            let mut portion = Vec::with_capacity(PORTION);
-            let end = read_here(disk, layout, dir, stretch, &mut |entry| {
-                portion.push(entry);
-                if portion.len() < PORTION || send.send(std::mem::take(&mut portion)).is_ok() {
-                    return ControlFlow::Continue(());
-                }
-                ControlFlow::Break(())
-            });
-            // A receiver that has ended reports its own error.
-            let _ = send.send(portion);
-            end
-        });
-        // If no thread can be started, this one does both.
-        let Ok(reading) = reading else {
-            return read_alone(disk, layout, dir, stretch, visit);
-        };
-        // The receiver goes with the first error, and the reader stops at its next portion.
-        let visited = receive.into_iter().flatten().try_for_each(visit);
-        let end = reading
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        visited.and(end)
-    })
+    on_a_thread(|tell| read_here(disk, layout, dir, stretch, tell), visit)
 }
 
 /// Does the same with a third thread between the two, which reads of each record what its visitor needs. A start without
@@ -176,52 +151,63 @@ pub(crate) fn read_ahead(
     stretch: &Stretch,
     (ahead, visit): (fn(&Entry) -> Option<Ahead>, &mut VisitAhead<'_>),
 ) -> Result<LedgerEnd, SpoolError> {
+    let reading = |tell: &mut Tell<'_, (Entry, Option<Ahead>)>| {
+        read(disk, layout, dir, stretch, &mut |entry| {
+            let read = ahead(&entry);
+            match tell((entry, read)) {
+                ControlFlow::Continue(()) => Ok(()),
+                // The visitor reports its own error.
+                ControlFlow::Break(()) => Err(SpoolError::Stopped { why: String::new() }),
+            }
+        })
+    };
+    on_a_thread(reading, &mut |(entry, read)| visit(entry, read))
+}
+
+/// Takes what a thread reads; breaks off where nobody listens any more.
+type Tell<'a, T> = dyn FnMut(T) -> ControlFlow<()> + 'a;
+
+/// Visits on this thread what another one reads, portion by portion.
+fn on_a_thread<T: Send>(
+    read: impl Fn(&mut Tell<'_, T>) -> Result<LedgerEnd, SpoolError> + Sync,
+    visit: &mut dyn FnMut(T) -> Result<(), SpoolError>,
+) -> Result<LedgerEnd, SpoolError> {
     std::thread::scope(|scope| {
-        let (send, receive) = sync_channel::<Vec<(Entry, Option<Ahead>)>>(PORTIONS);
+        let (send, receive) = sync_channel::<Vec<T>>(PORTIONS);
+        let read = &read;
         let reading = std::thread::Builder::new().spawn_scoped(scope, move || {
             let mut portion = Vec::with_capacity(PORTION);
-            let end = read(disk, layout, dir, stretch, &mut |entry| {
-                let read = ahead(&entry);
-                portion.push((entry, read));
-                if portion.len() == PORTION && send.send(std::mem::take(&mut portion)).is_err() {
-                    // The receiver reports its own error.
-                    return Err(SpoolError::Stopped { why: String::new() });
+            let end = read(&mut |item| {
+                portion.push(item);
+                if portion.len() < PORTION || send.send(std::mem::take(&mut portion)).is_ok() {
+                    return ControlFlow::Continue(());
                 }
-                Ok(())
+                ControlFlow::Break(())
             });
+            // A receiver that has ended reports its own error.
             let _ = send.send(portion);
             end
         });
+        // If no thread can be started, this one does both.
         let Ok(reading) = reading else {
-            let mut visit = |entry: Entry| visit(entry, None);
-            return read_alone(disk, layout, dir, stretch, &mut visit);
+            let mut visited = Ok(());
+            let end = read(&mut |item| {
+                visited = visit(item);
+                if visited.is_ok() {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            });
+            return visited.and(end);
         };
-        let visited =
-            (receive.into_iter().flatten()).try_for_each(|(entry, read)| visit(entry, read));
+        // The receiver goes with the first error, and the reader stops at its next portion.
+        let visited = receive.into_iter().flatten().try_for_each(visit);
         let end = reading
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         visited.and(end)
     })
-}
-
-/// Reads and visits in one thread.
-fn read_alone(
-    disk: &dyn Disk,
-    layout: &Layout,
-    dir: &Handle,
-    stretch: &Stretch,
-    visit: &mut Visit<'_>,
-) -> Result<LedgerEnd, SpoolError> {
-    let mut visited = Ok(());
-    let end = read_here(disk, layout, dir, stretch, &mut |entry| {
-        visited = visit(entry);
-        if visited.is_ok() {
-            return ControlFlow::Continue(());
-        }
-        ControlFlow::Break(())
-    });
-    visited.and(end)
 }
 
 /// Lists the segments in `dir`, the ledger's directory, each with the number of its first record, in order.
@@ -245,7 +231,7 @@ fn read_here(
     layout: &Layout,
     dir: &Handle,
     stretch: &Stretch,
-    tell: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    tell: &mut Tell<'_, Entry>,
 ) -> Result<LedgerEnd, SpoolError> {
     let path = layout.root().join(dirs::LEDGER);
     let segments = segments(disk, dir, &path)?;
@@ -330,7 +316,7 @@ impl<R: BufRead> Reading<R> {
     fn run(
         mut self,
         end: &mut LedgerEnd,
-        tell: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+        tell: &mut Tell<'_, Entry>,
     ) -> Result<ControlFlow<(), u64>, SpoolError> {
         let mut bytes = Vec::with_capacity(8 * 1024);
         while end.place.seq < self.to && self.next(&mut bytes)? {

@@ -623,6 +623,16 @@ fn another_policy_stops_a_host_until_it_takes_it() {
     let _daemons = (hosts.tower.serve(), hosts.laptop.serve());
     review(&hosts, "86");
     hosts.have_the_same_ledger();
+    // One that joins judges the records before the change by the policy of their time.
+    let ci = Mailroom::absent();
+    let join = ["host", "join", &hosts.log(), "--as", "ci", "--agents", "pi"];
+    done(&ci, &join);
+    let [theirs, ours] = [&hosts.tower, &ci].map(|host| read(host.root().join("settled.toml")));
+    assert!(ours.contains("max = 3"), "{ours}");
+    assert!(
+        ledger(ci.root()).starts_with(&ledger(hosts.tower.root())),
+        "{theirs}"
+    );
 }
 
 #[test]

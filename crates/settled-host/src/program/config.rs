@@ -82,15 +82,32 @@ pub(super) fn take_policy(root: &Path, policy: &str) -> Result<(), Failure> {
     })
 }
 
+/// The text of this host's config, empty without one.
+pub(super) fn text(root: &Path) -> Result<String, Failure> {
+    let path = root.join(FILE);
+    match std::fs::read_to_string(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        read => read
+            .map_err(|error| Failure::plain(Exit::Failed, format!("{}: {error}", path.display()))),
+    }
+}
+
+/// Writes the text of this host's config as it was, if it is another one now.
+pub(super) fn put_back(root: &Path, before: &str) -> Result<(), Failure> {
+    if text(root)? == before {
+        return Ok(());
+    }
+    change(root, |document| {
+        *document = before.parse().expect("it was a config");
+    })
+}
+
 fn change(root: &Path, change: impl FnOnce(&mut DocumentMut)) -> Result<(), Failure> {
     let path = root.join(FILE);
     let failed = |error: std::io::Error| {
         Failure::plain(Exit::Failed, format!("{}: {error}", path.display()))
     };
-    let before = match std::fs::read_to_string(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        read => read.map_err(failed)?,
-    };
+    let before = text(root)?;
     let invalid = |error| Failure::new(Exit::Usage, &error);
     Config::parse(&before, &path).map_err(invalid)?;
     let mut document: DocumentMut = before.parse().expect("the config was read");

@@ -13,7 +13,7 @@ use serde::Serialize;
 use settled_host::keys::HostKey;
 use settled_host::place::{AccessFile, HostDirectory, LogPlace};
 use spool::Os;
-use spool::log::{HostName, Local, Log, LogError};
+use spool::log::{Head, HostName, Local, Log, LogError};
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
@@ -129,10 +129,14 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
         (true, true) => after,
         (true, false) => survey.beginning(),
     };
-    let mut member = Member::open(root, member::sharing(root, &shared, log, fleet)?)?;
-    if !began {
-        member.follow(survey.end)?;
-    }
+    let mut member = if began {
+        Member::open(root, member::sharing(root, &shared, log, fleet)?)?
+    } else {
+        let config = config::text(root)?;
+        let followed = follow(root, (&own, &shared), log, fleet, survey.end);
+        config::put_back(root, &config)?;
+        followed?
+    };
     member.record(&joined)?;
     let (fleet, records) = (member.fleet(), member.records());
     member.close();
@@ -231,6 +235,33 @@ fn make_workspace(root: &Path, agents: &[AgentName]) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Failed, &error))
 }
 
+/// Takes over what the log has, as far as this end. Each record is judged by the policy of its time, so that is the one in
+/// settled.toml meanwhile: a change of it stops this host as it stops any other, and it goes on once it has taken it.
+fn follow(
+    root: &Path,
+    (own, shared): (&HostDirectory, &SharedLog),
+    mut log: Box<dyn Log>,
+    mut fleet: Fleet,
+    end: Head,
+) -> Result<Member, Failure> {
+    loop {
+        if let Some(then) = fleet.policy()
+            && then != member::policy(root)?
+        {
+            config::take_policy(root, then)?;
+        }
+        let ours = member::policy(root)?;
+        let mut member = Member::open(root, member::sharing(root, shared, log, fleet)?)?;
+        let followed = member.follow(end);
+        fleet = member.fleet();
+        if fleet.policy().is_none_or(|policy| policy == ours) {
+            return followed.map(|()| member);
+        }
+        member.close();
+        log = own.join(shared).map_err(|error| of_place(&error))?;
+    }
+}
+
 /// The directory with this host's key and what lets it in.
 fn prepare(args: &JoinArgs, own: &HostDirectory) -> Result<HostKey, Failure> {
     let failed = |error| of_place(&error);
@@ -279,7 +310,10 @@ fn agree_on_policy(root: &Path, fleet: &Fleet) -> Result<bool, Failure> {
     let (Some(theirs), ours) = (fleet.policy(), member::policy(root)?) else {
         return Ok(false);
     };
-    if ours.is_empty() && !theirs.is_empty() {
+    // A join that was ended before it came to the end of the log leaves an earlier one of theirs.
+    let is_earlier =
+        || -> Result<bool, Failure> { Ok(member::fleet(root)?.policy() == Some(ours.as_str())) };
+    if ours != theirs && (ours.is_empty() || is_earlier()?) {
         config::take_policy(root, theirs)?;
         return Ok(true);
     }

@@ -85,6 +85,7 @@ fn texts() -> Vec<PathBuf> {
         in_folder("docs", |name| name.ends_with(".md")),
         in_folder("tests/golden", |name| name.starts_with("help-")),
         in_folder("crates/validate-message/codes", |_| true),
+        in_folder("schemas", |_| true),
     ]
     .concat()
 }

@@ -344,13 +344,19 @@ impl<'r> Daemon<'r> {
         left.next()
     }
 
-    async fn run(mut self, mut signals: Signals) -> Result<ServeEnd, DaemonError> {
+    /// Prepares the loop; nothing is judged yet.
+    fn set_up(&mut self) -> Result<(), DaemonError> {
         self.start_watching();
         prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
         self.mailroom.limit_batches(BATCH_TIME, BATCH_FILES);
         self.mailroom.limit_step_time(STEP_TIME);
         self.exporter = self.listen(self.mailroom.config())?;
         self.schedule.set(Duty::Sweep, Some(0));
+        Ok(())
+    }
+
+    async fn run(mut self, mut signals: Signals) -> Result<ServeEnd, DaemonError> {
+        self.set_up()?;
         loop {
             let now = self.clock.read();
             self.plan(now);

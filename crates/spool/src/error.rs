@@ -185,12 +185,15 @@ impl SpoolError {
     }
 }
 
-/// Gives an error and its causes in one line.
+/// Gives an error and its causes in one line. Some libraries repeat the cause in the error: it is written once.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
+        let why = cause.to_string();
+        if !text.contains(&why) {
+            text = format!("{text}: {why}");
+        }
         source = cause.source();
     }
     text

@@ -6,10 +6,10 @@ use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
 use async_nats::{ConnectOptions, ServerAddr};
+use spool::chain;
 use spool::log::LogError;
 
 use super::LedgerName;
-use super::link::chain;
 
 /// The time a cluster may take to make a stream: it chooses a leader first.
 const MADE: Duration = Duration::from_secs(10);

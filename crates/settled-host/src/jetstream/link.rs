@@ -9,6 +9,7 @@ use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::stream::{RawMessageBuilder, RawMessageErrorKind};
 use async_nats::jetstream::{self, Context};
 use async_nats::{ClientError, ConnectOptions, Event, ServerAddr, ServerError, SubscribeError};
+use spool::chain;
 use spool::log::{LogError, Signed};
 
 use super::LedgerName;
@@ -306,18 +307,4 @@ fn note(told: &Mutex<Option<Trouble>>, event: &Event) {
         | Event::ClientError(ClientError::MaxReconnects | ClientError::ServerNotInPool) => return,
     };
     *told.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
-}
-
-/// An error with its causes, on one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        cause = error.source();
-    }
-    text
 }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, ReplayPolicy, pull};
+use spool::chain;
 use spool::log::LogError;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::AbortHandle;
 use tokio_stream::StreamExt as _;
 
-use super::link::{Found, Link, chain};
+use super::link::{Found, Link};
 use super::{Bell, wire};
 
 /// So many batches are read ahead of the daemon.

@@ -13,6 +13,7 @@ use message_schema::yaml::Node;
 use message_schema::{coerce, line, parse_packet};
 use serde::Deserialize as _;
 use serde_json::Value;
+use spool::{Layout, dirs};
 
 use super::ask;
 use super::change::{self, Described};
@@ -295,7 +296,7 @@ impl MessageDraft {
             );
             let planned = NewPacket::plan(root, &stem, text);
             let planned = planned.map_err(|source| DraftError::Packet {
-                path: root.join("packets/findings"),
+                path: Layout::new(root).packets(dirs::FINDINGS),
                 source,
             })?;
             body.put(field, planned.path.as_str());

@@ -245,8 +245,9 @@ fn follow(
     end: Head,
 ) -> Result<Member, Failure> {
     loop {
-        if let Some(then) = fleet.policy()
-            && then != member::policy(root)?
+        let then = fleet.policy().map(str::to_owned);
+        if let Some(then) = &then
+            && *then != member::policy(root)?
         {
             config::take_policy(root, then)?;
         }
@@ -254,7 +255,9 @@ fn follow(
         let mut member = Member::open(root, member::sharing(root, shared, log, fleet)?)?;
         let followed = member.follow(end);
         fleet = member.fleet();
-        if fleet.policy().is_none_or(|policy| policy == ours) {
+        // Stopped by anything but a change of the policy, it would be stopped there again.
+        let policy = fleet.policy();
+        if policy.is_none_or(|policy| policy == ours) || policy == then.as_deref() {
             return followed.map(|()| member);
         }
         member.close();

@@ -48,11 +48,8 @@ pub(super) fn sharing(
 /// The shared part of this host's `settled.toml`.
 pub(super) fn policy(root: &Path) -> Result<String, Failure> {
     let path = root.join(config::FILE);
-    let text = match std::fs::read_to_string(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        read => read.map_err(|error| Failure::new(Exit::Failed, &error))?,
-    };
-    config::shared_part(&text, &path).map_err(|error| Failure::new(Exit::Usage, &error))
+    config::shared_part(&super::config::text(root)?, &path)
+        .map_err(|error| Failure::new(Exit::Usage, &error))
 }
 
 /// The hosts, as this host's ledger has them.

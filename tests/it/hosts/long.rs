@@ -12,7 +12,7 @@ const BYTES: usize = 3_500_000;
 
 #[test]
 fn a_host_that_reads_a_long_log_is_never_too_slow_for_its_broker() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = settled_tests::scratch();
     let brokers = [Broker::with(directory.path(), "max_payload: 4MB\n")];
     make(&brokers);
     let mut log = open(&brokers);

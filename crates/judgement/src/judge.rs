@@ -112,7 +112,7 @@ pub fn read(submission: Submission<'_>) -> Result<ReadMessage<'_>, Stop> {
     })
 }
 
-/// Reads what is in a file, whoever put it there.
+/// Parses the message in a file; the caller checks who wrote it.
 pub(crate) fn parse(found: &OutboxFile) -> Result<(Message, Digest), Stop> {
     let OutboxFile { file, body, .. } = found;
     let (bytes, digest) = match body {

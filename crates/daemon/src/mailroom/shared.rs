@@ -608,7 +608,7 @@ impl From<&str> for Untrusted {
     }
 }
 
-/// What can be read of the records of a batch without the state that they follow: each record, its time, and its message.
+/// The records of a batch, read without the state before them: each with its time and its message.
 type ReadBatch = Vec<Result<(Record, DateTime<Utc>, Option<RecordedMessage>), Untrusted>>;
 
 fn read(signed: &Signed) -> ReadBatch {

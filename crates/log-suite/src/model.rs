@@ -44,8 +44,6 @@ struct ModelState {
     batches: Vec<Signed>,
     /// The history that every second handle sees, once the log is split.
     split: Option<Vec<Signed>>,
-    /// The batches it forgot.
-    lost: Vec<Signed>,
     /// The batches that reach the log later.
     late: Vec<Signed>,
     rings: Vec<Ring>,
@@ -75,7 +73,6 @@ impl Shared {
         Shared(Arc::new(Mutex::new(ModelState {
             batches: Vec::new(),
             split: None,
-            lost: Vec::new(),
             late: Vec::new(),
             rings: Vec::new(),
             heartbeats: Vec::new(),
@@ -111,21 +108,9 @@ impl Shared {
     pub fn lose_tail(&self, batches: usize) {
         let mut state = self.state();
         let left = state.batches.len().saturating_sub(batches);
-        state.lost = state.batches.split_off(left);
+        state.batches.truncate(left);
         // What is on its way would bring it back.
         state.late.clear();
-    }
-
-    /// Says whether it has a batch again that it forgot: the host that sent it did not know that it was acknowledged.
-    pub fn has_regained(&self) -> bool {
-        let state = self.state();
-        let first = state.lost.first().map(|signed| signed.batch.head());
-        first.is_some_and(|lost| {
-            state
-                .batches
-                .iter()
-                .any(|signed| signed.batch.head() == lost)
-        })
     }
 
     /// Shows every second handle a history of its own from here on. A host that begins again may come to the other side.

@@ -3,66 +3,10 @@
 //! packed. A line is too short for a general compressor, and much the same in every review, so text that `TYPICAL` or
 //! the line itself already has becomes a reference to it.
 
-use std::sync::{LazyLock, OnceLock};
+use std::sync::LazyLock;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-/// A value kept as packed JSON, and also unpacked once it was read.
-#[derive(Debug)]
-pub struct Folded<T> {
-    packed: Box<[u8]>,
-    /// A word about it that needs no unfolding.
-    pub word: &'static str,
-    whole: OnceLock<Box<T>>,
-}
-
-impl<T: Serialize + DeserializeOwned> Folded<T> {
-    /// Folds a value.
-    pub fn of(value: &T, word: &'static str) -> Self {
-        Self {
-            packed: fold(value).into_boxed_slice(),
-            word,
-            whole: OnceLock::new(),
-        }
-    }
-
-    /// The value, unfolded once and kept until [`Self::release`].
-    pub fn whole(&self) -> &T {
-        self.whole.get_or_init(|| Box::new(self.unfold()))
-    }
-
-    /// True if only the packed form is in memory.
-    pub fn is_folded(&self) -> bool {
-        self.whole.get().is_none()
-    }
-
-    /// The value.
-    pub fn unfold(&self) -> T {
-        unfold(&self.packed).expect("what was folded unfolds")
-    }
-
-    /// Gives back what [`Self::whole`] keeps.
-    pub fn release(&mut self) {
-        self.whole.take();
-    }
-}
-
-impl<T> Clone for Folded<T> {
-    fn clone(&self) -> Self {
-        Self {
-            packed: self.packed.clone(),
-            word: self.word,
-            whole: OnceLock::new(),
-        }
-    }
-}
-
-impl<T> PartialEq for Folded<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.packed == other.packed
-    }
-}
 
 /// A value as packed JSON; the same value gives the same bytes, which only this version can read.
 pub fn fold(value: &impl Serialize) -> Vec<u8> {

@@ -9,7 +9,7 @@ static ALLOCATED: PeakAlloc = PeakAlloc;
 
 const REVIEWS: usize = 1_000;
 
-/// What a review at rest may take until the next snapshot: up to 500 bytes for itself, and its key and its place.
+/// What a review that no agent can move may take until the next snapshot: up to 500 bytes for itself, and its key and its place.
 const BYTES_MAX: usize = 700;
 
 /// Two rounds, two findings, a diff that was read, two commands that were run.
@@ -50,12 +50,20 @@ impl review::StoredRows for Elsewhere {
 }
 
 #[test]
-fn a_review_at_rest_takes_few_bytes_and_none_after_a_snapshot() {
-    let approved: Review = serde_json::from_str(APPROVED).expect("a review");
-    let taken = bytes_each(&approved);
+fn a_review_that_no_agent_can_move_takes_few_bytes_and_none_after_a_snapshot() {
+    let approved: serde_json::Value = serde_json::from_str(APPROVED).expect("JSON");
+    let mut escalated = approved.clone();
+    escalated["phase"] = serde_json::json!({"escalated": "max_rounds_exceeded"});
+    for review in [approved, escalated] {
+        takes_few_bytes(&serde_json::from_value(review).expect("a review"));
+    }
+}
+
+fn takes_few_bytes(review: &Review) {
+    let taken = bytes_each(review);
     assert!(taken <= BYTES_MAX, "{taken} bytes each");
 
-    let mut states = [REVIEWS, 2 * REVIEWS].map(|count| state_of(count, &approved));
+    let mut states = [REVIEWS, 2 * REVIEWS].map(|count| state_of(count, review));
     let stored = states.each_mut().map(|state| {
         let rows = state.new_rows().map(|(key, value)| (key, value.to_vec()));
         std::sync::Arc::new(Elsewhere(rows.collect())) as std::sync::Arc<dyn review::StoredRows>
@@ -83,7 +91,7 @@ fn a_review_at_rest_takes_few_bytes_and_none_after_a_snapshot() {
         "{of_few} bytes beside {REVIEWS} reviews, {of_many} beside twice as many; {in_memory} before"
     );
     for number in 0..2 * REVIEWS {
-        assert_eq!(many.review(&key(number)), Some(&approved));
+        assert_eq!(many.review(&key(number)), Some(review));
     }
     assert!(ALLOCATED.current_usage() > without_many + 1024 * REVIEWS);
     many.release_finished();

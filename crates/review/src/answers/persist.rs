@@ -28,7 +28,7 @@ use pair_machine::PairId;
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum StateLine<'a> {
-    /// A current review; those at rest come last, in the order in which they came to rest.
+    /// A current review; those that become rows come last, in the order in which they will.
     Review(Cow<'a, ReviewKey>, Box<Cow<'a, Review>>),
     /// The number of reviews in rows, by phase.
     ReviewRows(Cow<'a, BTreeMap<String, u64>>),
@@ -73,10 +73,8 @@ impl State {
             spending,
         } = self;
         for (key, review) in reviews.iter_restorable() {
-            write(
-                &StateLine::Review(Cow::Borrowed(key), Box::new(review)),
-                line,
-            )?;
+            let review = Box::new(Cow::Borrowed(review));
+            write(&StateLine::Review(Cow::Borrowed(key), review), line)?;
         }
         let counts = Cow::Borrowed(reviews.row_counts());
         write(&StateLine::ReviewRows(counts), line)?;

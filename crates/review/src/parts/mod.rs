@@ -20,3 +20,4 @@ pub(crate) mod review;
 pub(crate) mod reviews;
 pub(crate) mod spending;
 pub(crate) mod state;
+pub(crate) mod waiting;

@@ -1,46 +1,36 @@
-//! The reviews, indexed by key, by pull request, and by the two agents of an open one. Reviews that nobody has anything
-//! to do about are rows in a table, except for the last few.
+//! The reviews, indexed by key, by pull request, and by the two agents of an open one. Reviews that no agent can move are
+//! rows in two tables, except for the last few: in one those that a person has to decide, in the other the rest.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
 
 use crate::parts::loaded::LoadedReviews;
 use crate::parts::review::Review;
-use crate::words::folded::{Folded, fold, unfold};
+use crate::parts::waiting::{WaitingReviews, read_row, row, row_of};
 use crate::words::key::{ReviewKey, TaskId};
-use crate::words::table::{RowKey, Table};
+use crate::words::table::{StoredRows, Table};
 
-/// The most reviews at rest that stay current: those that came to rest or changed last, which are read most often.
+/// The most reviews that no agent can move and that stay current: those that changed last, which are read most often.
 const AT_REST_MAX: usize = 64;
-
-/// The most reviews waiting for a person that stay unpacked, the last ones; the others are folded.
-const WHOLE_MAX: usize = 64;
-
-/// The most of them that stay unpacked where nobody calls [`Reviews::release`]. To pack one takes longer than to read it, and
-/// a command that reads a ledger once gains nothing by it, so these are more.
-const UNRELEASED_WHOLE_MAX: usize = 1024;
 
 /// All reviews, and the indexes over them. Each key is stored once and shared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reviews {
-    /// The reviews that somebody has something to do about, and the last that came to rest.
-    current: BTreeMap<Arc<ReviewKey>, Kept>,
-    /// The current reviews at rest, the last one at the end.
+    /// The reviews that an agent can move or that fix a task, and the last others that changed. Boxed, because the leaves
+    /// of a tree that grows at its end are half empty.
+    current: BTreeMap<Arc<ReviewKey>, Box<Review>>,
+    /// The current reviews that become rows, the last one at the end.
     at_rest: VecDeque<Arc<ReviewKey>>,
-    /// The current reviews that no agent can move and that are not at rest, as far as they are unpacked, the last one
-    /// at the end.
-    finished: VecDeque<Arc<ReviewKey>>,
-    /// The folded reviews that a caller has read since the last release.
-    asked_for: AskedFor,
-    /// All other reviews, each with its key; and earlier rows of reviews that are current again.
+    /// The others that wait for a person; and earlier rows of reviews that are current again.
+    pub(crate) waiting: WaitingReviews,
+    /// The others, each with its key; and earlier rows of reviews that are current or waiting again.
     pub(crate) rows: Table<b'r'>,
     /// The number of reviews in rows, by phase.
     row_counts: BTreeMap<String, u64>,
-    /// The reviews in rows that a caller has read since the last release.
+    /// The reviews in rows that a caller has read by their number since the last release.
     loaded: LoadedReviews,
     /// The current reviews by their number.
     by_pr: BTreeMap<PrNumber, Vec<Arc<ReviewKey>>>,
@@ -52,91 +42,25 @@ pub(crate) struct Reviews {
     claims: BTreeMap<TaskId, BTreeSet<Arc<ReviewKey>>>,
 }
 
-/// A current review in memory. Boxed, because the leaves of a tree that grows at its end are half empty.
-#[derive(Clone, Debug)]
-enum Kept {
-    Whole(Box<Review>),
-    /// Waits for a person, and is not among the last that began to.
-    Folded(Box<Folded<Review>>),
+/// The part that keeps a review once others have changed after it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KeptIn {
+    /// It stays current.
+    Memory,
+    /// The rows of those that wait for a person.
+    Waiting,
+    /// The rows of those that nobody has to do anything about.
+    Rest,
 }
 
-impl Kept {
-    fn phase(&self) -> &'static str {
-        match self {
-            Self::Whole(review) => review.phase.word(),
-            Self::Folded(folded) => folded.word,
-        }
-    }
-
-    fn open(&self) -> Option<&Review> {
-        match self {
-            Self::Whole(review) => (!review.phase.is_final()).then_some(review),
-            Self::Folded(_) => None,
-        }
-    }
-
-    /// Returns the review for a change; unpacks a folded one.
-    fn whole(&mut self) -> &mut Review {
-        if let Self::Folded(folded) = self {
-            *self = Self::Whole(Box::new(folded.unfold()));
-        }
-        match self {
-            Self::Whole(review) => review,
-            Self::Folded(_) => unreachable!("it was unfolded"),
-        }
-    }
-
-    fn into_whole(self) -> Box<Review> {
-        match self {
-            Self::Whole(review) => review,
-            Self::Folded(folded) => Box::new(folded.unfold()),
-        }
-    }
-}
-
-/// The row of a review.
-fn row_of(key: &ReviewKey) -> RowKey {
-    let own = serde_json::to_vec(key).expect("a key as JSON");
-    Table::<b'r'>::key_in(key.pr.as_str().as_bytes(), &own)
-}
-
-/// The side that has something to do about a review.
-#[derive(Clone, Copy)]
-enum Busy {
-    Agent,
-    Person,
-    Nobody,
-}
-
-impl Busy {
+impl KeptIn {
     fn of(review: &Review) -> Self {
-        match (review.phase.is_final(), review.is_at_rest()) {
-            (_, true) => Self::Nobody,
-            (true, false) => Self::Person,
-            (false, false) => Self::Agent,
+        let stays = !review.phase.is_final() || review.fixes.is_some();
+        match (stays, review.is_at_rest()) {
+            (true, _) => Self::Memory,
+            (false, false) => Self::Waiting,
+            (false, true) => Self::Rest,
         }
-    }
-}
-
-/// Equality does not depend on which review is folded: only earlier reads decide that.
-impl PartialEq for Kept {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Folded(one), Self::Folded(other)) => one == other,
-            (Self::Whole(one), Self::Whole(other)) => one == other,
-            (Self::Whole(whole), Self::Folded(folded))
-            | (Self::Folded(folded), Self::Whole(whole)) => folded.unfold() == **whole,
-        }
-    }
-}
-
-/// Folded reviews that are also unpacked. A clone of the reviews has none.
-#[derive(Debug, Default)]
-struct AskedFor(Mutex<Vec<Arc<ReviewKey>>>);
-
-impl Clone for AskedFor {
-    fn clone(&self) -> Self {
-        Self::default()
     }
 }
 
@@ -146,8 +70,7 @@ impl PartialEq for Reviews {
         let Self {
             current,
             at_rest: _,
-            finished: _,
-            asked_for: _,
+            waiting,
             rows,
             row_counts: _,
             loaded: _,
@@ -157,7 +80,7 @@ impl PartialEq for Reviews {
             claims,
         } = self;
         let indexes = (open, deadlines, claims);
-        let is_same = (current, rows) == (&other.current, &other.rows);
+        let is_same = (current, waiting, rows) == (&other.current, &other.waiting, &other.rows);
         indexes == (&other.open, &other.deadlines, &other.claims)
             && (is_same || self.iter().eq(other.iter()))
     }
@@ -167,55 +90,50 @@ impl Reviews {
     /// All reviews, ordered by key.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         let all = self.loaded.all(|| {
-            let rows = self.rows.all();
-            let mut rest = self.others(rows.into_values());
+            let mut rest = self.others(self.rows.all().into_values());
+            rest.retain(|(key, _)| !self.waiting.all().contains_key(key));
             rest.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
             rest
         });
-        let mut rows = all.iter().map(|(key, review)| (&**key, review)).peekable();
-        let mut current = self.iter_current().peekable();
-        std::iter::from_fn(move || match (rows.peek(), current.peek()) {
-            (Some((row, _)), Some((now, _))) if row < now => rows.next(),
-            (Some(_), None) => rows.next(),
-            (Some(_) | None, _) => current.next(),
-        })
+        let rows = all.iter().map(|(key, review)| (&**key, review));
+        in_order(rows, self.iter_current())
     }
 
     /// The reviews that somebody has something to do about, and the last that came to rest, ordered by key.
     pub(crate) fn iter_current(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+        let waiting = self.waiting.all().iter();
+        let waiting = waiting.filter(|(key, _)| !self.current.contains_key(*key));
         let current = self.current.iter();
-        current.map(|(key, kept)| (&**key, self.look(key, kept)))
+        in_order(
+            waiting.map(|(key, review)| (&**key, review)),
+            current.map(|(key, review)| (&**key, &**review)),
+        )
     }
 
-    /// The current reviews in the order a snapshot needs: those at rest come last, in the order in which they came to
-    /// rest.
-    ///
-    /// A folded review is unfolded for the caller alone: a snapshot passes over all of them, one at a time.
-    pub(crate) fn iter_restorable(&self) -> impl Iterator<Item = (&ReviewKey, Cow<'_, Review>)> {
+    /// The reviews that are not rows in the order a snapshot needs: those that become rows come last, in the order in
+    /// which they will.
+    pub(crate) fn iter_restorable(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+        let current = self.current.iter();
         let last = self.at_rest.iter().filter_map(|key| self.entry(key));
-        let current = self.current.iter().map(|(key, kept)| {
-            let review = match kept {
-                Kept::Whole(review) => Cow::Borrowed(&**review),
-                Kept::Folded(folded) => Cow::Owned(folded.unfold()),
-            };
-            (&**key, review)
-        });
         current
-            .filter(|(_, review)| !review.is_at_rest())
-            .chain(last.map(|(key, review)| (key, Cow::Borrowed(review))))
+            .map(|(key, review)| (&**key, &**review))
+            .filter(|(_, review)| KeptIn::of(review) == KeptIn::Memory)
+            .chain(last)
     }
 
     /// The reviews that are not final.
     pub(crate) fn iter_open(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         let current = self.current.iter();
-        current.filter_map(|(key, kept)| Some((&**key, kept.open()?)))
+        current
+            .map(|(key, review)| (&**key, &**review))
+            .filter(|(_, review)| !review.phase.is_final())
     }
 
     /// Counts the reviews in each phase, by its word.
     pub(crate) fn phases(&self) -> BTreeMap<String, u64> {
         let mut phases = self.row_counts.clone();
-        for kept in self.current.values() {
-            *phases.entry(kept.phase().to_owned()).or_default() += 1;
+        for review in self.current.values() {
+            *phases.entry(review.phase.word().to_owned()).or_default() += 1;
         }
         phases
     }
@@ -230,53 +148,22 @@ impl Reviews {
         self.row_counts = counts;
     }
 
-    /// Frees the memory of rows and folded reviews that callers have read, and folds the reviews that wait for a
-    /// person, except the last ones. The caller does this now and then, so that a process that reads once and ends
-    /// folds nothing, or only what is above [`UNRELEASED_WHOLE_MAX`].
+    /// Takes the rows of a written snapshot in place of those in memory when it began.
+    pub(crate) fn rest_on(&mut self, stored: &Arc<dyn StoredRows>) {
+        self.rows.rest_on(Arc::clone(stored));
+        self.waiting.rows.rest_on(Arc::clone(stored));
+    }
+
+    /// Frees the memory of rows that callers have read.
     pub(crate) fn release(&mut self) {
         self.loaded.clear();
-        let AskedFor(keys) = std::mem::take(&mut self.asked_for);
-        for key in keys.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            match self.current.get_mut(&key) {
-                Some(Kept::Folded(folded)) => folded.release(),
-                Some(Kept::Whole(_)) | None => {}
-            }
-        }
-        self.fold_waiting();
-    }
-
-    fn fold_waiting(&mut self) {
-        let more = self.finished.len().saturating_sub(WHOLE_MAX);
-        for key in self.finished.drain(..more) {
-            // It may have moved on, or be undone.
-            if let Some(kept) = self.current.get_mut(&key)
-                && let Kept::Whole(review) = kept
-                && review.phase.is_final()
-            {
-                *kept = Kept::Folded(Box::new(Folded::of(review, review.phase.word())));
-            }
-        }
-    }
-
-    fn look<'a>(&'a self, key: &Arc<ReviewKey>, kept: &'a Kept) -> &'a Review {
-        match kept {
-            Kept::Whole(review) => review,
-            Kept::Folded(folded) => {
-                if folded.is_folded() {
-                    let AskedFor(keys) = &self.asked_for;
-                    let mut keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
-                    keys.push(Arc::clone(key));
-                }
-                folded.whole()
-            }
-        }
+        self.waiting.release();
     }
 
     /// Returns the reviews of these rows that are not current.
     fn others(&self, rows: impl Iterator<Item = Vec<u8>>) -> Vec<(Arc<ReviewKey>, Review)> {
-        rows.map(|row| unfold::<(ReviewKey, Review)>(&row).expect("what was folded unfolds"))
+        rows.map(|row| read_row(&row))
             .filter(|(key, _)| !self.current.contains_key(key))
-            .map(|(key, review)| (Arc::new(key), review))
             .collect()
     }
 
@@ -284,17 +171,20 @@ impl Reviews {
     fn rows_of(&self, pr: &PrNumber) -> &[(Arc<ReviewKey>, Review)] {
         self.loaded.of_number(pr, || {
             let rows = self.rows.group(pr.as_str().as_bytes());
-            let mut rows = self.others(rows.into_iter());
-            rows.retain(|(key, _)| key.pr == *pr);
-            rows.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-            rows
+            let rows = self.others(rows.into_iter()).into_iter();
+            let waiting = self.waiting.of_number(pr.as_str());
+            // A review that waits again has a row from before.
+            let rows: BTreeMap<Arc<ReviewKey>, Review> = rows.chain(waiting).collect();
+            rows.into_iter()
+                .filter(|(key, _)| key.pr == *pr && !self.current.contains_key(key))
+                .collect()
         })
     }
 
     /// A review with its stored key.
     pub(crate) fn entry(&self, key: &ReviewKey) -> Option<(&ReviewKey, &Review)> {
-        if let Some((key, kept)) = self.current.get_key_value(key) {
-            return Some((key, self.look(key, kept)));
+        if let Some((key, review)) = self.current.get_key_value(key) {
+            return Some((key, review));
         }
         let rows = self.rows_of(&key.pr);
         let at = rows
@@ -317,7 +207,7 @@ impl Reviews {
         let current = keys.filter_map(|key| self.current.get_key_value(key));
         let rows = self.rows_of(&pr).iter();
         let mut reviews: Vec<(&ReviewKey, &Review)> = current
-            .map(|(key, kept)| (&**key, self.look(key, kept)))
+            .map(|(key, review)| (&**key, &**review))
             .chain(rows.map(|(key, review)| (&**key, review)))
             .collect();
         reviews.sort_unstable_by_key(|(key, _)| *key);
@@ -359,14 +249,13 @@ impl Reviews {
             (None, Some(review)) => self.open_new(key, review),
             (None, None) => return,
         };
-        let kept = self.current.get_mut(&known).expect("it is current");
-        let review = kept.whole();
-        let (before, was_busy) = (review.deadline(), Busy::of(review));
+        let review = self.current.get_mut(&known).expect("it is current");
+        let (before, was_at) = (review.deadline(), KeptIn::of(review));
         let (was_open, claimed) = (open_with(&known, review), review.fixes.clone());
         change(review);
         let (after, is_open) = (review.deadline(), open_with(&known, review));
         let claims = review.fixes.clone();
-        let busy = Busy::of(review);
+        let is_at = KeptIn::of(review);
         if claimed != claims {
             self.keep_claim(&known, claimed, claims);
         }
@@ -376,10 +265,15 @@ impl Reviews {
         if was_open != is_open {
             self.keep_open(&known, was_open, is_open);
         }
-        if matches!(was_busy, Busy::Nobody) {
+        if was_at == KeptIn::Waiting && is_at != KeptIn::Waiting {
+            self.waiting.remove(&known);
+        }
+        if was_at != KeptIn::Memory {
             self.at_rest.retain(|other| !Arc::ptr_eq(other, &known));
         }
-        self.keep_at_rest(&known, busy);
+        if is_at != KeptIn::Memory {
+            self.come_to_rest(&known);
+        }
     }
 
     /// Makes a known review current and returns its stored key.
@@ -413,35 +307,17 @@ impl Reviews {
         self.keep_deadline(&key, None, review.deadline().map(|(at, _)| at));
         self.keep_open(&key, None, open_with(&key, &review));
         self.keep_claim(&key, None, review.fixes.clone());
-        let busy = Busy::of(&review);
-        let kept = Kept::Whole(Box::new(review));
-        self.current.insert(Arc::clone(&key), kept);
-        self.keep_at_rest(&key, busy);
+        let is_at = KeptIn::of(&review);
+        self.current.insert(Arc::clone(&key), Box::new(review));
+        if is_at != KeptIn::Memory {
+            self.come_to_rest(&key);
+        }
         key
     }
 
-    /// Records whether a review that is not among those at rest came to rest; the one that has been at rest longest
-    /// becomes a row.
-    fn keep_at_rest(&mut self, key: &Arc<ReviewKey>, busy: Busy) {
-        match busy {
-            Busy::Agent => return,
-            Busy::Person
-                if self
-                    .finished
-                    .back()
-                    .is_some_and(|last| Arc::ptr_eq(last, key)) =>
-            {
-                return;
-            }
-            Busy::Person => {
-                self.finished.push_back(Arc::clone(key));
-                if self.finished.len() > UNRELEASED_WHOLE_MAX {
-                    self.fold_waiting();
-                }
-                return;
-            }
-            Busy::Nobody => self.at_rest.push_back(Arc::clone(key)),
-        }
+    /// Records that a review came to rest; the one that has been at rest longest becomes a row.
+    fn come_to_rest(&mut self, key: &Arc<ReviewKey>) {
+        self.at_rest.push_back(Arc::clone(key));
         if self.at_rest.len() <= AT_REST_MAX {
             return;
         }
@@ -449,15 +325,19 @@ impl Reviews {
         let Some(review) = self.removed(&oldest) else {
             return;
         };
-        self.rows.put(row_of(&oldest), fold(&(&*oldest, &*review)));
         self.count_row(&review, |count| count + 1);
+        if KeptIn::of(&review) == KeptIn::Waiting {
+            self.waiting.put(oldest, *review);
+        } else {
+            self.rows
+                .put(row_of::<b'r'>(&oldest), row(&oldest, &review));
+        }
         self.loaded.clear();
     }
 
     /// Removes a review from the current ones and from all indexes.
     fn removed(&mut self, key: &ReviewKey) -> Option<Box<Review>> {
-        let (key, kept) = self.current.remove_entry(key)?;
-        let review = kept.into_whole();
+        let (key, review) = self.current.remove_entry(key)?;
         self.keep_deadline(&key, review.deadline().map(|(at, _)| at), None);
         self.keep_open(&key, open_with(&key, &review), None);
         self.keep_claim(&key, review.fixes.clone(), None);
@@ -477,7 +357,8 @@ impl Reviews {
         }
         // It may have become a row in the same batch.
         self.made_current(key);
-        self.rows.put_back(row_of(key), None);
+        self.rows.put_back(row_of::<b'r'>(key), None);
+        self.waiting.put_back(key);
         self.at_rest.retain(|known| **known != *key);
         self.removed(key);
     }
@@ -529,6 +410,20 @@ impl Reviews {
     }
 }
 
+/// Joins two lists that are ordered by key and have no review in common.
+fn in_order<'a>(
+    one: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
+    other: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
+) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> {
+    let (mut one, mut other) = (one.peekable(), other.peekable());
+    std::iter::from_fn(move || match (one.peek(), other.peek()) {
+        (Some((first, _)), Some((second, _))) if first < second => one.next(),
+        (Some(_), None) => one.next(),
+        (_, Some(_)) => other.next(),
+        (None, None) => None,
+    })
+}
+
 /// The author and the current reviewer, while an agent can move the review.
 fn open_with(key: &ReviewKey, review: &Review) -> Option<(AgentName, AgentName)> {
     let pair = || (key.author.clone(), review.reviewer(key).clone());
@@ -538,7 +433,9 @@ fn open_with(key: &ReviewKey, review: &Review) -> Option<(AgentName, AgentName)>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::folded::{fold, unfold};
     use crate::words::phase::{EscalationReason, Phase};
+    use crate::words::table::RowKey;
 
     fn key(number: usize) -> ReviewKey {
         let agent = |name: &str| name.parse().expect("a name");
@@ -573,48 +470,73 @@ mod tests {
         assert_eq!(reviews.phases(), BTreeMap::new());
     }
 
-    #[test]
-    fn reviews_that_wait_for_a_person_are_folded_and_answer_as_before() {
-        let escalated = Review {
+    fn escalated() -> Review {
+        Review {
             phase: Phase::Escalated(EscalationReason::MaxRoundsExceeded),
             ..approved()
-        };
+        }
+    }
+
+    /// The rows of a snapshot that another process made of the same records.
+    #[derive(Debug)]
+    struct MadeElsewhere(BTreeMap<RowKey, Vec<u8>>);
+
+    impl StoredRows for MadeElsewhere {
+        fn visit(&self, prefix: &[u8], visit: &mut dyn FnMut(RowKey, &[u8])) {
+            let rows = self.0.iter().filter(|(key, _)| key.starts_with(prefix));
+            rows.for_each(|(key, value)| visit(*key, value));
+        }
+    }
+
+    impl MadeElsewhere {
+        fn of(reviews: &Reviews) -> Arc<dyn StoredRows> {
+            let waiting = reviews.waiting.rows.all().into_iter();
+            Arc::new(Self(
+                reviews.rows.all().into_iter().chain(waiting).collect(),
+            ))
+        }
+    }
+
+    fn begin_snapshot(reviews: &mut Reviews) {
+        reviews.rows.begin_snapshot();
+        reviews.waiting.rows.begin_snapshot();
+    }
+
+    #[test]
+    fn reviews_that_wait_for_a_person_are_listed_until_they_are_answered() {
         let mut reviews = Reviews::default();
-        for number in 0..2 * WHOLE_MAX {
-            reviews.change(&key(number), Some(escalated.clone()), |_| ());
+        let all = 3 * AT_REST_MAX;
+        for number in 0..all {
+            reviews.change(&key(number), Some(escalated()), |_| ());
         }
-        let whole = reviews.clone();
-        reviews.release();
-        let folded = |reviews: &Reviews| {
-            let kept = reviews.current.values();
-            kept.filter(|kept| matches!(kept, Kept::Folded(folded) if folded.is_folded()))
-                .count()
-        };
-        assert_eq!(folded(&reviews), WHOLE_MAX);
-        assert_eq!(
-            (&reviews, reviews.phases()),
-            (&whole, whole.phases()),
-            "folding changes no answer"
-        );
-        assert!(reviews.iter_current().eq(whole.iter_current()));
-        assert_eq!(folded(&reviews), 0, "all were asked for");
-        reviews.release();
-        assert_eq!(folded(&reviews), WHOLE_MAX);
-        assert!(
-            (reviews.iter_restorable())
-                .map(|(key, review)| (key, review.into_owned()))
-                .eq(whole
-                    .iter_current()
-                    .map(|(key, review)| (key, review.clone())))
-        );
-        assert_eq!(folded(&reviews), WHOLE_MAX, "a snapshot unpacks none");
-        let mut restored = Reviews::default();
-        for number in 0..3 * UNRELEASED_WHOLE_MAX {
-            restored.open_new(&key(number), escalated.clone());
-            let whole = number + 1 - folded(&restored);
-            assert!(whole <= UNRELEASED_WHOLE_MAX, "{whole} of {number}");
-        }
+        assert_eq!(reviews.current.len(), AT_REST_MAX, "the others are rows");
+        assert_eq!(reviews.phases().into_values().sum::<u64>(), all as u64);
+        let of = |reviews: &Reviews, number| reviews.get(&key(number)).cloned();
+        // One is approved while it is a row, another after it was listed, a third comes back.
         reviews.change(&key(0), None, |review| *review = approved());
-        assert_eq!(reviews.get(&key(0)), Some(&approved()));
+        assert_eq!(reviews.iter_current().count(), all);
+        reviews.change(&key(1), None, |review| *review = approved());
+        reviews.change(&key(2), None, |review| *review = approved());
+        reviews.change(&key(2), None, |review| *review = escalated());
+        for number in all..all + 2 * AT_REST_MAX {
+            reviews.change(&key(number), Some(approved()), |_| ());
+        }
+        let waiting = |reviews: &Reviews| {
+            let now = reviews.iter_current();
+            now.filter(|(_, review)| **review == escalated()).count()
+        };
+        assert_eq!(waiting(&reviews), all - 2);
+        assert_eq!(reviews.iter().count(), all + 2 * AT_REST_MAX);
+        for (number, expected) in [(0, approved()), (1, approved()), (2, escalated())] {
+            assert_eq!(of(&reviews, number), Some(expected), "{number}");
+        }
+        // The same from a snapshot.
+        let stored = MadeElsewhere::of(&reviews);
+        begin_snapshot(&mut reviews);
+        reviews.rest_on(&stored);
+        assert_eq!(reviews.waiting.rows.new_rows().count(), 0);
+        reviews.release();
+        assert_eq!(waiting(&reviews), all - 2);
+        assert_eq!(of(&reviews, 0), Some(approved()));
     }
 }

@@ -79,8 +79,8 @@ impl State {
         own.into_iter()
     }
 
-    /// The reviews that somebody has something to do about, and the last 64 others that changed; ordered by key. Their
-    /// number does not grow with the ledger.
+    /// The reviews that somebody has something to do about, and the last 64 that came to rest; ordered by key. It reads
+    /// those that wait for a person, so it is for callers that show them.
     pub fn current_reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         self.reviews.iter_current()
     }
@@ -95,7 +95,7 @@ impl State {
         self.reviews.phases()
     }
 
-    /// Frees the memory of finished reviews that callers have read.
+    /// Frees the memory of reviews that callers have read from rows.
     pub fn release_finished(&mut self) {
         self.reviews.release();
     }
@@ -227,6 +227,7 @@ impl State {
         (admission.known.new_rows())
             .chain(admission.daemon_ids.new_rows())
             .chain(reviews.rows.new_rows())
+            .chain(reviews.waiting.rows.new_rows())
             .chain(conversations.0.new_rows())
             .chain(pulls.0.new_rows())
             .chain(orders.new_rows())
@@ -237,6 +238,7 @@ impl State {
         (self.admission.known.all().into_iter())
             .chain(self.admission.daemon_ids.all())
             .chain(self.reviews.rows.all())
+            .chain(self.reviews.waiting.rows.all())
             .chain(self.conversations.0.all())
             .chain(self.pulls.0.all())
             .chain(self.orders.all())
@@ -248,6 +250,7 @@ impl State {
         self.admission.known.begin_snapshot();
         self.admission.daemon_ids.begin_snapshot();
         self.reviews.rows.begin_snapshot();
+        self.reviews.waiting.rows.begin_snapshot();
         self.conversations.0.begin_snapshot();
         self.pulls.0.begin_snapshot();
         self.orders.begin_snapshot();
@@ -258,6 +261,7 @@ impl State {
         self.admission.known.give_up_snapshot();
         self.admission.daemon_ids.give_up_snapshot();
         self.reviews.rows.give_up_snapshot();
+        self.reviews.waiting.rows.give_up_snapshot();
         self.conversations.0.give_up_snapshot();
         self.pulls.0.give_up_snapshot();
         self.orders.give_up_snapshot();
@@ -267,7 +271,7 @@ impl State {
     pub fn rest_on(&mut self, stored: &Arc<dyn StoredRows>) {
         self.admission.known.rest_on(Arc::clone(stored));
         self.admission.daemon_ids.rest_on(Arc::clone(stored));
-        self.reviews.rows.rest_on(Arc::clone(stored));
+        self.reviews.rest_on(stored);
         self.conversations.0.rest_on(Arc::clone(stored));
         self.pulls.0.rest_on(Arc::clone(stored));
         self.orders.rest_on(Arc::clone(stored));

@@ -1,0 +1,98 @@
+//! The reviews that wait for a person, as rows of a table: nobody answers for some of them, so they are as many as the
+//! mailroom ever hands over.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use crate::parts::review::Review;
+use crate::words::folded::{fold, unfold};
+use crate::words::key::ReviewKey;
+use crate::words::table::{RowKey, Table};
+
+/// Each with its key. A row without bytes is that of a review that a person has answered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WaitingReviews {
+    pub(crate) rows: Table<b'w'>,
+    loaded: Loaded,
+}
+
+/// All of them, once a caller has read them. A clone has none.
+#[derive(Debug, Default)]
+struct Loaded(OnceLock<BTreeMap<Arc<ReviewKey>, Review>>);
+
+impl Clone for Loaded {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// Equality does not depend on what was read.
+impl PartialEq for WaitingReviews {
+    fn eq(&self, other: &Self) -> bool {
+        self.rows == other.rows
+    }
+}
+
+impl WaitingReviews {
+    pub(crate) fn put(&mut self, key: Arc<ReviewKey>, review: Review) {
+        self.rows.put(row_of::<b'w'>(&key), row(&key, &review));
+        if let Some(loaded) = self.loaded.0.get_mut() {
+            loaded.insert(key, review);
+        }
+    }
+
+    /// Overwrites the row, if there is one. To look would be to read it.
+    pub(crate) fn remove(&mut self, key: &ReviewKey) {
+        self.rows.put(row_of::<b'w'>(key), []);
+        if let Some(loaded) = self.loaded.0.get_mut() {
+            loaded.remove(key);
+        }
+    }
+
+    /// Takes back all that was put for the review.
+    pub(crate) fn put_back(&mut self, key: &ReviewKey) {
+        self.rows.put_back(row_of::<b'w'>(key), None);
+        self.loaded.0.take();
+    }
+
+    /// All of them, ordered by key.
+    pub(crate) fn all(&self) -> &BTreeMap<Arc<ReviewKey>, Review> {
+        self.loaded
+            .0
+            .get_or_init(|| read(self.rows.all().into_values()).collect())
+    }
+
+    /// Those of a number, and those whose number has the same hash.
+    pub(crate) fn of_number(
+        &self,
+        number: &str,
+    ) -> impl Iterator<Item = (Arc<ReviewKey>, Review)> + use<> {
+        read(self.rows.group(number.as_bytes()).into_iter())
+    }
+
+    /// Frees the memory of those that callers have read.
+    pub(crate) fn release(&mut self) {
+        self.loaded.0.take();
+    }
+}
+
+fn read(rows: impl Iterator<Item = Vec<u8>>) -> impl Iterator<Item = (Arc<ReviewKey>, Review)> {
+    rows.filter(|row| !row.is_empty()).map(|row| read_row(&row))
+}
+
+/// The row of a review in a table of reviews.
+pub(crate) fn row_of<const KIND: u8>(key: &ReviewKey) -> RowKey {
+    let own = serde_json::to_vec(key).expect("a key as JSON");
+    Table::<KIND>::key_in(key.pr.as_str().as_bytes(), &own)
+}
+
+/// The content of a review's row.
+pub(crate) fn row(key: &ReviewKey, review: &Review) -> Vec<u8> {
+    fold(&(key, review))
+}
+
+/// Reads what [`row`] made.
+pub(crate) fn read_row(row: &[u8]) -> (Arc<ReviewKey>, Review) {
+    let (key, review) = unfold(row).expect("what was folded unfolds");
+    (Arc::new(key), review)
+}

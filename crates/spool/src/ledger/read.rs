@@ -126,8 +126,9 @@ pub type Ahead = Box<dyn Any + Send>;
 /// A visitor that gets each record with what was read of it.
 pub(crate) type VisitAhead<'a> = dyn FnMut(Entry, Option<Ahead>) -> Result<(), SpoolError> + 'a;
 
-/// Records that go from the reading thread to the visitor at once, and how many such portions may wait.
-const PORTION: usize = 256;
+/// Records that go from the reading thread to the visitor at once, and how many such portions may wait. What is on its way
+/// stays with glibc when the threads have ended, a few times over, so it is little.
+const PORTION: usize = 64;
 const PORTIONS: usize = 4;
 
 /// Reads a stretch of the ledger in `dir`, its directory, and hands every record to `visit`. Lines are read and checked

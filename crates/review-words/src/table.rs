@@ -143,6 +143,18 @@ impl<const KIND: u8> Table<KIND> {
         self.closing = Arc::default();
         self.stored = Some(stored);
     }
+
+    /// Does the same where the snapshot may lack some of the rows that were there when it began: it was made of the
+    /// records, and what was undone since decided which values became rows here. Those stay in memory.
+    pub fn rest_on_what_is_in(&mut self, stored: Arc<dyn StoredRows>) {
+        let began = Arc::clone(&self.closing);
+        self.rest_on(stored);
+        for (key, value) in began.iter() {
+            if self.new.get(&key).is_none() && self.get(&key).as_deref() != Some(value) {
+                self.new.insert(key, value.into());
+            }
+        }
+    }
 }
 
 /// Tables are equal if they have the same rows, in memory or stored.

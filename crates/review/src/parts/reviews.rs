@@ -150,8 +150,8 @@ impl Reviews {
 
     /// Takes the rows of a written snapshot in place of those in memory when it began.
     pub(crate) fn rest_on(&mut self, stored: &Arc<dyn StoredRows>) {
-        self.rows.rest_on(Arc::clone(stored));
-        self.waiting.rows.rest_on(Arc::clone(stored));
+        self.rows.rest_on_what_is_in(Arc::clone(stored));
+        self.waiting.rows.rest_on_what_is_in(Arc::clone(stored));
     }
 
     /// Frees the memory of rows that callers have read.
@@ -538,5 +538,24 @@ mod tests {
         reviews.release();
         assert_eq!(waiting(&reviews), all - 2);
         assert_eq!(of(&reviews, 0), Some(approved()));
+    }
+
+    #[test]
+    fn a_review_that_became_a_row_for_one_that_was_undone_outlives_a_snapshot() {
+        for review in [approved(), escalated()] {
+            let mut here = Reviews::default();
+            for number in 0..AT_REST_MAX {
+                here.change(&key(number), Some(review.clone()), |_| ());
+            }
+            // Whoever makes the snapshot never sees what was undone.
+            let maker = here.clone();
+            here.change(&key(AT_REST_MAX), Some(review.clone()), |_| ());
+            here.put_back(&key(AT_REST_MAX), None);
+            begin_snapshot(&mut here);
+            here.rest_on(&MadeElsewhere::of(&maker));
+            for number in 0..AT_REST_MAX {
+                assert_eq!(here.get(&key(number)), Some(&review), "{number}");
+            }
+        }
     }
 }

@@ -155,7 +155,7 @@ impl Layer {
         if let Some(known) = prefix.first_chunk()
             && !self.may_have(*known)?
         {
-            return Ok(RowIter::new(self, self.footer.blocks, low, prefix.len()));
+            return RowIter::new(self, self.footer.blocks, low, prefix.len());
         }
         // The block before the first that begins behind it may hold it.
         let (mut from, mut to) = (0, self.footer.blocks);
@@ -167,12 +167,7 @@ impl Layer {
                 to = middle;
             }
         }
-        Ok(RowIter::new(
-            self,
-            from.saturating_sub(1),
-            low,
-            prefix.len(),
-        ))
+        RowIter::new(self, from.saturating_sub(1), low, prefix.len())
     }
 
     fn entry(&self, block: usize) -> &[u8] {
@@ -247,6 +242,7 @@ pub(crate) struct RowIter<'a> {
     layer: &'a Layer,
     next_block: usize,
     block: Vec<u8>,
+    /// The place of the current row in the block; its end behind the last row.
     at: usize,
     /// The first key that is wanted, and how many bytes of it all have.
     low: RowKey,
@@ -254,37 +250,61 @@ pub(crate) struct RowIter<'a> {
 }
 
 impl<'a> RowIter<'a> {
-    fn new(layer: &'a Layer, next_block: usize, low: RowKey, common: usize) -> RowIter<'a> {
-        RowIter {
+    /// Begins with the first row that is wanted, in this block or a later one.
+    fn new(
+        layer: &'a Layer,
+        next_block: usize,
+        low: RowKey,
+        common: usize,
+    ) -> io::Result<RowIter<'a>> {
+        let mut rows = RowIter {
             layer,
             next_block,
             block: Vec::new(),
             at: 0,
             low,
             common,
-        }
+        };
+        rows.seek()?;
+        Ok(rows)
     }
 
-    /// Gives the next row.
-    pub(crate) fn next(&mut self) -> io::Result<Option<(RowKey, Vec<u8>)>> {
+    /// The current row, unless there are no more.
+    pub(crate) fn row(&self) -> Option<(RowKey, &[u8])> {
+        row(&self.block[self.at..])
+    }
+
+    /// Goes on to the next row.
+    pub(crate) fn advance(&mut self) -> io::Result<()> {
+        self.skip();
+        self.seek()
+    }
+
+    fn skip(&mut self) {
+        self.at += self.row().map_or(0, |(_, value)| KEY + 4 + value.len());
+    }
+
+    /// Passes over rows that come before those that are wanted, and ends behind them.
+    fn seek(&mut self) -> io::Result<()> {
         loop {
             if self.at == self.block.len() {
                 if self.next_block == self.layer.footer.blocks {
-                    return Ok(None);
+                    return Ok(());
                 }
                 self.block = self.layer.block(self.next_block)?;
                 (self.next_block, self.at) = (self.next_block + 1, 0);
             }
-            let (key, value) = row(&self.block[self.at..])
+            let (key, _) = self
+                .row()
                 .ok_or_else(|| wrong("a block does not hold whole rows"))?;
-            self.at += KEY + 4 + value.len();
             if key[..self.common] > self.low[..self.common] {
                 (self.next_block, self.at) = (self.layer.footer.blocks, self.block.len());
-                return Ok(None);
+                return Ok(());
             }
             if key >= self.low {
-                return Ok(Some((key, value.to_vec())));
+                return Ok(());
             }
+            self.skip();
         }
     }
 }

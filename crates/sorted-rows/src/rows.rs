@@ -111,30 +111,32 @@ pub fn merged<'a>(
         .iter()
         .map(|layer| layer.beginning_with(prefix))
         .collect::<io::Result<_>>()?;
-    let mut heads: Vec<Option<(RowKey, Vec<u8>)>> = sources
-        .iter_mut()
-        .map(RowIter::next)
-        .collect::<io::Result<_>>()?;
     let mut new = new.peekable();
     loop {
-        let stored = heads.iter().flatten().map(|(key, _)| *key).min();
+        let stored = sources
+            .iter()
+            .filter_map(RowIter::row)
+            .map(|(key, _)| key)
+            .min();
         let added = new.peek().map(|(key, _)| *key);
         let Some(key) = stored.into_iter().chain(added).min() else {
             return Ok(());
         };
-        let mut value = None;
+        let mut is_visited = false;
         if added == Some(key) {
             let (_, bytes) = new.next().expect("it was there");
             visit(&key, bytes)?;
+            is_visited = true;
         }
-        for (head, source) in heads.iter_mut().zip(&mut sources) {
-            if head.as_ref().is_some_and(|(of, _)| *of == key) {
-                let taken = std::mem::replace(head, source.next()?);
-                value = value.or(taken);
+        for source in &mut sources {
+            let Some((_, value)) = source.row().filter(|(of, _)| *of == key) else {
+                continue;
+            };
+            if !is_visited {
+                visit(&key, value)?;
+                is_visited = true;
             }
-        }
-        if let Some((_, value)) = value.filter(|_| added != Some(key)) {
-            visit(&key, &value)?;
+            source.advance()?;
         }
     }
 }

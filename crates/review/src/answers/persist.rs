@@ -19,7 +19,7 @@ use crate::parts::rate::FileRate;
 use crate::parts::review::Review;
 use crate::parts::spending::Spending;
 use crate::parts::state::State;
-use crate::words::key::ReviewKey;
+use crate::words::key::{ReviewKey, TaskId};
 use crate::words::table::{RowKey, StoredRows};
 use crate::words::task::Task;
 use pair_machine::PairId;
@@ -32,6 +32,8 @@ enum StateLine<'a> {
     Review(Cow<'a, ReviewKey>, Box<Cow<'a, Review>>),
     /// The number of reviews in rows, by phase.
     ReviewRows(Cow<'a, BTreeMap<String, u64>>),
+    /// The claim of a review in a row.
+    RowClaim(Cow<'a, TaskId>, Cow<'a, ReviewKey>),
     /// The number of accepted messages.
     Accepted(u64),
     /// The times of the limited kinds of messages from one agent to another.
@@ -78,6 +80,12 @@ impl State {
         }
         let counts = Cow::Borrowed(reviews.row_counts());
         write(&StateLine::ReviewRows(counts), line)?;
+        for (task, key) in reviews.row_claims() {
+            write(
+                &StateLine::RowClaim(Cow::Borrowed(task), Cow::Borrowed(key)),
+                line,
+            )?;
+        }
         admission.write_lines(line)?;
         for task in tasks.values() {
             write(&StateLine::Task(Cow::Borrowed(task)), line)?;
@@ -175,6 +183,9 @@ impl Restore {
                 reviews.open_new(&key, review.into_owned());
             }
             StateLine::ReviewRows(counts) => reviews.restore_row_counts(counts.into_owned()),
+            StateLine::RowClaim(task, key) => {
+                reviews.restore_claim(task.into_owned(), key.into_owned());
+            }
             StateLine::Accepted(count) => admission.accepted = count,
             StateLine::Pair(from, to, times) => {
                 admission

@@ -19,7 +19,7 @@ const AT_REST_MAX: usize = 64;
 /// All reviews, and the indexes over them. Each key is stored once and shared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reviews {
-    /// The reviews that an agent can move or that fix a task, and the last others that changed. Boxed, because the leaves
+    /// The reviews that an agent can move, and the last others that changed. Boxed, because the leaves
     /// of a tree that grows at its end are half empty.
     current: BTreeMap<Arc<ReviewKey>, Box<Review>>,
     /// The current reviews that become rows, the last one at the end.
@@ -38,7 +38,7 @@ pub(crate) struct Reviews {
     open: BTreeMap<(AgentName, AgentName), BTreeSet<Arc<ReviewKey>>>,
     /// The next deadline of each review that is not final.
     deadlines: BTreeSet<(DateTime<Utc>, Arc<ReviewKey>)>,
-    /// The reviews of the pull request that claims each task.
+    /// The reviews of the pull request that claims each task, rows among them.
     claims: BTreeMap<TaskId, BTreeSet<Arc<ReviewKey>>>,
 }
 
@@ -55,11 +55,10 @@ enum KeptIn {
 
 impl KeptIn {
     fn of(review: &Review) -> Self {
-        let stays = !review.phase.is_final() || review.fixes.is_some();
-        match (stays, review.is_at_rest()) {
-            (true, _) => Self::Memory,
-            (false, false) => Self::Waiting,
-            (false, true) => Self::Rest,
+        match (review.phase.is_final(), review.is_at_rest()) {
+            (false, _) => Self::Memory,
+            (true, false) => Self::Waiting,
+            (true, true) => Self::Rest,
         }
     }
 }
@@ -141,6 +140,18 @@ impl Reviews {
     /// The number of reviews in rows, by phase.
     pub(crate) fn row_counts(&self) -> &BTreeMap<String, u64> {
         &self.row_counts
+    }
+
+    /// The claims of reviews that are rows.
+    pub(crate) fn row_claims(&self) -> impl Iterator<Item = (&TaskId, &ReviewKey)> {
+        let claims = self.claims.iter();
+        let claims = claims.flat_map(|(task, keys)| keys.iter().map(move |key| (task, &**key)));
+        claims.filter(|(_, key)| !self.current.contains_key(*key))
+    }
+
+    /// Sets a claim from a snapshot.
+    pub(crate) fn restore_claim(&mut self, task: TaskId, key: ReviewKey) {
+        self.keep_claim(&Arc::new(key), None, Some(task));
     }
 
     /// Sets the counts from a snapshot.
@@ -325,6 +336,7 @@ impl Reviews {
         let Some(review) = self.removed(&oldest) else {
             return;
         };
+        self.keep_claim(&oldest, None, review.fixes.clone());
         self.count_row(&review, |count| count + 1);
         if KeptIn::of(&review) == KeptIn::Waiting {
             self.waiting.put(oldest, *review);
@@ -433,6 +445,7 @@ fn open_with(key: &ReviewKey, review: &Review) -> Option<(AgentName, AgentName)>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::state::State;
     use crate::words::folded::{fold, unfold};
     use crate::words::phase::{EscalationReason, Phase};
     use crate::words::table::RowKey;
@@ -538,6 +551,26 @@ mod tests {
         reviews.release();
         assert_eq!(waiting(&reviews), all - 2);
         assert_eq!(of(&reviews, 0), Some(approved()));
+    }
+
+    #[test]
+    fn a_row_keeps_its_claim_to_a_task_through_a_snapshot() {
+        let task = TaskId::new(&key(0).pr, 1);
+        let fix = Review {
+            fixes: Some(task.clone()),
+            ..escalated()
+        };
+        let mut state = State::default();
+        state.reviews.change(&key(0), Some(fix), |_| ());
+        for number in 1..=AT_REST_MAX {
+            state.reviews.change(&key(number), Some(approved()), |_| ());
+        }
+        assert!(!state.reviews.current.contains_key(&key(0)), "it is a row");
+        let restored = state.through_snapshot().expect("a state");
+        for state in [&state, &restored] {
+            assert_eq!(state.reviews.claim(&task), Some(&key(0)));
+        }
+        assert_eq!(restored, state);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Plain values of a review's records that need no rule: its key, its deadlines, its events, the evidence that its
-//! change was read, the spend of a run, failed starts, changes of hosts, refusals and alerts; a finished review in few
+//! change was read, the spend of a run, the files of an hour, failed starts, changes of hosts, refusals and alerts; a review in few
 //! bytes, and tables of rows that are read on demand. The room `review` decides by them.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -12,6 +12,7 @@ pub mod folded;
 pub mod host_change;
 pub mod key;
 mod new_rows;
+pub mod rate;
 pub mod reading;
 pub mod refusal;
 pub mod spend;

@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::parts::admission::{Admission, Notices};
 use crate::parts::open_pair::OpenPair;
-use crate::parts::rate::FileRate;
 use crate::parts::review::Review;
 use crate::parts::spending::Spending;
 use crate::parts::state::State;
 use crate::words::key::{ReviewKey, TaskId};
+use crate::words::rate::FileRate;
 use crate::words::table::{RowKey, StoredRows};
 use crate::words::task::Task;
 use pair_machine::PairId;

@@ -11,12 +11,12 @@ use crate::answers::apply::requested;
 use crate::parts::admission::{Counted, Notices, row_of_daemon_id, row_of_message};
 use crate::parts::open_pair::OpenPair;
 use crate::parts::pulls::row_of_number;
-use crate::parts::rate::MinuteCounts;
 use crate::parts::review::Review;
 use crate::parts::spending::Spending;
 use crate::parts::state::{State, row_of_conversation, row_of_order};
 use crate::words::event::Event;
 use crate::words::key::{ReviewKey, TaskId};
+use crate::words::rate::MinuteCounts;
 use crate::words::record::{
     Accepted, DaemonMessage, EventRecord, Happened, Judgement, Notice, Record, RefusedMessage,
     ReviewStep,

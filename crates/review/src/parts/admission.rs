@@ -8,8 +8,8 @@ use message_schema::Code;
 use message_schema::id::{AgentName, MessageId};
 use serde::{Deserialize, Serialize};
 
-use crate::parts::rate::FileRate;
 use crate::words::key::ReviewKey;
+use crate::words::rate::FileRate;
 use crate::words::record::{ContentDigest, Duplicate, Notice};
 use crate::words::refusal::{Fault, Refusal};
 use crate::words::table::{RowKey, Table};

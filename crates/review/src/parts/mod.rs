@@ -14,7 +14,6 @@ pub(crate) mod next;
 pub(crate) mod open_pair;
 pub(crate) mod pulls;
 pub(crate) mod rank;
-pub(crate) mod rate;
 pub(crate) mod response;
 pub(crate) mod review;
 pub(crate) mod reviews;

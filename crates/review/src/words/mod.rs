@@ -2,7 +2,7 @@
 //! by itself; nothing here knows the state or a rule that compares two of them.
 
 pub(crate) use review_words::{
-    alert, deadline, event, failure, folded, key, reading, refusal, spend, table,
+    alert, deadline, event, failure, folded, key, rate, reading, refusal, spend, table,
 };
 
 pub(crate) mod phase;

@@ -12,15 +12,15 @@ const WINDOW_MIN: i64 = 60;
 
 /// The files that came out of every outbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FileRate(pub(crate) BTreeMap<AgentName, MinuteCounts>);
+pub struct FileRate(pub BTreeMap<AgentName, MinuteCounts>);
 
 /// The minutes since 1970 in which files came, with their number, oldest first.
-pub(crate) type MinuteCounts = VecDeque<(i64, u32)>;
+pub type MinuteCounts = VecDeque<(i64, u32)>;
 
 impl FileRate {
     /// Counts one file and forgets the minutes more than an hour old. After a clock is set back, it keeps counting in
     /// the minute it had reached.
-    pub(crate) fn count(&mut self, outbox: &AgentName, at: DateTime<Utc>) {
+    pub fn count(&mut self, outbox: &AgentName, at: DateTime<Utc>) {
         if !self.0.contains_key(outbox) {
             self.0.insert(outbox.clone(), VecDeque::new());
         }
@@ -41,19 +41,14 @@ impl FileRate {
     }
 
     /// Counts the files in the hour before `now`, to the minute.
-    pub(crate) fn in_the_last_hour(&self, outbox: &AgentName, now: DateTime<Utc>) -> u64 {
+    pub fn in_the_last_hour(&self, outbox: &AgentName, now: DateTime<Utc>) -> u64 {
         self.counted(outbox, now)
             .map(|(_, count)| u64::from(count))
             .sum()
     }
 
     /// Returns the time at which fewer than `limit` files will be in the window, if nothing else comes.
-    pub(crate) fn is_below_at(
-        &self,
-        outbox: &AgentName,
-        limit: u64,
-        now: DateTime<Utc>,
-    ) -> DateTime<Utc> {
+    pub fn is_below_at(&self, outbox: &AgentName, limit: u64, now: DateTime<Utc>) -> DateTime<Utc> {
         let mut left = self.in_the_last_hour(outbox, now);
         for (counted, count) in self.counted(outbox, now) {
             left -= u64::from(count);

@@ -197,8 +197,8 @@ impl Entry {
         let plain = std::str::from_utf8(&self.path).map(RepoPath::new);
         match plain {
             Ok(Ok(path)) => Ok(path),
-            Ok(Err(_)) | Err(_) => RepoPath::new(quoted(&self.path)).map_err(|error| {
-                let what = format!("the path {} cannot be named: {error}", quoted(&self.path));
+            Ok(Err(_)) | Err(_) => RepoPath::new(c_quoted(&self.path)).map_err(|error| {
+                let what = format!("the path {} cannot be named: {error}", c_quoted(&self.path));
                 GitError::Unusable { what }
             }),
         }
@@ -206,7 +206,7 @@ impl Entry {
 }
 
 /// The path as git prints it where it is not plain: in double quotes, odd bytes as `\ooo`.
-fn quoted(path: &[u8]) -> String {
+fn c_quoted(path: &[u8]) -> String {
     let mut text = String::from("\"");
     for byte in path {
         match byte {

@@ -163,7 +163,7 @@ fn webhook(
         ("data-raw", &body),
     ];
     let settings = settings
-        .map(|(name, value)| format!("{name} = \"{}\"\n", quoted(value)))
+        .map(|(name, value)| format!("{name} = \"{}\"\n", curl_escaped(value)))
         .concat();
     let mut curl = Command::new("curl");
     curl.args([
@@ -184,7 +184,7 @@ fn webhook(
 }
 
 /// A value within the double quotes of a config of `curl`'s. There is no line break in it.
-fn quoted(value: &str) -> String {
+fn curl_escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_value_cannot_leave_its_quotes() {
-        assert_eq!(quoted(r#"a "b" \c"#), r#"a \"b\" \\c"#);
+        assert_eq!(curl_escaped(r#"a "b" \c"#), r#"a \"b\" \\c"#);
     }
 
     #[test]

@@ -290,7 +290,7 @@ fn see_through(
             Ok(KeeperEvent::Exited(Ok(status))) => break how(status),
             Ok(KeeperEvent::Turns(turns)) => report(&turns.to_string()),
             Ok(KeeperEvent::Spent(spend)) => report(&spent(spend)),
-            Ok(KeeperEvent::Read(file)) => report(&format!("{READ}{}", quoted(&file))),
+            Ok(KeeperEvent::Read(file)) => report(&format!("{READ}{}", json_text(&file))),
             Ok(KeeperEvent::Said(words)) => said = Some(words),
             // Only `prepare` waits for it.
             Ok(KeeperEvent::Prepared(_) | KeeperEvent::Go) => {}
@@ -310,7 +310,7 @@ fn see_through(
     {
         match heard {
             KeeperEvent::Said(words) => said = Some(words),
-            KeeperEvent::Read(file) => report(&format!("{READ}{}", quoted(&file))),
+            KeeperEvent::Read(file) => report(&format!("{READ}{}", json_text(&file))),
             KeeperEvent::Prepared(_)
             | KeeperEvent::Go
             | KeeperEvent::Exited(_)
@@ -354,7 +354,7 @@ fn spent(spend: Spend) -> String {
 }
 
 /// A file's name on one line.
-fn quoted(file: &str) -> String {
+fn json_text(file: &str) -> String {
     serde_json::to_string(file).expect("a text is JSON")
 }
 

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use message_schema::id::MessageId;
+use message_schema::limit::MESSAGE_BYTES_MAX;
 use review::Event;
 use serde::{Deserialize, Serialize};
 use spool::Layout;
@@ -31,8 +32,8 @@ const ORDERS: &str = "orders";
 /// The directory for files that are not orders, below the orders.
 const UNREADABLE: &str = "unreadable";
 
-/// The largest order, in bytes.
-const SIZE_MAX: u64 = 256 * 1024;
+/// The largest order, in bytes: as much as a message.
+const SIZE_MAX: u64 = MESSAGE_BYTES_MAX;
 
 /// The time an incomplete file has to become an order, in milliseconds: not every writer renames it in place.
 const PATIENCE_MS: i64 = 2_000;

@@ -23,7 +23,7 @@ use self::spend::{SpendMeter, SpendReport};
 const LINE_MAX: usize = 4 * 1024 * 1024;
 
 /// The longest last words that are kept, in bytes: as much as a message may have.
-const SAID_MAX: usize = 256 * 1024;
+const SAID_MAX: usize = message_schema::limit::MESSAGE_BYTES_MAX as usize;
 
 /// The most calls of tools that are remembered at a time.
 const CALLS_MAX: usize = 1_000;

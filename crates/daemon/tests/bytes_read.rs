@@ -7,11 +7,12 @@ mod room;
 #[path = "../../../tests/scratch.rs"]
 mod scratch;
 
+use mailbox::compose::review_status::ReviewStatuses;
 use workspace::index::LedgerIndex;
 
 use crate::room::Room;
 
-/// Has so many more reviews asked for and approved, and a snapshot made.
+/// Has so many more reviews asked for, every second one approved and the others left to a person, and a snapshot made.
 fn finish_reviews(room: &Room, numbers: std::ops::Range<u32>, second: i64) {
     let message = |from: &str, to: &str, kind: &str, number: u32, body: &str| {
         let text = format!(
@@ -28,11 +29,13 @@ fn finish_reviews(room: &Room, numbers: std::ops::Range<u32>, second: i64) {
         message("claude", "codex", "review_request", number, &body);
     }
     room.visit(second);
-    for number in numbers {
+    for number in numbers.step_by(2) {
         let body = "  quality_gate_result: pass\n  merge_ready: true\n";
         message("codex", "claude", "review_lgtm", number, body);
     }
     room.visit(second + 60);
+    // No reviewer takes a request for so long.
+    room.visit(second + 3 * 24 * 3_600);
 }
 
 /// The bytes that this process read so far.
@@ -42,15 +45,20 @@ fn bytes_read() -> u64 {
     line.expect("a count").parse().expect("a number")
 }
 
-/// The bytes it takes to find one old review, and how many there are in all.
-fn asked(room: &Room) -> (u64, u64) {
+/// The bytes it takes to find an old review that is approved and one that waits for a person, and how many there are of
+/// each.
+fn asked(room: &Room) -> (u64, [u64; 2]) {
     let before = bytes_read();
     let (index, folded) = LedgerIndex::read(room.root()).expect("a ledger");
-    let pr = "7".parse().expect("a number");
-    assert_eq!(index.state().reviews_of(&pr).count(), 1);
+    let [approved, waiting] = ["7", "8"].map(|pr| pr.parse().expect("a number"));
+    assert_eq!(index.state().reviews_of(&approved).count(), 1);
+    let claude = "claude".parse().expect("a name");
+    let statuses = ReviewStatuses::read(room.root(), &claude).expect("a ledger");
+    assert_eq!(statuses.mine(Some(&waiting), None).count(), 1);
     let bytes = bytes_read() - before;
     assert_eq!(folded.snapshot, Some(folded.verified.records));
-    (bytes, index.state().phases()["approved"])
+    let phases = index.state().phases();
+    (bytes, ["approved", "escalated"].map(|phase| phases[phase]))
 }
 
 #[cfg(target_os = "linux")]
@@ -61,12 +69,12 @@ fn what_is_read_to_find_one_review_does_not_grow_with_the_others() {
     std::fs::write(room.path("settled.toml"), config).expect("a config");
     finish_reviews(&room, 1..201, 60);
     let (few_bytes, few) = asked(&room);
-    finish_reviews(&room, 201..1001, 7_200);
+    finish_reviews(&room, 201..1001, 4 * 24 * 3_600);
     let (many_bytes, many) = asked(&room);
-    assert_eq!((few, many), (200, 1_000));
+    assert_eq!((few, many), ([100; 2], [500; 2]));
     let ledger = spool::verify(room.root()).expect("a whole ledger").bytes;
     assert!(
         many_bytes < few_bytes + 48 * 1024 && many_bytes * 8 < ledger,
-        "{few_bytes} bytes beside {few} reviews, {many_bytes} beside {many}, whose ledger has {ledger}"
+        "{few_bytes} bytes beside {few:?} reviews, {many_bytes} beside {many:?}, whose ledger has {ledger}"
     );
 }

@@ -56,11 +56,14 @@ impl ReviewStatuses {
     ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> {
         let state = self.index.state();
         let of_pr = pr.into_iter().flat_map(|pr| state.reviews_of(pr));
-        let of_all = state.current_reviews().filter(move |_| pr.is_none());
-        of_pr.chain(of_all).filter(move |(key, review)| {
-            let is_mine = key.author == self.me || *review.reviewer(key) == self.me;
-            is_mine && is_of(key.repo.as_ref(), repo)
-        })
+        // Those of all are as many as wait for a person; none of them is read for one pull request.
+        let of_all = pr.is_none().then(|| state.current_reviews());
+        of_pr
+            .chain(of_all.into_iter().flatten())
+            .filter(move |(key, review)| {
+                let is_mine = key.author == self.me || *review.reviewer(key) == self.me;
+                is_mine && is_of(key.repo.as_ref(), repo)
+            })
     }
 
     /// The only agent that can be meant on a pull request: the other side of the one review of it that is open.

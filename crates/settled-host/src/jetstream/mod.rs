@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::{ConnectOptions, ServerAddr};
+use message_schema::limit::{MESSAGE_BYTES_MAX, PACKET_BYTES_MAX};
 use spool::log::{Appended, Head, Heartbeat, Log, LogError, Ring, Signed};
 
 use self::heartbeats::Listener;
@@ -36,10 +37,11 @@ const GAPS_MAX: u32 = 4;
 /// The interval at which the daemon looks without a ring. Usually the ring wakes it.
 const POLL_MS: u64 = 500;
 
-/// The most bytes of a message with which a broker takes every record: a message and its packet have 256 KiB each, in JSON
-/// with their escapes twice that, the fields that a record repeats of a packet are no more than the packet, and the rest is
-/// names.
-pub const MESSAGE_BYTES_ENOUGH: usize = 6 * 256 * 1024 + 128 * 1024;
+/// The most bytes of a message with which a broker takes every record: in JSON, with their escapes, a message and its
+/// packet take up to twice their size, the fields that a record repeats of a packet no more than the packet, and the rest
+/// is names.
+pub const MESSAGE_BYTES_ENOUGH: usize =
+    (2 * MESSAGE_BYTES_MAX + 4 * PACKET_BYTES_MAX) as usize + 128 * 1024;
 
 /// The number of bytes after which one call returns the batches it has.
 const GIVEN_BYTES_MAX: usize = 4 * 1024 * 1024;

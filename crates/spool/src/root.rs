@@ -18,6 +18,13 @@ pub(crate) struct OpenRoot {
     pub(crate) boot: String,
 }
 
+/// Whether a directory was there, or this call made it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DirState {
+    Found,
+    Made,
+}
+
 /// An open directory of the workspace and its name, for errors.
 pub(crate) struct Dir {
     pub(crate) handle: Handle,
@@ -88,14 +95,14 @@ impl OpenRoot {
     }
 
     /// Opens a mailbox's directory, or another directory of an agent, and makes it again if it is gone; but only if the
-    /// agent is known, that is, still has an outbox or an inbox. The second value says that it was made.
+    /// agent is known, that is, still has an outbox or an inbox.
     pub(crate) fn dir_of_known(
         &self,
         path: &Path,
         agent: Option<&str>,
-    ) -> Result<(Dir, bool), SpoolError> {
+    ) -> Result<(Dir, DirState), SpoolError> {
         if let Some(dir) = self.dir_if_there(path)? {
-            return Ok((dir, false));
+            return Ok((dir, DirState::Found));
         }
         if let Some(agent) = agent {
             let known = [dirs::OUTBOX, dirs::INBOX]
@@ -118,7 +125,7 @@ impl OpenRoot {
             beneath_root.try_for_each(|path| self.make_dir(path))?;
         }
         self.make_dir(path)?;
-        Ok((self.dir(path)?, true))
+        Ok((self.dir(path)?, DirState::Made))
     }
 
     /// Makes a directory unless it exists, in a parent that no link leads to.

@@ -11,7 +11,7 @@ use crate::ledger::{Batch, Head, Ledger, is_gone};
 use crate::lock::LockGuard;
 use crate::log::{Signatures, Signed};
 use crate::packet::Packets;
-use crate::root::OpenRoot;
+use crate::root::{DirState, OpenRoot};
 use crate::view::{JudgedOriginals, View};
 use crate::{Content, Entry, EntryDraft, FileName, Hint, Homes, HostName, SpoolError, dirs};
 use disk::Handle;
@@ -77,8 +77,8 @@ impl Spool {
         }
         let mut made = Vec::new();
         for path in layout::remade_dirs(agent) {
-            let (dir, is_new) = self.root.dir_of_known(&path, Some(agent))?;
-            made.extend(is_new.then_some(dir.path));
+            let (dir, state) = self.root.dir_of_known(&path, Some(agent))?;
+            made.extend((state == DirState::Made).then_some(dir.path));
         }
         if !made.is_empty() {
             // A checkpoint syncs what is in them and takes it that they themselves are durable.

@@ -2,7 +2,7 @@
 //! it was published, without a count of replies, which does not.
 
 use message_schema::packet::{Action, Stance};
-use review::{Dialogue, REPLIES_MAX, Thread};
+use review::{Dialogue, REPLIES_MAX, RoundKind, Thread};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use crate::invariants::rank;
@@ -41,7 +41,7 @@ impl Model for Alone {
 
     fn actions(&self, talk: &Talk, steps: &mut Vec<(Action, Stance)>) {
         for stance in [Stance::SeeksChange, Stance::Accepts] {
-            let legal = talk.thread.legal_actions(stance, false);
+            let legal = talk.thread.legal_actions(stance, RoundKind::Earlier);
             steps.extend(legal.iter().map(|action| (*action, stance)));
         }
     }
@@ -89,7 +89,10 @@ pub fn follow(replies: Replies, stances: impl IntoIterator<Item = Stance>) -> (V
     let mut seen = vec![opened(Stance::SeeksChange)];
     for stance in stances {
         let last = seen.last().expect("the thread that was opened");
-        if !last.legal_actions(stance, false).contains(&Action::Reply) {
+        if !last
+            .legal_actions(stance, RoundKind::Earlier)
+            .contains(&Action::Reply)
+        {
             return (seen, false);
         }
         let mut next = last.after(Action::Reply, stance);

@@ -274,10 +274,10 @@ fn legal(review: &Review, thread: &Thread) -> BTreeMap<&'static str, Vec<&'stati
     if !is_reviewers {
         return BTreeMap::new();
     }
-    let last = review.is_last_round();
+    let round_kind = review.round_kind();
     let words = |stance| {
         thread
-            .legal_actions(stance, last)
+            .legal_actions(stance, round_kind)
             .iter()
             .copied()
             .map(Action::as_str)

@@ -6,7 +6,7 @@ use message_schema::packet::{Action, Stance};
 use serde::Serialize;
 
 use review::Review;
-use review::{Thread, ThreadState};
+use review::{RoundKind, Thread, ThreadState};
 
 /// The legal actions on one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -18,10 +18,10 @@ pub struct Legal {
 }
 
 impl Legal {
-    pub(super) fn of(thread: &Thread, last_round: bool) -> Self {
+    pub(super) fn of(thread: &Thread, round_kind: RoundKind) -> Self {
         Self {
-            seeks_change: thread.legal_actions(Stance::SeeksChange, last_round),
-            accepts: thread.legal_actions(Stance::Accepts, last_round),
+            seeks_change: thread.legal_actions(Stance::SeeksChange, round_kind),
+            accepts: thread.legal_actions(Stance::Accepts, round_kind),
         }
     }
 }
@@ -30,7 +30,7 @@ impl Legal {
 #[derive(Clone, Copy)]
 pub(super) struct Assignment<'a> {
     pub(super) review: &'a Review,
-    pub(super) last_round: bool,
+    pub(super) round_kind: RoundKind,
     /// True if no lgtm of this reviewer passes, whatever it says of the threads.
     pub(super) is_barred: bool,
     /// True if the quality gate only advises.
@@ -52,13 +52,21 @@ pub(super) fn held_blockers(review: &Review) -> impl Iterator<Item = (&FindingId
         .filter(|(_, thread)| thread.blocking && thread.is_held())
 }
 
-/// The threads whose problem may be back: resolved, and how often they can still be opened again.
-pub(super) fn resolved(review: &Review, for_good: bool) -> impl Iterator<Item = &FindingId> {
-    let threads = review
-        .threads
-        .iter()
-        .filter(|(_, thread)| thread.state == ThreadState::Resolved);
-    threads
-        .filter(move |(_, thread)| thread.is_settled_for_good() == for_good)
+/// The resolved threads that a response can still open again.
+pub(super) fn reopenable(review: &Review) -> impl Iterator<Item = &FindingId> {
+    resolved(review)
+        .filter(|(_, thread)| !thread.is_settled_for_good())
         .map(|(id, _)| id)
+}
+
+/// The resolved threads that a response can only escalate, if their problem is back.
+pub(super) fn only_escalatable(review: &Review) -> impl Iterator<Item = &FindingId> {
+    resolved(review)
+        .filter(|(_, thread)| thread.is_settled_for_good())
+        .map(|(id, _)| id)
+}
+
+fn resolved(review: &Review) -> impl Iterator<Item = (&FindingId, &Thread)> {
+    let threads = review.threads.iter();
+    threads.filter(|(_, thread)| thread.state == ThreadState::Resolved)
 }

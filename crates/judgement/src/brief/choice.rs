@@ -42,7 +42,7 @@ pub(super) struct Choice {
 impl Choice {
     pub(super) fn in_feedback(thread: &Thread, assignment: &Assignment<'_>) -> Self {
         Self {
-            legal: Legal::of(thread, assignment.last_round),
+            legal: Legal::of(thread, assignment.round_kind),
             may_defer: false,
         }
     }
@@ -55,7 +55,7 @@ impl Choice {
             accepts: actions,
         };
         let legal = match (assignment.advised, thread.blocking) {
-            (true, _) => Legal::of(thread, assignment.last_round),
+            (true, _) => Legal::of(thread, assignment.round_kind),
             (false, true) => both(RESOLVE),
             (false, false) => both(NO_REPLY),
         };

@@ -28,7 +28,7 @@ pub use wire::WireResponse;
 
 use self::assignment::{Assignment, held_blockers};
 use review::{
-    Change, Invocation, Policy, ReviewKey, State, Thread, ToldAlert, edited_tests,
+    Change, Invocation, Policy, ReviewKey, RoundKind, State, Thread, ToldAlert, edited_tests,
     required_commands,
 };
 
@@ -180,7 +180,7 @@ pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>
     let assignment = Assignment {
         review,
         is_barred: !barred.is_empty(),
-        last_round: review.is_last_round(),
+        round_kind: review.round_kind(),
         advised: state.is_advised(policy, key, review),
     };
     let held = held_blockers(review).map(|(id, thread)| HeldThread {
@@ -191,7 +191,7 @@ pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>
     });
     let threads = review
         .open_threads()
-        .map(|(id, thread)| open_thread(id, thread, assignment.last_round));
+        .map(|(id, thread)| open_thread(id, thread, assignment.round_kind));
     let touched = open
         .addressed
         .as_ref()
@@ -207,7 +207,7 @@ pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>
         round: review.round,
         round_of_generation: review.round_of_generation(),
         rounds_of_generation: review.last_round() + 1 - review.first_round,
-        last_round: assignment.last_round,
+        last_round: assignment.round_kind == RoundKind::Last,
         head: open.head.clone(),
         budget: budget(open, now),
         lgtm_possible: assignment.may_approve(),
@@ -254,7 +254,7 @@ fn budget(open: &Invocation, now: DateTime<Utc>) -> Budget {
     }
 }
 
-fn open_thread(id: &FindingId, thread: &Thread, last_round: bool) -> OpenThread {
+fn open_thread(id: &FindingId, thread: &Thread, round_kind: RoundKind) -> OpenThread {
     OpenThread {
         id: id.clone(),
         severity: thread.severity,
@@ -265,6 +265,6 @@ fn open_thread(id: &FindingId, thread: &Thread, last_round: bool) -> OpenThread 
         stance: thread.dialogue.stance,
         round_count: thread.dialogue.round_count,
         replies: thread.dialogue.replies,
-        legal: Legal::of(thread, last_round),
+        legal: Legal::of(thread, round_kind),
     }
 }

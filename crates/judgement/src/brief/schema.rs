@@ -16,7 +16,7 @@ use message_schema::body::NitTier;
 use message_schema::id::FindingId;
 use message_schema::packet::{CommandResult, Severity};
 
-use super::assignment::{Assignment, resolved};
+use super::assignment::{Assignment, only_escalatable, reopenable};
 use super::choice::Choice;
 use super::json::{BOOLEAN, TEXT, json, list, object, one_of, only, reference, short_list};
 use review::NEW_FINDINGS_MAX;
@@ -64,10 +64,11 @@ fn feedback(assignment: &Assignment<'_>, definitions: &mut Definitions) -> Strin
         only("review_feedback"),
         threads(assignment, Choice::in_feedback, definitions),
     );
-    let back = [("reopen", false), ("escalate", true)].map(|(field, for_good)| {
-        let ids: Vec<&FindingId> = resolved(assignment.review, for_good).collect();
-        (field, (!ids.is_empty()).then(|| list(&one_of(&ids))))
-    });
+    let ids: [(_, Vec<&FindingId>); 2] = [
+        ("reopen", reopenable(assignment.review).collect()),
+        ("escalate", only_escalatable(assignment.review).collect()),
+    ];
+    let back = ids.map(|(field, ids)| (field, (!ids.is_empty()).then(|| list(&one_of(&ids)))));
     let (commands_run, examined) = (reference("commands_run"), reference("examined"));
     let mut fields = vec![
         ("type", kind.as_str()),

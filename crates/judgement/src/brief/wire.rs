@@ -2,7 +2,7 @@
 //! action is written out, so that it means the same in both thread modes; nothing is left to
 //! silence. Who names the files and writes them is not asked here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use message_schema::body::{
     Body, Escalation, Examined, GateResult, Nit, NitTier, ReviewFeedback, ReviewLgtm,
@@ -16,7 +16,7 @@ use super::answer::{
     Deal, ExaminedAnswer, FeedbackAnswer, LgtmAnswer, NewFinding, NitAnswer, NotAResponse,
     StructuredResponse, TerminalResponse, ThreadAnswer,
 };
-use super::assignment::resolved;
+use super::assignment::{only_escalatable, reopenable};
 use review::Review;
 use review::ReviewKey;
 use review::Thread;
@@ -67,17 +67,14 @@ impl<'a> Scribe<'a> {
                 Deal::Defer => return Err(NotAResponse::NotDeferrable(id.clone())),
             }
         }
-        for (ids, action) in [
-            (&answer.reopen, None),
-            (&answer.escalate, Some(Action::Escalate)),
-        ] {
-            let for_good = action.is_some();
-            for (id, thread) in self.back(ids, for_good)? {
-                findings.push(Finding {
-                    action,
-                    ..thread.restated(id, Status::Open)
-                });
-            }
+        for (id, thread) in self.back(&answer.reopen, reopenable(self.review))? {
+            findings.push(thread.restated(id, Status::Open));
+        }
+        for (id, thread) in self.back(&answer.escalate, only_escalatable(self.review))? {
+            findings.push(Finding {
+                action: Some(Action::Escalate),
+                ..thread.restated(id, Status::Open)
+            });
         }
         let new = self.free_ids().zip(&answer.new_findings).enumerate();
         for (index, (id, finding)) in new {
@@ -179,16 +176,18 @@ impl<'a> Scribe<'a> {
         dealt.collect()
     }
 
-    /// The resolved threads that are back, each once.
+    /// The resolved threads that are back, each once; all must be among `eligible`.
     fn back(
         &self,
         ids: &[FindingId],
-        for_good: bool,
+        eligible: impl Iterator<Item = &'a FindingId>,
     ) -> Result<BTreeMap<&'a FindingId, &'a Thread>, NotAResponse> {
-        let find = |wanted: &FindingId| resolved(self.review, for_good).find(|id| *id == wanted);
+        let eligible: BTreeSet<&FindingId> = eligible.collect();
         let one = |id: &FindingId| {
-            let id = find(id).ok_or_else(|| NotAResponse::NotResolved(id.clone()))?;
-            Ok((id, &self.review.threads[id]))
+            let id = eligible
+                .get(id)
+                .ok_or_else(|| NotAResponse::NotResolved(id.clone()))?;
+            Ok((*id, &self.review.threads[*id]))
         };
         ids.iter().map(one).collect()
     }

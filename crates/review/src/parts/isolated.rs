@@ -13,7 +13,7 @@ use crate::parts::gate::Evidence;
 use crate::parts::response::{NewBlockers, Response, Silence};
 use crate::parts::{gate, response};
 use crate::words::refusal::Fault;
-use crate::words::thread::Thread;
+use crate::words::thread::{RoundKind, Thread};
 use policy::{GatePolicy, Policy};
 
 /// One answer of a reviewer to its threads, in no review and in no last round.
@@ -42,7 +42,7 @@ pub fn threads(
         silence: Silence::after(cycle.policy, cycle.addressed),
         nits: &[],
         new_blockers: NewBlockers::Any,
-        last_round: false,
+        round_kind: RoundKind::Earlier,
         verify_run: false,
     })?;
     let mut after = before.clone();

@@ -15,7 +15,7 @@ use crate::words::failure::FailedStart;
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::phase::{Closer, Phase, Side};
 use crate::words::reading::ReadingState;
-use crate::words::thread::Thread;
+use crate::words::thread::{RoundKind, Thread};
 use pair_machine::RunState;
 
 /// The most reviews of a fix pull request over its life, over all its reviewers: a fix that five reviews did not settle
@@ -89,6 +89,15 @@ impl Review {
     /// reviews a fix pull request may have.
     pub fn is_last_round(&self) -> bool {
         self.is_last(self.round) || self.phase.invocation().is_some_and(|open| open.last_review)
+    }
+
+    /// Whether the open round is the last, by the same rule as [`Self::is_last_round`].
+    pub fn round_kind(&self) -> RoundKind {
+        if self.is_last_round() {
+            RoundKind::Last
+        } else {
+            RoundKind::Earlier
+        }
     }
 
     /// True if the round is this generation's last.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::words::alert::Alert;
 use crate::words::reading::ApprovalEvidence;
 use crate::words::refusal::Clause;
+use crate::words::thread::RoundKind;
 use pair_machine::RunState;
 
 /// Responses that may be refused for what they say, per round.
@@ -293,7 +294,8 @@ pub enum EscalationReason {
 
 impl EscalationReason {
     /// Returns the reason for which feedback in this round escalates the review, if it does.
-    pub fn of_feedback(escalation: Option<&Escalation>, is_last_round: bool) -> Option<Self> {
+    pub fn of_feedback(escalation: Option<&Escalation>, round_kind: RoundKind) -> Option<Self> {
+        let is_last_round = round_kind == RoundKind::Last;
         match escalation {
             Some(Escalation::ReviewerBudgetExceeded) => Some(Self::ReviewerBudgetExceeded),
             Some(Escalation::Other(text)) => Some(Self::Reviewer(text.clone())),

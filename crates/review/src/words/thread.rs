@@ -17,6 +17,15 @@ pub const STANCE_HELD_MAX: u8 = 2;
 /// The most replies a thread takes in its life, even if the stance flips.
 pub const REPLIES_MAX: u8 = 3;
 
+/// Where a round is in its generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RoundKind {
+    /// Another round can follow.
+    Earlier,
+    /// No round follows, so a thread takes no reply.
+    Last,
+}
+
 /// The most new findings a response may raise.
 pub const NEW_FINDINGS_MAX: usize = 25;
 
@@ -350,12 +359,13 @@ impl Thread {
     }
 
     /// Returns the actions that are legal for the reviewer with the stance it takes now.
-    pub fn legal_actions(&self, stance: Stance, last_round: bool) -> &'static [Action] {
+    pub fn legal_actions(&self, stance: Stance, round_kind: RoundKind) -> &'static [Action] {
         match self.state {
             ThreadState::Open => {
                 let next = self.dialogue.next(stance);
-                let may_reply =
-                    next.round_count < STANCE_HELD_MAX && next.replies < REPLIES_MAX && !last_round;
+                let may_reply = next.round_count < STANCE_HELD_MAX
+                    && next.replies < REPLIES_MAX
+                    && round_kind == RoundKind::Earlier;
                 if may_reply {
                     Action::ALL
                 } else {
@@ -667,17 +677,17 @@ mod tests {
     fn a_stance_held_for_three_cycles_takes_no_reply() {
         assert!(
             thread(0, 0)
-                .legal_actions(Stance::SeeksChange, false)
+                .legal_actions(Stance::SeeksChange, RoundKind::Earlier)
                 .contains(&Action::Reply)
         );
         assert!(
             !thread(1, 1)
-                .legal_actions(Stance::SeeksChange, false)
+                .legal_actions(Stance::SeeksChange, RoundKind::Earlier)
                 .contains(&Action::Reply)
         );
         assert!(
             thread(1, 1)
-                .legal_actions(Stance::Accepts, false)
+                .legal_actions(Stance::Accepts, RoundKind::Earlier)
                 .contains(&Action::Reply)
         );
     }
@@ -687,7 +697,11 @@ mod tests {
         let mut thread = thread(0, 0);
         let mut stance = Stance::Accepts;
         for _ in 0..REPLIES_MAX {
-            assert!(thread.legal_actions(stance, false).contains(&Action::Reply));
+            assert!(
+                thread
+                    .legal_actions(stance, RoundKind::Earlier)
+                    .contains(&Action::Reply)
+            );
             thread = thread.after(Action::Reply, stance);
             stance = if stance == Stance::Accepts {
                 Stance::SeeksChange
@@ -695,14 +709,18 @@ mod tests {
                 Stance::Accepts
             };
         }
-        assert!(!thread.legal_actions(stance, false).contains(&Action::Reply));
+        assert!(
+            !thread
+                .legal_actions(stance, RoundKind::Earlier)
+                .contains(&Action::Reply)
+        );
     }
 
     #[test]
     fn the_last_round_takes_no_reply() {
         assert!(
             !thread(0, 0)
-                .legal_actions(Stance::Accepts, true)
+                .legal_actions(Stance::Accepts, RoundKind::Last)
                 .contains(&Action::Reply)
         );
     }
@@ -710,7 +728,11 @@ mod tests {
     #[test]
     fn a_resolved_thread_accepts_no_action() {
         let resolved = thread(0, 0).after(Action::Resolve, Stance::Accepts);
-        assert!(resolved.legal_actions(Stance::Accepts, false).is_empty());
+        assert!(
+            resolved
+                .legal_actions(Stance::Accepts, RoundKind::Earlier)
+                .is_empty()
+        );
         assert!(!resolved.blocks_approval());
     }
 

@@ -171,7 +171,11 @@ pub fn run() -> Exit {
 /// Returns the exit code of a command, and reports its failure.
 fn ended(ran: Result<Exit, Failure>, as_json: bool) -> Exit {
     ran.unwrap_or_else(|failure| {
-        complain(&failure, as_json);
+        if as_json {
+            // The exit code says it as well, should nobody read this.
+            let _ = answer::print(&answer::failure(&failure));
+        }
+        complain(&failure);
         failure.exit
     })
 }
@@ -240,11 +244,7 @@ fn wrong(error: &clap::Error) -> String {
     said.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-fn complain(failure: &Failure, as_json: bool) {
-    if as_json {
-        // The exit code says it as well, should nobody read this.
-        let _ = answer::print(&answer::failure(failure));
-    }
+fn complain(failure: &Failure) {
     // A message may have several lines, and in each what others wrote.
     let lines: Vec<String> = failure.message.lines().map(escaped).collect();
     let mut text = format!("settled: {}\n", lines.join("\n"));

@@ -58,19 +58,19 @@ pub(super) fn run(
         ));
     }
     if args.dry_run {
-        return show(root, &cast, false, context);
+        return show(root, &cast, args, context);
     }
     let names: Vec<AgentName> = cast.agents.keys().cloned().collect();
     directory::init(root, &names).map_err(|error| Failure::new(Exit::Failed, &error))?;
     cast.write_users(root).map_err(|error| failure(&error))?;
-    show(root, &cast, true, context)
+    show(root, &cast, args, context)
 }
 
-/// Prints the scheme, and with `change` makes it so.
+/// Enforces the scheme, unless it is a dry run, and prints it.
 fn show(
     root: &Path,
     cast: &IsolatedUsers,
-    change: bool,
+    args: &Separate,
     context: &Context,
 ) -> Result<Exit, Failure> {
     let failed = |error: spool::SpoolError| Failure::new(Exit::Failed, &error);
@@ -83,25 +83,25 @@ fn show(
     let mut count = 0;
     for line in cast.rules() {
         count += match &tree {
-            Some(tree) => if change {
-                line.enforce(tree)
-            } else {
+            Some(tree) => if args.dry_run {
                 line.broken(tree)
+            } else {
+                line.enforce(tree)
             }
             .map_err(failed)?,
             None => 1,
         };
         entries.push(SchemeEntry::of(&line));
     }
-    let what = if change {
-        "were changed"
-    } else {
+    let what = if args.dry_run {
         "would be changed"
+    } else {
+        "were changed"
     };
     let scheme = Scheme {
         entries,
         different: count,
-        changed: change,
+        changed: !args.dry_run,
     };
     context.say(&CommandOutput::new(scheme), |scheme| {
         let mut rows = vec![["PATH", "OWNER", "MODE", "WHY"].map(str::to_owned)];

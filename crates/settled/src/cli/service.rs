@@ -121,7 +121,7 @@ fn install(args: &Install, context: Context) -> Result<Exit, Failure> {
             .map_err(|why| failure(&ServiceError::Path(why), &service))?;
         let document = ServiceView {
             text: Some(text.clone()),
-            ..document("unchanged", true, &service)
+            ..document("unchanged", args.of.dry_run, &service)
         };
         context.say(&CommandOutput::new(document), |_| text)?;
         return Ok(Exit::Ok);
@@ -131,7 +131,7 @@ fn install(args: &Install, context: Context) -> Result<Exit, Failure> {
         FileChange::Changed => "changed",
         FileChange::Unchanged => "unchanged",
     };
-    let mut answer = CommandOutput::new(document(state, false, &service));
+    let mut answer = CommandOutput::new(document(state, args.of.dry_run, &service));
     if service.scope == Scope::System && service.owner.0 == 0 {
         answer.alert(
             "runs_as_root",

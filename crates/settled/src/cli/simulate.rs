@@ -58,7 +58,7 @@ fn scenarios(files: &[PathBuf], context: &Context) -> Result<Exit, Failure> {
                 if context.json {
                     print(&answer::failure_line(&failure))?;
                 }
-                super::complain(&failure, false);
+                super::complain(&failure);
                 continue;
             }
         };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use message_schema::packet::{Action, Stance};
-use review::{Dialogue, REPLIES_MAX, Thread, ThreadState};
+use review::{Dialogue, REPLIES_MAX, RoundKind, Thread, ThreadState};
 
 pub(super) fn section() -> String {
     let reached = reached();
@@ -17,8 +17,8 @@ pub(super) fn section() -> String {
     );
     for (round_count, replies) in reached {
         let thread = thread(Stance::SeeksChange, round_count, replies);
-        let says = |stance, last| {
-            let legal = thread.legal_actions(stance, last);
+        let says = |stance, round_kind| {
+            let legal = thread.legal_actions(stance, round_kind);
             if legal.contains(&Action::Reply) {
                 "reply"
             } else {
@@ -28,9 +28,9 @@ pub(super) fn section() -> String {
         let _ = writeln!(
             text,
             "| {round_count} | {replies} | {} | {} | {} |",
-            says(Stance::SeeksChange, false),
-            says(Stance::Accepts, false),
-            says(Stance::SeeksChange, true)
+            says(Stance::SeeksChange, RoundKind::Earlier),
+            says(Stance::Accepts, RoundKind::Earlier),
+            says(Stance::SeeksChange, RoundKind::Last)
         );
     }
     let _ = writeln!(
@@ -38,8 +38,8 @@ pub(super) fn section() -> String {
         "\nA thread alone, without any limit of rounds, is discussed in at most {} cycles after the one that opened\n\
          it ({} if the stance never changes), opened again included. Without the limit of {REPLIES_MAX} replies there is no such\n\
          number: a stance that changes with every cycle never counts beyond 0.",
-        longest(true),
-        longest(false)
+        longest(&STANCES),
+        longest(&[Stance::SeeksChange])
     );
     text
 }
@@ -68,7 +68,10 @@ fn reached() -> BTreeSet<(u8, u8)> {
             continue;
         }
         for stance in STANCES {
-            if thread.legal_actions(stance, false).contains(&Action::Reply) {
+            if thread
+                .legal_actions(stance, RoundKind::Earlier)
+                .contains(&Action::Reply)
+            {
                 open.push(thread.after(Action::Reply, stance));
             }
         }
@@ -78,18 +81,16 @@ fn reached() -> BTreeSet<(u8, u8)> {
         .collect()
 }
 
-/// The most cycles a thread takes until it closes permanently: the longest way through its actions, and once
-/// more after a reopening.
-fn longest(may_flip: bool) -> u32 {
-    fn cycles(thread: &Thread, may_flip: bool) -> u32 {
-        let stances = STANCES
-            .into_iter()
-            .filter(|stance| may_flip || *stance == thread.dialogue.stance);
-        let ends = |stance: Stance, action| 1 + after(&thread.after(action, stance), may_flip);
+/// The most cycles a thread takes until it closes permanently, if its reviewer takes only these stances: the longest
+/// way through its actions, and once more after a reopening.
+fn longest(stances: &[Stance]) -> u32 {
+    fn cycles(thread: &Thread, stances: &[Stance]) -> u32 {
+        let ends = |stance: Stance, action| 1 + after(&thread.after(action, stance), stances);
         stances
-            .flat_map(|stance| {
+            .iter()
+            .flat_map(|&stance| {
                 thread
-                    .legal_actions(stance, false)
+                    .legal_actions(stance, RoundKind::Earlier)
                     .iter()
                     .map(move |action| (stance, *action))
             })
@@ -97,18 +98,18 @@ fn longest(may_flip: bool) -> u32 {
             .max()
             .unwrap_or(0)
     }
-    fn after(thread: &Thread, may_flip: bool) -> u32 {
+    fn after(thread: &Thread, stances: &[Stance]) -> u32 {
         match thread.state {
-            ThreadState::Open => cycles(thread, may_flip),
+            ThreadState::Open => cycles(thread, stances),
             // Opening it again takes a cycle, in which it gets no action.
             ThreadState::Resolved if !thread.was_reopened() => {
                 let again = thread.raised_again(ThreadState::Open);
-                1 + cycles(&again, may_flip)
+                1 + cycles(&again, stances)
             }
             // The last word on one that was resolved again: escalate.
             ThreadState::Resolved => 1,
             ThreadState::Held(_) | ThreadState::Deferred => 0,
         }
     }
-    cycles(&thread(Stance::SeeksChange, 0, 0), may_flip)
+    cycles(&thread(Stance::SeeksChange, 0, 0), stances)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::Lane;
-use crate::root::{Dir, OpenRoot};
+use crate::root::{Dir, DirState, OpenRoot};
 use crate::{FileName, SpoolError, dirs, layout};
 use disk::{self, FileKind, Handle, OpenMode};
 
@@ -36,13 +36,13 @@ pub(crate) struct Touched {
 type Closed = (PathBuf, SpoolError);
 
 impl Touched {
-    /// Notes that a lane works in this directory, and whether the directory was made for it.
-    pub(crate) fn lane(&mut self, lane: &Lane, dir: &Path, made: bool) {
+    /// Notes that a lane works in this directory.
+    pub(crate) fn lane(&mut self, lane: &Lane, dir: &Path, state: DirState) {
         if !self.lanes.contains(lane) {
             self.lanes.insert(lane.clone());
         }
         self.dir(dir);
-        if made {
+        if state == DirState::Made {
             // Those above it may be new as well, up to the root.
             dir.ancestors().skip(1).for_each(|above| self.dir(above));
         }

@@ -10,7 +10,7 @@ use super::checkpoint::Touched;
 use super::queue::LaneQueue;
 use super::slice::Slice;
 use super::{Pass, create};
-use crate::root::{Dir, OpenRoot};
+use crate::root::{Dir, DirState, OpenRoot};
 use crate::view::JudgedOriginals;
 use crate::{Away, Digest, FileName, Original, SpoolError, dirs, layout};
 use disk::{FileKind, Stat};
@@ -28,7 +28,7 @@ impl LaneQueue {
     ) -> Result<(), SpoolError> {
         // An outbox is never made here: its owner proves who sent a message, and ours would prove nothing.
         let outbox = root.dir(&layout::agent_dir(agent, dirs::OUTBOX))?;
-        touched.lane(&self.lane, &outbox.path, false);
+        touched.lane(&self.lane, &outbox.path, DirState::Found);
         let mut sent = None;
         let mut dead_letter = None;
         while let Some(item) = self.next_within(slice) {
@@ -44,9 +44,9 @@ impl LaneQueue {
             let away = match slot {
                 Some(dir) => &*dir,
                 None => {
-                    let (dir, made) =
+                    let (dir, state) =
                         root.dir_of_known(&layout::agent_dir(agent, name), Some(agent))?;
-                    touched.lane(&self.lane, &dir.path, made);
+                    touched.lane(&self.lane, &dir.path, state);
                     slot.insert(dir)
                 }
             };

@@ -39,8 +39,8 @@ impl LaneQueue {
     ) -> Result<(), SpoolError> {
         let root = cursor.root;
         let path = layout::mailbox_dir(mailbox);
-        let (dir, made) = root.dir_of_known(&path, mailbox.owner())?;
-        touched.lane(&self.lane, &dir.path, made);
+        let (dir, state) = root.dir_of_known(&path, mailbox.owner())?;
+        touched.lane(&self.lane, &dir.path, state);
         let mut archives = Vec::new();
         for path in layout::resting_places(mailbox)
             .iter()

@@ -31,7 +31,7 @@ pub use self::pass::{Parked, Pass, Placed};
 pub(crate) use self::queue::items_of;
 use self::queue::{Backoff, LaneItem, LaneQueue};
 use self::slice::Slice;
-use crate::root::{Dir, OpenRoot};
+use crate::root::{Dir, DirState, OpenRoot};
 use crate::view::JudgedOriginals;
 use crate::{Away, Delivery, Entry, FileName, Homes, Mailbox, Original, SpoolError, dirs, layout};
 use disk::{self, OpenMode};
@@ -87,7 +87,7 @@ fn touch(touched: &mut Touched, lane: &Lane, item: &LaneItem) {
         }
     };
     // The directory may have been made by that process as well.
-    touched.lane(lane, &dir, true);
+    touched.lane(lane, &dir, DirState::Made);
     touched.file_before(&dir, file, item.pos.seq);
 }
 

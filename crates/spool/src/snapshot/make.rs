@@ -10,7 +10,7 @@ use super::load::{Checked, load_newest, rows_of};
 use super::{Fold, list};
 use crate::delivery::{Heads, items_of};
 use crate::ledger::read::{LedgerEnd, Stretch};
-use crate::root::{Dir, OpenRoot};
+use crate::root::{Dir, DirState, OpenRoot};
 use crate::{Spool, SpoolError, dirs, layout, stretch};
 use disk::{Handle, OpenMode};
 use sorted_rows::{Layer, LayerWriter, Rows, merged, named};
@@ -130,8 +130,8 @@ pub(crate) fn write(
 
 /// Opens the place for snapshots, and makes it for the first one.
 fn directory(root: &OpenRoot) -> Result<Dir, SpoolError> {
-    let (dir, is_new) = root.dir_of_known(dirs::SNAPSHOTS.as_ref(), None)?;
-    if is_new {
+    let (dir, state) = root.dir_of_known(dirs::SNAPSHOTS.as_ref(), None)?;
+    if state == DirState::Made {
         let own = root.dir(dirs::OWN.as_ref())?;
         let synced = root.disk.sync_dir(&own.handle);
         synced.map_err(|source| root.error("sync", &own.path, source))?;

@@ -109,14 +109,14 @@ struct Tokens<'t> {
 
 impl Tokens<'_> {
     fn key(&self, field: &Field) -> Range<usize> {
-        self.flow(&field.key, field.key_place, !field.key.is_empty())
+        self.plain_or_absent(&field.key, field.key_place)
     }
 
     fn values(&self, node: &Node, key: Place, into: &mut Vec<Range<usize>>) {
         if let Some(scalar) = node.scalar() {
             into.push(match scalar.style {
-                Style::Plain => self.flow(&scalar.text, node.place, !scalar.text.is_empty()),
-                Style::Quoted => self.flow(&scalar.text, node.place, true),
+                Style::Plain => self.plain_or_absent(&scalar.text, node.place),
+                Style::Quoted => self.flow(&scalar.text, node.place),
                 Style::Literal | Style::Folded => self.block(node.place, key),
             });
         }
@@ -133,15 +133,23 @@ impl Tokens<'_> {
         self.lines.offset(place).unwrap_or(self.text.len())
     }
 
-    /// A plain or quoted text, which may run over several lines; a value that is not there is empty.
-    fn flow(&self, letters: &str, place: Place, is_there: bool) -> Range<usize> {
+    /// A key or a plain text; a value that is not there is empty.
+    fn plain_or_absent(&self, value: &str, place: Place) -> Range<usize> {
+        if value.is_empty() {
+            let start = self.at(place);
+            return start..start;
+        }
+        self.flow(value, place)
+    }
+
+    /// A plain or quoted text, which may run over several lines.
+    fn flow(&self, value: &str, place: Place) -> Range<usize> {
         let start = self.at(place);
         let rest = &self.text[start..];
         let length = match rest.chars().next() {
             None => 0,
-            Some(_) if !is_there => 0,
             Some(quote @ ('"' | '\'')) => closing(rest, quote),
-            Some(_) => plain(rest, letters),
+            Some(_) => plain(rest, value),
         };
         start..start + length
     }

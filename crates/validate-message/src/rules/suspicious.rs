@@ -23,7 +23,7 @@ impl Document<'_> {
             path: Vec::new(),
             found,
         };
-        walk.node(self.root, self.schema.shape(), true);
+        walk.node(self.root, self.schema.shape(), Presence::Required);
     }
 
     /// True if it is the body of a review message: a bare text in its place is refused as the body's.
@@ -75,6 +75,13 @@ impl Document<'_> {
     }
 }
 
+/// Whether the shape wants a value in this place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Required,
+    Optional,
+}
+
 /// A walk over tree and shape side by side.
 struct Walk<'a> {
     document: &'a Document<'a>,
@@ -84,44 +91,43 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn node(&mut self, node: &Node, shape: &Shape, is_required: bool) {
+    fn node(&mut self, node: &Node, shape: &Shape, presence: Presence) {
         match &node.content {
-            Content::Scalar(scalar) => self.scalar(node, scalar, shape, is_required),
+            Content::Scalar(scalar) => self.scalar(node, scalar, shape, presence),
             Content::List(items) => {
                 let Some(shape) = shape.items() else { return };
                 for (index, item) in items.iter().enumerate() {
-                    self.step(Step::Index(index), item, shape, true);
+                    self.step(Step::Index(index), item, shape, Presence::Required);
                 }
             }
             Content::Map(fields) => {
                 for field in fields {
                     if let Some((shape, is_required)) = shape.field(&field.key) {
-                        self.step(
-                            Step::Key(field.key.clone()),
-                            &field.value,
-                            shape,
-                            is_required,
-                        );
+                        let presence = if is_required {
+                            Presence::Required
+                        } else {
+                            Presence::Optional
+                        };
+                        self.step(Step::Key(field.key.clone()), &field.value, shape, presence);
                     }
                 }
             }
         }
     }
 
-    fn step(&mut self, step: Step, node: &Node, shape: &Shape, is_required: bool) {
+    fn step(&mut self, step: Step, node: &Node, shape: &Shape, presence: Presence) {
         self.path.push(step);
-        self.node(node, shape, is_required);
+        self.node(node, shape, presence);
         self.path.pop();
     }
 
-    fn scalar(&mut self, node: &Node, scalar: &Scalar, shape: &Shape, is_required: bool) {
+    fn scalar(&mut self, node: &Node, scalar: &Scalar, shape: &Shape, presence: Presence) {
         let is_text = shape.is_prose() || shape.is_one_line();
         let violation = match &scalar.tail {
             Some(tail) if is_text => self.document.cut(&self.path, scalar, tail),
-            Some(_) | None if is_required && node.is_null() => {
-                self.document
-                    .null(&self.path, node, shape, scalar.text.trim())
-            }
+            Some(_) | None if presence == Presence::Required && node.is_null() => self
+                .document
+                .null(&self.path, node, shape, scalar.text.trim()),
             Some(_) | None => return,
         };
         let is_told = self.refused.contains(&self.path)

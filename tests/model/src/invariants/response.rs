@@ -4,7 +4,7 @@
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::FindingId;
 use message_schema::packet::{Action, Severity, Stance};
-use review::{REPLIES_MAX, Review, ReviewKey, Thread, ThreadMode, ThreadState};
+use review::{REPLIES_MAX, Review, ReviewKey, RoundKind, Thread, ThreadMode, ThreadState};
 
 use super::{Broken, Invariant, holds, report};
 use crate::bounds::Bounds;
@@ -19,7 +19,7 @@ pub(super) fn judge(
     was: &Review,
     now: &Review,
 ) -> Result<(), Broken> {
-    let is_last = was.is_last_round();
+    let round_kind = was.round_kind();
     let said = |id: &FindingId| {
         let place = NAMES.iter().position(|(name, ..)| *name == id.as_str());
         place
@@ -42,7 +42,7 @@ pub(super) fn judge(
                     id,
                     thread,
                     after,
-                    is_last,
+                    round_kind,
                 };
                 heard.open(said(id))
             }
@@ -64,7 +64,7 @@ struct Heard<'a> {
     id: &'a FindingId,
     thread: &'a Thread,
     after: &'a Thread,
-    is_last: bool,
+    round_kind: RoundKind,
 }
 
 impl Heard<'_> {
@@ -89,7 +89,9 @@ impl Heard<'_> {
     fn status(&self, is_settled: bool, stance: Option<Stance>) -> Result<(), Broken> {
         match self.bounds.policy.threads {
             ThreadMode::Inferred if is_settled => self.act(Action::Resolve, stance),
-            ThreadMode::Inferred if self.is_last => self.act(Action::Escalate, stance),
+            ThreadMode::Inferred if self.round_kind == RoundKind::Last => {
+                self.act(Action::Escalate, stance)
+            }
             ThreadMode::Inferred => self.act(Action::Reply, stance),
             ThreadMode::Explicit => self.left(),
         }
@@ -99,12 +101,12 @@ impl Heard<'_> {
         let stance = stance.unwrap_or(self.thread.dialogue.stance);
         if !self
             .thread
-            .legal_actions(stance, self.is_last)
+            .legal_actions(stance, self.round_kind)
             .contains(&action)
         {
             return self.breach(&format!("took {action}, which is not legal"));
         }
-        if self.is_last && action == Action::Reply {
+        if self.round_kind == RoundKind::Last && action == Action::Reply {
             return self.breach("took a reply in the last round");
         }
         let became = match action {

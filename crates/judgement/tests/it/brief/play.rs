@@ -119,7 +119,7 @@ fn line(id: &FindingId, thread: &review::Thread, more: &str) -> String {
 impl Cycle {
     fn findings(&self, table: &Table) -> String {
         let review = table.review();
-        let last = review.is_last(review.round);
+        let round_kind = review.round_kind();
         let mut text = String::new();
         for ((id, thread), (pick, seeks)) in review.open_threads().zip(&self.deals) {
             let stance = if *seeks {
@@ -127,7 +127,7 @@ impl Cycle {
             } else {
                 Stance::Accepts
             };
-            let legal = thread.legal_actions(stance, last);
+            let legal = thread.legal_actions(stance, round_kind);
             // Replies are what makes a review long.
             let action = legal[legal.len() - 1 - pick % legal.len()];
             text += &line(id, thread, &format!("stance: {stance}; action: {action}"));

@@ -45,7 +45,7 @@ pub(super) fn decide(
         silence,
         nits: &[],
         new_blockers: new_blockers(context.policy, review, invocation),
-        last_round: review.is_last_round(),
+        round_kind: review.round_kind(),
         verify_run: invocation.verify_run,
     };
     let ThreadChanges {
@@ -170,9 +170,8 @@ fn next_phase(
     body: &ReviewFeedback,
     changed: &BTreeMap<FindingId, Thread>,
 ) -> Phase {
-    let is_last = review.is_last_round();
     let (open, held) = blockers(review, changed);
-    let reason = EscalationReason::of_feedback(body.escalation.as_ref(), is_last);
+    let reason = EscalationReason::of_feedback(body.escalation.as_ref(), review.round_kind());
     let rounds_over = reason == Some(EscalationReason::MaxRoundsExceeded);
     if let Some(reason) = reason
         && !rounds_over

@@ -55,7 +55,7 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         silence: Silence::of_lgtm(context.policy, invocation),
         nits: &body.nits,
         new_blockers: new_blockers(review),
-        last_round: review.is_last_round(),
+        round_kind: review.round_kind(),
         verify_run: invocation.verify_run,
     };
     // The refusal names all faults at once, since each refusal costs an attempt. Where the threads

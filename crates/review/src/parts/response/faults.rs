@@ -7,7 +7,7 @@ use message_schema::packet::{Action, Finding, Severity, Status};
 use super::Response;
 use crate::words::refusal::Fault;
 use crate::words::thread::NEW_FINDINGS_MAX;
-use crate::words::thread::{Thread, ThreadState};
+use crate::words::thread::{RoundKind, Thread, ThreadState};
 
 pub(super) fn speaks_of_two(finding: &Finding, other: &FindingId) -> Fault {
     Fault::new(
@@ -110,9 +110,9 @@ pub(super) fn illegal(
     thread: &Thread,
     action: Action,
     legal: &[Action],
-    last_round: bool,
+    round_kind: RoundKind,
 ) -> Fault {
-    let reason = if last_round {
+    let reason = if round_kind == RoundKind::Last {
         "this is the last round".to_owned()
     } else {
         format!(
@@ -181,7 +181,7 @@ pub(super) fn missing(
     why: &str,
 ) -> Fault {
     let comma = if why.is_empty() { "" } else { ", " };
-    let legal = words(thread.legal_actions(thread.dialogue.stance, response.last_round));
+    let legal = words(thread.legal_actions(thread.dialogue.stance, response.round_kind));
     // An lgtm needs no packet, so its sender may not know that it can have one.
     let fix = match response.packet {
         Some(_) => format!("add `{id}` to the findings with `action:` one of {legal}"),

@@ -19,7 +19,7 @@ use crate::parts::gate::nit_cover;
 use crate::words::alert::{Alert, Late};
 use crate::words::phase::Invocation;
 use crate::words::refusal::Fault;
-use crate::words::thread::{Hold, NEW_FINDINGS_MAX, Origin, Thread, ThreadState};
+use crate::words::thread::{Hold, NEW_FINDINGS_MAX, Origin, RoundKind, Thread, ThreadState};
 use policy::{Policy, ThreadMode};
 
 /// A feedback or lgtm, as far as threads are concerned.
@@ -34,8 +34,8 @@ pub(crate) struct Response<'a> {
     /// The nits of an lgtm: they cover open threads that do not block.
     pub(crate) nits: &'a [Nit],
     pub(crate) new_blockers: NewBlockers<'a>,
-    /// True if the round takes no reply.
-    pub(crate) last_round: bool,
+    /// Whether the round takes a reply.
+    pub(crate) round_kind: RoundKind,
     /// True if the request comes from a verify run.
     pub(crate) verify_run: bool,
 }
@@ -326,14 +326,14 @@ impl<'a> Sheet<'a> {
             return self.fault(wont_fix_needs_a_person(id, thread.severity));
         }
         let stance = finding.stance.unwrap_or(thread.dialogue.stance);
-        let legal = thread.legal_actions(stance, self.response.last_round);
+        let legal = thread.legal_actions(stance, self.response.round_kind);
         if !legal.contains(&action) {
             return self.fault(illegal(
                 id,
                 &thread,
                 action,
                 legal,
-                self.response.last_round,
+                self.response.round_kind,
             ));
         }
         self.changed
@@ -348,7 +348,7 @@ impl<'a> Sheet<'a> {
             (None, ThreadMode::Inferred) => Some(match finding.status {
                 Status::Fixed | Status::Resolved | Status::WontFix => Action::Resolve,
                 Status::Open | Status::NotFixed | Status::NeedsClarification
-                    if self.response.last_round =>
+                    if self.response.round_kind == RoundKind::Last =>
                 {
                     Action::Escalate
                 }

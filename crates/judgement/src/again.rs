@@ -2,9 +2,10 @@
 //! host before they are taken over.
 //!
 //! Some of it is not in the record: a refused message's text, and the ids of the daemon's notices. Ids are taken as
-//! recorded; of a refusal, only the cost is judged.
+//! recorded; of a refusal, only the cost is judged: whether its code may have none, and what it does to the review.
 
-use message_schema::Message;
+use message_schema::{Code, Message};
+
 use message_schema::id::{AgentName, MessageId};
 use review::{
     Accepted, Costs, Duplicate, EventRecord, Happened, Judgement, Notice, Record, RefusalCost,
@@ -41,6 +42,8 @@ pub enum Differs {
     OtherSender,
     /// The message was not accepted before.
     NotRepeated,
+    /// A refusal without the cost that every refusal with its code has.
+    Free(Code),
     /// It makes other files, or puts the original away otherwise.
     Files(String),
 }
@@ -63,7 +66,7 @@ pub fn follows(
         }
         Record::Judged(Judgement::Refused(refused)) => {
             from_outbox(entry, &refused.from)?;
-            refusal(judge, refused).into()
+            refusal(judge, refused)?.into()
         }
         Record::Judged(Judgement::Duplicate(duplicate)) => {
             from_outbox(entry, &duplicate.from)?;
@@ -148,13 +151,16 @@ fn event(judge: Judge<'_>, then: &Record, record: &EventRecord) -> EventRecord {
 }
 
 /// The refusal that costs what is recorded, if the rules know one.
-fn refusal(judge: Judge<'_>, then: &RefusedMessage) -> Judgement {
+fn refusal(judge: Judge<'_>, then: &RefusedMessage) -> Result<Judgement, Differs> {
     let RefusedMessage {
         from, code, cost, ..
     } = then;
     let Some(cost) = cost.as_deref() else {
+        if review::always_costs(*code) {
+            return Err(Differs::Free(*code));
+        }
         let refused = judge.refuse_checked(from, *code, None, &mut fresh_ids());
-        return Judgement::Refused(refused);
+        return Ok(Judgement::Refused(refused));
     };
     let RefusalCost { step, letters, .. } = cost;
     let announced = letters.first().map(|letter| &letter.id);
@@ -166,7 +172,8 @@ fn refusal(judge: Judge<'_>, then: &RefusedMessage) -> Judgement {
     };
     let [attempt, invocation] = [Costs::Attempt, Costs::Invocation].map(of);
     let is_invocation = without_notice(&invocation) == without_notice(then);
-    Judgement::Refused(if is_invocation { invocation } else { attempt })
+    let refused = if is_invocation { invocation } else { attempt };
+    Ok(Judgement::Refused(refused))
 }
 
 /// Ids for what the record has none for.

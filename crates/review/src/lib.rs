@@ -37,7 +37,7 @@ pub use answers::apply::apply;
 pub use answers::decide::{Decision, Posted, decide, repeated, sender_fault};
 pub use answers::on_event::{ReportedEvent, due, on_event};
 pub use answers::persist::{Restore, RestoreError};
-pub use answers::refuse::{Refused, refuse};
+pub use answers::refuse::{Refused, always_costs, refuse};
 pub use answers::undo::Undo;
 pub use pair_machine::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
 pub use pair_machine::{InvalidTransition, RunState};

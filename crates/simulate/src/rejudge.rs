@@ -141,6 +141,9 @@ impl Divergence {
             Differs::NotRepeated => {
                 Self::new(recorded, "nothing: it repeats no message".to_owned())
             }
+            Differs::Free(code) => {
+                Self::new(recorded, format!("the same, with what `{code}` costs"))
+            }
             Differs::Files(what) => Self::new(recorded, what),
         }
     }

@@ -174,6 +174,7 @@ impl Session {
         }
         self.state = self.resumed()?;
         self.check_undo()?;
+        self.check_costs()?;
         Ok(vec![Fact::yes(format!(
             "restarted records={}",
             self.records.len()
@@ -196,6 +197,19 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Other hosts take no refusal over that costs nothing, if its code says that it has to.
+    fn check_costs(&self) -> Result<(), String> {
+        let refused = self
+            .records
+            .iter()
+            .filter_map(|(record, _)| record.refused());
+        let mut free = refused.filter(|refused| refused.cost.is_none());
+        match free.find(|refused| review::always_costs(refused.code)) {
+            Some(refused) => Err(format!("a refusal with `{}` costs nothing", refused.code)),
+            None => Ok(()),
+        }
     }
 
     /// The state a start restores from a snapshot. A snapshot after any record must give the same state.

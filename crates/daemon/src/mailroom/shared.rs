@@ -751,6 +751,7 @@ fn why(differs: &Differs) -> String {
         Differs::Decides(now) => format!("the rules decide `{}` instead", now.word()),
         Differs::OtherSender => "it is not the message of the outbox's owner".to_owned(),
         Differs::NotRepeated => "no such message was accepted before".to_owned(),
+        Differs::Free(code) => format!("a refusal with `{code}` costs the reviewer something"),
         Differs::Files(what) => format!("by the rules {what}"),
     }
 }

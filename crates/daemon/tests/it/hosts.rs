@@ -698,7 +698,7 @@ fn an_honest_record_is_taken_over() {
 #[test]
 fn a_record_that_does_not_follow_freezes_the_others_and_names_the_rule() {
     type Lie = (&'static str, &'static str, fn(&mut Entry));
-    let lies: [Lie; 9] = [
+    let lies: [Lie; 10] = [
         ("another key", "signature", |_| {}),
         ("another host's name", "another host than signed", |entry| {
             entry.host = Some("laptop".parse().expect("a name"));
@@ -723,6 +723,19 @@ fn a_record_that_does_not_follow_freezes_the_others_and_names_the_rule() {
             entry.original.as_mut().expect("an original").text = None;
             entry.deliveries.clear();
         }),
+        (
+            "a response refused for nothing",
+            "costs the reviewer",
+            |entry| {
+                let refused =
+                    r#"{"refused":{"from":"claude","code":"feedback_empty","notice":"never"}}"#;
+                entry.kind = "refused".to_owned();
+                entry.decision =
+                    serde_json::value::RawValue::from_string(refused.to_owned()).expect("JSON");
+                entry.original.as_mut().expect("an original").text = None;
+                entry.deliveries.clear();
+            },
+        ),
         ("another file", "makes the files", |entry| {
             entry.deliveries[0].content = Content::Text("forged".to_owned());
         }),

@@ -31,6 +31,24 @@ pub struct Refused<'a> {
     pub announcement: &'a MessageId,
 }
 
+/// True if a refusal with this code always costs the reviewer something: nothing but a response to an open request is
+/// refused with it. Other codes can come from a message that costs nothing.
+pub fn always_costs(code: Code) -> bool {
+    matches!(
+        code,
+        Code::ActionIllegal
+            | Code::ActionMissing
+            | Code::ApprovalWithoutEvidence
+            | Code::DuplicateFinding
+            | Code::FeedbackEmpty
+            | Code::FindingIdReused
+            | Code::HeadMismatch
+            | Code::ThreadNotOpen
+            | Code::TooManyFindings
+            | Code::TurnBudgetExceeded
+    )
+}
+
 /// Determines the cost of the refusal, and whether its sender gets a notice.
 pub fn refuse(state: &State, refused: &Refused<'_>, now: DateTime<Utc>) -> RefusedMessage {
     let admission = &state.admission;

@@ -7,6 +7,8 @@ mod room;
 #[path = "../../../tests/scratch.rs"]
 mod scratch;
 
+use chrono::DateTime;
+use mailbox::compose::ask;
 use mailbox::compose::review_status::ReviewStatuses;
 use workspace::index::LedgerIndex;
 
@@ -45,8 +47,8 @@ fn bytes_read() -> u64 {
     line.expect("a count").parse().expect("a number")
 }
 
-/// The bytes it takes to find an old review that is approved and one that waits for a person, and how many there are of
-/// each.
+/// The bytes it takes to find an old review that is approved, one that waits for a person, and the open requests to an
+/// agent, and how many there are of the first two.
 fn asked(room: &Room) -> (u64, [u64; 2]) {
     let before = bytes_read();
     let (index, folded) = LedgerIndex::read(room.root()).expect("a ledger");
@@ -55,6 +57,10 @@ fn asked(room: &Room) -> (u64, [u64; 2]) {
     let claude = "claude".parse().expect("a name");
     let statuses = ReviewStatuses::read(room.root(), &claude).expect("a ledger");
     assert_eq!(statuses.mine(Some(&waiting), None).count(), 1);
+    // What the daemon does with each answer of a command it started.
+    let codex = "codex".parse().expect("a name");
+    let open = ask::open(room.root(), &codex, DateTime::UNIX_EPOCH).expect("a ledger");
+    assert_eq!(open.len(), 0);
     let bytes = bytes_read() - before;
     assert_eq!(folded.snapshot, Some(folded.verified.records));
     let phases = index.state().phases();

@@ -237,12 +237,12 @@ fn of_ledger(
 ) -> Vec<Ask> {
     let policy = config.policy(workspace::directory::agents(root).unwrap_or_default());
     let mut asks = Vec::new();
-    for (key, review) in standings
-        .mine(None, None)
+    let state = standings.index().state();
+    for (key, review) in state
+        .open_reviews()
         .filter(|(key, review)| review.reviewer(key) == me)
     {
-        let Some(brief) = judgement::brief::brief(standings.index().state(), &policy, key, now)
-        else {
+        let Some(brief) = judgement::brief::brief(state, &policy, key, now) else {
             continue;
         };
         let mut whole =

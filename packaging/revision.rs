@@ -15,7 +15,8 @@ use std::process::Command;
 fn main() {
     println!("cargo:rerun-if-env-changed=SETTLED_REVISION");
     println!("cargo:rustc-env=SETTLED_REVISION={}", revision());
-    if !is_release() && std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
+    let target = ["CARGO_CFG_TARGET_OS", "CARGO_CFG_TARGET_ENV"].map(std::env::var);
+    if !is_release() && target == [Ok("linux".to_owned()), Ok("gnu".to_owned())] {
         // The tests start it by the thousand. A program that may be loaded anywhere corrects 130 000 addresses at each start.
         println!("cargo:rustc-link-arg-bins=-no-pie");
     }

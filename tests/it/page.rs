@@ -9,9 +9,10 @@ use std::time::Duration;
 use serde_json::Value;
 use settled_tests::mailroom::{Mailroom, said, settled};
 use settled_tests::{read, seed, wait};
+use workspace::operator_alerts::{Alert, AlertKind, Alerts};
 
 /// A page that is served; killed with the value.
-struct Page {
+pub(crate) struct Page {
     child: Child,
     log: std::path::PathBuf,
     host: String,
@@ -20,14 +21,14 @@ struct Page {
 }
 
 /// What was answered.
-struct Answer {
+pub(crate) struct Answer {
     status: u16,
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Page {
-    fn open(mailroom: &Mailroom, args: &[&str]) -> Self {
+    pub(crate) fn open(mailroom: &Mailroom, args: &[&str]) -> Self {
         let log = mailroom.root().join(".settled/page.log");
         let file = std::fs::File::create(&log).expect("a log");
         let mut command = settled();
@@ -99,7 +100,7 @@ impl Page {
         }
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.ask(
             "GET",
             path,
@@ -392,6 +393,38 @@ fn events_go_on_behind_the_last_one_that_arrived() {
         page.records("Last-Event-ID: 7\r\n", "/events?after=0", 10),
         vec![8, 9, 10]
     );
+}
+
+#[test]
+fn an_open_page_hears_of_an_alert_without_a_record() {
+    let mailroom = Mailroom::new(&["claude"]);
+    let page = Page::open(&mailroom, &[]);
+    let request = format!(
+        "GET /events HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\n\r\n",
+        page.host, page.cookie
+    );
+    let mut lines = BufReader::new(page.connect(&request)).lines();
+    // While nothing is told, a comment keeps the connection open.
+    let mut told = |what: &str| loop {
+        let line = lines.next().expect("the stream goes on").expect("a line");
+        assert!(!line.starts_with(':'), "nothing was told: {what}");
+        if line == "event: alerts" {
+            let data = lines.next().expect("its data").expect("a line");
+            break assert_eq!(data, format!("data: {what}"));
+        }
+    };
+    told("0");
+    let mut alerts = Alerts::open(mailroom.root());
+    alerts.raise(Alert {
+        kind: AlertKind::SharedLedger,
+        path: mailroom.root().to_owned(),
+        what: "waiting".to_owned(),
+    });
+    alerts.save();
+    told("1");
+    alerts.clear(|_| true);
+    alerts.save();
+    told("0");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use spool::{Since, SpoolError, Tail};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use workspace::index;
+use workspace::{index, operator_alerts};
 
 use crate::state::Site;
 
@@ -26,8 +26,8 @@ const PAGES_MAX: usize = 32;
 /// The time between two looks at the ledger while a page is open. Without a new record a look only reads a file's size.
 const POLL: Duration = Duration::from_millis(40);
 
-/// The time between two checks whether a daemon serves.
-const SERVING: Duration = Duration::from_millis(500);
+/// The time between two looks at what is no record: whether a daemon serves, and the operator's alerts.
+const BESIDE: Duration = Duration::from_millis(500);
 
 /// The records on their way to a browser that reads slowly.
 const AHEAD: usize = 256;
@@ -91,7 +91,7 @@ fn follow(
     to_page: &mpsc::Sender<Result<Event, Infallible>>,
 ) -> Result<(), SpoolError> {
     let mut tail = Tail::open(root, since)?;
-    let (mut serving, mut looked): (Option<Option<bool>>, Option<Instant>) = (None, None);
+    let (mut serving, mut alerts, mut looked) = (None, None, None::<Instant>);
     while !to_page.is_closed() {
         let mut is_open = true;
         tail.read(&mut |entry| {
@@ -111,7 +111,7 @@ fn follow(
             }
             Ok(())
         })?;
-        if looked.is_none_or(|at| at.elapsed() >= SERVING) {
+        if looked.is_none_or(|at| at.elapsed() >= BESIDE) {
             looked = Some(Instant::now());
             let now = spool::is_served(root);
             if serving != Some(now) {
@@ -123,6 +123,13 @@ fn follow(
                 };
                 let event = Event::default().event("daemon").data(word);
                 let _ = to_page.blocking_send(Ok(event));
+            }
+            // A host that is cut off gets no record, and its open pages have to say so.
+            let now = operator_alerts::read(root);
+            if alerts.as_ref() != Some(&now) {
+                let event = Event::default().event("alerts").data(now.len().to_string());
+                let _ = to_page.blocking_send(Ok(event));
+                alerts = Some(now);
             }
         }
         std::thread::sleep(POLL);

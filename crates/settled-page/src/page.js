@@ -101,6 +101,7 @@
       draw();
     });
     events.addEventListener('daemon', (event) => { say(event.data); draw(); });
+    events.addEventListener('alerts', draw);
     events.addEventListener('reload', () => location.reload());
     events.addEventListener('error', () => { say('cut'); });
   }

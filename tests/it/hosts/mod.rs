@@ -2,6 +2,7 @@
 
 mod access;
 mod alone;
+mod cut_off;
 mod damage;
 mod gap;
 mod git;

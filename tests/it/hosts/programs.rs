@@ -1,11 +1,7 @@
 //! Two real hosts of one ledger: the programs as people start them, on one broker and on one repository.
 
-use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use serde_json::Value;
 use settled_tests::broker::Broker;
 use settled_tests::mailroom::{Mailroom, said};
@@ -15,20 +11,20 @@ use tempfile::TempDir;
 const HEAD: &str = "9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21";
 
 /// Where the ledger's end is.
-enum Place {
+pub(super) enum Place {
     Broker(Broker),
     Repository,
 }
 
-struct Hosts {
-    place: Place,
+pub(super) struct Hosts {
+    pub(super) place: Place,
     directory: TempDir,
-    tower: Mailroom,
-    laptop: Mailroom,
+    pub(super) tower: Mailroom,
+    pub(super) laptop: Mailroom,
 }
 
 impl Hosts {
-    fn on_a_broker() -> Hosts {
+    pub(super) fn on_a_broker() -> Hosts {
         Hosts::on_a_broker_with("")
     }
 
@@ -71,7 +67,7 @@ impl Hosts {
         }
     }
 
-    fn have_the_same_ledger(&self) {
+    pub(super) fn have_the_same_ledger(&self) {
         wait::until("both mirrors to have the same bytes", || {
             let [tower, laptop] = [&self.tower, &self.laptop].map(|host| ledger(host.root()));
             !tower.is_empty() && tower == laptop
@@ -79,7 +75,7 @@ impl Hosts {
     }
 }
 
-fn done(host: &Mailroom, args: &[&str]) -> String {
+pub(super) fn done(host: &Mailroom, args: &[&str]) -> String {
     let output = host.run(args);
     assert!(output.status.success(), "{args:?}: {}", said(&output));
     String::from_utf8(output.stdout).expect("text")
@@ -92,21 +88,21 @@ fn refused(host: &Mailroom, args: &[&str]) -> String {
     said(&output)
 }
 
-fn question(from: &str, to: &str, id: &str) -> String {
+pub(super) fn question(from: &str, to: &str, id: &str) -> String {
     format!(
         "id: \"{id}\"\nfrom: {from}\nto: {to}\ntype: question\npriority: P2\n\
          created_at_utc: \"2026-02-13T10:00:00Z\"\nsubject: \"Which?\"\nbody: \"{id}\"\n"
     )
 }
 
-fn ledger(root: &Path) -> String {
+pub(super) fn ledger(root: &Path) -> String {
     let mut segments = list(root.join(".settled/ledger"));
     segments.sort();
     segments.iter().map(read).collect()
 }
 
 /// A review from the tower to the laptop and back.
-fn review(hosts: &Hosts, pr: &str) {
+pub(super) fn review(hosts: &Hosts, pr: &str) {
     let Hosts { tower, laptop, .. } = hosts;
     done(
         tower,
@@ -376,93 +372,6 @@ fn where_the_log_cannot_be_reached_serving_once_accepts_nothing_and_says_so() {
     std::fs::rename(&away, &remote).expect("a repository to move");
     done(&hosts.tower, &["serve", "--once"]);
     assert_eq!(names(hosts.tower.agent("claude", "sent")), ["q.yaml"]);
-}
-
-/// Prints how long a host took, and says whether that was in time.
-#[expect(
-    clippy::print_stdout,
-    reason = "a figure for who runs this with --nocapture"
-)]
-fn in_time(what: &str, began: Instant, limit: Duration) -> bool {
-    let took = began.elapsed();
-    println!("{what} after {took:?}");
-    took < limit
-}
-
-#[test]
-fn cut_off_a_host_says_so_within_two_seconds_and_catches_up_within_five() {
-    let hosts = Hosts::on_a_broker();
-    let config = hosts.tower.root().join("settled.toml");
-    let metrics = "[metrics]\nlisten = \"unix:.settled/metrics.sock\"\n";
-    hosts
-        .tower
-        .put("settled.toml", &format!("{}{metrics}", read(config)));
-    let (_tower, _laptop) = (hosts.tower.serve(), hosts.laptop.serve());
-    review(&hosts, "86");
-    hosts.have_the_same_ledger();
-    // A machine that does a lot else may take longer once, and not three times.
-    let in_time = (0..3).any(|time| cut_off(&hosts, time));
-    assert!(in_time, "a host took too long three times");
-}
-
-/// Stops the broker and lets it go on; whether the tower said so, and was there again, in time.
-fn cut_off(hosts: &Hosts, time: usize) -> bool {
-    let Place::Broker(broker) = &hosts.place else {
-        unreachable!("it is on a broker");
-    };
-    let tower = &hosts.tower;
-    let before = ledger(tower.root());
-    let trouble = || tower.json(&["host", "list"])["data"]["trouble"].clone();
-    let waits = "settled_shared_ledger{standing=\"waiting\"} 1";
-    assert_eq!(trouble(), Value::Null);
-    wait::until("the metric to say that all is well", || {
-        !metrics(tower).contains(waits)
-    });
-
-    broker.signal(Signal::STOP);
-    let cut = Instant::now();
-    wait::until("the metric to say that the tower waits", || {
-        metrics(tower).contains(waits)
-    });
-    let is_metric_in_time = in_time("the metric", cut, Duration::from_secs(2));
-    wait::until("the tower to say that it waits", || {
-        trouble()
-            .as_str()
-            .is_some_and(|told| told.contains("waiting for the shared ledger"))
-    });
-    let is_said_in_time = in_time("status and hook", cut, Duration::from_secs(2));
-    let hook = ["hook", "session-start", "--agent", "claude"];
-    let hook = done(tower, &hook);
-    assert!(
-        hook.contains("this host cannot follow the shared ledger now"),
-        "{hook}"
-    );
-    let (id, file) = (format!("q-{time}"), format!("q-{time}.yaml"));
-    tower.post("claude", &file, &question("claude", "codex", &id));
-    let status = done(tower, &["status"]);
-    assert!(status.contains("waiting for the shared ledger"), "{status}");
-    assert_eq!(ledger(tower.root()), before);
-    assert_eq!(names(tower.agent("claude", "outbox")), [file.as_str()]);
-
-    broker.signal(Signal::CONT);
-    let healed = Instant::now();
-    hosts.laptop.delivered("codex", &file);
-    let has_caught_up = in_time("the file", healed, Duration::from_secs(5));
-    hosts.have_the_same_ledger();
-    wait::until("the trouble to be over", || trouble() == Value::Null);
-    is_metric_in_time && is_said_in_time && has_caught_up
-}
-
-/// The page of a daemon's metrics.
-fn metrics(host: &Mailroom) -> String {
-    let socket = host.root().join(".settled/metrics.sock");
-    let mut stream = UnixStream::connect(socket).expect("the daemon listens");
-    let asked =
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
-    asked.expect("it takes a question");
-    let mut page = String::new();
-    stream.read_to_string(&mut page).expect("it answers");
-    page
 }
 
 #[test]

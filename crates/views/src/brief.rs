@@ -1,6 +1,6 @@
 //! The text of `settled brief`: all that a reviewer needs to answer, and what each answer leads to.
 
-use mailbox::compose::ask::Ask;
+use mailbox::compose::ask::{Ask, OpenThread};
 use mailbox::compose::omissions;
 use mailbox::said::Said;
 use message_schema::line::escaped;
@@ -39,6 +39,35 @@ fn words(what: &str, text: Option<&String>) -> Vec<String> {
 
 /// The brief, and what the two agents said beside it.
 pub fn text(ask: &Ask, said: &Said, screen: Screen) -> String {
+    let mut lines = request(ask, said);
+    lines.extend(budget(ask));
+    if !ask.open_threads.is_empty() {
+        lines.push("open threads, one action each:".to_owned());
+    }
+    for open in &ask.open_threads {
+        lines.extend(open_thread(ask, said, open));
+    }
+    for held in &ask.held_threads {
+        lines.push(format!("with a person: {}, {}", held.id, held.state));
+    }
+    lines.extend(
+        ask.look_first
+            .iter()
+            .map(|file| format!("look first at {file}")),
+    );
+    lines.extend(
+        ask.validation_commands
+            .iter()
+            .map(|command| format!("an lgtm must record this as pass: {command}")),
+    );
+    lines.extend(effects(ask));
+    lines.iter().fold(String::new(), |text, line| {
+        text + &screen.wrap(6, &escaped(line))
+    })
+}
+
+/// The lines about the request: its round, its commits and the author's summary.
+fn request(ask: &Ask, said: &Said) -> Vec<String> {
     let mut lines = vec![format!(
         "{}: {} asks for round {}, the {} of {}{}",
         ask.key(),
@@ -65,11 +94,16 @@ pub fn text(ask: &Ask, said: &Said, screen: Screen) -> String {
         "  summary: ",
         request.and_then(|request| request.summary.as_ref()),
     ));
+    lines
+}
+
+/// The lines about the turns, the seconds and the attempts left.
+fn budget(ask: &Ask) -> Vec<String> {
     let budget = &ask.budget;
-    lines.push(format!(
+    let mut lines = vec![format!(
         "  left: {} turns, {} s after `settled take`, {} attempts",
         budget.turns_left, budget.runtime_s_left, budget.attempts_left
-    ));
+    )];
     lines.extend(budget.take_by.iter().map(|at| format!("  take it by {at}")));
     lines.extend(
         budget
@@ -77,73 +111,68 @@ pub fn text(ask: &Ask, said: &Said, screen: Screen) -> String {
             .iter()
             .map(|at| format!("  answer by {at}")),
     );
-    if !ask.open_threads.is_empty() {
-        lines.push("open threads, one action each:".to_owned());
+    lines
+}
+
+/// The lines about one open thread: the finding, its legal actions, and what both agents said of it.
+fn open_thread(ask: &Ask, said: &Said, open: &OpenThread) -> Vec<String> {
+    let blocks = if open.blocking { ", blocks" } else { "" };
+    let at = open.file.as_ref().map_or_else(String::new, |file| {
+        let range = open
+            .lines
+            .map_or_else(String::new, |lines| format!(":{}", String::from(lines)));
+        format!("  {file}{range}")
+    });
+    let title = open.title.as_deref().unwrap_or_default();
+    let mut lines = vec![format!(
+        "  {} {}{blocks}  {title}{at}",
+        open.id, open.severity
+    )];
+    lines.extend(legal_actions(ask, open));
+    if let Some(finding) = said.findings.get(open.id.as_str()) {
+        lines.extend(words("    evidence: ", finding.evidence.as_ref()));
     }
-    for open in &ask.open_threads {
-        let blocks = if open.blocking { ", blocks" } else { "" };
-        let at = open.file.as_ref().map_or_else(String::new, |file| {
-            let range = open
-                .lines
-                .map_or_else(String::new, |lines| format!(":{}", String::from(lines)));
-            format!("  {file}{range}")
-        });
-        let title = open.title.as_deref().unwrap_or_default();
+    lines.extend(words(
+        &format!("    {}: ", ask.author),
+        said.reported(open.id.as_str()).as_ref(),
+    ));
+    match (ask.feedback_resolves(open), ask.lgtm_resolves(open)) {
+        (true, _) => {
+            lines.push("    reported as addressed: resolved if you do not name it".to_owned());
+        }
+        (false, true) => lines.push("    resolved by an lgtm that does not name it".to_owned()),
+        (false, false) => {}
+    }
+    lines
+}
+
+fn legal_actions(ask: &Ask, open: &OpenThread) -> Vec<String> {
+    let legal = |stance| {
+        open.legal(Some(stance))
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let (seeks, accepts) = (legal(Stance::SeeksChange), legal(Stance::Accepts));
+    let mut lines = vec![match seeks == accepts {
+        true => format!("    legal: {seeks}"),
+        false => format!("    legal: {seeks}; with stance accepts: {accepts}"),
+    }];
+    if !open.legal.seeks_change.contains(&Action::Reply) && !ask.last_round {
         lines.push(format!(
-            "  {} {}{blocks}  {title}{at}",
-            open.id, open.severity
+            "    {}",
+            omissions::illegal(ask, open, Action::Reply)
         ));
-        let legal = |stance| {
-            open.legal(Some(stance))
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        let (seeks, accepts) = (legal(Stance::SeeksChange), legal(Stance::Accepts));
-        match seeks == accepts {
-            true => lines.push(format!("    legal: {seeks}")),
-            false => lines.push(format!(
-                "    legal: {seeks}; with stance accepts: {accepts}"
-            )),
-        }
-        if !open.legal.seeks_change.contains(&Action::Reply) && !ask.last_round {
-            lines.push(format!(
-                "    {}",
-                omissions::illegal(ask, open, Action::Reply)
-            ));
-        }
-        if !open.blocking && ask.lgtm_possible {
-            lines.push("    in an lgtm also: defer".to_owned());
-        }
-        if let Some(finding) = said.findings.get(open.id.as_str()) {
-            lines.extend(words("    evidence: ", finding.evidence.as_ref()));
-        }
-        lines.extend(words(
-            &format!("    {}: ", ask.author),
-            said.reported(open.id.as_str()).as_ref(),
-        ));
-        match (ask.feedback_resolves(open), ask.lgtm_resolves(open)) {
-            (true, _) => {
-                lines.push("    reported as addressed: resolved if you do not name it".to_owned());
-            }
-            (false, true) => lines.push("    resolved by an lgtm that does not name it".to_owned()),
-            (false, false) => {}
-        }
     }
-    for held in &ask.held_threads {
-        lines.push(format!("with a person: {}, {}", held.id, held.state));
+    if !open.blocking && ask.lgtm_possible {
+        lines.push("    in an lgtm also: defer".to_owned());
     }
-    lines.extend(
-        ask.look_first
-            .iter()
-            .map(|file| format!("look first at {file}")),
-    );
-    lines.extend(
-        ask.validation_commands
-            .iter()
-            .map(|command| format!("an lgtm must record this as pass: {command}")),
-    );
+    lines
+}
+
+/// The lines about the effect of each response.
+fn effects(ask: &Ask) -> Vec<String> {
     let author = &ask.author;
     let effects = match (ask.last_round, ask.advised) {
         (true, true) => [
@@ -160,14 +189,12 @@ pub fn text(ask: &Ask, said: &Said, screen: Screen) -> String {
                 .to_owned(),
         ],
     };
-    lines.extend(effects);
+    let mut lines = Vec::from(effects);
     lines.push("lgtm: approves".to_owned());
     if !ask.lgtm_possible && !ask.held_threads.is_empty() {
         lines.push("an lgtm cannot pass: a blocker is with a person".to_owned());
     }
-    lines.iter().fold(String::new(), |text, line| {
-        text + &screen.wrap(6, &escaped(line))
-    })
+    lines
 }
 
 fn ordinal(n: u32) -> String {

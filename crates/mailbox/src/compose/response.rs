@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use judgement::brief::{Deal, NotAResponse, StructuredResponse, TerminalResponse, ThreadAnswer};
+use judgement::brief::{
+    Deal, NotAResponse, StructuredResponse, TerminalResponse, ThreadAnswer, WireResponse,
+};
 use message_schema::body::{Body, Examined};
 use message_schema::id::{CommitSha, PacketPath};
 use message_schema::packet::{Action, Finding, FindingsPacket, Severity, Status};
@@ -136,30 +138,11 @@ fn structured(
         .as_ref()
         .map_or(&[][..], |packet| &packet.findings);
     if verdict == ResponseKind::Lgtm {
-        let runs = written
-            .packet
-            .as_ref()
-            .and_then(|packet| packet.qa_validation.as_ref());
-        let runs = runs.map_or(Value::Null, |qa| json!(qa.commands_run));
-        let commit = match &written.body {
-            Body::Lgtm(body) => body.validated_head.as_ref(),
-            Body::Feedback(_) | Body::Request(_) | Body::Addressed(_) | Body::Text(_) => None,
-        };
-        passes(omissions::gate(
-            ask,
-            dealt,
-            findings.iter(),
-            (runs.as_array().map_or(&[], Vec::as_slice), commit),
-        ))?;
+        passes(gate(ask, dealt, &written))?;
     }
-    let escalation = match &written.body {
-        Body::Feedback(body) => body
-            .escalation
-            .as_ref()
-            .map(|escalation| escalation.as_str()),
-        Body::Lgtm(_) | Body::Request(_) | Body::Addressed(_) | Body::Text(_) => None,
-    };
-    if verdict == ResponseKind::Feedback && omissions::says_nothing(ask, escalation, findings) {
+    if verdict == ResponseKind::Feedback
+        && omissions::says_nothing(ask, escalation(&written.body), findings)
+    {
         return Err(Unwritten::Empty);
     }
     let blocking = findings
@@ -167,6 +150,58 @@ fn structured(
         .filter(|finding| finding.counts_as_blocking())
         .count();
     let mut written = written;
+    let left = place_examined(ask, &mut written);
+    let mut body = match &written.body {
+        Body::Feedback(body) => fields(body),
+        Body::Lgtm(body) => fields(body),
+        Body::Request(_) | Body::Addressed(_) | Body::Text(_) => {
+            unreachable!("a structured response is one of the two terminal ones")
+        }
+    };
+    body.retain(|(name, _)| name != "findings_packet");
+    if let Some(examined) = left {
+        body.push(("examined".to_owned(), json!(examined)));
+    }
+    let packet = written.packet.as_ref().map(render_packet);
+    Ok(Response {
+        body: body.into_iter().collect(),
+        packet,
+        blocking,
+        silent: Vec::new(),
+    })
+}
+
+/// The reasons why the gate would refuse the lgtm as it is written.
+fn gate(ask: &Ask, dealt: impl Fn(&OpenThread) -> Dealt, written: &WireResponse) -> Vec<String> {
+    let packet = written.packet.as_ref();
+    let findings = packet.map_or(&[][..], |packet| &packet.findings);
+    let runs = packet.and_then(|packet| packet.qa_validation.as_ref());
+    let runs = runs.map_or(Value::Null, |qa| json!(qa.commands_run));
+    let commit = match &written.body {
+        Body::Lgtm(body) => body.validated_head.as_ref(),
+        Body::Feedback(_) | Body::Request(_) | Body::Addressed(_) | Body::Text(_) => None,
+    };
+    omissions::gate(
+        ask,
+        dealt,
+        findings.iter(),
+        (runs.as_array().map_or(&[], Vec::as_slice), commit),
+    )
+}
+
+fn escalation(body: &Body) -> Option<&str> {
+    match body {
+        Body::Feedback(body) => body
+            .escalation
+            .as_ref()
+            .map(|escalation| escalation.as_str()),
+        Body::Lgtm(_) | Body::Request(_) | Body::Addressed(_) | Body::Text(_) => None,
+    }
+}
+
+/// Puts the examined files into the packet if they belong there, and returns them if the packet has none, so the body
+/// must name them.
+fn place_examined(ask: &Ask, written: &mut WireResponse) -> Option<Examined> {
     let said = written
         .packet
         .as_ref()
@@ -180,24 +215,7 @@ fn structured(
         .packet
         .as_ref()
         .is_some_and(|packet| packet.examined.is_some());
-    let mut body = match &written.body {
-        Body::Feedback(body) => fields(body),
-        Body::Lgtm(body) => fields(body),
-        Body::Request(_) | Body::Addressed(_) | Body::Text(_) => {
-            unreachable!("a structured response is one of the two terminal ones")
-        }
-    };
-    body.retain(|(name, _)| name != "findings_packet");
-    if let Some(examined) = examined.filter(|_| !is_in_packet) {
-        body.push(("examined".to_owned(), json!(examined)));
-    }
-    let packet = written.packet.as_ref().map(render_packet);
-    Ok(Response {
-        body: body.into_iter().collect(),
-        packet,
-        blocking,
-        silent: Vec::new(),
-    })
+    examined.filter(|_| !is_in_packet)
 }
 
 /// The files that the reviewer says it has read, and those that `settled diff` has printed for it. Nothing comes from

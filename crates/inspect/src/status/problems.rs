@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, FindingId};
 use message_schema::line::{escaped, is_one_line};
-use review::{Phase, Policy, ReviewKey, UsedUp};
+use review::{Deadline, EscalationReason, Phase, Policy, Review, ReviewKey, UsedUp};
 use serde::Serialize;
 use workspace::operator_alerts::{self, Alert};
 use workspace::shell::quoted;
@@ -95,95 +95,9 @@ impl WorkspaceStatus {
     /// All problems, the worst kind first and within a kind the oldest.
     pub fn problems(&self, policy: &Policy, now: DateTime<Utc>, spell: &Spell<'_>) -> Vec<Problem> {
         let commands = FixCommands(spell);
-        // A daemon keeps a deadline within seconds, not at the instant.
-        let grace = if self.is_unserved() {
-            TimeDelta::zero()
-        } else {
-            GRACE
-        };
         let mut problems: Vec<Problem> = self.mail(&commands).into_iter().collect();
         for (key, review) in self.index.state().current_reviews() {
-            // What `why` says first is what fixes it.
-            let problem = |kind, what: String, since| {
-                let fix = self
-                    .why(key, review, policy, now, spell)
-                    .fixes
-                    .into_iter()
-                    .next();
-                let why = || commands.person(&format!("why {}", key.pr), "what is missing");
-                Problem {
-                    kind,
-                    what,
-                    since,
-                    review: Some(key.to_string()),
-                    path: None,
-                    fix: fix.unwrap_or_else(why),
-                }
-            };
-            if let Some((at, which)) = review.deadline().filter(|(at, _)| *at + grace <= now) {
-                let what = format!(
-                    "{key}: the deadline {} has passed and nobody applied it",
-                    which.word()
-                );
-                let fix = match self.serving {
-                    Some(true) => commands.operator("doctor", "shows what stops the daemon"),
-                    Some(false) | None => commands.operator("serve", "keeps it"),
-                };
-                problems.push(Problem {
-                    fix,
-                    ..problem(ProblemKind::DeadlineOverdue, what, Some(at))
-                });
-            }
-            match &review.phase {
-                Phase::Escalated(reason) => {
-                    let failed = review.failed.as_ref().map_or_else(String::new, |failed| {
-                        format!(": {}", escaped(&failed.failure.sentence()))
-                    });
-                    let what = format!(
-                        "{key} waits for a person: {}{failed}",
-                        escaped(&reason.to_string())
-                    );
-                    problems.push(problem(
-                        ProblemKind::ReviewEscalated,
-                        what,
-                        Some(review.since),
-                    ));
-                }
-                Phase::Approved(_) => {
-                    if review
-                        .phase
-                        .approval()
-                        .is_some_and(|approval| approval.stale)
-                    {
-                        let what = format!(
-                            "{key}: the head of the pull request is not the approved commit"
-                        );
-                        problems.push(problem(ProblemKind::ApprovalStale, what, None));
-                    }
-                }
-                Phase::Awaiting { .. }
-                | Phase::Reviewing(_)
-                | Phase::Fixing { .. }
-                | Phase::Addressed { .. } => {
-                    let held = review
-                        .threads
-                        .iter()
-                        .find(|(_, thread)| thread.blocking && thread.is_held());
-                    if let Some((id, _)) = held {
-                        problems.push(held_blocker(key, id, self.is_alone(key), &commands));
-                    }
-                }
-                Phase::Closed(_) => {}
-            }
-            let left: Vec<&str> = self
-                .index
-                .state()
-                .left_to_person(key, review)
-                .map(FindingId::as_str)
-                .collect();
-            if !left.is_empty() {
-                problems.push(handoff_left(key, &left, self.is_alone(key), &commands));
-            }
+            problems.extend(self.of_review(key, review, policy, now, spell));
         }
         let used_up = self.index.state().used_up_today(policy, now);
         problems.extend(
@@ -204,6 +118,95 @@ impl WorkspaceStatus {
         // What is not dated comes last of its kind.
         problems.sort_by_key(|problem| (problem.kind, problem.since.is_none(), problem.since));
         problems
+    }
+
+    fn of_review(
+        &self,
+        key: &ReviewKey,
+        review: &Review,
+        policy: &Policy,
+        now: DateTime<Utc>,
+        spell: &Spell<'_>,
+    ) -> Vec<Problem> {
+        let commands = FixCommands(spell);
+        // What `why` says first is what fixes it.
+        let problem = |kind, what: String, since| {
+            let fix = self
+                .why(key, review, policy, now, spell)
+                .fixes
+                .into_iter()
+                .next();
+            let why = || commands.person(&format!("why {}", key.pr), "what is missing");
+            Problem {
+                kind,
+                what,
+                since,
+                review: Some(key.to_string()),
+                path: None,
+                fix: fix.unwrap_or_else(why),
+            }
+        };
+        let mut problems = Vec::new();
+        if let Some((at, which)) = self.overdue(review, now) {
+            let what = format!(
+                "{key}: the deadline {} has passed and nobody applied it",
+                which.word()
+            );
+            let fix = match self.serving {
+                Some(true) => commands.operator("doctor", "shows what stops the daemon"),
+                Some(false) | None => commands.operator("serve", "keeps it"),
+            };
+            problems.push(Problem {
+                fix,
+                ..problem(ProblemKind::DeadlineOverdue, what, Some(at))
+            });
+        }
+        match &review.phase {
+            Phase::Escalated(reason) => {
+                let what = waits_for_person(key, review, reason);
+                let kind = ProblemKind::ReviewEscalated;
+                problems.push(problem(kind, what, Some(review.since)));
+            }
+            Phase::Approved(approval) if approval.stale => {
+                let what =
+                    format!("{key}: the head of the pull request is not the approved commit");
+                problems.push(problem(ProblemKind::ApprovalStale, what, None));
+            }
+            Phase::Awaiting { .. }
+            | Phase::Reviewing(_)
+            | Phase::Fixing { .. }
+            | Phase::Addressed { .. } => {
+                let held = review
+                    .threads
+                    .iter()
+                    .find(|(_, thread)| thread.blocking && thread.is_held());
+                if let Some((id, _)) = held {
+                    problems.push(held_blocker(key, id, self.is_alone(key), &commands));
+                }
+            }
+            Phase::Approved(_) | Phase::Closed(_) => {}
+        }
+        let left: Vec<&str> = self
+            .index
+            .state()
+            .left_to_person(key, review)
+            .map(FindingId::as_str)
+            .collect();
+        if !left.is_empty() {
+            problems.push(handoff_left(key, &left, self.is_alone(key), &commands));
+        }
+        problems
+    }
+
+    /// The review's deadline, if it has passed by more than a daemon's delay.
+    fn overdue(&self, review: &Review, now: DateTime<Utc>) -> Option<(DateTime<Utc>, Deadline)> {
+        // A daemon keeps a deadline within seconds, not at the instant.
+        let grace = if self.is_unserved() {
+            TimeDelta::zero()
+        } else {
+            GRACE
+        };
+        review.deadline().filter(|(at, _)| *at + grace <= now)
     }
 
     /// True if its pull request has no other review.
@@ -242,6 +245,16 @@ pub fn by_kind(problems: &[Problem]) -> BTreeMap<ProblemKind, (usize, &Problem)>
         kinds.entry(problem.kind).or_insert((0, problem)).0 += 1;
     }
     kinds
+}
+
+fn waits_for_person(key: &ReviewKey, review: &Review, reason: &EscalationReason) -> String {
+    let failed = review.failed.as_ref().map_or_else(String::new, |failed| {
+        format!(": {}", escaped(&failed.failure.sentence()))
+    });
+    format!(
+        "{key} waits for a person: {}{failed}",
+        escaped(&reason.to_string())
+    )
 }
 
 fn held_blocker(

@@ -98,18 +98,21 @@ impl IsolatedUsers {
 
     /// The rules for every directory, from the root down.
     pub fn rules(&self) -> Vec<DirectoryRule> {
+        let mut rules = Vec::from(self.of_root());
+        for (name, agent) in &self.agents {
+            rules.extend(self.of_agent(name, *agent));
+        }
+        rules.extend(self.of_packets_and_events());
+        rules
+    }
+
+    fn of_root(&self) -> [DirectoryRule; 4] {
         let daemon = self.daemon;
-        let rule = |path: &str, owner: User, mode: u32, why, contents| DirectoryRule {
-            path: path.into(),
-            ownership: Ownership {
-                uid: owner.uid,
-                gid: owner.gid,
-                mode,
-            },
-            why,
-            contents,
+        let config = User {
+            uid: 0,
+            gid: daemon.gid,
         };
-        let mut rules = vec![
+        [
             rule(
                 "",
                 ROOT,
@@ -131,80 +134,78 @@ impl IsolatedUsers {
                 "only root adds agents",
                 Contents::Left,
             ),
-        ];
-        let config = User {
-            uid: 0,
-            gid: daemon.gid,
+            rule(
+                crate::config::FILE,
+                config,
+                0o640,
+                "the daemon reads it, root writes it",
+                Contents::Left,
+            ),
+        ]
+    }
+
+    fn of_agent(&self, name: &AgentName, agent: User) -> [DirectoryRule; 6] {
+        let shared = User {
+            uid: self.daemon.uid,
+            gid: agent.gid,
         };
-        rules.push(rule(
-            crate::config::FILE,
-            config,
-            0o640,
-            "the daemon reads it, root writes it",
-            Contents::Left,
-        ));
-        for (name, agent) in &self.agents {
-            let shared = User {
-                uid: daemon.uid,
-                gid: agent.gid,
-            };
-            let own = User {
-                uid: agent.uid,
-                gid: daemon.gid,
-            };
-            let mut mailbox = |directory: &str, owner, mode, why, contents| {
-                rules.push(rule(
-                    dirs::of_agent(name.as_str(), directory).trim_end_matches('/'),
-                    owner,
-                    mode,
-                    why,
-                    contents,
-                ));
-            };
+        let own = User {
+            uid: agent.uid,
+            gid: self.daemon.gid,
+        };
+        let mailbox = |directory: &str, owner, mode, why, contents| {
+            let path = dirs::of_agent(name.as_str(), directory);
+            rule(path.trim_end_matches('/'), owner, mode, why, contents)
+        };
+        [
             mailbox(
                 "",
                 shared,
                 0o750,
                 "only the agent and the daemon get in",
                 Contents::Left,
-            );
+            ),
             mailbox(
                 dirs::OUTBOX,
                 own,
                 0o2770,
                 "the agent writes, the daemon puts away",
                 Contents::Left,
-            );
+            ),
             mailbox(
                 dirs::INBOX,
                 shared,
                 0o770,
                 "the daemon writes, the agent takes",
                 Contents::Readable,
-            );
+            ),
             mailbox(
                 dirs::SENT,
                 shared,
                 0o750,
                 "the agent reads",
                 Contents::Readable,
-            );
+            ),
             mailbox(
                 dirs::DEAD_LETTER,
                 shared,
                 0o750,
                 "the agent reads",
                 Contents::Readable,
-            );
+            ),
             mailbox(
                 dirs::ARCHIVE,
                 own,
                 0o2750,
                 "the agent keeps, the daemon looks",
                 Contents::Readable,
-            );
-        }
-        rules.extend([
+            ),
+        ]
+    }
+
+    fn of_packets_and_events(&self) -> [DirectoryRule; 6] {
+        let daemon = self.daemon;
+        [
             rule(
                 dirs::PACKETS,
                 ROOT,
@@ -247,8 +248,26 @@ impl IsolatedUsers {
                 "the daemon writes, all read",
                 Contents::Owned(0o644),
             ),
-        ]);
-        rules
+        ]
+    }
+}
+
+fn rule(
+    path: &str,
+    owner: User,
+    mode: u32,
+    why: &'static str,
+    contents: Contents,
+) -> DirectoryRule {
+    DirectoryRule {
+        path: path.into(),
+        ownership: Ownership {
+            uid: owner.uid,
+            gid: owner.gid,
+            mode,
+        },
+        why,
+        contents,
     }
 }
 

@@ -12,10 +12,15 @@ impl Meter {
     /// All counts.
     pub(super) fn page(&self) -> String {
         let mut page = Page(String::new());
-        let gauges = &self.gauges;
         page.head("settled_info", "gauge", "The version that runs; always 1.");
         page.line("settled_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+        self.counters(&mut page);
+        self.histograms(&mut page);
+        self.gauges(&mut page);
+        page.0
+    }
 
+    fn counters(&self, page: &mut Page) {
         page.head(
             "settled_messages_accepted_total",
             "counter",
@@ -78,7 +83,9 @@ impl Meter {
         for (reason, count) in &self.escalated {
             page.line("settled_escalations_total", &[("reason", reason)], count);
         }
+    }
 
+    fn histograms(&self, page: &mut Page) {
         page.histogram(
             "settled_review_rounds",
             "The round in which reviews ended.",
@@ -104,7 +111,10 @@ impl Meter {
             "One sweep of every outbox.",
             &self.sweep,
         );
+    }
 
+    fn gauges(&self, page: &mut Page) {
+        let gauges = &self.gauges;
         page.gauge("settled_agents", "Agents with a mailbox.", gauges.agents);
         page.head("settled_reviews", "gauge", "Reviews, by phase.");
         for (phase, count) in &gauges.reviews {
@@ -147,7 +157,6 @@ impl Meter {
                 page.line("settled_shared_ledger", &labels, u8::from(word == standing));
             }
         }
-        page.0
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) enum Occasion<'a> {
 }
 
 impl<'a> Occasion<'a> {
-    fn letters(self) -> &'a [DaemonMessage] {
+    fn messages(self) -> &'a [DaemonMessage] {
         match self {
             Self::Happened(happened) => &happened.letters,
             Self::Refused(cost) => &cost.letters,
@@ -71,7 +71,7 @@ impl NoticeFiles<'_> {
     /// daemon would retry the impossible delivery forever.
     pub(crate) fn notices(&self, occasion: Occasion<'_>, names: &mut UsedNames) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
-        for (number, letter) in occasion.letters().iter().enumerate() {
+        for (number, letter) in occasion.messages().iter().enumerate() {
             if self.agents.contains(&letter.to) {
                 deliveries.extend(self.notice(letter, number, occasion, names));
             }

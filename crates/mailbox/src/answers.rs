@@ -97,7 +97,7 @@ pub fn is_dealt_with(letter: &MailboxEntry, reviews: &[MyReview], bag: &AgentMai
 
 /// The notice of the daemon that reports the refusal of this message, if it is in the inbox.
 pub fn refusal_notice(bag: &AgentMailboxes, id: &str) -> io::Result<Option<MailboxEntry>> {
-    let letters = bag.letters(MailboxPlace::Inbox)?;
+    let letters = bag.messages(MailboxPlace::Inbox)?;
     Ok(letters.into_iter().find(|letter| {
         letter.from.as_deref() == Some(DAEMON) && letter.parent_message_id.as_deref() == Some(id)
     }))
@@ -130,8 +130,8 @@ pub fn answered(
         let is_asked = kind.is_some_and(|kind| asked.contains(&kind));
         is_parent || (is_asked && is_about(letter))
     };
-    let mut letters = bag.letters(MailboxPlace::Taken)?;
-    letters.extend(bag.letters(MailboxPlace::Inbox)?);
+    let mut letters = bag.messages(MailboxPlace::Taken)?;
+    letters.extend(bag.messages(MailboxPlace::Inbox)?);
     letters.retain(is_answered);
     Ok(letters)
 }

@@ -40,7 +40,7 @@ pub struct MailWait<'a> {
 #[derive(Debug)]
 pub enum WaitEnd {
     /// The awaited mail that arrived.
-    Letters(Vec<MailboxEntry>),
+    Messages(Vec<MailboxEntry>),
     /// Nothing will come, for the agent itself has to move, or nobody has.
     OwnMove(Vec<MyReview>),
     /// The report on the message, which was refused: nobody will answer it.
@@ -65,25 +65,25 @@ impl MailWait<'_> {
         {
             return Ok(Some(WaitEnd::Refused(report)));
         }
-        let letters = self.letters()?;
+        let letters = self.messages()?;
         if !letters.is_empty() {
-            return Ok(Some(WaitEnd::Letters(letters)));
+            return Ok(Some(WaitEnd::Messages(letters)));
         }
         let own = self.own_moves()?;
         if own.is_empty() {
             return Ok(None);
         }
         // The ledger was read after the inbox: what it has may have come in between.
-        let letters = self.letters()?;
+        let letters = self.messages()?;
         Ok(Some(if letters.is_empty() {
             WaitEnd::OwnMove(own)
         } else {
-            WaitEnd::Letters(letters)
+            WaitEnd::Messages(letters)
         }))
     }
 
     /// The messages in the inbox that end the wait.
-    fn letters(&self) -> Result<Vec<MailboxEntry>, UnreadMailbox> {
+    fn messages(&self) -> Result<Vec<MailboxEntry>, UnreadMailbox> {
         let (me, mailboxes) = (self.agent, self.mailboxes);
         let is_about = |letter: &MailboxEntry| match (self.pr, &letter.pr) {
             (None, _) => true,
@@ -156,7 +156,7 @@ impl MailWait<'_> {
     }
 
     fn all(&self, place: MailboxPlace) -> Result<Vec<MailboxEntry>, UnreadMailbox> {
-        let letters = self.mailboxes.letters(place);
+        let letters = self.mailboxes.messages(place);
         letters.map_err(|error| self.unread(place, error))
     }
 

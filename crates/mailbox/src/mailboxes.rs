@@ -145,13 +145,13 @@ impl AgentMailboxes {
     }
 
     /// The messages in a place: the most urgent first, of the same priority the one that came first.
-    pub fn letters(&self, place: MailboxPlace) -> io::Result<Vec<MailboxEntry>> {
-        Ok(self.some_letters(place, usize::MAX)?.0)
+    pub fn messages(&self, place: MailboxPlace) -> io::Result<Vec<MailboxEntry>> {
+        Ok(self.first_messages(place, usize::MAX)?.0)
     }
 
     /// The same of at most so many, the first by their names, and how many names there are: for callers without time to
     /// read them all.
-    pub fn some_letters(
+    pub fn first_messages(
         &self,
         place: MailboxPlace,
         at_most: usize,
@@ -212,7 +212,7 @@ impl AgentMailboxes {
             MailboxPlace::Taken,
             MailboxPlace::Archive,
         ] {
-            let letters = self.letters(place)?;
+            let letters = self.messages(place)?;
             found.extend(letters.into_iter().filter(|letter| letter.is(what)));
         }
         Ok(found)
@@ -409,7 +409,7 @@ mod tests {
             std::fs::write(inbox.join(name), "id: m-2\n").expect("a file");
         }
         let bag = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
-        let letters = bag.letters(MailboxPlace::Inbox).expect("a list");
+        let letters = bag.messages(MailboxPlace::Inbox).expect("a list");
         assert_eq!(letters.len(), 2);
         let of = |name: &str| {
             letters

@@ -58,7 +58,7 @@ fn each_mailbox_lists_its_messages_and_what_they_answer() {
             MailboxPlace::Sent,
             MailboxPlace::DeadLetter,
         ] {
-            for letter in bag.letters(place).expect("a mailbox") {
+            for letter in bag.messages(place).expect("a mailbox") {
                 let file = letter.path.file_name().expect("a name").to_string_lossy();
                 let is_verdict = answers::is_verdict(&letter, &me, &bag).expect("mailboxes");
                 let is_dealt_with = answers::is_dealt_with(&letter, &reviews, &bag);

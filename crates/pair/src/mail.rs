@@ -59,7 +59,7 @@ pub(super) fn drain(
     };
     let bag = AgentMailboxes::new(root, agent);
     let (letters, _) = bag
-        .some_letters(MailboxPlace::Inbox, DRAINED_MAX + others.len())
+        .first_messages(MailboxPlace::Inbox, DRAINED_MAX + others.len())
         .map_err(failed)?;
     let is_others = |letter: &MailboxEntry| {
         let id = letter.id.as_deref();

@@ -100,7 +100,7 @@ impl Site {
             "settled doctor --root {}",
             shell::quoted(self.root.as_os_str())
         );
-        let page = draw::trouble(&error.to_string(), &command);
+        let page = draw::unreadable_ledger(&error.to_string(), &command);
         (StatusCode::SERVICE_UNAVAILABLE, page).into_response()
     }
 }

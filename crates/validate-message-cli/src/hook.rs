@@ -22,7 +22,7 @@ pub(crate) struct Args {
 }
 
 /// The reason why the hook was not installed or removed.
-enum Trouble {
+enum HookError {
     /// Git does not say where hooks belong.
     NoRepository(String),
     /// Another hook is there.
@@ -46,14 +46,14 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             let _ = writeln!(io::stdout(), "{said}");
             ExitCode::SUCCESS
         }
-        Err(trouble) => {
-            let _ = writeln!(io::stderr(), "error: {}", told(&trouble));
-            ExitCode::from(trouble.exit_code())
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "error: {}", told(&error));
+            ExitCode::from(error.exit_code())
         }
     }
 }
 
-impl Trouble {
+impl HookError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NoRepository(_) | Self::Foreign(_) => 2,
@@ -62,26 +62,26 @@ impl Trouble {
     }
 }
 
-fn told(trouble: &Trouble) -> String {
-    match trouble {
-        Trouble::NoRepository(said) => format!("git does not say where its hooks are: {said}"),
-        Trouble::Foreign(hook) => format!(
+fn told(error: &HookError) -> String {
+    match error {
+        HookError::NoRepository(said) => format!("git does not say where its hooks are: {said}"),
+        HookError::Foreign(hook) => format!(
             "{} exists and is not ours; nothing was changed.\nTo have both, add this line to it:\n    \
              validate-message --staged || exit $?",
             hook.display()
         ),
-        Trouble::Disk(path, error) => format!("{}: {error}", path.display()),
+        HookError::Disk(path, error) => format!("{}: {error}", path.display()),
     }
 }
 
 /// The files of the hooks: git knows about `core.hooksPath`, worktrees and submodules.
-fn places() -> Result<[PathBuf; 2], Trouble> {
+fn places() -> Result<[PathBuf; 2], HookError> {
     let asked = Command::new("git")
         .args(["rev-parse", "--git-path", "hooks"])
         .output();
-    let output = asked.map_err(|error| Trouble::NoRepository(error.to_string()))?;
+    let output = asked.map_err(|error| HookError::NoRepository(error.to_string()))?;
     if !output.status.success() {
-        return Err(Trouble::NoRepository(
+        return Err(HookError::NoRepository(
             String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         ));
     }
@@ -92,14 +92,14 @@ fn places() -> Result<[PathBuf; 2], Trouble> {
 }
 
 /// Writes both, or none if one of them is somebody's.
-fn install(hooks: &[PathBuf]) -> Result<String, Trouble> {
+fn install(hooks: &[PathBuf]) -> Result<String, HookError> {
     let found = hooks
         .iter()
         .map(|hook| present(hook))
         .collect::<Result<Vec<_>, _>>()?;
     let mut said = Vec::new();
     for (hook, present) in hooks.iter().zip(found) {
-        let disk = |error| Trouble::Disk(hook.clone(), error);
+        let disk = |error| HookError::Disk(hook.clone(), error);
         let text = text(&std::env::current_exe().map_err(disk)?);
         if present.is_some_and(|before| before == text) {
             said.push(format!("{} already exists", hook.display()));
@@ -124,7 +124,7 @@ fn written(hook: &Path, text: &str) -> io::Result<()> {
     std::fs::rename(&draft, hook)
 }
 
-fn uninstall(hooks: &[PathBuf]) -> Result<String, Trouble> {
+fn uninstall(hooks: &[PathBuf]) -> Result<String, HookError> {
     let found = hooks
         .iter()
         .map(|hook| present(hook))
@@ -134,7 +134,7 @@ fn uninstall(hooks: &[PathBuf]) -> Result<String, Trouble> {
         match present {
             None => said.push(format!("{} is not there", hook.display())),
             Some(_) => {
-                std::fs::remove_file(hook).map_err(|error| Trouble::Disk(hook.clone(), error))?;
+                std::fs::remove_file(hook).map_err(|error| HookError::Disk(hook.clone(), error))?;
                 said.push(format!("{} is taken out", hook.display()));
             }
         }
@@ -143,11 +143,11 @@ fn uninstall(hooks: &[PathBuf]) -> Result<String, Trouble> {
 }
 
 /// The hook of ours at that path; somebody else's is an error.
-fn present(hook: &Path) -> Result<Option<String>, Trouble> {
-    let disk = |error| Trouble::Disk(hook.to_owned(), error);
+fn present(hook: &Path) -> Result<Option<String>, HookError> {
+    let disk = |error| HookError::Disk(hook.to_owned(), error);
     // A link leads to somebody's file, even one that is not there yet.
     match hook.symlink_metadata() {
-        Ok(metadata) if !metadata.is_file() => return Err(Trouble::Foreign(hook.to_owned())),
+        Ok(metadata) if !metadata.is_file() => return Err(HookError::Foreign(hook.to_owned())),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(disk(error)),
@@ -158,7 +158,7 @@ fn present(hook: &Path) -> Result<Option<String>, Trouble> {
     if is_ours {
         Ok(Some(text))
     } else {
-        Err(Trouble::Foreign(hook.to_owned()))
+        Err(HookError::Foreign(hook.to_owned()))
     }
 }
 

@@ -46,7 +46,7 @@ impl<'t> Lines<'t> {
 
     /// Returns the bytes of a text that is written as it reads, without escapes and on one line, quotes aside; `None`
     /// for any other.
-    pub(crate) fn letters(&self, text: &str, place: Place) -> Option<std::ops::Range<usize>> {
+    pub(crate) fn verbatim(&self, text: &str, place: Place) -> Option<std::ops::Range<usize>> {
         let at = self.offset(place)?;
         let quote = self.text[at..]
             .chars()
@@ -62,7 +62,7 @@ impl<'t> Lines<'t> {
     /// Returns the bytes of a scalar's text, if it is plain or quoted and written as it reads.
     pub(crate) fn scalar(&self, scalar: &Scalar, place: Place) -> Option<std::ops::Range<usize>> {
         match scalar.style {
-            Style::Plain | Style::Quoted => self.letters(&scalar.text, place),
+            Style::Plain | Style::Quoted => self.verbatim(&scalar.text, place),
             Style::Literal | Style::Folded => None,
         }
     }
@@ -90,9 +90,9 @@ mod tests {
             (Some(13), Some(14), None, None)
         );
         assert_eq!(
-            lines.letters("a", Place { line: 1, column: 8 }),
+            lines.verbatim("a", Place { line: 1, column: 8 }),
             Some(10..11)
         );
-        assert_eq!(lines.letters("ab", Place { line: 1, column: 8 }), None);
+        assert_eq!(lines.verbatim("ab", Place { line: 1, column: 8 }), None);
     }
 }

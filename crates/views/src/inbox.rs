@@ -30,7 +30,7 @@ impl Waiting {
     }
 
     /// The messages that are listed.
-    pub fn letters(&self) -> &[MailboxEntry] {
+    pub fn messages(&self) -> &[MailboxEntry] {
         &self.letters
     }
 

@@ -239,7 +239,7 @@ fn letter(
     let mailboxes = AgentMailboxes::new(root, me);
     let letters = places
         .iter()
-        .filter_map(|place| mailboxes.letters(*place).ok())
+        .filter_map(|place| mailboxes.messages(*place).ok())
         .flatten();
     let mut meant = letters.filter(|letter| {
         letter.id.as_deref() == Some(id.as_str())

@@ -10,8 +10,8 @@ use workspace::operator_alerts;
 
 use super::{CheckContext, CheckOutcome, Checked};
 
-/// More alerts than these are counted only.
-const TROUBLES_MAX: usize = 20;
+/// The most entries of one kind that are listed; more are counted only.
+const LISTED_MAX: usize = 20;
 
 /// Checks that the ledger can be read, is whole, and ends with a whole batch.
 pub(super) fn whole(case: &CheckContext<'_>) -> Checked {
@@ -91,10 +91,10 @@ pub(super) fn sent(case: &CheckContext<'_>) -> Checked {
         ))]);
     }
     differing.sort_unstable();
-    let more = differing.len().saturating_sub(TROUBLES_MAX);
+    let more = differing.len().saturating_sub(LISTED_MAX);
     let mut said: Vec<CheckOutcome> = differing
         .iter()
-        .take(TROUBLES_MAX)
+        .take(LISTED_MAX)
         .map(|path| {
             CheckOutcome::wrong(
                 format!(
@@ -171,7 +171,7 @@ pub(super) fn serving(case: &CheckContext<'_>) -> Checked {
 }
 
 /// Lists the problems that the daemon noted and cannot fix.
-pub(super) fn troubles(case: &CheckContext<'_>) -> Checked {
+pub(super) fn alerts(case: &CheckContext<'_>) -> Checked {
     let alerts = operator_alerts::read(case.root);
     if alerts.is_empty() {
         return Ok(vec![CheckOutcome::ok("the daemon reports none")]);
@@ -179,13 +179,13 @@ pub(super) fn troubles(case: &CheckContext<'_>) -> Checked {
     let count = alerts.len();
     let mut said: Vec<CheckOutcome> = alerts
         .into_iter()
-        .take(TROUBLES_MAX)
+        .take(LISTED_MAX)
         .map(|alert| CheckOutcome::wrong(alert.path.display().to_string(), alert.what))
         .collect();
-    if count > TROUBLES_MAX {
+    if count > LISTED_MAX {
         said.push(CheckOutcome::note(format!(
             "and {} more",
-            count - TROUBLES_MAX
+            count - LISTED_MAX
         )));
     }
     Ok(said)

@@ -110,11 +110,7 @@ impl WorkspaceStatus {
                 .iter()
                 .map(|letter| dead_letter(letter, &commands)),
         );
-        problems.extend(
-            self.troubles
-                .iter()
-                .map(|trouble| of_trouble(trouble, &commands)),
-        );
+        problems.extend(self.troubles.iter().map(|alert| of_alert(alert, &commands)));
         // What is not dated comes last of its kind.
         problems.sort_by_key(|problem| (problem.kind, problem.since.is_none(), problem.since));
         problems
@@ -350,16 +346,16 @@ fn dead_letter(letter: &Refusal, commands: &FixCommands<'_>) -> Problem {
     }
 }
 
-/// A command on the file of a trouble, where its path can be typed.
-fn with_path(command: &str, trouble: &Alert, what: &str, commands: &FixCommands<'_>) -> FixCommand {
-    match trouble.path.to_str().filter(|path| is_one_line(path)) {
+/// A command on the file of an alert, where its path can be typed.
+fn with_path(command: &str, alert: &Alert, what: &str, commands: &FixCommands<'_>) -> FixCommand {
+    match alert.path.to_str().filter(|path| is_one_line(path)) {
         Some(path) => FixCommands::by_hand(format!("{command} {}", quoted(path.as_ref())), what),
         None => commands.operator("status", what),
     }
 }
 
-fn of_trouble(trouble: &Alert, commands: &FixCommands<'_>) -> Problem {
-    let (kind, fix) = match trouble.kind {
+fn of_alert(alert: &Alert, commands: &FixCommands<'_>) -> Problem {
+    let (kind, fix) = match alert.kind {
         operator_alerts::AlertKind::Unreadable => (
             ProblemKind::Unreadable,
             commands.operator("doctor --fix", "fixes what can be fixed safely"),
@@ -373,7 +369,7 @@ fn of_trouble(trouble: &Alert, commands: &FixCommands<'_>) -> Problem {
         ),
         operator_alerts::AlertKind::SenderUnproven => {
             let what = "look at the file; to deliver it, its sender must send it through an outbox";
-            let fix = with_path("ls -l", trouble, what, commands);
+            let fix = with_path("ls -l", alert, what, commands);
             (ProblemKind::SenderUnproven, fix)
         }
         operator_alerts::AlertKind::SharedLedger | operator_alerts::AlertKind::HostClock => (
@@ -384,16 +380,16 @@ fn of_trouble(trouble: &Alert, commands: &FixCommands<'_>) -> Problem {
             let what = "clears this once its sender has sent the message again";
             (
                 ProblemKind::SentDiffers,
-                with_path("rm", trouble, what, commands),
+                with_path("rm", alert, what, commands),
             )
         }
     };
     Problem {
         kind,
-        what: trouble.what.clone(),
+        what: alert.what.clone(),
         since: None,
         review: None,
-        path: Some(trouble.path.clone()),
+        path: Some(alert.path.clone()),
         fix,
     }
 }

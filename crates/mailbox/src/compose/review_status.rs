@@ -103,7 +103,7 @@ pub fn newest_feedback(root: &Path, me: &AgentName, pr: &PrNumber) -> Option<(Ag
     ];
     let letters = places
         .into_iter()
-        .filter_map(|place| mailboxes.letters(place).ok())
+        .filter_map(|place| mailboxes.messages(place).ok())
         .flatten();
     let rounds = letters.filter_map(|letter| {
         let message = parse(letter.text.as_bytes()).ok()?;

@@ -139,7 +139,7 @@ impl Undo {
             self.daemon_id(state, id);
         }
         if let Some(cost) = &refused.cost {
-            self.letters(state, &cost.letters);
+            self.daemon_ids(state, &cost.letters);
             self.step(state, &cost.step);
         }
     }
@@ -168,7 +168,7 @@ impl Undo {
             | Event::SentDiffers(_)
             | Event::Host(_) => {}
         }
-        self.letters(state, &happened.letters);
+        self.daemon_ids(state, &happened.letters);
         for step in &happened.steps {
             self.step(state, step);
         }
@@ -182,7 +182,7 @@ impl Undo {
         self.reviews.push((step.review.clone(), before));
     }
 
-    fn letters(&mut self, state: &State, letters: &[DaemonMessage]) {
+    fn daemon_ids(&mut self, state: &State, letters: &[DaemonMessage]) {
         letters
             .iter()
             .for_each(|letter| self.daemon_id(state, &letter.id));

@@ -40,12 +40,12 @@ pub(super) struct Link {
     stream_name: String,
     subject: String,
     heartbeats: String,
-    trouble: Arc<Mutex<Option<Trouble>>>,
+    failure: Arc<Mutex<Option<LinkFailure>>>,
 }
 
-/// The last trouble of the connection.
+/// The last failure of the connection.
 #[derive(Clone, Debug)]
-enum Trouble {
+enum LinkFailure {
     /// The server does not let this host in, or not do this.
     Denied(String),
     /// Anything else.
@@ -81,8 +81,8 @@ impl Link {
         options: ConnectOptions,
         place: &LedgerName,
     ) -> Result<Link, LogError> {
-        let trouble = Arc::new(Mutex::new(None));
-        let told = Arc::clone(&trouble);
+        let failure = Arc::new(Mutex::new(None));
+        let told = Arc::clone(&failure);
         let heartbeats = place.heartbeats();
         let options = options
             .retry_on_initial_connect()
@@ -124,7 +124,7 @@ impl Link {
             stream_name,
             subject: place.subject(),
             heartbeats: place.heartbeats(),
-            trouble,
+            failure,
         })
     }
 
@@ -265,12 +265,12 @@ impl Link {
         Ok(2 * (following + 1) > cluster.replicas.len() + 1)
     }
 
-    /// The reason this host cannot reach the log: the server's refusal if there is one, else the trouble seen here.
+    /// The reason this host cannot reach the log: the server's refusal if there is one, else the failure seen here.
     pub(super) fn why(&self, seen: &str) -> LogError {
-        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*trouble {
-            Some(Trouble::Denied(why)) => LogError::Denied { why: why.clone() },
-            Some(Trouble::Lost(why)) => LogError::Unreachable {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*failure {
+            Some(LinkFailure::Denied(why)) => LogError::Denied { why: why.clone() },
+            Some(LinkFailure::Lost(why)) => LogError::Unreachable {
                 why: format!("{seen} ({why})"),
             },
             None => LogError::Unreachable {
@@ -280,12 +280,12 @@ impl Link {
     }
 }
 
-/// Notes what the connection says of itself. A connection that is there again has no trouble.
-fn note(told: &Mutex<Option<Trouble>>, event: &Event) {
-    let trouble = match event {
+/// Notes what the connection says of itself. A connection that is there again has no failure.
+fn note(told: &Mutex<Option<LinkFailure>>, event: &Event) {
+    let failure = match event {
         Event::Connected => None,
         Event::ServerError(ServerError::AuthorizationViolation) => {
-            Some(Trouble::Denied("authorization violation".to_owned()))
+            Some(LinkFailure::Denied("authorization violation".to_owned()))
         }
         Event::ServerError(ServerError::Other(said))
         | Event::ClientError(ClientError::Other(said)) => {
@@ -293,9 +293,9 @@ fn note(told: &Mutex<Option<Trouble>>, event: &Event) {
             let lower = said.to_lowercase();
             let is_denied = ["authori", "authentic", "permission", "signing nonce"];
             if is_denied.iter().any(|word| lower.contains(word)) {
-                Some(Trouble::Denied(said))
+                Some(LinkFailure::Denied(said))
             } else {
-                Some(Trouble::Lost(said))
+                Some(LinkFailure::Lost(said))
             }
         }
         Event::Disconnected
@@ -306,5 +306,5 @@ fn note(told: &Mutex<Option<Trouble>>, event: &Event) {
         | Event::ServerError(ServerError::SlowConsumer(_))
         | Event::ClientError(ClientError::MaxReconnects | ClientError::ServerNotInPool) => return,
     };
-    *told.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    *told.lock().unwrap_or_else(PoisonError::into_inner) = failure;
 }

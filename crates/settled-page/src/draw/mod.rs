@@ -133,7 +133,7 @@ pub(crate) fn refusal(why: &str) -> Markup {
 }
 
 /// Draws the page for a ledger that cannot be read.
-pub(crate) fn trouble(what: &str, command: &str) -> Markup {
+pub(crate) fn unreadable_ledger(what: &str, command: &str) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {

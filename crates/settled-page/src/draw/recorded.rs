@@ -12,7 +12,7 @@ use message_schema::id::AgentName;
 
 use self::recorded_workspace::{at, check, workspace};
 use super::overview::Asked;
-use super::{Look, Outcome, history, overview, plot, refusal, review, trouble};
+use super::{Look, Outcome, history, overview, plot, refusal, review, unreadable_ledger};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 
@@ -122,7 +122,7 @@ fn who_is_not_let_in_is_told_why_and_so_is_who_cannot_read_the_ledger() {
         refused.contains("<p>there is no session. Open the link"),
         "{refused}"
     );
-    let troubled = trouble("line <3> is torn", "settled doctor").into_string();
+    let troubled = unreadable_ledger("line <3> is torn", "settled doctor").into_string();
     assert!(
         troubled.contains("<p>line &lt;3&gt; is torn</p>"),
         "{troubled}"

@@ -217,7 +217,7 @@ fn dismiss(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
     let mut dismissed = Vec::new();
     for letter in called(look(context)?, &which.word, context)? {
         let bag = AgentMailboxes::new(root, &letter.agent);
-        let there = bag.letters(MailboxPlace::DeadLetter);
+        let there = bag.messages(MailboxPlace::DeadLetter);
         let there = there.map_err(|error| Failure::new(Exit::Failed, &error))?;
         let names = [letter.file.as_deref(), Some(letter.report_file.as_str())];
         // The report goes last: what is left of a dismissal that is cut off is still listed.

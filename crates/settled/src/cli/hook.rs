@@ -136,7 +136,7 @@ fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
 fn waiting(me: &Me) -> Result<(Vec<MailboxEntry>, usize), Failure> {
     let bag = AgentMailboxes::new(&me.root, &me.agent);
     let some = |place| {
-        bag.some_letters(place, READ_MAX)
+        bag.first_messages(place, READ_MAX)
             .map_err(|error| Failure::new(Exit::Failed, &error))
     };
     let ((mut letters, taken), (waiting, count)) =

@@ -98,9 +98,9 @@ pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure
 /// The messages that wait for an agent, read from its mailboxes alone.
 pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
     let bag = AgentMailboxes::new(&me.root, &me.agent);
-    let mut letters = letters(&bag, MailboxPlace::Taken)?;
+    let mut letters = messages(&bag, MailboxPlace::Taken)?;
     let taken = letters.len();
-    letters.extend(self::letters(&bag, MailboxPlace::Inbox)?);
+    letters.extend(self::messages(&bag, MailboxPlace::Inbox)?);
     let waiting = letters.len() - taken;
     letters.truncate(limit);
     Ok(Waiting {
@@ -250,7 +250,7 @@ pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failur
     loop {
         let letter = match what {
             Some(what) => one(&bag, what, context)?,
-            None => letters(&bag, MailboxPlace::Inbox)?
+            None => messages(&bag, MailboxPlace::Inbox)?
                 .into_iter()
                 .next()
                 .ok_or_else(|| nothing(context))?,
@@ -305,11 +305,11 @@ impl AllMoved {
     }
 }
 
-pub(super) fn letters(
+pub(super) fn messages(
     bag: &AgentMailboxes,
     place: MailboxPlace,
 ) -> Result<Vec<MailboxEntry>, Failure> {
-    let letters = bag.letters(place);
+    let letters = bag.messages(place);
     letters.map_err(|error| unreadable(&bag.directory(place), &error))
 }
 
@@ -352,10 +352,10 @@ fn one(bag: &AgentMailboxes, what: &str, context: &Context) -> Result<MailboxEnt
 }
 
 fn next(bag: &AgentMailboxes, context: &Context) -> Result<MailboxEntry, Failure> {
-    let taken = letters(bag, MailboxPlace::Taken)?.into_iter().next();
+    let taken = messages(bag, MailboxPlace::Taken)?.into_iter().next();
     match taken {
         Some(letter) => Ok(letter),
-        None => letters(bag, MailboxPlace::Inbox)?
+        None => messages(bag, MailboxPlace::Inbox)?
             .into_iter()
             .next()
             .ok_or_else(|| nothing(context)),

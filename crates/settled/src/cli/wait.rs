@@ -101,7 +101,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         reviews: None,
     };
     match found {
-        Some(WaitEnd::Letters(letters)) => {
+        Some(WaitEnd::Messages(letters)) => {
             let mut answer = CommandOutput::new(came(letters));
             // Of all the mail, `settled` alone knows what comes first; of an awaited answer it is the answer.
             let first = match (args.what, &args.pr) {

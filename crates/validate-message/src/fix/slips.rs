@@ -134,7 +134,7 @@ impl SlipSearch<'_> {
         else {
             return;
         };
-        if let Some(range) = self.lines.letters(&field.key, field.key_place) {
+        if let Some(range) = self.lines.verbatim(&field.key, field.key_place) {
             let (path, was) = (path.to_vec(), field.key.clone());
             self.names.push(Slip {
                 fix: Fix::Name,

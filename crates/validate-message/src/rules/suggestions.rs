@@ -44,14 +44,14 @@ impl Wrong<'_> {
             return Some(self.of_nothing());
         }
         let is_padded = self.shape.trimmed(scalar) != text;
-        self.of_letters(text)
+        self.of_text(text)
             .or_else(|| {
                 is_padded.then(|| format!("write `{}` without white space around it", shown(text)))
             })
             .or_else(|| self.as_in_example())
     }
 
-    fn of_letters(&self, text: &str) -> Option<String> {
+    fn of_text(&self, text: &str) -> Option<String> {
         let inner = text.trim_matches(is_typographic_quote);
         if inner != text && !self.shape.is_prose() {
             return Some(format!(

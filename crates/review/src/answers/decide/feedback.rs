@@ -6,11 +6,13 @@ use message_schema::Code;
 use message_schema::body::{Escalation, ReviewFeedback};
 use message_schema::id::FindingId;
 
+use super::budget::Overdrawn;
 use super::context::{MessageContext, Ruling};
 use super::{budget, head, lookup};
 use crate::parts::response::{NewBlockers, Response, Silence, ThreadChanges};
 use crate::parts::review::Review;
 use crate::parts::{evidence, gate, response};
+use crate::words::alert::Alert;
 use crate::words::deadline::patience;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{Approval, CloseReason, Closer, EscalationReason, Invocation, Phase};
@@ -26,23 +28,16 @@ pub(super) fn decide(
     let (key, review) = lookup::find(context)?;
     let invocation = open_invocation(context, key, review)?;
     let over = budget::overdrawn(context, body.telemetry.as_ref(), invocation);
-
-    // A reviewer whose budget is spent cannot be asked for an action on each thread.
-    let silence = match body.escalation {
-        Some(Escalation::ReviewerBudgetExceeded) => Silence::Carries,
-        Some(Escalation::MaxRoundsExceeded | Escalation::Other(_)) | None if over.is_some() => {
-            Silence::Carries
-        }
-        Some(Escalation::MaxRoundsExceeded | Escalation::Other(_)) | None => {
-            Silence::of_feedback(context.policy, invocation)
-        }
+    let refused = |faults: Vec<Fault>| {
+        let next = context.state.legal_next(key, review);
+        in_review(faults, key, next, Costs::Attempt)
     };
     let response = Response {
         threads: &review.threads,
         round: review.round,
         packet: context.posted.valid.findings(),
         mode: context.policy.threads,
-        silence,
+        silence: silence(context.policy, body, over.as_ref(), invocation),
         nits: &[],
         new_blockers: new_blockers(context.policy, review, invocation),
         round_kind: review.round_kind(),
@@ -60,12 +55,7 @@ pub(super) fn decide(
             let faults = wrong_round
                 .into_iter()
                 .chain(judged.err().into_iter().flatten());
-            return Err(in_review(
-                faults.collect(),
-                key,
-                context.state.legal_next(key, review),
-                Costs::Attempt,
-            ));
+            return Err(refused(faults.collect()));
         }
     };
     let is_excused = over.is_some()
@@ -73,12 +63,7 @@ pub(super) fn decide(
         || review.fixes.is_some()
         || context.is_advised(key, review);
     if !is_excused && says_nothing(review, &changed) {
-        return Err(in_review(
-            vec![empty()],
-            key,
-            context.state.legal_next(key, review),
-            Costs::Attempt,
-        ));
+        return Err(refused(vec![empty()]));
     }
     let phase = match &over {
         Some(over) => {
@@ -87,44 +72,13 @@ pub(super) fn decide(
         }
         None => next_phase(context, key, review, invocation, body, &changed),
     };
-    let validated = body.validated_head.as_ref();
-    let other = head::another(invocation, validated);
     let phase = match phase {
         Phase::Approved(approval) => {
-            let unnamed = gate::unnamed_head(context.policy.gate.require_head, validated);
-            let examination = evidence::examine(
-                &review.reading,
-                context.posted.valid.examined(),
-                context.posted.valid.findings(),
-                approval.commit.as_ref(),
-            );
-            let mode = context.policy.gate.evidence;
-            let change = &review.reading.change;
-            let faults: Vec<Fault> = other
-                .map(|other| other.fault())
-                .into_iter()
-                .chain(unnamed)
-                .chain(examination.faults(mode))
-                .chain(evidence::approver_faults(
-                    context.policy,
-                    context.between(),
-                    change,
-                ))
-                .collect();
-            if !faults.is_empty() {
-                return Err(in_review(
-                    faults,
-                    key,
-                    context.state.legal_next(key, review),
-                    Costs::Attempt,
-                ));
-            }
-            alerts.extend(examination.alerts(mode));
-            alerts.extend(context.approval_alert(key, &approval));
-            Phase::Approved(Approval {
-                evidence: Some(Box::new(examination.evidence)),
-                ..approval
-            })
+            let (approval, told) =
+                approve_by_rule(context, key, review, invocation, body, approval)
+                    .map_err(refused)?;
+            alerts.extend(told);
+            Phase::Approved(approval)
         }
         phase @ (Phase::Awaiting { .. }
         | Phase::Reviewing(_)
@@ -132,6 +86,7 @@ pub(super) fn decide(
         | Phase::Addressed { .. }
         | Phase::Escalated(_)
         | Phase::Closed(_)) => {
+            let other = head::another(invocation, body.validated_head.as_ref());
             alerts.extend(other.map(|other| other.alert()));
             phase
         }
@@ -141,6 +96,67 @@ pub(super) fn decide(
         ..ReviewStep::to(key, review.round, phase)
     };
     Ok(Ruling { step, alerts })
+}
+
+/// Returns the rule about threads that the feedback does not name.
+fn silence<'a>(
+    policy: &Policy,
+    body: &ReviewFeedback,
+    over: Option<&Overdrawn>,
+    invocation: &'a Invocation,
+) -> Silence<'a> {
+    // A reviewer whose budget is spent cannot be asked for an action on each thread.
+    match body.escalation {
+        Some(Escalation::ReviewerBudgetExceeded) => Silence::Carries,
+        Some(Escalation::MaxRoundsExceeded | Escalation::Other(_)) | None if over.is_some() => {
+            Silence::Carries
+        }
+        Some(Escalation::MaxRoundsExceeded | Escalation::Other(_)) | None => {
+            Silence::of_feedback(policy, invocation)
+        }
+    }
+}
+
+/// Returns the approval of a fix pull request with its evidence, and its alerts, or the gate's faults.
+fn approve_by_rule(
+    context: &MessageContext<'_>,
+    key: &ReviewKey,
+    review: &Review,
+    invocation: &Invocation,
+    body: &ReviewFeedback,
+    approval: Approval,
+) -> Result<(Approval, Vec<Alert>), Vec<Fault>> {
+    let validated = body.validated_head.as_ref();
+    let unnamed = gate::unnamed_head(context.policy.gate.require_head, validated);
+    let change = &review.reading.change;
+    let examination = evidence::examine(
+        &review.reading,
+        context.posted.valid.examined(),
+        context.posted.valid.findings(),
+        approval.commit.as_ref(),
+    );
+    let mode = context.policy.gate.evidence;
+    let faults: Vec<Fault> = head::another(invocation, validated)
+        .map(|other| other.fault())
+        .into_iter()
+        .chain(unnamed)
+        .chain(examination.faults(mode))
+        .chain(evidence::approver_faults(
+            context.policy,
+            context.between(),
+            change,
+        ))
+        .collect();
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let mut alerts = examination.alerts(mode);
+    alerts.extend(context.approval_alert(key, &approval));
+    let approval = Approval {
+        evidence: Some(Box::new(examination.evidence)),
+        ..approval
+    };
+    Ok((approval, alerts))
 }
 
 /// Returns the new findings that may still block in this round.

@@ -2,9 +2,9 @@
 //! Arithmetic on what was measured; who measures is `samples`.
 //!
 //! The first third of a run is left out: buffers, allocator and caches find their size in it. What is compared is
-//! the middle of the third sixth with the middle of the last one. A daemon remembers every review and every id, so
-//! its memory may rise by so much for each that came in between, and by a little for good measure; its handles and
-//! threads may not, but for what the commands that run just then hold.
+//! the middle of the third sixth with the middle of the last one. What a daemon remembers of reviews and messages is in
+//! its snapshots, so its memory may rise by no more than allocators and caches do; its handles and threads may not, but
+//! for what the commands that run just then hold.
 
 use std::fmt;
 
@@ -42,10 +42,6 @@ pub struct Sample {
 pub struct Bounds {
     /// Memory that may come whatever happens, in KiB.
     pub memory_kib: u64,
-    /// Bytes for each review that came.
-    pub review_bytes: u64,
-    /// Bytes for each message that came.
-    pub message_bytes: u64,
     /// Handles and threads that may come.
     pub handles: u64,
     /// Files below `.settled` that may come.
@@ -70,8 +66,6 @@ impl Bounds {
     pub const fn of(concurrent: u64, agents: u64) -> Self {
         Self {
             memory_kib: 8 * 1024,
-            review_bytes: 2560,
-            message_bytes: 512,
             handles: 8,
             own_files: 8 + agents * Self::CURSORS_PER_AGENT,
             runs: 200 + concurrent,
@@ -105,8 +99,8 @@ pub struct Judgement {
     pub before: Level,
     /// The last sixth.
     pub after: Level,
-    /// The rise in memory that was allowed, in KiB.
-    pub allowed_kib: u64,
+    /// The limits.
+    pub bounds: Bounds,
     /// The most of anything in one sample: memory in KiB, handles, keepers, zombies, folders of runs.
     pub most: [u64; 5],
     /// The errors.
@@ -118,9 +112,6 @@ pub fn judge(samples: &[Sample], bounds: Bounds) -> Judgement {
     let sixth = samples.len() / 6;
     let before = level(&samples[2 * sixth..3 * sixth]);
     let after = level(&samples[samples.len() - sixth..]);
-    let bytes = after.reviews.saturating_sub(before.reviews) * bounds.review_bytes
-        + after.messages.saturating_sub(before.messages) * bounds.message_bytes;
-    let allowed_kib = bounds.memory_kib + bytes / 1024;
     let top = |of: fn(&Sample) -> u64| samples.iter().map(of).max().unwrap_or(0);
     let most = [
         top(|sample| sample.rss_kib),
@@ -142,7 +133,7 @@ pub fn judge(samples: &[Sample], bounds: Bounds) -> Judgement {
         "resident memory in KiB",
         before.rss_kib,
         after.rss_kib,
-        allowed_kib,
+        bounds.memory_kib,
     );
     rises("handles", before.handles, after.handles, bounds.handles);
     rises("threads", before.threads, after.threads, bounds.handles);
@@ -167,7 +158,7 @@ pub fn judge(samples: &[Sample], bounds: Bounds) -> Judgement {
     Judgement {
         before,
         after,
-        allowed_kib,
+        bounds,
         most,
         wrong,
     }
@@ -231,7 +222,7 @@ impl fmt::Display for Judgement {
         writeln!(
             to,
             "| resident memory, KiB | {from} | {until} | {} | {rss} |",
-            self.allowed_kib
+            self.bounds.memory_kib
         )?;
         writeln!(
             to,

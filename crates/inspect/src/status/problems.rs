@@ -42,6 +42,8 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
+    /// The ledger that several hosts share cannot be followed, so nothing is accepted on this host.
+    SharedLedger,
     /// A deadline has come and no daemon serves, or the one that serves does not keep it.
     DeadlineOverdue,
     /// Mail waits in outboxes and no daemon serves.
@@ -66,14 +68,13 @@ pub enum ProblemKind {
     SenderUnproven,
     /// An accepted message that its sender changed after it was judged.
     SentDiffers,
-    /// The ledger that several hosts share cannot be followed.
-    SharedLedger,
 }
 
 impl ProblemKind {
     /// The word in JSON.
     pub fn word(self) -> &'static str {
         match self {
+            Self::SharedLedger => "shared_ledger",
             Self::DeadlineOverdue => "deadline_overdue",
             Self::MailUnjudged => "mail_unjudged",
             Self::Unreadable => "unreadable",
@@ -86,7 +87,6 @@ impl ProblemKind {
             Self::DeadLetter => "dead_letter",
             Self::SenderUnproven => "sender_unproven",
             Self::SentDiffers => "sent_differs",
-            Self::SharedLedger => "shared_ledger",
         }
     }
 }

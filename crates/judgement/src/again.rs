@@ -4,9 +4,8 @@
 //! Some of it is not in the record: a refused message's text, and the ids of the daemon's notices. Ids are taken as
 //! recorded; of a refusal, only the cost is judged: whether its code may have none, and what it does to the review.
 
-use message_schema::{Code, Message};
-
 use message_schema::id::{AgentName, MessageId};
+use message_schema::{Code, Message};
 use review::{
     Accepted, Costs, Duplicate, EventRecord, Happened, Judgement, Notice, Record, RefusalCost,
     RefusedMessage, ReportedEvent,

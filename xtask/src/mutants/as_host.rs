@@ -149,7 +149,7 @@ enum Noticed {
     Never,
 }
 
-/// Three hosts, one of which may be a mutant.
+/// Three hosts on one broker. One may be a mutant.
 struct Play<'a> {
     programs: [&'a Path; 3],
     roots: [PathBuf; 3],

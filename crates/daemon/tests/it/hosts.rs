@@ -108,7 +108,7 @@ impl Host {
         let opened = Mailroom::open_shared(self.root.path(), sharing);
         self.mailroom = Some(opened.expect("a start").0);
         self.is_frozen = false;
-        self.is_frozen_for_a_reason();
+        self.assert_a_freeze_has_a_reason();
     }
 
     fn moment(&self, ms: i64) -> Moment {
@@ -130,12 +130,12 @@ impl Host {
             Ok(_) | Err(spool::SpoolError::NotTaken { .. }) => {}
             Err(error) => panic!("{error}"),
         }
-        self.is_frozen_for_a_reason();
+        self.assert_a_freeze_has_a_reason();
     }
 
     /// The moment the log freezes a host, its ledger is no beginning of what it is shown. Later it may be one again: a
     /// host that waited for an answer sends the lost batch again, and a late one arrives in either history.
-    fn is_frozen_for_a_reason(&mut self) {
+    fn assert_a_freeze_has_a_reason(&mut self) {
         let Standing::Frozen { why, .. } = self.standing() else {
             self.is_frozen = false;
             return;
@@ -380,8 +380,8 @@ fn rest(hosts: &mut [Host], ms: &mut i64) {
     panic!("it does not come to rest: {standings:?}");
 }
 
-/// One run in which the log breaks its promise: each host follows what it is shown, or is frozen and says why. What the log lost is put back from a mirror if the log
-/// did not go on without it; then all agree again.
+/// One run in which the log breaks its promise: each host follows what it is shown, or is frozen and says why. What the
+/// log lost is put back from a mirror if the log did not go on without it; then all agree again.
 fn run_broken(seed: u64, breach: Breach) -> &'static str {
     let log = Shared::new(seed, Weather::STORM);
     let mut hosts = started(&log);

@@ -580,7 +580,7 @@ mod tests {
             for number in 0..AT_REST_MAX {
                 here.change(&key(number), Some(review.clone()), |_| ());
             }
-            // Whoever makes the snapshot never sees what was undone.
+            // The maker of the snapshot reads records, and so never sees what was undone.
             let maker = here.clone();
             here.change(&key(AT_REST_MAX), Some(review.clone()), |_| ());
             here.put_back(&key(AT_REST_MAX), None);

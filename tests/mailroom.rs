@@ -48,6 +48,11 @@ impl Mailroom {
         Self { directory, root }
     }
 
+    /// Leaves the directory for somebody to look at.
+    pub fn keep(self) -> PathBuf {
+        self.directory.keep()
+    }
+
     /// The workspace.
     pub fn root(&self) -> &Path {
         &self.root

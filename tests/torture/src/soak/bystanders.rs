@@ -3,6 +3,7 @@
 //! threads of its own, so that it holds up no agent.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -36,6 +37,8 @@ const THREADS: usize = 4;
 pub(super) struct Errands<'scope> {
     tell: Option<Sender<Errand>>,
     done: Receiver<u64>,
+    /// Errands that have not been run to their end.
+    left: Arc<AtomicUsize>,
     threads: Vec<ScopedJoinHandle<'scope, Vec<String>>>,
 }
 
@@ -48,13 +51,15 @@ impl<'scope> Errands<'scope> {
         let (tell, asked) = channel::<Errand>();
         let (say, done) = channel();
         let asked = Arc::new(Mutex::new(asked));
+        let left = Arc::new(AtomicUsize::new(0));
         let start = |_| {
-            let (asked, say) = (Arc::clone(&asked), say.clone());
-            scope.spawn(move || run_all(mailroom, &asked, &say))
+            let (asked, say, left) = (Arc::clone(&asked), say.clone(), Arc::clone(&left));
+            scope.spawn(move || run_all(mailroom, &asked, &say, &left))
         };
         Self {
             tell: Some(tell),
             done,
+            left: Arc::clone(&left),
             threads: (0..THREADS).map(start).collect(),
         }
     }
@@ -62,8 +67,14 @@ impl<'scope> Errands<'scope> {
     /// Asks for something.
     pub(super) fn ask(&self, errand: Errand) {
         let tell = self.tell.as_ref().expect("it ends with `finish`");
+        self.left.fetch_add(1, Ordering::Relaxed);
         tell.send(errand)
             .expect("the threads hear until they are told of the end");
+    }
+
+    /// Counts the errands that wait or run. One of them may open a review again.
+    pub(super) fn left(&self) -> usize {
+        self.left.load(Ordering::Relaxed)
     }
 
     /// Reviews that a person has opened again since.
@@ -86,7 +97,12 @@ impl<'scope> Errands<'scope> {
 }
 
 /// Runs errands until no more are asked for, says which reviews were opened again, and returns what was answered wrong.
-fn run_all(mailroom: &Mailroom, asked: &Mutex<Receiver<Errand>>, say: &Sender<u64>) -> Vec<String> {
+fn run_all(
+    mailroom: &Mailroom,
+    asked: &Mutex<Receiver<Errand>>,
+    say: &Sender<u64>,
+    left: &AtomicUsize,
+) -> Vec<String> {
     let next = || asked.lock().expect("no holder panics").recv();
     let mut wrong = Vec::new();
     while let Ok(errand) = next() {
@@ -100,6 +116,7 @@ fn run_all(mailroom: &Mailroom, asked: &Mutex<Receiver<Errand>>, say: &Sender<u6
             // Nobody listens any more once the soak ends.
             let _ = say.send(pr);
         }
+        left.fetch_sub(1, Ordering::Relaxed);
     }
     wrong
 }

@@ -22,6 +22,7 @@ mod run;
 mod samples;
 mod verdict;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use settled_tests::mailroom::Mailroom;
@@ -59,10 +60,12 @@ pub struct Report {
     pub judgement: Judgement,
     /// The ends of the reviews, and the counts of what was sent.
     pub ended: Ended,
-    /// The time the last reviews took to end once no more were opened.
-    pub drained_in: Duration,
+    /// The time the last reviews took to end once no more were opened; `None` if one never did.
+    pub drained_in: Option<Duration>,
     /// All that is wrong.
     pub wrong: Vec<String>,
+    /// The directory with the workspace, left for somebody to look at if anything is wrong.
+    pub kept: Option<PathBuf>,
 }
 
 /// Looks at a daemon at rest, a tenth of a second apart, before it counts as not at rest.
@@ -96,10 +99,9 @@ pub fn soak(plan: &Plan, told: &dyn Fn(&Sample)) -> Report {
         wrong.extend(errands.finish());
         drained
     });
-    let drained_in = drained.unwrap_or_else(|left| {
-        wrong.push(format!("what never ended: {left}"));
-        Duration::MAX
-    });
+    let drained_in = drained
+        .map_err(|left| wrong.push(format!("what never ended: {left}")))
+        .ok();
     let after = at_rest(&looker, before).unwrap_or_else(|look| {
         wrong.push(format!(
             "at rest it was {before:?} before and is {look:?} after"
@@ -127,15 +129,19 @@ pub fn soak(plan: &Plan, told: &dyn Fn(&Sample)) -> Report {
     wrong.extend(troubles);
     let judgement = judge::judge(&run.samples, bounds());
     wrong.extend(judgement.wrong.iter().cloned());
+    let samples = std::mem::take(&mut run.samples);
+    drop(run);
+    let kept = (!wrong.is_empty()).then(|| mailroom.keep());
     Report {
         before,
         after,
         restarted,
-        samples: run.samples,
+        samples,
         judgement,
         ended,
         drained_in,
         wrong,
+        kept,
     }
 }
 

@@ -8,7 +8,6 @@ use super::{Report, noticed};
 impl fmt::Display for Report {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ended = &self.ended;
-        let drained = self.drained_in.as_secs_f64();
         writeln!(to, "{}\n", self.judgement)?;
         writeln!(to, "before the first message: {}", self.before)?;
         writeln!(to, "at rest after the last:   {}", self.after)?;
@@ -20,10 +19,14 @@ impl fmt::Display for Report {
             self.samples.len()
         )?;
         let reviews: usize = ended.reviews.values().sum();
-        writeln!(
-            to,
-            "{reviews} reviews ended, the last {drained:.0} s after no more were opened:"
-        )?;
+        match self.drained_in {
+            Some(took) => writeln!(
+                to,
+                "{reviews} reviews ended, the last {:.0} s after no more were opened:",
+                took.as_secs_f64()
+            )?,
+            None => writeln!(to, "{reviews} reviews, and not all of them ended:")?,
+        }
         lines(to, &ended.reviews)?;
         writeln!(
             to,
@@ -39,6 +42,9 @@ impl fmt::Display for Report {
         self.wrong
             .iter()
             .try_for_each(|what| writeln!(to, "wrong: {what}"))?;
+        if let Some(directory) = &self.kept {
+            writeln!(to, "its workspace is kept in {}", directory.display())?;
+        }
         write!(to, "{} wrong", self.wrong.len())
     }
 }

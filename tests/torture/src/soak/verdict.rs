@@ -275,7 +275,9 @@ fn walk(records: &[Value]) -> (BTreeMap<String, String>, i64, Vec<String>) {
                 latest_ms = latest_ms.max(late_ms);
                 if late_ms > SLACK_MS {
                     wrong.push(format!(
-                        "{name}: {request} was open {late_ms} ms longer than its seconds"
+                        "{name}: {request} was open {late_ms} ms longer than its seconds, until {} of {}",
+                        word(record, "kind"),
+                        record["at"]
                     ));
                 }
             }

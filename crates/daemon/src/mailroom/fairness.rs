@@ -13,7 +13,8 @@ use super::sweeping::BeforeListing;
 use super::{Mailroom, Pass};
 use workspace::error::chain;
 
-/// The time, in milliseconds, for which a file that may still be unfinished holds up an order.
+/// The time, in milliseconds, for which a file that may still be unfinished holds up an order. It begins when the order is
+/// listed: beside many agents or slow disks a round through the outboxes takes seconds.
 const ORDER_GRACE_MS: u64 = 1_000;
 
 /// The time, in milliseconds, for which a backlog holds up takes and orders. Outboxes take turns, so only one with
@@ -105,11 +106,10 @@ impl Mailroom {
             self.waits.orders_since = None;
             return found;
         }
+        let since = *self.waits.orders_since.get_or_insert(moment.mono);
         match self.sweep_on(round, before) {
-            Ok(true) => {
-                self.waits.orders_since.get_or_insert(moment.mono);
-                found
-            }
+            Ok(true) => found,
+            Ok(false) if moment.mono >= since + ORDER_GRACE_MS + BACKLOG_MS => found,
             Ok(false) => {
                 self.waits.listed = Some((found, round));
                 Vec::new()
@@ -130,6 +130,9 @@ impl Mailroom {
         moment: Moment,
     ) -> Option<Vec<OsString>> {
         let Self { waits, docket, .. } = self;
+        if waits.listed.is_some() {
+            return None;
+        }
         if docket.intake.next_wakeup().is_some() && waits.orders.is_none() {
             let since = waits.orders_since?;
             if moment.mono < since.saturating_add(ORDER_GRACE_MS) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use daemon::mailroom::Mailroom;
 use spool::Hint;
 
-use crate::room::{Room, at};
+use crate::room::{Room, at, at_ms};
 
 /// A workspace with so many agents besides the two, who have nothing but an outbox.
 fn many(count: usize) -> Room {
@@ -99,4 +99,26 @@ fn an_outbox_that_is_listed_because_of_an_order_is_watched_first() {
         .pass_watching(at(1), &mut |agent, _| watched.push(agent.to_string()))
         .expect("a pass");
     assert_eq!(watched, ["claude", "codex", "crowd-000", "late"]);
+}
+
+#[test]
+fn a_round_through_the_outboxes_holds_an_order_up_for_three_seconds_at_most() {
+    let room = many(40);
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    mailroom.sweep().expect("a sweep");
+    mailroom.limit_step_time(Duration::ZERO);
+    let order = r#"{"schema_version":1,"id":"o-1","asked_at":"2026-02-13T16:26:40Z","event":{"turns":{"pr":"87","count":2}}}"#;
+    room.put(".settled/orders/o-1.json", order);
+    mailroom.hint_order();
+    // A message in each outbox, and each pass takes 400 ms: a round takes 17 s.
+    for number in 0..40 {
+        let agent = format!("crowd-{number:03}");
+        room.ask(&agent, "codex", &format!("q-{number}"));
+    }
+    let mut pass_at = |ms| {
+        mailroom.pass(at_ms(ms)).expect("a pass");
+        !room.path(".settled/orders/o-1.json").exists()
+    };
+    let done = (0..40).map(|pass| 400 * pass).find(|ms| pass_at(*ms));
+    assert!(done.is_some_and(|ms| ms <= 3_400), "{done:?}");
 }

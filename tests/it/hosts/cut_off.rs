@@ -86,7 +86,10 @@ fn cut_off(hosts: &Hosts, page: &Page, time: usize) -> bool {
     let tower = &hosts.tower;
     let before = (ledger(tower.root()), tower.status()["accepted"].clone());
     for (place, is_said) in SAID_IN_TIME.iter().chain(&SAID) {
-        assert!(!is_said(tower, page), "{place}: before the cut");
+        // A loaded machine can make the ledger late by itself for a moment.
+        wait::until(&format!("{place} to say nothing yet"), || {
+            !is_said(tower, page)
+        });
     }
 
     broker.signal(Signal::STOP);

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use message_schema::id::AgentName;
 use review::{EventRecord, Judgement, Record, State};
 use rustix::fs::Mode;
@@ -404,8 +405,7 @@ impl Mailroom {
         Ok(())
     }
 
-    /// The work that continues without any event, and its times on the monotonic clock. A deadline that has come is
-    /// left out: it waits for a sweep.
+    /// The work that continues without any event, and its times on the monotonic clock.
     pub fn schedule(&self, now: Moment) -> Schedule<Wakeup> {
         let mut schedule = Schedule::default();
         schedule.set(Wakeup::Log, self.next_look());
@@ -420,13 +420,12 @@ impl Mailroom {
         }
         schedule.set(Wakeup::Look, self.docket.intake.next_wakeup());
         schedule.set(Wakeup::Orders, self.orders_due());
-        let left = self.next_deadline().map(|at| at - now.utc);
-        let left = left.and_then(|left| u64::try_from(left.num_milliseconds()).ok());
-        let deadline = left.filter(|left| *left > 0);
-        schedule.set(
-            Wakeup::Deadline,
-            deadline.map(|left| now.mono.saturating_add(left)),
-        );
+        schedule.set(Wakeup::Deadline, self.deadlines_due());
+        let mut coming = self.state().deadlines().map(|(at, _)| at - now.utc);
+        if let Some(left) = coming.find(|left| *left > TimeDelta::zero()) {
+            let left = u64::try_from(left.num_milliseconds()).unwrap_or(u64::MAX);
+            schedule.no_later(Wakeup::Deadline, now.mono.saturating_add(left.max(1)));
+        }
         schedule
     }
 

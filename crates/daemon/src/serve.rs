@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
 use spool::{FileName, SpoolError};
 use tokio::sync::Notify;
@@ -225,8 +224,6 @@ struct Daemon<'r> {
     findings: PathBuf,
     /// The directory of orders.
     orders: PathBuf,
-    /// The time every outbox was last swept.
-    swept_at: DateTime<Utc>,
     /// The sweep in progress: its number, and the time of the request for it.
     sweeping: Option<(u64, Moment)>,
     /// Something was seen that only a sweep after that one can tell.
@@ -267,7 +264,6 @@ impl<'r> Daemon<'r> {
             outboxes: HashMap::new(),
             findings,
             orders,
-            swept_at: DateTime::UNIX_EPOCH,
             sweeping: None,
             sweep_again: false,
             log_rang,
@@ -359,7 +355,8 @@ impl<'r> Daemon<'r> {
         self.set_up()?;
         loop {
             let now = self.clock.read();
-            self.plan(now);
+            // Whatever woke the daemon may have left something to judge.
+            self.schedule.no_later(Duty::Pass, now.mono);
             for duty in self.schedule.due(now.mono) {
                 // A pass that delivered has put the checkpoint off: one sync serves what comes in a row.
                 if self.schedule.is_due(duty, now.mono) {
@@ -382,16 +379,6 @@ impl<'r> Daemon<'r> {
                 () = self.log_rang.notified() => {}
                 () = tokio::time::sleep(wait) => {}
             }
-        }
-    }
-
-    /// Whatever woke the daemon may have left something to judge. The daemon applies a deadline only after a
-    /// sweep of every outbox, so that an answer in time counts.
-    fn plan(&mut self, now: Moment) {
-        self.schedule.no_later(Duty::Pass, now.mono);
-        let deadline = self.mailroom.next_deadline();
-        if deadline.is_some_and(|at| at <= now.utc && at > self.swept_at) {
-            self.schedule.no_later(Duty::Sweep, now.mono);
         }
     }
 
@@ -493,8 +480,7 @@ impl<'r> Daemon<'r> {
         }
     }
 
-    /// Judges what is there; then, if a deadline has come and every outbox was looked through since,
-    /// ends the wait when its turn comes.
+    /// Judges what is there, and ends the waits whose deadline has come.
     fn pass(&mut self, now: Moment) -> Result<Pass, SpoolError> {
         let Self {
             mailroom,
@@ -505,10 +491,7 @@ impl<'r> Daemon<'r> {
         let mut pass = mailroom.pass_watching(now, &mut |agent, outbox| {
             watch_outbox(watch, outboxes, agent, outbox);
         })?;
-        pass.events += self
-            .mailroom
-            .keep_deadlines_in_turn(self.swept_at, now)?
-            .events;
+        pass.events += self.mailroom.keep_deadlines_in_turn(now)?.events;
         pass.events += self
             .runner
             .tend(&mut self.mailroom, now, !pass.is_empty())?;
@@ -558,7 +541,6 @@ impl<'r> Daemon<'r> {
             Err(error) => return Err(error),
         }
         self.sweeping = None;
-        self.swept_at = asked.utc;
         if self.sweep_again {
             return Ok(now.mono);
         }

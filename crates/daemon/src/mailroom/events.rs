@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 
 use chrono::{DateTime, Utc};
 use judgement::RequestFile;
-use review::{Event, EventRecord, ReportedEvent, ReviewKey, Which};
+use review::{Deadline, Event, EventRecord, ReportedEvent, ReviewKey, Which};
 use spool::{Mailbox, SpoolError};
 use workspace::clock::{self, Moment};
 use workspace::orders::{self, NoOrder};
@@ -159,36 +159,52 @@ impl Mailroom {
     ) -> Result<Pass, SpoolError> {
         let mut pass = Pass::default();
         self.record_takes(moment, &mut pass)?;
-        self.end_waits(until, moment, &mut pass)?;
+        let due = self.state().deadlines();
+        let due = due.take_while(|(at, _)| *at <= until);
+        let due: Vec<ReviewKey> = due.map(|(_, key)| key.clone()).collect();
+        self.end_waits(&due, moment, &mut pass)?;
         Ok(pass)
     }
 
-    /// The same, where takes were looked for already.
+    /// Ends the waits of these reviews, where takes were looked for already. The take of a request, or the end of another
+    /// of these waits, may have given a review more time.
     pub(super) fn end_waits(
         &mut self,
-        until: DateTime<Utc>,
+        due: &[ReviewKey],
         moment: Moment,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        let mut batch = OpenBatch::default();
-        while self.next_deadline().is_some_and(|at| at <= until)
-            && self.may_fire_next(moment)
-            && let Some(record) = self.due(moment)
-        {
-            let record = self.marked_away(record);
-            self.add(&mut batch, record, moment);
+        for some in due.chunks(BATCH_MAX) {
+            let mut batch = OpenBatch::default();
+            for key in some {
+                let Some(which) = self.deadline_due(key, moment) else {
+                    continue;
+                };
+                let event = Event::Deadline {
+                    review: key.clone(),
+                    which,
+                };
+                let event = ReportedEvent {
+                    order: None,
+                    event: &event,
+                };
+                let record = self.marked_away(self.judge_event(event, moment));
+                self.add(&mut batch, record, moment);
+            }
+            self.commit(batch, moment, pass)?;
         }
-        self.commit(batch, moment, pass)
+        Ok(())
+    }
+
+    /// The deadline of this review, if it has come and this host may fire it.
+    fn deadline_due(&self, key: &ReviewKey, moment: Moment) -> Option<Deadline> {
+        let (at, which) = self.state().review(key)?.deadline()?;
+        (at <= moment.utc && self.may_fire(key, moment)).then_some(which)
     }
 
     /// The next deadline, by the time of day.
     pub fn next_deadline(&self) -> Option<DateTime<Utc>> {
         self.state().next_deadline().map(|(at, _)| at)
-    }
-
-    fn due(&self, moment: Moment) -> Option<EventRecord> {
-        let judge = self.docket.tentative.judge(self.judged_at(moment).utc);
-        judge.due(&mut clock::new_message_id)
     }
 
     pub(super) fn judge_event(&self, reported: ReportedEvent<'_>, moment: Moment) -> EventRecord {

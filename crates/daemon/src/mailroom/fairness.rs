@@ -2,16 +2,19 @@
 //! order or a deadline, gives a file in doubt a moment, and lets no flood of newer files put one of them off
 //! forever.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
-use chrono::{DateTime, TimeDelta, Utc};
-use spool::{QueueMark, SpoolError};
+use chrono::{DateTime, Utc};
+use message_schema::id::AgentName;
+use review::ReviewKey;
+use spool::{Intake, QueueMark, SpoolError};
 use workspace::clock::Moment;
+use workspace::error::chain;
 use workspace::orders;
 
 use super::sweeping::BeforeListing;
 use super::{Mailroom, Pass};
-use workspace::error::chain;
 
 /// The time, in milliseconds, for which a file that may still be unfinished holds up an order. It begins when the order is
 /// listed: beside many agents or slow disks a round through the outboxes takes seconds.
@@ -42,19 +45,29 @@ pub(super) struct Fairness {
     orders_since: Option<u64>,
     /// Orders whose moment is over.
     orders: Option<(QueueMark, Vec<OsString>)>,
-    /// The time from which a deadline has been due, on the monotonic clock.
-    deadlines_since: Option<u64>,
-    /// The first deadline whose moment is over.
-    deadline: Option<DueDeadline>,
+    /// The reviews whose deadline has come and whose outboxes were looked into.
+    deadlines: BTreeMap<ReviewKey, DeadlineWait>,
+    /// True if the last pass had no time to look into the outboxes of another.
+    any_deadlines: bool,
 }
 
-/// A deadline that waits for the files that were in the outboxes of its review when its moment was over.
-#[derive(Clone, Copy, Debug)]
+/// A deadline that has come.
 struct DueDeadline {
     at: DateTime<Utc>,
-    mark: QueueMark,
-    /// The time of the mark, on the monotonic clock.
+    review: ReviewKey,
+    /// The agents whose files go before it.
+    parties: [AgentName; 2],
+}
+
+/// A deadline that has come and waits for the files of its agents. Each has a moment of its own: one that waits holds up
+/// no other.
+#[derive(Debug)]
+struct DeadlineWait {
+    at: DateTime<Utc>,
+    /// The time of the look into the outboxes, on the monotonic clock.
     since: u64,
+    /// The mark of what waited for its turn when the moment for unfinished files was over, and that time.
+    backlog: Option<(QueueMark, u64)>,
 }
 
 impl Default for Fairness {
@@ -65,16 +78,9 @@ impl Default for Fairness {
             listed: None,
             orders_since: None,
             orders: None,
-            deadlines_since: None,
-            deadline: None,
+            deadlines: BTreeMap::new(),
+            any_deadlines: false,
         }
-    }
-}
-
-impl Fairness {
-    /// No deadline waits.
-    fn forget_deadlines(&mut self) {
-        (self.deadlines_since, self.deadline) = (None, None);
     }
 }
 
@@ -183,68 +189,114 @@ impl Mailroom {
         self.waits.takes.take_if(is_turn).is_some()
     }
 
-    /// Ends the waits whose deadline came before the last sweep, at `swept_at`, if it is their turn. Files in other
-    /// outboxes than those of the review hold up none of them.
-    pub fn keep_deadlines_in_turn(
-        &mut self,
-        swept_at: DateTime<Utc>,
-        moment: Moment,
-    ) -> Result<Pass, SpoolError> {
+    /// Ends the waits whose deadline has come, if it is their turn. Only the two agents of a review can still answer in
+    /// time, so the outboxes of nobody else are looked into, and their files hold up none of these.
+    pub fn keep_deadlines_in_turn(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
         let mut pass = Pass::default();
-        let may_fire = self.may_fire_next(moment);
-        if !may_fire || self.next_deadline().is_none_or(|at| at > swept_at) {
-            self.waits.forget_deadlines();
-            return Ok(pass);
-        }
-        if self.docket.intake.next_wakeup().is_none() {
-            self.waits.forget_deadlines();
-            return self.keep_deadlines(swept_at, moment);
-        }
-        self.record_takes(moment, &mut pass)?;
-        while self.may_fire_next(moment)
-            && let Some(until) = self.deadline_in_turn(swept_at, moment)
-        {
-            self.end_waits(until, moment, &mut pass)?;
+        let due = self.due_deadlines(moment);
+        self.look_before_deadlines(&due, moment);
+        let Self { waits, docket, .. } = self;
+        let in_turn = due.into_iter().filter(|due| {
+            let known = waits.deadlines.get_mut(&due.review);
+            known.is_some_and(|known| known.is_turn(&due.parties, &docket.intake, moment))
+        });
+        let in_turn: Vec<ReviewKey> = in_turn.map(|due| due.review).collect();
+        if !in_turn.is_empty() {
+            self.record_takes(moment, &mut pass)?;
+            self.end_waits(&in_turn, moment, &mut pass)?;
         }
         Ok(pass)
     }
 
-    /// The next deadline, if it has come and it is its turn.
-    fn deadline_in_turn(
-        &mut self,
-        swept_at: DateTime<Utc>,
-        moment: Moment,
-    ) -> Option<DateTime<Utc>> {
-        let Self { waits, docket, .. } = self;
-        let next = docket.tentative.state().next_deadline();
-        let Some((at, review)) = next.filter(|(at, _)| *at <= swept_at) else {
-            waits.forget_deadlines();
-            return None;
-        };
-        let since = *waits.deadlines_since.get_or_insert(moment.mono);
-        let intake = &docket.intake;
-        let state = docket.tentative.state();
-        let reviewer = state
-            .review(review)
-            .map_or(&review.reviewer, |known| known.reviewer(review));
-        let parties = [review.author.as_str(), reviewer.as_str()];
-        if parties.iter().all(|agent| intake.known(agent) == 0) {
-            return Some(at);
+    /// The deadlines that have come and that this host may fire.
+    fn due_deadlines(&self, moment: Moment) -> Vec<DueDeadline> {
+        if !self.is_in_step() {
+            return Vec::new();
         }
-        if waits.deadline.is_none_or(|marked| marked.at != at) {
-            let is_over = moment.mono >= since + DEADLINE_GRACE_MS
-                && at <= moment.utc - TimeDelta::milliseconds(DEADLINE_GRACE_MS.cast_signed());
-            waits.deadline = is_over.then(|| DueDeadline {
-                at,
-                mark: intake.mark(),
-                since: moment.mono,
-            });
+        let state = self.docket.tentative.state();
+        let due = state.deadlines().take_while(|(at, _)| *at <= moment.utc);
+        due.filter(|(_, review)| self.may_fire(review, moment))
+            .map(|(at, review)| {
+                let reviewer = state
+                    .review(review)
+                    .map_or(&review.reviewer, |known| known.reviewer(review));
+                DueDeadline {
+                    at,
+                    parties: [review.author.clone(), reviewer.clone()],
+                    review: review.clone(),
+                }
+            })
+            .collect()
+    }
+
+    /// Looks into the outboxes of reviews whose deadline is seen for the first time, as long as a step may take.
+    fn look_before_deadlines(&mut self, due: &[DueDeadline], moment: Moment) {
+        let mut before = std::mem::take(&mut self.waits.deadlines);
+        let mut looked = BTreeSet::new();
+        let end = self.step_end();
+        self.waits.any_deadlines = false;
+        for due in due {
+            let known = before.remove(&due.review);
+            let wait = match known.filter(|known| known.at == due.at) {
+                Some(wait) => wait,
+                None if end.has_come() => {
+                    self.waits.any_deadlines = true;
+                    continue;
+                }
+                None => {
+                    for agent in &due.parties {
+                        if self.is_at_home(agent) && looked.insert(agent) {
+                            self.look_for_answer(agent);
+                        }
+                    }
+                    DeadlineWait {
+                        at: due.at,
+                        since: moment.mono,
+                        backlog: None,
+                    }
+                }
+            };
+            self.waits.deadlines.insert(due.review.clone(), wait);
         }
-        let is_turn = |due: &mut DueDeadline| {
-            let mut parties = parties.iter();
-            moment.mono >= due.since + DEADLINE_GRACE_MS
-                || !parties.any(|agent| intake.has_waiting_in(agent, due.mark))
-        };
-        waits.deadline.take_if(is_turn).map(|due| due.at)
+    }
+
+    /// An agent that locks its own outbox does not put its deadline off.
+    fn look_for_answer(&mut self, agent: &AgentName) {
+        if let Err(error) = self.look_into_outbox(agent)
+            && !self.docket.alerts.raise_unreadable(&error)
+        {
+            tracing::warn!(error = %chain(&error), "cannot list an outbox before a deadline");
+        }
+    }
+
+    /// The earliest time at which a deadline that has come no longer waits for files, on the monotonic clock.
+    pub(super) fn deadlines_due(&self) -> Option<u64> {
+        if self.waits.any_deadlines {
+            return Some(0);
+        }
+        self.waits.deadlines.values().map(DeadlineWait::ends).min()
+    }
+}
+
+impl DeadlineWait {
+    /// True if nothing of these agents waits to be judged, or nothing that may still count.
+    fn is_turn(&mut self, parties: &[AgentName], intake: &Intake, moment: Moment) -> bool {
+        let mut parties = parties.iter().map(AgentName::as_str);
+        if parties.clone().all(|agent| intake.known(agent) == 0) {
+            return true;
+        }
+        if moment.mono < self.since.saturating_add(DEADLINE_GRACE_MS) {
+            return false;
+        }
+        let (mark, since) = *self
+            .backlog
+            .get_or_insert_with(|| (intake.mark(), moment.mono));
+        moment.mono >= since.saturating_add(DEADLINE_GRACE_MS)
+            || !parties.any(|agent| intake.has_waiting_in(agent, mark))
+    }
+
+    fn ends(&self) -> u64 {
+        let since = self.backlog.map_or(self.since, |(_, since)| since);
+        since.saturating_add(DEADLINE_GRACE_MS)
     }
 }

@@ -293,15 +293,11 @@ impl Mailroom {
         }
     }
 
-    /// True if this host may fire the next deadline now.
-    pub(super) fn may_fire_next(&self, moment: Moment) -> bool {
-        let Some(shared) = &self.shared else {
-            return true;
-        };
-        let state = self.docket.tentative.state();
-        state.next_deadline().is_none_or(|(_, key)| {
-            let host = &shared.sharing.host;
-            shared.may_fire(state, key, host, moment.utc)
+    /// True if this host may fire the deadline of this review now.
+    pub(super) fn may_fire(&self, key: &ReviewKey, moment: Moment) -> bool {
+        self.shared.as_ref().is_none_or(|shared| {
+            let state = self.docket.tentative.state();
+            shared.may_fire(state, key, &shared.sharing.host, moment.utc)
         })
     }
 

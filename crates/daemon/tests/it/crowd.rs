@@ -112,6 +112,6 @@ fn a_deadline_of_others_comes_while_a_crowd_waits() {
     let look = mailroom.schedule(now).at(Wakeup::Look);
     assert!(look.is_some(), "the crowd still waits");
     mailroom.sweep().expect("a sweep");
-    let kept = mailroom.keep_deadlines_in_turn(now.utc, now);
+    let kept = mailroom.keep_deadlines_in_turn(now);
     assert_eq!(kept.expect("a deadline").events, 1);
 }

@@ -22,6 +22,9 @@ const RUNTIME_S: i64 = 600;
 /// How long the reviewer of a P1 request may take to pick it up, in seconds.
 const PICK_UP_S: i64 = 24 * 3600;
 
+/// The two agents of another review.
+const OTHERS: [&str; 2] = ["gemini", "qwen"];
+
 /// A workspace that nobody serves but when the test says so.
 struct Room {
     root: TempDir,
@@ -30,7 +33,8 @@ struct Room {
 impl Room {
     fn new() -> Self {
         let root = scratch();
-        let agents = ["claude", "codex"].map(|name| name.parse().expect("a name"));
+        let agents = ["claude", "codex", "gemini", "qwen"];
+        let agents = agents.map(|name| name.parse().expect("a name"));
         directory::init(root.path(), &agents).expect("a workspace");
         Self { root }
     }
@@ -50,19 +54,24 @@ impl Room {
     /// Writes a message so that it was finished at this second.
     fn post(&self, from: &str, to: &str, kind: &str, body: &str, second: u64) {
         let path = self.path(&format!("agents/{from}/outbox/{kind}.yaml"));
+        let pr = if [from, to] == OTHERS { "87" } else { "86" };
         let text = format!(
             "id: \"{kind}\"\nfrom: {from}\nto: {to}\ntype: {kind}\npriority: P1\n\
-             created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"86\"\nsubject: \"{kind}\"\nbody: |\n  {body}\n"
+             created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"{pr}\"\nsubject: \"{kind}\"\nbody: |\n  {body}\n"
         );
         std::fs::write(&path, text).expect("a message");
         finish(&path, second);
     }
 
     fn request(&self) {
+        self.ask(["claude", "codex"], "86");
+    }
+
+    fn ask(&self, [from, to]: [&str; 2], pr: &str) {
         let body = format!(
-            "pr: 86\n  branch: x\n  diff_summary: y\n  max_runtime_s_reviewer: {RUNTIME_S}"
+            "pr: {pr}\n  branch: x\n  diff_summary: y\n  max_runtime_s_reviewer: {RUNTIME_S}"
         );
-        self.post("claude", "codex", "review_request", &body, 0);
+        self.post(from, to, "review_request", &body, 0);
     }
 
     /// An approval, finished at this second.
@@ -166,7 +175,7 @@ fn turn(mailroom: &mut Mailroom, ms: i64) -> Pass {
     mailroom.sweep().expect("a sweep");
     let mut done = mailroom.pass(at_ms(ms)).expect("a pass");
     done.events += mailroom
-        .keep_deadlines_in_turn(at_ms(ms).utc, at_ms(ms))
+        .keep_deadlines_in_turn(at_ms(ms))
         .expect("deadlines")
         .events;
     done
@@ -357,7 +366,7 @@ fn an_answer_that_looks_young_after_a_sleep_is_judged_before_a_deadline_that_pas
     let look = |mailroom: &mut Mailroom, mono| {
         mailroom.sweep().expect("a sweep");
         let mut done = mailroom.pass(awake(mono)).expect("a pass");
-        let kept = mailroom.keep_deadlines_in_turn(awake(mono).utc, awake(mono));
+        let kept = mailroom.keep_deadlines_in_turn(awake(mono));
         done.events += kept.expect("deadlines").events;
         done
     };
@@ -386,6 +395,50 @@ fn a_file_in_doubt_holds_up_a_deadline_that_passed_in_a_sleep_but_not_for_long()
         .filter(|ms| turn(&mut mailroom, *ms).events > 0);
     let after = ended.next().expect("an end") - begin;
     assert!((3_000..=5_000).contains(&after), "after {after} ms");
+}
+
+#[test]
+fn a_deadline_looks_for_an_answer_that_no_sweep_has_found() {
+    let room = Room::with_an_open_review();
+    let mut mailroom = room.open();
+    mailroom.sweep().expect("a sweep");
+    room.approve(60);
+    let late = at(30 * PICK_UP_S);
+    assert!(mailroom.pass(late).expect("a pass").is_empty());
+    let kept = mailroom.keep_deadlines_in_turn(late).expect("deadlines");
+    assert_eq!(kept.events, 0, "its answer waits to be judged");
+    assert_eq!(mailroom.pass(late).expect("a pass").accepted, 1);
+    room.assert_last("accepted", "\"approved\"");
+}
+
+#[test]
+fn a_deadline_comes_without_a_sweep() {
+    let room = Room::with_an_open_review();
+    let mut mailroom = room.open();
+    let late = at(30 * PICK_UP_S);
+    let kept = mailroom.keep_deadlines_in_turn(late).expect("deadlines");
+    assert_eq!(kept.events, 1);
+}
+
+#[test]
+fn a_deadline_that_waits_for_a_file_holds_up_no_other() {
+    let room = Room::new();
+    room.request();
+    room.ask(OTHERS, "87");
+    assert_eq!(room.visit(1).accepted, 2);
+    let mut mailroom = room.open();
+    // The reviewer of the first, whose deadline comes first, has a file whose packet is not there.
+    let late = 2 * PICK_UP_S;
+    let body = "quality_gate_result: pass\n  merge_ready: true\n  findings_packet: packets/findings/r1.yaml";
+    room.post(
+        "codex",
+        "claude",
+        "review_lgtm",
+        body,
+        late.unsigned_abs() - 1,
+    );
+    assert_eq!(turn(&mut mailroom, late * 1_000).events, 1);
+    room.assert_last("deadline", "\"87\"");
 }
 
 #[test]

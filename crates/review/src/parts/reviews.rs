@@ -239,8 +239,8 @@ impl Reviews {
             .map(|key| &**key)
     }
 
-    pub(crate) fn next_deadline(&self) -> Option<(DateTime<Utc>, &ReviewKey)> {
-        self.deadlines.first().map(|(at, key)| (*at, &**key))
+    pub(crate) fn deadlines(&self) -> impl Iterator<Item = (DateTime<Utc>, &ReviewKey)> {
+        self.deadlines.iter().map(|(at, key)| (*at, &**key))
     }
 
     /// A review of the pull request that claims the task.

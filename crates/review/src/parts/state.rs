@@ -115,7 +115,12 @@ impl State {
 
     /// The daemon's next deadline, and its review.
     pub fn next_deadline(&self) -> Option<(DateTime<Utc>, &ReviewKey)> {
-        self.reviews.next_deadline()
+        self.deadlines().next()
+    }
+
+    /// The daemon's deadlines and their reviews, the earliest first.
+    pub fn deadlines(&self) -> impl Iterator<Item = (DateTime<Utc>, &ReviewKey)> {
+        self.reviews.deadlines()
     }
 
     /// Returns the state of a pull request from its events.

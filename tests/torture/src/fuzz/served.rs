@@ -58,7 +58,6 @@ pub(super) struct Served {
     /// The time when this daemon was started, which its own clock counts from.
     started: u64,
     sweep_at: u64,
-    swept_at: DateTime<Utc>,
     checkpoint_at: Option<u64>,
     /// No pass before this: the last one failed.
     rest_until: u64,
@@ -84,7 +83,6 @@ impl Served {
             faults: VecDeque::new(),
             started: 0,
             sweep_at: 0,
-            swept_at: DateTime::UNIX_EPOCH,
             checkpoint_at: None,
             rest_until: 0,
             ledger: Ledger::default(),
@@ -239,14 +237,11 @@ impl Served {
             mailroom.sweep()?;
             mailroom.look_for_unknown_senders(moment);
             mailroom.look_for_changed_originals(moment)?;
-            self.swept_at = moment.utc;
             self.sweep_at = now + SWEEP_MS;
         }
         if now >= self.rest_until {
             let mut pass = mailroom.pass(moment)?;
-            pass.events += mailroom
-                .keep_deadlines_in_turn(self.swept_at, moment)?
-                .events;
+            pass.events += mailroom.keep_deadlines_in_turn(moment)?.events;
             if !pass.is_empty() {
                 self.checkpoint_at = Some(now + IDLE_MS);
             }

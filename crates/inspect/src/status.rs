@@ -71,18 +71,13 @@ pub fn validation_of(root: &Path, which: &Which) -> Result<Vec<String>, String> 
 }
 
 impl WorkspaceStatus {
-    /// Reads it all. Searches the whole ledger for refusals, but only if a file is in a `dead_letter/`.
+    /// Reads it all. Searches the ledger for refusals as far back as the oldest file in a `dead_letter/`.
     pub fn read(root: &Path) -> Result<Self, SpoolError> {
         // First what waits, then what was judged: a message that is judged in between is counted twice, not never.
         let agents = directory::agents(root)?;
         let unjudged = PendingMail::look(root, &agents);
         let (index, folded) = LedgerIndex::read(root)?;
-        let dead = if refusals::is_any(root, &agents) {
-            refusals::read(root)?
-        } else {
-            Vec::new()
-        };
-        let dead = dead
+        let dead = refusals::read(root, &agents)?
             .into_iter()
             .filter(|refusal| refusal.is_open(index.state()))
             .collect();

@@ -97,12 +97,7 @@ pub fn in_outbox(root: &Path, agent: &AgentName, at_most: usize) -> (Vec<Unjudge
 
 /// The agent's refused messages that nobody corrected or dismissed and that a correction can mend, oldest first.
 pub fn refused(root: &Path, agent: &AgentName) -> Vec<DeadLetter> {
-    // Without a refused file the ledger is not read.
-    let agents = std::slice::from_ref(agent);
-    if !dead_letter::refusals::is_any(root, agents) {
-        return Vec::new();
-    }
-    let mut letters = dead_letter::of(root, agents).letters;
+    let mut letters = dead_letter::of(root, std::slice::from_ref(agent)).letters;
     letters.retain(|letter| letter.open == Some(true) && letter.report.retryable);
     letters
 }

@@ -11,6 +11,7 @@ use std::fs;
 use std::path::Path;
 
 use chrono::TimeDelta;
+use inspect::dead_letter::refusals;
 use inspect::status::WorkspaceStatus;
 use inspect::status::overview::{ListedReviews, Status};
 use inspect::status::threads::Histories;
@@ -234,6 +235,25 @@ fn a_refusal_is_corrected_by_the_name_of_its_file_where_the_id_is_another() {
     let text = json(letter.expect("the refused message"));
     assert!(text.contains("\"corrected_by\": 6"), "{text}");
     assert!(text.contains("\"corrected_same\": \"file\""), "{text}");
+}
+
+#[test]
+fn refusals_read_from_the_end_of_the_ledger_are_those_of_the_whole() {
+    let root = workspace();
+    let agents = ["claude", "codex", "gemini"].map(|name| name.parse().expect("a name"));
+    let told = |first| {
+        let refusals = refusals::read_back(root.path(), &agents, first).expect("a ledger");
+        format!("{refusals:#?}")
+    };
+    let whole = told(u64::MAX);
+    assert!(whole.contains("corrected: Some"), "{whole}");
+    for first in 1..20 {
+        assert_eq!(told(first), whole, "{first} records first");
+    }
+    let stray = root.path().join("agents/gemini/dead_letter/stray.yaml");
+    std::fs::write(stray, "no record tells of it").expect("a file");
+    assert_eq!(told(1), whole);
+    assert_eq!(refusals::read(root.path(), &[]).expect("a ledger").len(), 0);
 }
 
 #[test]

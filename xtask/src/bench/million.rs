@@ -54,6 +54,11 @@ pub(crate) fn run(ground: &Ground, records: usize) -> Result<()> {
     let served = room::Served::start(&root)?;
     commands(&root, records, &format!("{BEHIND} open reviews later"))?;
     drop(served);
+    std::fs::write(root.join("agents/claude/outbox/none.yaml"), "no message")?;
+    room::once(&root)?;
+    let served = room::Served::start(&root)?;
+    commands(&root, records, "and beside a refused file")?;
+    drop(served);
     println!();
     Ok(())
 }

@@ -79,10 +79,6 @@ impl DeadLetters {
 
 /// Looks through the dead letters of these agents.
 pub fn of(root: &Path, agents: &[AgentName]) -> DeadLetters {
-    let (known, without_ledger) = match fates(root) {
-        Ok(fates) => (Some(fates), None),
-        Err(error) => (None, Some(error)),
-    };
     let (mut letters, mut unread) = (Vec::new(), Vec::new());
     for agent in agents {
         let directory = directory(root, agent);
@@ -91,12 +87,11 @@ pub fn of(root: &Path, agents: &[AgentName]) -> DeadLetters {
             Err(error) => unread.push((directory, error)),
         }
     }
-    if let Some(fates) = known {
-        for letter in &mut letters {
-            let fate = fates.get(&(letter.agent.clone(), letter.report_file.clone()));
-            letter.become_of(fate.copied().unwrap_or_default());
-        }
-    }
+    let without_ledger = if letters.is_empty() {
+        None
+    } else {
+        learn_fates(root, agents, &mut letters).err()
+    };
     letters.sort_by(|a, b| {
         let key = |letter: &DeadLetter| {
             (
@@ -125,18 +120,29 @@ struct LetterFate {
     is_open: bool,
 }
 
-/// Returns the fate of each dead letter, by its agent and the name of its report.
-fn fates(root: &Path) -> Result<HashMap<(AgentName, String), LetterFate>, SpoolError> {
+/// Looks up what became of each dead letter, by its agent and the name of its report.
+fn learn_fates(
+    root: &Path,
+    agents: &[AgentName],
+    letters: &mut [DeadLetter],
+) -> Result<(), SpoolError> {
     let (index, _) = LedgerIndex::read(root)?;
-    let known = refusals::read(root)?.into_iter().filter_map(|refusal| {
-        let is_open = refusal.is_open(index.state());
-        let fate = LetterFate {
-            corrected: refusal.corrected,
-            is_open,
-        };
-        Some(((refusal.agent, refusal.report_file?), fate))
-    });
-    Ok(known.collect())
+    let known = refusals::read(root, agents)?
+        .into_iter()
+        .filter_map(|refusal| {
+            let is_open = refusal.is_open(index.state());
+            let fate = LetterFate {
+                corrected: refusal.corrected,
+                is_open,
+            };
+            Some(((refusal.agent, refusal.report_file?), fate))
+        });
+    let fates: HashMap<(AgentName, String), LetterFate> = known.collect();
+    for letter in letters {
+        let fate = fates.get(&(letter.agent.clone(), letter.report_file.clone()));
+        letter.become_of(fate.copied().unwrap_or_default());
+    }
+    Ok(())
 }
 
 impl DeadLetter {

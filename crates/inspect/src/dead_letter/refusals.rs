@@ -3,7 +3,7 @@
 //!
 //! `status`, `why`, `problems` and `dead-letter list` all take their open refusals from here.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -12,7 +12,9 @@ use message_schema::line::is_one_line;
 use message_schema::{Code, Report};
 use review::{Judgement, Phase, Record, RefusedMessage, Review, ReviewKey, State};
 use serde::Serialize;
-use spool::{Away, Content, Entry, FileName, Layout, Mailbox, Original, SpoolError, VisitError};
+use spool::{
+    Away, Content, Entry, FileName, Layout, Mailbox, Original, Since, SpoolError, Tail, VisitError,
+};
 use workspace::index::{self, Unreadable};
 use workspace::shell::quoted;
 
@@ -21,6 +23,12 @@ use crate::status::pending::ClaimedReview;
 /// The number of newest ones that are read for the pull request they name; the daemon's finding about a message is
 /// known for all.
 const LOOKED_INTO_MAX: usize = 100;
+
+/// The number of the ledger's last records that are searched first: reading them costs a few milliseconds.
+const RECORDS_AT_FIRST: u64 = 900;
+
+/// Each further search reads so many times as many, so that all of them together cost little more than the last.
+const READ_AGAIN_TIMES: u64 = 8;
 
 /// A message that was refused, and what became of it.
 #[derive(Clone, Debug)]
@@ -135,23 +143,88 @@ impl Refusal {
     }
 }
 
-/// True if a `dead_letter/` holds anything, so that the ledger is worth reading for it. One that cannot be read counts
-/// as empty.
-pub(crate) fn is_any(root: &Path, agents: &[AgentName]) -> bool {
-    agents.iter().any(|agent| {
-        let directory = Layout::new(root).mailbox(&Mailbox::DeadLetter(agent.to_string()));
-        std::fs::read_dir(directory).is_ok_and(|mut listed| listed.next().is_some())
-    })
+/// Lists the refusals of these agents whose file or report is still in `dead_letter/`, oldest first. Reads only as much
+/// of the ledger's end as explains every file there: nothing without a file, all of it for one that the daemon did not put
+/// there.
+pub fn read(root: &Path, agents: &[AgentName]) -> Result<Vec<Refusal>, SpoolError> {
+    read_back(root, agents, RECORDS_AT_FIRST)
 }
 
-/// Reads the whole ledger for refusals whose file or report is still in `dead_letter/`, oldest first.
-pub fn read(root: &Path) -> Result<Vec<Refusal>, SpoolError> {
-    let mut log = RefusalLog::new(root);
-    spool::read_ledger(root, &mut |entry| {
-        log.note_past(entry).map_err(VisitError::from)
-    })?;
-    log.look();
-    Ok(log.refusals)
+/// The same, reading so many records first and [`READ_AGAIN_TIMES`] as many each time that was not enough.
+pub fn read_back(
+    root: &Path,
+    agents: &[AgentName],
+    mut records: u64,
+) -> Result<Vec<Refusal>, SpoolError> {
+    let present = FilesThere::list(root, agents);
+    if present.0.is_empty() {
+        return Ok(Vec::new());
+    }
+    let end = Tail::open(root, Since::End)?.seq();
+    loop {
+        let begin = end.saturating_sub(records);
+        let since = match begin {
+            0 => Since::Beginning,
+            seq => Since::Record(seq),
+        };
+        let (mut log, mut unexplained) = (RefusalLog::new(root), present.clone());
+        Tail::open(root, since)?.read(&mut |entry| {
+            if !present.has_some_of(entry) {
+                return Ok(());
+            }
+            unexplained.explain(entry);
+            log.note_past(entry).map_err(VisitError::from)
+        })?;
+        if unexplained.0.values().all(HashSet::is_empty) || begin == 0 {
+            log.look();
+            return Ok(log.refusals);
+        }
+        records = records.saturating_mul(READ_AGAIN_TIMES);
+    }
+}
+
+/// The files in the `dead_letter/` of each agent that has any.
+#[derive(Clone)]
+struct FilesThere(HashMap<String, HashSet<PathBuf>>);
+
+impl FilesThere {
+    /// One that cannot be read counts as empty.
+    fn list(root: &Path, agents: &[AgentName]) -> Self {
+        let layout = Layout::new(root);
+        let files = agents.iter().filter_map(|agent| {
+            let agent = agent.to_string();
+            let listed = layout.mailbox(&Mailbox::DeadLetter(agent.clone()));
+            let listed = std::fs::read_dir(listed).ok()?;
+            let names: HashSet<PathBuf> = listed
+                .flatten()
+                .map(|file| file.file_name().into())
+                .collect();
+            (!names.is_empty()).then_some((agent, names))
+        });
+        Self(files.collect())
+    }
+
+    /// True if the record is about a message of an agent with a file there.
+    fn has_some_of(&self, entry: &Entry) -> bool {
+        let original = entry.original.as_ref();
+        original.is_some_and(|original| self.0.contains_key(&original.outbox))
+    }
+
+    /// Takes out the files that this record put there.
+    fn explain(&mut self, entry: &Entry) {
+        let Some(original) = &entry.original else {
+            return;
+        };
+        let Some(names) = self.0.get_mut(&original.outbox) else {
+            return;
+        };
+        if let Away::DeadLetter(file) = &original.away {
+            names.remove::<Path>(file.as_ref());
+        }
+        if let Some((file, _)) = report(entry) {
+            names.remove::<Path>(file.as_ref());
+        }
+    }
 }
 
 /// The refusals so far, while the ledger is read and as it grows.

@@ -168,16 +168,8 @@ fn respond(
     let mut tail = Tail::open(&driver.root, Since::End)?;
     let id = MessageId::new(format!("run-{}", run_name(driver, prepared.start)))
         .expect("letters, digits and dashes");
-    let request = (&ask.key(), &ask.request);
     // Its reviewer reads the author's files, which are of no commit yet.
-    let posted = answer::post(
-        &driver.root,
-        request,
-        &id,
-        (verdict, sheet),
-        None,
-        clock::now(),
-    );
+    let posted = answer::post(&driver.root, ask, &id, (verdict, sheet), None, clock::now());
     if let Err(why) = posted {
         write(&format!("Your last answer was not sent: {why}.\n"))?;
         return Ok(match (why, verdict) {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use judgement::brief::{NotAResponse, TerminalResponse};
-use mailbox::compose::ask::{self, Ask};
+use mailbox::compose::ask::Ask;
 use mailbox::compose::draft::{MessageDraft, PacketGiven};
 use mailbox::compose::message::Fields;
 use mailbox::compose::omissions::ResponseKind;
@@ -18,7 +18,7 @@ use message_schema::body::Examined;
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::MessageId;
 use message_schema::line::escaped;
-use review::{ReviewKey, Signal, SignalWords};
+use review::{Signal, SignalWords};
 use runner::checkout::Reviewed;
 use runner::stream::AgentOutput;
 use serde::de::IgnoredAny;
@@ -153,30 +153,24 @@ fn verdict(sheet: &ResponseFile) -> ResponseKind {
     }
 }
 
-/// Writes the response to a request into the agent's outbox, under this id; says why it cannot be. One to a request
-/// that another has replaced is not written: who answered has not seen the other. Written before under the same id, by
-/// a daemon that was killed since, it is not written again.
+/// Writes the response to an open request into the agent's outbox, under this id; says why it cannot be. Written before
+/// under the same id, by a daemon that was killed since, it is not written again.
 pub fn post(
     root: &Path,
-    (key, request): (&ReviewKey, &MessageId),
+    ask: &Ask,
     id: &MessageId,
     (verdict, sheet): (ResponseKind, &ResponseFile),
     reviewed: Option<&Reviewed>,
     now: DateTime<Utc>,
 ) -> Result<(), NotPosted> {
-    let me = &key.reviewer;
+    let me = &ask.reviewer;
     if sent_before::find(root, me, id)
         .map_err(|error| error.to_string())?
         .is_some()
     {
         return Ok(());
     }
-    let asks = ask::open(root, me, now).map_err(|error| error.to_string())?;
-    let ask = asks
-        .into_iter()
-        .find(|ask| ask.key() == *key && ask.request == *request);
-    let ask = ask.ok_or_else(|| "no request waits for it now".to_owned())?;
-    let mut letter = letter(&ask, verdict, sheet, now)?;
+    let mut letter = letter(ask, verdict, sheet, now)?;
     if let (ResponseFile::Word, Some(reviewed)) = (sheet, reviewed) {
         name_reviewed(reviewed, &mut letter.body);
     }

@@ -146,19 +146,21 @@ impl Settling {
             AgentAnswer::Response(verdict, sheet) => {
                 let id = MessageId::new(format!("run-{}", self.run.id))
                     .expect("letters, digits and a dash");
-                // The brief, by which it answered, names the current reviewer.
-                let key = ReviewKey {
-                    reviewer: self.run.agent().clone(),
-                    ..self.run.review.clone()
+                let agent = self.run.agent();
+                // One to a request that another has replaced is not written: who answered has not seen the other.
+                let ask = mailroom.ask(&self.run.review, now);
+                let ask = ask.filter(|it| it.request == self.run.request && it.reviewer == *agent);
+                let Some(ask) = ask else {
+                    let why = "no request waits for it now";
+                    return self.fail(mailroom, FailureCause::Unreadable, why, now);
                 };
-                let request = (&key, &self.run.request);
                 let answered = (verdict, &*sheet);
                 let folder = runner::folder::named(mailroom.root(), &self.run.id);
                 let reviewed = folder.reviewed();
                 let root = mailroom.root();
-                match answer::post(root, request, &id, answered, reviewed.as_ref(), now.utc) {
+                match answer::post(root, &ask, &id, answered, reviewed.as_ref(), now.utc) {
                     Ok(()) => {
-                        mailroom.look_into_outbox(self.run.agent())?;
+                        mailroom.look_into_outbox(agent)?;
                         (self.is_posted, self.since) = (true, now.mono);
                         Ok(Settlement::Wait)
                     }

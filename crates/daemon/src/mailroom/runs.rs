@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 
 use judgement::RequestFile;
 use judgement::brief::{brief, file::text};
+use mailbox::compose::ask::{self, Ask};
 use message_schema::id::AgentName;
 use message_schema::spend::Spend;
 use review::{Event, EventRecord, Invocation, ReportedEvent, Review, ReviewKey, RunSpend, UsedUp};
@@ -81,6 +82,12 @@ impl Mailroom {
         listed.map_or(true, |mut listed| {
             listed.any(|entry| entry.map_or(true, |entry| is_message(&entry.file_name())))
         })
+    }
+
+    /// The open request of a review, as its reviewer has to answer it.
+    pub(crate) fn ask(&self, key: &ReviewKey, now: Moment) -> Option<Ask> {
+        let known = (self.state(), self.docket.tentative.policy());
+        ask::of_review(&self.root, known, (key, self.review(key)?), now.utc)
     }
 
     /// The open request of the review that the record gives to another reviewer, as the ledger has it: a file in a

@@ -14,8 +14,8 @@ use message_schema::packet::{Action, LineRange, Severity, Stance};
 use message_schema::schema::Schema;
 use message_schema::{ReadBody, coerce, parse, read_document};
 use review::{
-    Dialogue, ObservedRun, Phase, Profile, ReadingState, Review, ReviewKey, Thread, ThreadMode,
-    ToldAlert,
+    Dialogue, ObservedRun, Phase, Policy, Profile, ReadingState, Review, ReviewKey, State, Thread,
+    ThreadMode, ToldAlert,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -212,65 +212,57 @@ pub fn open(root: &Path, me: &AgentName, now: DateTime<Utc>) -> Result<Vec<Ask>,
     let known = config
         .as_ref()
         .and_then(|config| Some((config, ReviewStatuses::read(root, me)?)));
-    let mut asks = match known {
-        Some((config, standings)) => of_ledger(root, config, &standings, me, now),
-        None => of_files(root, me)?,
-    };
+    if let Some((config, standings)) = known {
+        let policy = config.policy(workspace::directory::agents(root).unwrap_or_default());
+        let state = standings.index().state();
+        let mine = state
+            .open_reviews()
+            .filter(|(key, review)| review.reviewer(key) == me);
+        let asks = mine.filter_map(|it| of_review(root, (state, &policy), it, now));
+        return Ok(asks.collect());
+    }
+    let mut asks = of_files(root, me)?;
     for ask in &mut asks {
         ask.served = served::read(root, me, &ask.request);
-        ask.explicit = config
-            .as_ref()
-            .is_some_and(|config| config.threads == ThreadMode::Explicit);
-        ask.advised = config
-            .as_ref()
-            .is_none_or(|config| config.profile == Profile::Advisory);
+        ask.advised = true;
     }
     Ok(asks)
 }
 
-fn of_ledger(
+/// The open request of one review, out of a state in memory: nothing of the ledger is read.
+pub fn of_review(
     root: &Path,
-    config: &Config,
-    standings: &ReviewStatuses,
-    me: &AgentName,
+    (state, policy): (&State, &Policy),
+    (key, review): (&ReviewKey, &Review),
     now: DateTime<Utc>,
-) -> Vec<Ask> {
-    let policy = config.policy(workspace::directory::agents(root).unwrap_or_default());
-    let mut asks = Vec::new();
-    let state = standings.index().state();
-    for (key, review) in state
-        .open_reviews()
-        .filter(|(key, review)| review.reviewer(key) == me)
-    {
-        let Some(brief) = judgement::brief::brief(state, &policy, key, now) else {
-            continue;
-        };
-        let mut whole =
-            serde_json::to_value(&brief).expect("a brief has text keys and plain values");
-        whole["response_schema"] =
-            serde_json::from_str(&brief.response_schema).expect("a schema of ours is JSON");
-        let ask = Ask::read(whole).expect("a brief of this version");
-        let addressed = review
-            .phase
-            .invocation()
-            .and_then(|open| open.addressed.as_ref());
-        let silence = match (policy.threads, addressed) {
-            (ThreadMode::Inferred, Some(_)) if policy.gate.require_actions => Silence::Nothing,
-            (ThreadMode::Inferred, Some(report)) if report.findings.is_empty() => {
-                Silence::ResolvesAllButP0
-            }
-            (ThreadMode::Inferred, Some(report)) => {
-                Silence::ResolvesNamed(report.findings.iter().cloned().collect())
-            }
-            (ThreadMode::Inferred, None) | (ThreadMode::Explicit, _) => Silence::Nothing,
-        };
-        asks.push(Ask {
-            silence,
-            review: Some(review.clone()),
-            ..ask
-        });
-    }
-    asks
+) -> Option<Ask> {
+    let brief = judgement::brief::brief(state, policy, key, now)?;
+    let mut whole = serde_json::to_value(&brief).expect("a brief has text keys and plain values");
+    whole["response_schema"] =
+        serde_json::from_str(&brief.response_schema).expect("a schema of ours is JSON");
+    let ask = Ask::read(whole).expect("a brief of this version");
+    let addressed = review
+        .phase
+        .invocation()
+        .and_then(|open| open.addressed.as_ref());
+    let silence = match (policy.threads, addressed) {
+        (ThreadMode::Inferred, Some(_)) if policy.gate.require_actions => Silence::Nothing,
+        (ThreadMode::Inferred, Some(report)) if report.findings.is_empty() => {
+            Silence::ResolvesAllButP0
+        }
+        (ThreadMode::Inferred, Some(report)) => {
+            Silence::ResolvesNamed(report.findings.iter().cloned().collect())
+        }
+        (ThreadMode::Inferred, None) | (ThreadMode::Explicit, _) => Silence::Nothing,
+    };
+    Some(Ask {
+        silence,
+        review: Some(review.clone()),
+        served: served::read(root, &ask.reviewer, &ask.request),
+        explicit: policy.threads == ThreadMode::Explicit,
+        advised: policy.profile == Profile::Advisory,
+        ..ask
+    })
 }
 
 /// The newest brief of each review that this agent has not answered, as far as its own `sent/` tells. The daemon may

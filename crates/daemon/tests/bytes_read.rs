@@ -57,7 +57,7 @@ fn asked(room: &Room) -> (u64, [u64; 2]) {
     let claude = "claude".parse().expect("a name");
     let statuses = ReviewStatuses::read(room.root(), &claude).expect("a ledger");
     assert_eq!(statuses.mine(Some(&waiting), None).count(), 1);
-    // What the daemon does with each answer of a command it started.
+    // What the commands of a reviewer do.
     let codex = "codex".parse().expect("a name");
     let open = ask::open(room.root(), &codex, DateTime::UNIX_EPOCH).expect("a ledger");
     assert_eq!(open.len(), 0);

@@ -67,6 +67,24 @@ impl Hosts {
         }
     }
 
+    /// The broker forgets what happens meanwhile, as if its disk had lost it.
+    fn broker_without_what_happens_in(&mut self, happens: impl FnOnce(&Hosts)) {
+        self.broker().kill();
+        sh(self.directory.path(), "cp -a n1 n1.before");
+        self.broker().start();
+        happens(self);
+        self.broker().kill();
+        sh(self.directory.path(), "rm -r n1 && mv n1.before n1");
+        self.broker().start();
+    }
+
+    fn broker(&mut self) -> &mut Broker {
+        match &mut self.place {
+            Place::Broker(broker) => broker,
+            Place::Repository => unreachable!("it is on a broker"),
+        }
+    }
+
     pub(super) fn have_the_same_ledger(&self) {
         wait::until("both mirrors to have the same bytes", || {
             let [tower, laptop] = [&self.tower, &self.laptop].map(|host| ledger(host.root()));
@@ -420,6 +438,14 @@ fn what_the_log_lost_freezes_a_host_and_is_put_back_from_its_ledger() {
         done(&hosts.tower, &["host", "list"]).contains("frozen at record 4")
     });
     drop(frozen);
+    let told = refused(
+        &hosts.tower,
+        &["host", "join", &hosts.log(), "--as", "tower"],
+    );
+    assert!(
+        told.contains("1 more from it: `settled host republish`"),
+        "{told}"
+    );
     let told = done(&hosts.tower, &["host", "republish"]);
     assert!(told.contains("records up to 3; 1 were put back"), "{told}");
     let _daemons = (hosts.tower.serve(), hosts.laptop.serve());
@@ -430,12 +456,73 @@ fn what_the_log_lost_freezes_a_host_and_is_put_back_from_its_ledger() {
 }
 
 #[test]
+fn a_host_whose_records_the_log_replaced_joins_again_with_another_directory() {
+    let mut hosts = Hosts::on_a_broker();
+    let log = hosts.log();
+    hosts.broker_without_what_happens_in(|hosts| {
+        for id in ["lost-1", "lost-2"] {
+            let text = question("claude", "codex", id);
+            hosts.tower.post("claude", &format!("{id}.yaml"), &text);
+        }
+        done(&hosts.tower, &["serve", "--once"]);
+    });
+    hosts
+        .laptop
+        .post("codex", "new.yaml", &question("codex", "claude", "new"));
+    done(&hosts.laptop, &["serve", "--once"]);
+
+    let join = ["host", "join", &log, "--as", "tower"];
+    let told = refused(&hosts.tower, &join);
+    assert!(
+        told.contains("a ledger of its own, with 4 records"),
+        "{told}"
+    );
+    let told = refused(&hosts.tower, &["host", "republish"]);
+    assert!(told.contains("nothing was put back"), "{told}");
+    done(
+        &hosts.laptop,
+        &["host", "retire-key", "tower", "--by", "ann"],
+    );
+    let old = std::mem::replace(&mut hosts.tower, Mailroom::absent());
+    done(&hosts.tower, &join);
+    let sent = read(old.root().join("agents/claude/sent/lost-2.yaml"));
+    hosts.tower.post("claude", "lost-2.yaml", &sent);
+    done(&hosts.tower, &["serve", "--once"]);
+    done(&hosts.laptop, &["serve", "--once"]);
+    assert_eq!(names(hosts.laptop.agent("codex", "inbox")), ["lost-2.yaml"]);
+    hosts.have_the_same_ledger();
+}
+
+/// A broker that a host follows from its first record compares the host's own last one only when it was asked again.
+#[test]
+fn a_host_that_has_more_than_the_log_cannot_join_it_again() {
+    let mut hosts = Hosts::on_a_broker();
+    let log = hosts.log();
+    hosts.broker_without_what_happens_in(|hosts| {
+        hosts
+            .tower
+            .post("claude", "lost.yaml", &question("claude", "codex", "lost"));
+        done(&hosts.tower, &["serve", "--once"]);
+    });
+    let told = refused(&hosts.tower, &["host", "join", &log, "--as", "tower"]);
+    assert!(told.contains("the log ends with record 2"), "{told}");
+    let told = done(&hosts.tower, &["host", "republish"]);
+    assert!(told.contains("records up to 2; 1 were put back"), "{told}");
+    done(&hosts.tower, &["host", "join", &log, "--as", "tower"]);
+}
+
+#[test]
 fn a_log_that_is_gone_is_restored_from_a_host_into_another() {
     let hosts = Hosts::on_a_broker();
     let daemons = (hosts.tower.serve(), hosts.laptop.serve());
     review(&hosts, "86");
     hosts.have_the_same_ledger();
     drop(daemons);
+    // The laptop lacks this record.
+    hosts
+        .tower
+        .post("claude", "last.yaml", &question("claude", "codex", "last"));
+    done(&hosts.tower, &["serve", "--once"]);
     let before = ledger(hosts.tower.root());
     sh(hosts.directory.path(), "git init --quiet --bare spare.git");
     let spare = hosts
@@ -445,9 +532,15 @@ fn a_log_that_is_gone_is_restored_from_a_host_into_another() {
         .display()
         .to_string();
     let told = done(&hosts.tower, &["host", "restore", &spare]);
-    assert!(told.contains("records up to 0; 4 were put back"), "{told}");
-    let told = done(&hosts.laptop, &["host", "restore", &spare]);
-    assert!(told.contains("records up to 4; 0 were put back"), "{told}");
+    assert!(told.contains("records up to 0; 5 were put back"), "{told}");
+    let told = done(&hosts.tower, &["host", "restore", &spare]);
+    assert!(told.contains("records up to 5; 0 were put back"), "{told}");
+    let told = refused(&hosts.laptop, &["host", "restore", &spare]);
+    assert!(
+        told.contains("`settled host join LOG` takes over"),
+        "{told}"
+    );
+    done(&hosts.laptop, &["host", "join", &spare]);
     let _daemons = (hosts.tower.serve(), hosts.laptop.serve());
     review(&hosts, "87");
     hosts.have_the_same_ledger();

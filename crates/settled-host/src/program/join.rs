@@ -338,20 +338,29 @@ fn begin(
     let failed = |error: LogError| of_log(&error);
     let ours = local.head().map_err(failed)?;
     if survey.founder.is_some() {
-        return match patiently(|| log.follow(ours)) {
-            Ok(_) => Ok(false),
+        // A ledger as long as the log has its last record. The log may compare a longer one only later.
+        let compared = if ours.seq < survey.end.seq {
+            patiently(|| log.follow(ours))
+        } else {
+            local.follow(survey.end)
+        };
+        let message = match compared {
+            Ok(_) if ours.seq <= survey.end.seq => return Ok(false),
+            Ok(_) => format!(
+                "the log ends with record {}, and this workspace has {} more from it: `settled host republish` puts them back",
+                survey.end.seq,
+                ours.seq - survey.end.seq
+            ),
             Err(
                 LogError::Forked { .. } | LogError::RolledBack { .. } | LogError::Broken { .. },
-            ) => {
-                let message = format!(
-                    "this workspace has a ledger of its own, with {} records, and the log has another one: join with an \
-                     empty directory, or choose another --workspace",
-                    ours.seq
-                );
-                Err(Failure::plain(Exit::ActionRequired, message))
-            }
-            Err(error) => Err(of_log(&error)),
+            ) => format!(
+                "this workspace has a ledger of its own, with {} records, and the log has another one: join with an \
+                 empty directory, or choose another --workspace",
+                ours.seq
+            ),
+            Err(error) => return Err(of_log(&error)),
         };
+        return Err(Failure::plain(Exit::ActionRequired, message));
     }
     if local.follow(survey.end).is_err() {
         // A host brought records and was ended before it said who it is.

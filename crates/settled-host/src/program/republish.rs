@@ -96,14 +96,14 @@ fn put_mirror(root: &Path, shared: &SharedLog) -> Result<Republished, Failure> {
             Exit::ActionRequired,
             format!(
                 "record {at} of the log is not this host's: the log went on without what it lost, and nothing was put back\n  \
-                 choose the history that counts with the people of the other hosts; `settled host restore LOG` puts this \
-                 host's into an empty log"
+                 choose with the people of the other hosts which history to keep; docs/hosts.md, Two histories, has the steps"
             ),
         ),
         LogError::RolledBack { .. } => Failure::plain(
             Exit::ActionRequired,
             format!(
-                "the log has record {}, and this host's ledger ends before it: there is nothing to put back",
+                "the log has record {}, and this host's ledger ends before it: there is nothing to put back\n  \
+                 `settled host join LOG` takes over what this host lacks, from a log that was restored as well",
                 had.seq
             ),
         ),

@@ -41,12 +41,11 @@ struct Reader {
     directory: TempDir,
     /// Where commands keep temporary files, such as the folder of a probe that failed.
     temporary: TempDir,
-    /// The daemon started last, with its root.
-    daemon: Option<(Child, String)>,
-    /// What goes on besides: other hosts, and their broker.
-    beside: Vec<Child>,
-    /// The port that the broker of the page really has.
-    broker_port: u16,
+    /// The daemons that serve, each with its root; the one started last is the last.
+    daemons: Vec<(Child, String)>,
+    broker: Option<Child>,
+    /// The ports that the broker of the page really has, for clients and for its monitoring page.
+    broker_ports: [u16; 2],
     /// The lines that set variables: they hold for all that follows on the page.
     exports: String,
 }
@@ -56,9 +55,9 @@ impl Reader {
         Self {
             directory: settled_tests::scratch(),
             temporary: settled_tests::scratch(),
-            daemon: None,
-            beside: Vec::new(),
-            broker_port: free_port(),
+            daemons: Vec::new(),
+            broker: None,
+            broker_ports: free_ports(),
             exports: String::new(),
         }
     }
@@ -95,7 +94,7 @@ impl Reader {
                 .filter(|line| line.starts_with("export "))
                 .map(|line| format!("{line}\n")),
         );
-        if let Some((_, root)) = &self.daemon {
+        if let Some((_, root)) = self.daemons.last() {
             wait::until("the mailroom to be idle", || {
                 self.status(root)["waiting"] == 0
             });
@@ -109,17 +108,17 @@ impl Reader {
         let path = path.parent().expect("a program lies in a directory");
         let script = format!("PATH=\"$PATH:{}\" exec {}", path.display(), script.trim());
         let broker = self.bash(&script).stderr(Stdio::null()).spawn();
-        self.beside.push(broker.expect("bash can be run"));
+        self.broker = Some(broker.expect("bash can be run"));
         wait::until("the broker to answer", || {
-            TcpStream::connect(("127.0.0.1", self.broker_port)).is_ok()
+            let [clients, _] = self.broker_ports;
+            TcpStream::connect(("127.0.0.1", clients)).is_ok()
         });
     }
 
     /// Starts a block that serves, in place of the daemon before it, or beside it.
     fn start(&mut self, script: &str, is_beside: bool) {
-        match self.daemon.take_if(|_| is_beside) {
-            Some((daemon, _)) => self.beside.push(daemon),
-            None => self.stop(),
+        if !is_beside {
+            self.stop_last();
         }
         let words: Vec<&str> = script.split_whitespace().collect();
         let root = words.get(2).expect("settled up ROOT").to_string();
@@ -129,7 +128,7 @@ impl Reader {
             .stderr(Stdio::null())
             .spawn()
             .expect("bash can be run");
-        self.daemon = Some((daemon, root.clone()));
+        self.daemons.push((daemon, root.clone()));
         wait::until(&format!("`{}` to serve", script.trim()), || {
             self.status(&root)["serving"] == true
         });
@@ -146,30 +145,68 @@ impl Reader {
         answer["data"].take()
     }
 
-    /// Ctrl-C.
-    fn stop(&mut self) {
-        if let Some((mut daemon, root)) = self.daemon.take() {
-            kill_process(Pid::from_child(&daemon), Signal::INT).expect("the daemon still runs");
-            let status = daemon.wait().expect("it is our child");
-            assert!(status.success(), "the daemon of {root} ended with {status}");
-        }
+    /// Ctrl-C where this root is served.
+    fn stop(&mut self, root: &str) {
+        let at = self.daemons.iter().position(|(_, served)| served == root);
+        let at = at.unwrap_or_else(|| panic!("nothing serves {root}"));
+        interrupt(self.daemons.remove(at));
+    }
+
+    fn stop_last(&mut self) {
+        self.daemons.pop().into_iter().for_each(interrupt);
+    }
+
+    fn stop_all(&mut self) {
+        self.daemons.drain(..).for_each(interrupt);
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        let daemon = self.daemon.as_mut().map(|(daemon, _)| daemon);
-        for process in daemon.into_iter().chain(&mut self.beside) {
+        let daemons = self.daemons.iter_mut().map(|(daemon, _)| daemon);
+        for process in daemons.chain(&mut self.broker) {
             let _ = process.kill();
             let _ = process.wait();
         }
     }
 }
 
-/// A port that nobody listens to now.
-fn free_port() -> u16 {
-    let held = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    held.local_addr().expect("an address").port()
+fn interrupt((mut daemon, root): (Child, String)) {
+    kill_process(Pid::from_child(&daemon), Signal::INT).expect("the daemon still runs");
+    let status = daemon.wait().expect("it is our child");
+    assert!(status.success(), "the daemon of {root} ended with {status}");
+}
+
+/// Ports that nobody listens to now.
+fn free_ports() -> [u16; 2] {
+    let held = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    held.map(|listener| listener.local_addr().expect("an address").port())
+}
+
+/// The directions in a comment before a block, which the site does not show, separated by `; `.
+#[derive(Default)]
+struct Directions {
+    /// `stop ROOT`: the daemons to stop first.
+    stops: Vec<String>,
+    /// `beside …`: the daemon serves beside the others, not in place of the last one.
+    is_beside: bool,
+    /// `until …`: run the block again until it shows the text after it.
+    is_repeated: bool,
+}
+
+impl Directions {
+    fn read(comment: &str) -> Self {
+        let mut directions = Self::default();
+        for (verb, rest) in comment.split("; ").filter_map(|part| part.split_once(' ')) {
+            match verb {
+                "stop" => directions.stops.push(rest.to_owned()),
+                "beside" => directions.is_beside = true,
+                "until" => directions.is_repeated = true,
+                _ => {}
+            }
+        }
+        directions
+    }
 }
 
 /// True if the block runs until something stops it.
@@ -192,49 +229,27 @@ fn follow(page: &Path) -> usize {
     }
     let mut unrun = 0;
     let mut last: Option<String> = None;
-    for block in markdown::blocks(&read(page)) {
-        let Block {
-            info,
-            text,
-            line,
-            comment,
-            follows_a_block,
-        } = block;
-        let place = format!("{}:{line}", name(page));
-        match info.as_str() {
+    let blocks = markdown::blocks(&read(page));
+    for (index, block) in blocks.iter().enumerate() {
+        let place = format!("{}:{}", name(page), block.line);
+        let comment = block.comment.as_deref().unwrap_or_default();
+        match block.info.as_str() {
             "sh" => {
-                let script = text.replace(FROM_SOURCE, "settled ");
-                let port = format!("127.0.0.1:{}", reader.broker_port);
-                let script = script.replace("127.0.0.1:4222", &port);
-                let is_beside = comment.is_some_and(|comment| comment.starts_with("beside "));
-                if script.starts_with("nats-server ") {
-                    reader.start_broker(&script);
-                    last = None;
-                } else if serves(&script) {
-                    reader.start(&script, is_beside);
-                    last = None;
-                } else {
-                    let output = reader.run(&script);
-                    assert!(
-                        output.status.success(),
-                        "{place}: {}\n{script}",
-                        said(&output)
-                    );
-                    last = Some(String::from_utf8_lossy(&output.stdout).into_owned());
-                }
+                let shown = blocks.get(index + 1);
+                let shown = shown.filter(|next| next.info == "text" && next.follows_a_block);
+                last = follow_block(&mut reader, block, shown, &place);
             }
             "sh no-run" => {
-                let reason = comment.unwrap_or_default();
                 assert!(
-                    reason.starts_with("not run: "),
+                    comment.starts_with("not run: "),
                     "{place}: a comment says why it is not run"
                 );
                 unrun += 1;
             }
-            "text" if follows_a_block => {
-                let said = last.take().unwrap_or_default();
+            "text" if block.follows_a_block => {
+                let (text, said) = (&block.text, last.take().unwrap_or_default());
                 assert!(
-                    markdown::shows(&text, &said),
+                    markdown::shows(text, &said),
                     "{place} shows\n{text}but this came out\n{said}"
                 );
             }
@@ -242,8 +257,56 @@ fn follow(page: &Path) -> usize {
             other => panic!("{place}: nobody checks a block of `{other}`"),
         }
     }
-    reader.stop();
+    reader.stop_all();
     unrun
+}
+
+/// Runs a block, or starts what it serves; gives what a command printed.
+fn follow_block(
+    reader: &mut Reader,
+    block: &Block,
+    shown: Option<&Block>,
+    place: &str,
+) -> Option<String> {
+    let directions = Directions::read(block.comment.as_deref().unwrap_or_default());
+    for root in &directions.stops {
+        reader.stop(root);
+    }
+    let [clients, monitor] = reader.broker_ports;
+    let script = block
+        .text
+        .replace(FROM_SOURCE, "settled ")
+        .replace("127.0.0.1:4222", &format!("127.0.0.1:{clients}"))
+        .replace("127.0.0.1:8222", &format!("127.0.0.1:{monitor}"));
+    if script.starts_with("nats-server ") {
+        reader.start_broker(&script);
+        return None;
+    }
+    if serves(&script) {
+        reader.start(&script, directions.is_beside);
+        return None;
+    }
+    let mut run = || {
+        let output = reader.run(&script);
+        assert!(
+            output.status.success(),
+            "{place}: {}\n{script}",
+            said(&output)
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let mut said = run();
+    if directions.is_repeated {
+        let shown = shown.expect("a block that is repeated has a text after it");
+        wait::until(&format!("{place} to show\n{}", shown.text), || {
+            let holds = markdown::shows(&shown.text, &said);
+            if !holds {
+                said = run();
+            }
+            holds
+        });
+    }
+    Some(said)
 }
 
 #[test]
@@ -361,6 +424,32 @@ fn every_path_of_the_repository_that_is_named_exists() {
     }
 }
 
+/// Blocks are run; the commands that stand between the words are only looked up.
+#[test]
+fn every_command_of_hosts_that_a_page_names_has_its_help() {
+    let mut seen = 0;
+    for page in pages() {
+        for span in markdown::code_spans(&read(&page)) {
+            let Some(words) = span.strip_prefix("settled host ") else {
+                continue;
+            };
+            let mut words = words.split_whitespace();
+            let command = words.next().expect("a command");
+            let help = Command::new(binaries::settled())
+                .args(["host", command, "--help"])
+                .output()
+                .expect("settled runs");
+            assert!(help.status.success(), "{} names `{span}`", name(&page));
+            let help = String::from_utf8_lossy(&help.stdout);
+            for option in words.filter(|word| word.starts_with("--")) {
+                assert!(help.contains(option), "{} names `{span}`", name(&page));
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 5, "{seen} commands");
+}
+
 #[test]
 fn every_code_is_on_the_page_of_codes() {
     golden::check_file(&repository().join("docs/codes.md"), &codes());
@@ -445,5 +534,5 @@ fn every_key_of_the_config_is_in_the_page_of_operations() {
             "docs/operations.md does not explain `{key}`"
         );
     }
-    reader.stop();
+    reader.stop_all();
 }

@@ -365,6 +365,26 @@ fn a_long_value_is_shown_whole_at_every_width() {
 }
 
 #[test]
+fn the_chosen_row_is_seen_on_a_terminal_that_is_too_low_for_the_list() {
+    let (_root, _follower, mut app) = opened();
+    for row in 0..app.rows().len() {
+        for height in 14..24 {
+            let frame = frame(&mut app, 60, height);
+            let mut lines = frame.lines().skip_while(|line| !line.starts_with('▸'));
+            assert!(lines.next().is_some(), "row {row}, {height} lines\n{frame}");
+            // A need has a second line, for what is missing.
+            let is_need = matches!(app.rows()[row], ListRow::Need(_));
+            let below = lines.next().unwrap_or_default();
+            assert!(
+                !is_need || below.starts_with("     "),
+                "row {row}, {height} lines\n{frame}"
+            );
+        }
+        press(&mut app, KeyCode::Down);
+    }
+}
+
+#[test]
 fn a_terminal_of_any_size_gets_a_frame() {
     let (_root, follower, mut app) = opened();
     read(&follower, &mut app);

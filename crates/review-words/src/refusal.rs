@@ -205,3 +205,32 @@ impl Clause {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_holds_every_detail_that_is_added() {
+        let thread = FindingId::new("F-001").expect("an id");
+        let fault = Fault::new(Code::RoundLimitExceeded, "no round is left")
+            .field("action")
+            .in_finding(2)
+            .thread(&thread)
+            .clause(Clause::Blocking)
+            .found(3)
+            .expected("at most 2")
+            .fix("resolve it");
+        let expected = Fault {
+            code: Code::RoundLimitExceeded,
+            field: Some("findings[2].action".to_owned()),
+            thread: Some(thread),
+            clause: Some(Clause::Blocking),
+            message: "no round is left".to_owned(),
+            found: Some("3".to_owned()),
+            expected: Some("at most 2".to_owned()),
+            fix: Some("resolve it".to_owned()),
+        };
+        assert_eq!(fault, expected);
+    }
+}

@@ -9,6 +9,7 @@ pub mod error;
 pub mod heartbeat;
 pub mod index;
 pub mod known_deliveries;
+pub mod ledger_end;
 pub mod operator_alerts;
 pub mod orders;
 pub mod ownership;

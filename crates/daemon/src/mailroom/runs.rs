@@ -11,6 +11,7 @@ use message_schema::spend::Spend;
 use review::{Event, EventRecord, Invocation, ReportedEvent, Review, ReviewKey, RunSpend, UsedUp};
 use spool::SpoolError;
 use workspace::clock::Moment;
+use workspace::ledger_end::{self, RECORDS_AT_FIRST};
 
 use super::Mailroom;
 use crate::docket::OpenBatch;
@@ -105,20 +106,22 @@ impl Mailroom {
         else {
             return Ok(None);
         };
-        let mut found = None;
-        spool::read_ledger(&self.root, &mut |entry| {
-            let is_it =
-                entry.kind == "accepted" && entry.id.as_deref() == Some(open.request.as_str());
-            let original = entry.original.as_ref().filter(|_| is_it);
-            if let Some(original) = original.filter(|it| it.outbox == key.author.as_str()) {
-                found = original.text.clone().map(|text| RequestFile {
-                    file: original.file.clone(),
-                    text,
-                });
-            }
-            Ok(())
-        })?;
-        Ok(found)
+        ledger_end::search(&self.root, RECORDS_AT_FIRST, |tail, _| {
+            let mut found = None;
+            tail.read(&mut |entry| {
+                let is_it =
+                    entry.kind == "accepted" && entry.id.as_deref() == Some(open.request.as_str());
+                let original = entry.original.as_ref().filter(|_| is_it);
+                if let Some(original) = original.filter(|it| it.outbox == key.author.as_str()) {
+                    found = original.text.clone().map(|text| RequestFile {
+                        file: original.file.clone(),
+                        text,
+                    });
+                }
+                Ok(())
+            })?;
+            Ok(found)
+        })
     }
 
     /// Judges an event of a command and commits it to the ledger before returning; says whether it changes anything.

@@ -12,10 +12,9 @@ use message_schema::line::is_one_line;
 use message_schema::{Code, Report};
 use review::{Judgement, Phase, Record, RefusedMessage, Review, ReviewKey, State};
 use serde::Serialize;
-use spool::{
-    Away, Content, Entry, FileName, Layout, Mailbox, Original, Since, SpoolError, Tail, VisitError,
-};
+use spool::{Away, Content, Entry, FileName, Layout, Mailbox, Original, SpoolError, VisitError};
 use workspace::index::{self, Unreadable};
+use workspace::ledger_end::{self, RECORDS_AT_FIRST, Searched};
 use workspace::shell::quoted;
 
 use crate::status::pending::ClaimedReview;
@@ -23,12 +22,6 @@ use crate::status::pending::ClaimedReview;
 /// The number of newest ones that are read for the pull request they name; the daemon's finding about a message is
 /// known for all.
 const LOOKED_INTO_MAX: usize = 100;
-
-/// The number of the ledger's last records that are searched first: reading them costs a few milliseconds.
-const RECORDS_AT_FIRST: u64 = 900;
-
-/// Each further search reads so many times as many, so that all of them together cost little more than the last.
-const READ_AGAIN_TIMES: u64 = 8;
 
 /// A message that was refused, and what became of it.
 #[derive(Clone, Debug)]
@@ -150,37 +143,32 @@ pub fn read(root: &Path, agents: &[AgentName]) -> Result<Vec<Refusal>, SpoolErro
     read_back(root, agents, RECORDS_AT_FIRST)
 }
 
-/// The same, reading so many records first and [`READ_AGAIN_TIMES`] as many each time that was not enough.
+/// The same, beginning with so many records.
 pub fn read_back(
     root: &Path,
     agents: &[AgentName],
-    mut records: u64,
+    records: u64,
 ) -> Result<Vec<Refusal>, SpoolError> {
     let present = FilesThere::list(root, agents);
     if present.0.is_empty() {
         return Ok(Vec::new());
     }
-    let end = Tail::open(root, Since::End)?.seq();
-    loop {
-        let begin = end.saturating_sub(records);
-        let since = match begin {
-            0 => Since::Beginning,
-            seq => Since::Record(seq),
-        };
+    let found = ledger_end::search(root, records, |tail, searched| {
         let (mut log, mut unexplained) = (RefusalLog::new(root), present.clone());
-        Tail::open(root, since)?.read(&mut |entry| {
+        tail.read(&mut |entry| {
             if !present.has_some_of(entry) {
                 return Ok(());
             }
             unexplained.explain(entry);
             log.note_past(entry).map_err(VisitError::from)
         })?;
-        if unexplained.0.values().all(HashSet::is_empty) || begin == 0 {
-            log.look();
-            return Ok(log.refusals);
-        }
-        records = records.saturating_mul(READ_AGAIN_TIMES);
-    }
+        let is_enough = searched == Searched::All || unexplained.0.values().all(HashSet::is_empty);
+        Ok(is_enough.then_some(log))
+    })?;
+    Ok(found.map_or_else(Vec::new, |mut log| {
+        log.look();
+        log.refusals
+    }))
 }
 
 /// The files in the `dead_letter/` of each agent that has any.

@@ -18,12 +18,7 @@ pub fn read_ledger(
     root: &Path,
     visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
 ) -> Result<Verified, SpoolError> {
-    walk(root, &Stretch::default(), &mut |entry| {
-        visit(&entry).map_err(|source| SpoolError::Visit {
-            seq: entry.seq,
-            source,
-        })
-    })
+    walk(root, &Stretch::default(), &mut naming(visit))
 }
 
 /// Reads the ledger of the workspace at `root` up to record `seq`, checks the chain, and hands every record to `visit`.
@@ -36,13 +31,17 @@ pub fn read_ledger_to(
         from: LedgerPosition::default(),
         to: seq,
     };
-    walk(root, &stretch, &mut |entry| {
-        visit(&entry).map_err(|source| SpoolError::Visit {
-            seq: entry.seq,
-            source,
-        })
-    })
-    .map(drop)
+    walk(root, &stretch, &mut naming(visit)).map(drop)
+}
+
+/// An onlooker's visitor whose error names the record.
+pub(crate) fn naming(
+    visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
+) -> impl FnMut(Entry) -> Result<(), SpoolError> {
+    |entry| {
+        let seq = entry.seq;
+        visit(&entry).map_err(|source| SpoolError::Visit { seq, source })
+    }
 }
 
 /// The sources of an onlooker's fold.
@@ -67,12 +66,7 @@ pub fn fold_ledger(path: &Path, fold: &mut dyn Fold) -> Result<Folded, SpoolErro
         from: from.unwrap_or_default(),
         to: u64::MAX,
     };
-    let verified = walk(path, &behind, &mut |entry| {
-        fold.add(&entry).map_err(|source| SpoolError::Visit {
-            seq: entry.seq,
-            source,
-        })
-    })?;
+    let verified = walk(path, &behind, &mut naming(&mut |entry| fold.add(entry)))?;
     Ok(Folded {
         verified,
         snapshot,

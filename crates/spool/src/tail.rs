@@ -10,6 +10,7 @@ use crate::layout::{self, Layout};
 use crate::ledger::backward::Backward;
 use crate::ledger::is_gone;
 use crate::ledger::read::{self, LedgerPosition, Stretch};
+use crate::read_only::naming;
 use crate::{Digest, Entry, SpoolError, Verified, VisitError, dirs};
 use disk::Os;
 use disk::{Disk, Handle, OpenMode, Stat};
@@ -104,12 +105,7 @@ impl Tail {
             from: self.place.clone(),
             to: u64::MAX,
         };
-        let end = read::read(&Os, &self.layout, &dir, &stretch, &mut |entry| {
-            visit(&entry).map_err(|source| SpoolError::Visit {
-                seq: entry.seq,
-                source,
-            })
-        })?;
+        let end = read::read(&Os, &self.layout, &dir, &stretch, &mut naming(visit))?;
         let count = end.place.seq - self.place.seq;
         // Looks once more at what grew between the look and the reading.
         self.seen = now.filter(|_| end.place.segment == self.place.segment);

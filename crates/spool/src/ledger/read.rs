@@ -140,7 +140,8 @@ pub(crate) fn read(
     stretch: &Stretch,
     visit: &mut Visit<'_>,
 ) -> Result<LedgerEnd, SpoolError> {
-    on_a_thread(|tell| read_here(disk, layout, dir, stretch, tell), visit)
+    let read = |tell: &mut Tell<'_, Entry>| read_here(disk, layout, dir, stretch, tell);
+    on_a_thread(stretch, read, visit)
 }
 
 /// Does the same with a third thread between the two, which reads of each record what its visitor needs. A start without
@@ -162,42 +163,45 @@ pub(crate) fn read_ahead(
             }
         })
     };
-    on_a_thread(reading, &mut |(entry, read)| visit(entry, read))
+    on_a_thread(stretch, reading, &mut |(entry, read)| visit(entry, read))
 }
 
 /// Takes what a thread reads; breaks off where nobody listens any more.
 type Tell<'a, T> = dyn FnMut(T) -> ControlFlow<()> + 'a;
 
-/// Visits on this thread what another one reads, portion by portion.
+/// Visits on this thread what another one reads, portion by portion. What follows a record is soon read: a thread for it
+/// would only leave one more of glibc's arenas as large as those portions.
 fn on_a_thread<T: Send>(
+    stretch: &Stretch,
     read: impl Fn(&mut Tell<'_, T>) -> Result<LedgerEnd, SpoolError> + Sync,
     visit: &mut dyn FnMut(T) -> Result<(), SpoolError>,
 ) -> Result<LedgerEnd, SpoolError> {
     std::thread::scope(|scope| {
         let (send, receive) = sync_channel::<Vec<T>>(PORTIONS);
         let read = &read;
-        let reading = std::thread::Builder::new().spawn_scoped(scope, move || {
-            let mut portion = Vec::with_capacity(PORTION);
-            let end = read(&mut |item| {
-                portion.push(item);
-                if portion.len() < PORTION || send.send(std::mem::take(&mut portion)).is_ok() {
-                    return ControlFlow::Continue(());
-                }
-                ControlFlow::Break(())
-            });
-            // A receiver that has ended reports its own error.
-            let _ = send.send(portion);
-            end
+        let reading = (stretch.from.seq == 0).then(|| {
+            std::thread::Builder::new().spawn_scoped(scope, move || {
+                let mut portion = Vec::with_capacity(PORTION);
+                let end = read(&mut |item| {
+                    portion.push(item);
+                    if portion.len() < PORTION || send.send(std::mem::take(&mut portion)).is_ok() {
+                        return ControlFlow::Continue(());
+                    }
+                    ControlFlow::Break(())
+                });
+                // A receiver that has ended reports its own error.
+                let _ = send.send(portion);
+                end
+            })
         });
-        // If no thread can be started, this one does both.
-        let Ok(reading) = reading else {
+        // This one does both, also if no thread can be started.
+        let Some(Ok(reading)) = reading else {
             let mut visited = Ok(());
             let end = read(&mut |item| {
                 visited = visit(item);
-                if visited.is_ok() {
-                    ControlFlow::Continue(())
-                } else {
-                    ControlFlow::Break(())
+                match visited {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(_) => ControlFlow::Break(()),
                 }
             });
             return visited.and(end);

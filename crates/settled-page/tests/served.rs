@@ -86,7 +86,7 @@ fn a_form_of_16_kib_is_read_and_a_longer_one_is_refused() {
         page.enter(),
         page.host
     );
-    // Whoever may only look is refused after the form is read.
+    // The page reads the whole form before it refuses a viewer that may only look.
     for (length, expected) in [(16_384, "HTTP/1.1 403 "), (16_385, "HTTP/1.1 413 ")] {
         let form = format!("{:a<length$}", "form=f&key=k&act=cancel&reason=");
         let response = page.ask("POST /act", &headers, &form);

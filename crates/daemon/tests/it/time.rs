@@ -85,6 +85,12 @@ impl Room {
         );
     }
 
+    /// An approval, finished at this second, that names a packet which is not there.
+    fn approve_without_packet(&self, second: u64) {
+        let body = "quality_gate_result: pass\n  merge_ready: true\n  findings_packet: packets/findings/r1.yaml";
+        self.post("codex", "claude", "review_lgtm", body, second);
+    }
+
     /// The reviewer moves its request out of the inbox.
     fn take(&self) {
         let [inbox, archive] = ["inbox", "archive"]
@@ -318,8 +324,7 @@ fn a_file_in_doubt_holds_an_order_up_but_not_for_long() {
     let room = Room::with_an_open_review();
     let mut mailroom = room.open();
     // An answer whose packet is not there yet.
-    let body = "quality_gate_result: pass\n  merge_ready: true\n  findings_packet: packets/findings/r1.yaml";
-    room.post("codex", "claude", "review_lgtm", body, 2);
+    room.approve_without_packet(2);
     room.order_turns();
     let events = |mailroom: &mut Mailroom, ms| mailroom.pass(at_ms(ms)).expect("a pass").events;
     assert_eq!(
@@ -381,14 +386,7 @@ fn a_file_in_doubt_holds_up_a_deadline_that_passed_in_a_sleep_but_not_for_long()
     let mut mailroom = room.open();
     // An answer whose packet is not there, and never comes, begun when the machine woke.
     let awake = 2 * PICK_UP_S;
-    let body = "quality_gate_result: pass\n  merge_ready: true\n  findings_packet: packets/findings/r1.yaml";
-    room.post(
-        "codex",
-        "claude",
-        "review_lgtm",
-        body,
-        awake.unsigned_abs() - 1,
-    );
+    room.approve_without_packet(awake.unsigned_abs() - 1);
     let begin = awake * 1_000;
     let mut ended = (0..200)
         .map(|step| begin + step * 50)
@@ -429,14 +427,7 @@ fn a_deadline_that_waits_for_a_file_holds_up_no_other() {
     let mut mailroom = room.open();
     // The reviewer of the first, whose deadline comes first, has a file whose packet is not there.
     let late = 2 * PICK_UP_S;
-    let body = "quality_gate_result: pass\n  merge_ready: true\n  findings_packet: packets/findings/r1.yaml";
-    room.post(
-        "codex",
-        "claude",
-        "review_lgtm",
-        body,
-        late.unsigned_abs() - 1,
-    );
+    room.approve_without_packet(late.unsigned_abs() - 1);
     assert_eq!(turn(&mut mailroom, late * 1_000).events, 1);
     room.assert_last("deadline", "\"87\"");
 }

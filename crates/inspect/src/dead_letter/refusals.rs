@@ -178,16 +178,13 @@ struct FilesThere(HashMap<String, HashSet<PathBuf>>);
 impl FilesThere {
     /// One that cannot be read counts as empty.
     fn list(root: &Path, agents: &[AgentName]) -> Self {
-        let layout = Layout::new(root);
         let files = agents.iter().filter_map(|agent| {
-            let agent = agent.to_string();
-            let listed = layout.mailbox(&Mailbox::DeadLetter(agent.clone()));
-            let listed = std::fs::read_dir(listed).ok()?;
+            let listed = std::fs::read_dir(super::directory(root, agent)).ok()?;
             let names: HashSet<PathBuf> = listed
                 .flatten()
                 .map(|file| file.file_name().into())
                 .collect();
-            (!names.is_empty()).then_some((agent, names))
+            (!names.is_empty()).then(|| (agent.to_string(), names))
         });
         Self(files.collect())
     }

@@ -393,11 +393,99 @@ mod tests {
     }
 
     #[test]
+    fn a_fleet_lists_its_hosts_their_agents_and_their_last_records() {
+        let mut fleet = Fleet::default();
+        assert!(fleet.is_empty());
+        assert_eq!(fleet.policy(), None);
+        for (name, agents) in [("tower", &["pi", "codex"][..]), ("laptop", &["claude"])] {
+            let change = joined(name, agents, "rounds.max = 3");
+            assert_eq!(fleet.change(&change, &host(name)), Ok(()));
+        }
+        assert!(!fleet.is_empty());
+        assert_eq!(fleet.policy(), Some("rounds.max = 3"));
+        let at = DateTime::UNIX_EPOCH;
+        fleet.note(&host("laptop"), 7, at);
+        let before = fleet.clone();
+        fleet.note(&host("nowhere"), 8, at);
+        assert_eq!(fleet, before, "a host that has not joined has no records");
+        let listed: Vec<_> = fleet
+            .members()
+            .map(|(name, member)| {
+                let key = member.key.as_str();
+                (name.as_str(), key, &*member.version, member.last_record)
+            })
+            .collect();
+        assert_eq!(
+            listed,
+            [
+                ("laptop", "key of laptop", "0.1.0", Some((7, at))),
+                ("tower", "key of tower", "0.1.0", None),
+            ]
+        );
+        let all: Vec<&str> = fleet.agents().map(AgentName::as_str).collect();
+        assert_eq!(all, ["claude", "codex", "pi"]);
+        let tower = host("tower");
+        let there: Vec<&str> = fleet.at_home(&tower).map(AgentName::as_str).collect();
+        assert_eq!(there, ["codex", "pi"]);
+    }
+
+    #[test]
+    fn a_host_claims_more_agents_for_itself_alone() {
+        let mut fleet = fleet();
+        let claimed = |by: &str, agents: &[&str]| HostChange::Claimed {
+            host: by.to_owned(),
+            agents: agents.iter().map(|name| agent(name)).collect(),
+        };
+        let more = claimed("laptop", &["pi", "claude"]);
+        assert_eq!(fleet.change(&more, &host("laptop")), Ok(()));
+        assert_eq!(fleet.home(&agent("pi")), Some(&host("laptop")));
+        assert_eq!(fleet.home(&agent("claude")), Some(&host("laptop")));
+        let spoken_for = fleet.change(&claimed("laptop", &["gpt"]), &host("tower"));
+        let (by, speaker_of) = (host("tower"), host("laptop"));
+        assert_eq!(
+            spoken_for,
+            Err(FleetRefusal::Elsewhere {
+                by,
+                host: speaker_of
+            })
+        );
+        assert_eq!(fleet.home(&agent("gpt")), None);
+        let unfit = fleet.change(&claimed("a host", &["gpt"]), &host("tower"));
+        assert_eq!(unfit, Err(FleetRefusal::NotAHost("a host".to_owned())));
+    }
+
+    #[test]
+    fn any_host_retires_a_key_and_changes_the_policy_of_all() {
+        let mut fleet = fleet();
+        let decision = || review_words::host_change::HostDecision {
+            by: "ann".to_owned(),
+            reason: "stolen".to_owned(),
+        };
+        let retired = |host: &str| HostChange::KeyRetired {
+            host: host.to_owned(),
+            decision: decision(),
+        };
+        let by = host("tower");
+        assert_eq!(fleet.change(&retired("laptop"), &by), Ok(()));
+        assert_eq!(fleet.key(&host("laptop")), None);
+        let unknown = fleet.change(&retired("nowhere"), &by);
+        assert_eq!(unknown, Err(FleetRefusal::UnknownHost(host("nowhere"))));
+        let changed = HostChange::PolicyChanged {
+            policy: "profile = \"gate\"".to_owned(),
+            decision: decision(),
+        };
+        assert_eq!(fleet.change(&changed, &by), Ok(()));
+        assert_eq!(fleet.policy(), Some("profile = \"gate\""));
+    }
+
+    #[test]
     fn a_deadline_is_the_home_hosts_first() {
         let fleet = fleet();
         let deadline = DateTime::UNIX_EPOCH;
         let from = |name: &str| fleet.may_fire_from(&host(name), &agent("codex"), deadline);
         assert_eq!(from("tower"), deadline);
         assert_eq!(from("laptop"), deadline + GRACE);
+        let homeless = fleet.may_fire_from(&host("laptop"), &agent("pi"), deadline);
+        assert_eq!(homeless, deadline, "nobody is waited for");
     }
 }

@@ -24,6 +24,6 @@ pub use model::{ModelBench, ModelLog, Shared, Weather};
 #[macro_export]
 macro_rules! conformance {
     ($bench:expr) => {
-        $crate::each_case!($bench);
+        $crate::each_case!(tests_of $bench);
     };
 }

@@ -60,3 +60,51 @@ impl Log for Line {
         self.log.poll_ms()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::fixture::batch;
+    use crate::{Shared, Weather};
+
+    fn line() -> (Shared, Line) {
+        let shared = Shared::new(0, Weather::default());
+        let line = Line::to(Box::new(shared.connect()));
+        (shared, line)
+    }
+
+    #[test]
+    fn a_line_loses_one_append_or_its_answer_and_then_nothing() {
+        let first = batch(Head::EMPTY, &["one"], "tower");
+        for (lose, arrived) in [
+            (Line::lose_request as fn(&mut Line), 0),
+            (Line::lose_answer, 1),
+        ] {
+            let (shared, mut line) = line();
+            lose(&mut line);
+            let told = line.append(&first);
+            assert!(matches!(told, Ok(Appended::Unknown(_))), "{told:?}");
+            assert_eq!(shared.batches().len(), arrived);
+            assert_eq!(line.append(&first), Ok(Appended::Committed));
+            assert_eq!(line.head(), Ok(first.batch.head()));
+            assert_eq!(line.follow(Head::EMPTY).map(|all| all.len()), Ok(1));
+        }
+    }
+
+    #[test]
+    fn a_line_rings_and_rests_as_its_log_does() {
+        let (_shared, mut line) = line();
+        let rung = Arc::new(AtomicUsize::new(0));
+        let ring = Arc::clone(&rung);
+        line.ring(Box::new(move || {
+            ring.fetch_add(1, Ordering::SeqCst);
+        }));
+        let first = batch(Head::EMPTY, &["one"], "tower");
+        assert_eq!(line.append(&first), Ok(Appended::Committed));
+        assert_eq!(rung.load(Ordering::SeqCst), 1);
+        assert_eq!(line.poll_ms(), 1_000);
+    }
+}

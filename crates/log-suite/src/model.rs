@@ -351,3 +351,218 @@ impl Bench for ModelBench {
         state.batches.push(with.clone());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::fixture::batch;
+
+    /// Enough calls for whatever is late to arrive.
+    const CALLS: usize = 64;
+
+    fn of(signed: &[Signed]) -> Vec<Head> {
+        signed.iter().map(|signed| signed.batch.head()).collect()
+    }
+
+    fn first() -> Signed {
+        batch(Head::EMPTY, &["one"], "tower")
+    }
+
+    fn is_unknown(told: &Result<Appended, LogError>) -> bool {
+        matches!(told, Ok(Appended::Unknown(_)))
+    }
+
+    /// What the log holds after an append in this weather, and the answer to it.
+    fn appended(weather: Weather) -> (ModelBench, ModelLog, Result<Appended, LogError>) {
+        let bench = ModelBench(Shared::new(7, weather));
+        let mut log = bench.0.connect();
+        let told = log.append(&first());
+        bench.0.set_weather(Weather::default());
+        (bench, log, told)
+    }
+
+    fn let_it_arrive(log: &mut ModelLog) {
+        for _ in 0..CALLS {
+            log.head().expect("fair weather");
+        }
+    }
+
+    #[test]
+    fn a_request_is_lost_or_comes_later() {
+        let (bench, mut log, told) = appended(Weather {
+            request_lost: 100,
+            ..Weather::default()
+        });
+        assert!(is_unknown(&told), "{told:?}");
+        let_it_arrive(&mut log);
+        assert_eq!(of(&bench.0.batches()), []);
+
+        let late = Weather {
+            request_late: 100,
+            ..Weather::default()
+        };
+        let (bench, mut log, told) = appended(late);
+        assert!(is_unknown(&told), "{told:?}");
+        assert_eq!(of(&bench.0.batches()), []);
+        let_it_arrive(&mut log);
+        assert_eq!(of(&bench.0.batches()), [first().batch.head()]);
+    }
+
+    #[test]
+    fn what_is_late_is_gone_after_a_restart_or_a_loss() {
+        let late = Weather {
+            request_late: 100,
+            ..Weather::default()
+        };
+        let lose_nothing_more = |bench: &mut ModelBench| bench.0.lose_tail(0);
+        for lose in [
+            ModelBench::restart as fn(&mut ModelBench),
+            lose_nothing_more,
+        ] {
+            let (mut bench, mut log, _) = appended(late);
+            lose(&mut bench);
+            let_it_arrive(&mut log);
+            assert_eq!(of(&bench.0.batches()), []);
+        }
+    }
+
+    #[test]
+    fn an_answer_is_lost_and_the_batch_is_there() {
+        let (bench, _, told) = appended(Weather {
+            answer_lost: 100,
+            ..Weather::default()
+        });
+        assert!(is_unknown(&told), "{told:?}");
+        assert_eq!(of(&bench.0.batches()), [first().batch.head()]);
+    }
+
+    #[test]
+    fn a_request_comes_twice_and_is_there_once() {
+        let twice = Weather {
+            request_twice: 100,
+            ..Weather::default()
+        };
+        let (bench, mut log, told) = appended(twice);
+        assert_eq!(told, Ok(Appended::Committed));
+        let_it_arrive(&mut log);
+        assert_eq!(of(&bench.0.batches()), [first().batch.head()]);
+        // The second one is seen where the first is gone.
+        let (mut bench, mut log, _) = appended(twice);
+        bench.lose_one(0);
+        assert_eq!(of(&bench.0.batches()), []);
+        let_it_arrive(&mut log);
+        assert_eq!(of(&bench.0.batches()), [first().batch.head()]);
+    }
+
+    #[test]
+    fn a_log_out_of_reach_answers_nothing() {
+        let unreachable = Weather {
+            unreachable: 100,
+            ..Weather::default()
+        };
+        let away = ModelBench(Shared::new(7, unreachable));
+        let mut cut_off = ModelBench::default();
+        cut_off.cut_off();
+        for bench in [away, cut_off] {
+            let mut log = bench.0.connect();
+            let told = [
+                log.head().err(),
+                log.append(&first()).err(),
+                log.follow(Head::EMPTY).err(),
+            ];
+            for error in told {
+                assert!(
+                    matches!(error, Some(LogError::Unreachable { .. })),
+                    "{error:?}"
+                );
+            }
+            log.send_heartbeat(vec![1]);
+            bench.0.set_weather(Weather::default());
+            assert_eq!(of(&bench.0.batches()), []);
+            assert!(bench.0.state().heartbeats.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_follower_sees_a_beginning_of_what_is_there() {
+        let shared = Shared::new(7, Weather::default());
+        let mut log = shared.connect();
+        let mut end = Head::EMPTY;
+        for _ in 0..3 {
+            let next = batch(end, &["next"], "tower");
+            assert_eq!(log.append(&next), Ok(Appended::Committed));
+            end = next.batch.head();
+        }
+        shared.set_weather(Weather {
+            follows_late: 100,
+            ..Weather::default()
+        });
+        let all = of(&shared.batches());
+        let mut seen = [0; 4];
+        for _ in 0..400 {
+            let given = of(&log.follow(Head::EMPTY).expect("batches"));
+            assert!(all.starts_with(&given), "{given:?}");
+            seen[given.len()] += 1;
+        }
+        assert!(seen.iter().all(|count| *count > 50), "{seen:?}");
+    }
+
+    #[test]
+    fn a_split_log_shows_every_second_handle_a_history_of_its_own() {
+        let shared = Shared::new(7, Weather::default());
+        let (mut one, mut two) = (shared.connect(), shared.connect());
+        assert_eq!((one.number(), two.number()), (1, 2));
+        assert_eq!(one.append(&first()), Ok(Appended::Committed));
+        shared.split();
+        let end = first().batch.head();
+        let (odd, even) = (batch(end, &["odd"], "tower"), batch(end, &["even"], "box"));
+        assert_eq!(one.append(&odd), Ok(Appended::Committed));
+        assert_eq!(two.append(&even), Ok(Appended::Committed));
+        assert_eq!(of(&shared.shown_to(1)), [end, odd.batch.head()]);
+        assert_eq!(of(&shared.shown_to(2)), [end, even.batch.head()]);
+        assert_eq!(of(&shared.shown_to(3)), [end, odd.batch.head()]);
+        let told = two.follow(odd.batch.head()).err();
+        assert!(matches!(told, Some(LogError::Forked { at: 2, .. })));
+    }
+
+    #[test]
+    fn a_log_rings_for_what_is_new_and_for_nothing_else() {
+        let shared = Shared::new(7, Weather::default());
+        let mut log = shared.connect();
+        let rung = Arc::new(AtomicUsize::new(0));
+        let ring = Arc::clone(&rung);
+        log.ring(Box::new(move || {
+            ring.fetch_add(1, Ordering::SeqCst);
+        }));
+        for _ in 0..2 {
+            assert_eq!(log.append(&first()), Ok(Appended::Committed));
+        }
+        let late = batch(Head::EMPTY, &["late"], "laptop");
+        assert_eq!(log.append(&late), Ok(Appended::Moved(first().batch.head())));
+        assert_eq!(rung.load(Ordering::SeqCst), 1);
+        assert_eq!(log.poll_ms(), 1_000);
+    }
+
+    #[test]
+    fn a_heartbeat_is_heard_once_by_the_others_that_listen() {
+        let shared = Shared::new(7, Weather::default());
+        let (mut one, mut two) = (shared.connect(), shared.connect());
+        let heard = |log: &mut ModelLog| -> Vec<(Vec<u8>, u64)> {
+            let beats = log.heartbeats().into_iter();
+            beats.map(|beat| (beat.bytes, beat.waited_ms)).collect()
+        };
+        one.send_heartbeat(vec![1]);
+        two.send_heartbeat(vec![2]);
+        let mut late = shared.connect();
+        assert_eq!(heard(&mut one), [(vec![2], 0)]);
+        assert_eq!(heard(&mut one), []);
+        assert_eq!(heard(&mut two), [(vec![1], 0)]);
+        assert_eq!(heard(&mut late), []);
+        one.send_heartbeat(vec![3]);
+        assert_eq!(heard(&mut late), [(vec![3], 0)]);
+        assert_eq!(heard(&mut one), []);
+    }
+}

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use spool::log::{Appended, Head, Log, Signed};
 
+use crate::Bench;
 use crate::fixture::batch;
 
 /// The time a follower may take for what the log acknowledged to another host.
@@ -102,11 +103,11 @@ fn gather(log: &mut dyn Log, from: Head, is_all: &dyn Fn(usize, Head) -> bool) -
     gathered
 }
 
-/// Makes one test of each case.
+/// Hands every case to a macro of this crate, behind what that one needs besides.
 #[macro_export]
 macro_rules! each_case {
-    ($bench:expr) => {
-        $crate::tests_of! { $bench;
+    ($what:ident $($more:tt)*) => {
+        $crate::$what! { $($more)*;
             order::an_empty_log_ends_before_the_first_record
             order::the_first_batch_becomes_the_end
             order::a_batch_of_many_ends_with_its_last_record
@@ -186,6 +187,22 @@ macro_rules! tests_of {
             assert_eq!(named.len(), $crate::cases::count());
         }
     };
+}
+
+/// Lists the cases that are named.
+#[macro_export]
+macro_rules! list_of {
+    (; $($group:ident :: $case:ident)*) => {
+        vec![$((stringify!($case), $crate::cases::$group::$case as fn(&mut dyn $crate::Bench))),*]
+    };
+}
+
+/// A case, by its name.
+pub type Case = (&'static str, fn(&mut dyn Bench));
+
+/// Every case.
+pub fn all() -> Vec<Case> {
+    crate::each_case!(list_of)
 }
 
 /// The number of cases, counted in their source.

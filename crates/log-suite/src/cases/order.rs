@@ -113,8 +113,7 @@ pub fn of_two_hosts_one_wins(bench: &mut dyn Bench) {
 pub fn two_hosts_in_many_rounds_make_one_chain(bench: &mut dyn Bench) {
     let mut hosts = [bench.connect(), bench.connect()];
     let mut end = Head::EMPTY;
-    for round in 0..20 {
-        let (wins, loses) = (round % 2, (round + 1) % 2);
+    for (wins, loses) in [(0, 1), (1, 0)].into_iter().cycle().take(20) {
         let won = batch(end, &["won"], ["tower", "laptop"][wins]);
         committed(&mut *hosts[wins], &won);
         let lost = batch(end, &["lost"], ["tower", "laptop"][loses]);

@@ -58,12 +58,9 @@ pub fn unknown_that_did_not_land_before_others_is_moved(bench: &mut dyn Bench) {
 pub fn unknown_many_times_is_there_once(bench: &mut dyn Bench) {
     let mut line = Line::to(bench.connect());
     let first = batch(Head::EMPTY, &["one"], "tower");
-    for round in 0..5 {
-        if round % 2 == 0 {
-            line.lose_request();
-        } else {
-            line.lose_answer();
-        }
+    let losses = [Line::lose_request, Line::lose_answer];
+    for lose in losses.into_iter().cycle().take(5) {
+        lose(&mut line);
         unknown(&mut line, &first);
     }
     committed(&mut line, &first);

@@ -4,6 +4,7 @@
 //! - `bench` is what a case may do to a log besides calling it: restart it, cut it off, damage it;
 //! - `cases` are the cases, one function each;
 //! - `line` loses what is sent to a log or what it answers;
+//! - `patient` asks a real log again, which may take a moment to answer;
 //! - `fixture` makes batches without a ledger;
 //! - `model` is a log in memory that loses, delays and repeats by a seed, and on demand breaks what a log promises;
 //! - `dice` is its chance.
@@ -14,11 +15,13 @@ mod dice;
 pub mod fixture;
 mod line;
 mod model;
+mod patient;
 
 pub use bench::Bench;
 pub use dice::Dice;
 pub use line::Line;
 pub use model::{ModelBench, ModelLog, Shared, Weather};
+pub use patient::{PATIENCE, Patient};
 
 /// Makes one test of each case, on the bench that the expression makes.
 #[macro_export]

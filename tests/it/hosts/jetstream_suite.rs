@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_nats::jetstream::stream::Stream;
-use log_suite::Bench;
+use log_suite::{Bench, PATIENCE, Patient};
 use rustix::process::Signal;
 use settled_host::JetStream;
 use settled_host::jetstream::{LedgerName, found};
@@ -13,8 +13,6 @@ use settled_tests::wait;
 use spool::log::{Head, Log, Signed};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-
-use super::patient::{PATIENCE, Patient};
 
 log_suite::conformance!(BrokerBench::default());
 

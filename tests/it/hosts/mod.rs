@@ -1,16 +1,14 @@
-//! Workspaces that several hosts share, on real brokers and real repositories.
+//! Workspaces that several hosts share, on real brokers and real repositories. How the ledger is kept in a repository is
+//! tested in `settled-host` itself.
 
 mod access;
 mod alone;
 mod cut_off;
 mod damage;
 mod gap;
-mod git;
-mod git_suite;
 mod jetstream;
 mod jetstream_suite;
 mod long;
-mod patient;
 mod programs;
 
 use settled_tests::wait;

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use log_suite::Bench;
+use log_suite::{Bench, Patient};
 use settled_host::Git;
-use settled_tests::{sh, wait};
 use spool::log::{Appended, Log, Signed};
 use tempfile::TempDir;
 
-use super::patient::Patient;
+use super::{remote_in, sh, until};
 
 log_suite::conformance!(RepositoryBench::default());
 
@@ -27,8 +26,7 @@ struct RepositoryBench {
 
 impl Default for RepositoryBench {
     fn default() -> Self {
-        let directory = settled_tests::scratch();
-        sh(directory.path(), "git init --quiet --bare remote.git");
+        let directory = remote_in();
         RepositoryBench {
             directory,
             hosts: 0,
@@ -104,7 +102,7 @@ impl Bench for RepositoryBench {
     fn replace_last(&mut self, with: &Signed) {
         self.lose_tail(1);
         let mut log = self.open();
-        wait::until("the other batch to be there", || {
+        until("the other batch to be there", || {
             log.append(with) == Ok(Appended::Committed)
         });
     }

@@ -1,0 +1,310 @@
+//! A ledger on a ref of a real repository: the conformance suite, and what it cannot ask because it knows no git.
+
+mod suite;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use log_suite::fixture::batch;
+use settled_host::Git;
+use spool::log::{Appended, Head, Log, LogError, Signed};
+use tempfile::TempDir;
+
+/// The time between two looks: short, so that no test waits for one.
+const POLL: Duration = Duration::from_millis(50);
+
+/// The longest wait before a test gives up.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// The pause between two looks at a condition.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A directory with the repository of the log.
+fn remote_in() -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    sh(directory.path(), "git init --quiet --bare remote.git");
+    directory
+}
+
+/// Runs a script, and gives what it prints.
+fn sh(directory: &Path, script: &str) -> String {
+    let output = Command::new("sh")
+        .args(["-euc", script])
+        .current_dir(directory)
+        .env("HOME", directory)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .stdin(Stdio::null())
+        .output()
+        .expect("sh runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}: {said}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    text.trim_end().to_owned()
+}
+
+fn for_some<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = probe() {
+            return found;
+        }
+        assert!(began.elapsed() < DEADLINE, "waited in vain for: {what}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    for_some(what, || holds().then_some(()));
+}
+
+fn open(directory: &Path, host: &str) -> Git {
+    let remote = directory.join("remote.git");
+    let remote = remote.to_str().expect("a path in UTF-8");
+    Git::polling(&directory.join(host), remote, "w", POLL).expect("a log")
+}
+
+fn append(log: &mut Git, signed: &Signed) -> Result<Appended, LogError> {
+    for_some("the push to end", || match log.append(signed) {
+        Ok(Appended::Unknown(_)) => None,
+        other => Some(other),
+    })
+}
+
+/// Follows until so many batches have come.
+fn follows(log: &mut dyn Log, from: Head, count: usize) -> Vec<Signed> {
+    let mut all: Vec<Signed> = Vec::new();
+    until("all batches", || {
+        let from = all.last().map_or(from, |signed| signed.batch.head());
+        match log.follow(from) {
+            Ok(batches) => all.extend(batches),
+            Err(error) => assert!(error.is_retryable(), "{error}"),
+        }
+        all.len() >= count
+    });
+    all
+}
+
+#[test]
+fn a_ledger_goes_through_a_real_repository_and_comes_back_byte_for_byte() {
+    let directory = remote_in();
+    let (mut one, mut other) = (
+        open(directory.path(), "one"),
+        open(directory.path(), "other"),
+    );
+    assert_eq!(one.head(), Ok(Head::EMPTY));
+    let first = batch(Head::EMPTY, &["a", "b", "c"], "tower");
+    assert_eq!(append(&mut one, &first), Ok(Appended::Committed));
+    assert_eq!(append(&mut one, &first), Ok(Appended::Committed));
+    let second = batch(first.batch.head(), &["b"], "tower");
+    let late = batch(first.batch.head(), &["c"], "tower");
+    assert_eq!(append(&mut other, &second), Ok(Appended::Committed));
+    assert_eq!(
+        append(&mut one, &late),
+        Ok(Appended::Moved(second.batch.head()))
+    );
+    let all = follows(&mut other, Head::EMPTY, 2);
+    for (given, put) in all.iter().zip([&first, &second]) {
+        assert_eq!(given.batch.bytes(), put.batch.bytes());
+        assert_eq!(given.host, put.host);
+        assert_eq!(given.signature, put.signature);
+    }
+    // Plain git shows the same lines.
+    let file = "git --git-dir remote.git show refs/settled/w:batch.jsonl";
+    let shown = sh(directory.path(), file);
+    assert_eq!(shown.as_bytes(), second.batch.bytes().trim_ascii_end());
+}
+
+#[test]
+fn a_push_whose_answer_was_lost_is_the_same_commit_again() {
+    let directory = remote_in();
+    let first = batch(Head::EMPTY, &["a"], "tower");
+    let mut one = open(directory.path(), "one");
+    assert_eq!(append(&mut one, &first), Ok(Appended::Committed));
+    // A host that knows nothing of its own push: its copy is another directory.
+    let mut again = open(directory.path(), "again");
+    assert_eq!(append(&mut again, &first), Ok(Appended::Committed));
+    let count = "git --git-dir remote.git rev-list --count refs/settled/w";
+    assert_eq!(sh(directory.path(), count), "1");
+}
+
+#[test]
+fn a_ref_that_was_set_back_or_rewritten_is_told() {
+    let directory = remote_in();
+    let mut log = open(directory.path(), "one");
+    let first = batch(Head::EMPTY, &["a"], "tower");
+    let second = batch(first.batch.head(), &["b"], "tower");
+    let other = batch(first.batch.head(), &["c"], "tower");
+    assert_eq!(append(&mut log, &first), Ok(Appended::Committed));
+    assert_eq!(append(&mut log, &second), Ok(Appended::Committed));
+    sh(
+        directory.path(),
+        "git --git-dir remote.git update-ref refs/settled/w refs/settled/w~1",
+    );
+    let ours = second.batch.head();
+    let back = LogError::RolledBack {
+        log: first.batch.head(),
+        ours,
+    };
+    until("the missing commit to be seen", || {
+        log.follow(ours).is_err_and(|error| error == back)
+    });
+    assert_eq!(
+        append(&mut open(directory.path(), "two"), &other),
+        Ok(Appended::Committed)
+    );
+    let forked = LogError::Forked {
+        at: 2,
+        ours: ours.digest,
+        theirs: other.batch.head().digest,
+    };
+    until("the other commit to be seen", || {
+        log.follow(ours).is_err_and(|error| error == forked)
+    });
+}
+
+#[test]
+fn a_remote_that_is_away_takes_nothing_and_is_told() {
+    let directory = remote_in();
+    let mut log = open(directory.path(), "one");
+    assert_eq!(log.head(), Ok(Head::EMPTY));
+    sh(directory.path(), "mv remote.git away.git");
+    until("the remote to be missed", || {
+        matches!(log.follow(Head::EMPTY), Err(LogError::Unreachable { .. }))
+    });
+    let first = batch(Head::EMPTY, &["a"], "tower");
+    let lost = log.append(&first);
+    assert!(
+        matches!(
+            lost,
+            Ok(Appended::Unknown(_)) | Err(LogError::Unreachable { .. })
+        ),
+        "{lost:?}"
+    );
+    sh(directory.path(), "mv away.git remote.git");
+    until("the push once it is there again", || {
+        log.append(&first) == Ok(Appended::Committed)
+    });
+}
+
+#[test]
+fn no_hook_of_this_host_runs() {
+    let directory = remote_in();
+    let mut log = open(directory.path(), "one");
+    let hook = directory.path().join("one/hooks/pre-push");
+    std::fs::create_dir_all(hook.parent().expect("a directory")).expect("a directory");
+    std::fs::write(&hook, "#!/bin/sh\ntouch ran\nexit 1\n").expect("a hook");
+    sh(directory.path(), "chmod +x one/hooks/pre-push");
+    let first = batch(Head::EMPTY, &["a"], "tower");
+    assert_eq!(append(&mut log, &first), Ok(Appended::Committed));
+    assert!(!directory.path().join("one/ran").exists());
+}
+
+#[test]
+fn a_commit_says_to_git_who_judged_its_records_and_when() {
+    let directory = remote_in();
+    let mut log = open(directory.path(), "one");
+    let first = batch(Head::EMPTY, &["a"], "tower");
+    let second = batch(first.batch.head(), &["b", "c"], "laptop");
+    assert_eq!(append(&mut log, &first), Ok(Appended::Committed));
+    assert_eq!(append(&mut log, &second), Ok(Appended::Committed));
+    let show = "git --git-dir remote.git log --format='%an %ae %at %ct %s' refs/settled/w";
+    assert_eq!(
+        sh(directory.path(), show),
+        "settled settled@localhost 1770976800 1770976800 records 2 to 3\n\
+         settled settled@localhost 1770976800 1770976800 records 1 to 1"
+    );
+    let message = "git --git-dir remote.git show --no-patch --format=%b refs/settled/w";
+    let message = sh(directory.path(), message);
+    let head = second.batch.head();
+    for line in [
+        "Settled-Host: laptop".to_owned(),
+        format!("Settled-Head: 3 {}", head.digest),
+    ] {
+        assert!(message.contains(&line), "{line} is not in\n{message}");
+    }
+}
+
+#[test]
+fn a_commit_that_is_no_batch_is_damage() {
+    let directory = remote_in();
+    let first = batch(Head::EMPTY, &["a"], "tower");
+    let whole = append(&mut open(directory.path(), "one"), &first);
+    assert_eq!(whole, Ok(Appended::Committed));
+    // Each takes the place of the last commit, with its file or its message changed.
+    for (change, told) in [
+        ("s/^Settled-Host: .*//", "has no trailer `Settled-Host:`"),
+        (
+            "s/^Settled-Host: .*/Settled-Host: no host/",
+            "the name of a host is",
+        ),
+        (
+            "s/^Settled-Signature: .*/Settled-Signature: xy/",
+            "its signature is not hexadecimal",
+        ),
+        (
+            "s/^Settled-Head: .*/Settled-Head: first/",
+            "is not a record's number and digest",
+        ),
+        (
+            "s/^Settled-Head: 1/Settled-Head: 2/",
+            "its message names record 2, its file another end",
+        ),
+    ] {
+        let script = format!(
+            "cd remote.git
+             commit=$(git cat-file commit refs/settled/w | sed '{change}' | git hash-object -w -t commit --stdin)
+             git update-ref refs/settled/broken $commit"
+        );
+        sh(directory.path(), &script);
+        let remote = directory.path().join("remote.git");
+        let remote = remote.to_str().expect("a path in UTF-8");
+        let copy = tempfile::tempdir().expect("a directory");
+        let mut log = Git::polling(copy.path(), remote, "broken", POLL).expect("a log");
+        let error = for_some("an answer", || match log.follow(Head::EMPTY) {
+            Err(error) if error.is_retryable() => None,
+            other => Some(other.err()),
+        });
+        let Some(LogError::Broken { what }) = &error else {
+            panic!("{change}: {error:?}");
+        };
+        assert!(what.contains(told), "{change}: {what}");
+    }
+}
+
+#[test]
+fn no_remote_names_a_program_to_run() {
+    let directory = remote_in();
+    let copy = directory.path().join("copy");
+    let log = Git::polling(&copy, "ext::touch ran", "w", POLL);
+    let told = log.expect("a log").head();
+    assert!(
+        matches!(&told, Err(LogError::Unreachable { why }) if why.contains("not allowed")),
+        "{told:?}"
+    );
+    assert!(!copy.join("ran").exists());
+}
+
+#[test]
+fn a_look_gives_all_that_is_there_and_a_change_rings() {
+    let directory = remote_in();
+    let (mut one, mut other) = (
+        open(directory.path(), "one"),
+        open(directory.path(), "other"),
+    );
+    let (give, rung) = std::sync::mpsc::channel();
+    other.ring(Box::new(move || {
+        // A test that has ended hears nothing.
+        let _ = give.send(());
+    }));
+    let mut end = Head::EMPTY;
+    for text in ["a", "b", "c"] {
+        let next = batch(end, &[text], "tower");
+        assert_eq!(append(&mut one, &next), Ok(Appended::Committed));
+        end = next.batch.head();
+    }
+    rung.recv_timeout(DEADLINE).expect("a ring");
+    until("the end to be seen", || other.head() == Ok(end));
+    assert_eq!(other.follow(Head::EMPTY).map(|all| all.len()), Ok(3));
+    assert_eq!(other.poll_ms(), 1_000);
+}

@@ -225,3 +225,92 @@ fn wrong(what: String, fix: &str) -> Finding {
         fix: Some(fix.to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+
+    use super::*;
+
+    fn said(findings: &[Finding]) -> Vec<(&'static str, &str)> {
+        let said = findings.iter();
+        said.map(|finding| (finding.state, &*finding.what))
+            .collect()
+    }
+
+    #[test]
+    fn a_stream_is_as_safe_as_its_servers_are_many() {
+        for (replicas, state, told) in [
+            (0, "note", "one server holds the ledger"),
+            (1, "note", "one server holds the ledger"),
+            (2, "note", "two servers hold the ledger"),
+            (
+                3,
+                "ok",
+                "3 servers hold the ledger: it goes on through the loss of 1",
+            ),
+            (
+                5,
+                "ok",
+                "5 servers hold the ledger: it goes on through the loss of 2",
+            ),
+        ] {
+            let findings = of_stream(replicas, &[]);
+            let [(found, what)] = said(&findings)[..] else {
+                panic!("{findings:?}");
+            };
+            assert_eq!(found, state, "{what}");
+            assert!(what.starts_with(told), "{what}");
+        }
+        let findings = of_stream(3, &["it can be emptied".to_owned()]);
+        assert_eq!(
+            said(&findings)[0],
+            (
+                "wrong",
+                "the stream does not keep a ledger: it can be emptied"
+            )
+        );
+        assert!(findings[0].fix.is_some());
+        assert_eq!(findings[1].state, "ok");
+    }
+
+    #[test]
+    fn a_broker_takes_every_record_or_is_told_how() {
+        let enough = of_size(MESSAGE_BYTES_ENOUGH);
+        assert_eq!(enough.state, "ok");
+        let kib = MESSAGE_BYTES_ENOUGH / 1024;
+        let what = format!("the broker takes {kib} KiB at once, which is enough");
+        assert!(enough.what.starts_with(&what), "{}", enough.what);
+        let less = of_size(MESSAGE_BYTES_ENOUGH - 1);
+        assert_eq!(less.state, "note");
+        assert!(less.what.contains("max_payload: 2MB"), "{}", less.what);
+        // The fix that it names is one.
+        assert_eq!(of_size(2 * 1024 * 1024).state, "ok");
+    }
+
+    #[test]
+    fn a_broker_that_acknowledges_before_it_syncs_is_wrong() {
+        for (config, state) in [
+            ("{\"sync_always\": true}", "ok"),
+            ("{\"sync_always\": false}", "wrong"),
+            ("{}", "wrong"),
+        ] {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+            let address = listener.local_addr().expect("an address").to_string();
+            let answering = std::thread::spawn(move || {
+                let (mut socket, _) = listener.accept().expect("a connection");
+                let mut request = [0; 4096];
+                let _ = socket.read(&mut request).expect("a request");
+                let page = format!("HTTP/1.0 200 OK\r\n\r\n{{\"config\": {config}}}");
+                socket.write_all(page.as_bytes()).expect("an answer");
+            });
+            let finding = of_monitor(&address);
+            answering.join().expect("an answer");
+            assert_eq!(finding.state, state, "{config}: {}", finding.what);
+            assert!(finding.what.contains(&address), "{}", finding.what);
+        }
+        let unseen = of_monitor("127.0.0.1");
+        assert_eq!(unseen.state, "note");
+        assert!(unseen.what.starts_with("cannot see"), "{}", unseen.what);
+    }
+}

@@ -131,3 +131,122 @@ fn heard_cells(row: &HostRow, now: DateTime<Utc>) -> [String; 3] {
         heard.clock(),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+    use inspect::status::hosts::LastHeard;
+
+    use super::*;
+
+    fn now() -> DateTime<Utc> {
+        "2026-02-13T10:00:00Z".parse().expect("a time")
+    }
+
+    fn row(name: &str, agents: &[&str]) -> HostRow {
+        HostRow {
+            name: name.to_owned(),
+            is_this: false,
+            agents: agents
+                .iter()
+                .map(|name| name.parse().expect("a name"))
+                .collect(),
+            version: "0.1.0".to_owned(),
+            key: "ed25519:00".to_owned(),
+            is_retired: false,
+            last_record: None,
+            last_at: None,
+            heard: None,
+        }
+    }
+
+    fn heard(seconds: i64, standing: &str) -> LastHeard {
+        LastHeard {
+            at: now() - TimeDelta::seconds(seconds),
+            version: "0.2.0".to_owned(),
+            standing: standing.to_owned(),
+            behind: 4,
+            clock_ahead_ms: -1_500,
+        }
+    }
+
+    fn hosts(rows: Vec<HostRow>) -> Hosts {
+        Hosts {
+            host: "tower".to_owned(),
+            log: "nats://one:4222".to_owned(),
+            workspace: "team".to_owned(),
+            trouble: None,
+            homeless: Vec::new(),
+            hosts: rows,
+        }
+    }
+
+    #[test]
+    fn hosts_that_were_not_heard_are_listed_without_columns_for_it() {
+        let mut tower = row("tower", &["claude", "pi"]);
+        (tower.is_this, tower.last_record) = (true, Some(7));
+        tower.last_at = Some(now() - TimeDelta::minutes(2));
+        let mut laptop = row("laptop", &[]);
+        laptop.is_retired = true;
+        let mut hosts = hosts(vec![laptop, tower]);
+        hosts.homeless = vec!["gpt".parse().expect("a name")];
+        hosts.trouble = Some("frozen\u{7}".to_owned());
+        let text = said(&hosts, now());
+        let lines: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| {
+                line.split("  ")
+                    .map(str::trim)
+                    .filter(|cell| !cell.is_empty())
+                    .collect()
+            })
+            .collect();
+        assert_eq!(lines[0], ["HOST", "AGENTS", "LAST RECORD", "VERSION"]);
+        assert_eq!(lines[1], ["laptop", "-", "-", "key retired"]);
+        let last = format!("7, {}", ago(TimeDelta::minutes(2)));
+        assert_eq!(lines[2], ["tower (this one)", "claude, pi", &last, "0.1.0"]);
+        assert_eq!(lines[3], ["ledger: team at nats://one:4222"]);
+        assert_eq!(
+            lines[4],
+            ["agent gpt has a mailbox here and no home: `settled host claim gpt`"]
+        );
+        assert!(lines[5][0].starts_with("frozen\\u"), "{text}");
+    }
+
+    #[test]
+    fn a_host_that_was_heard_shows_what_it_said_unless_it_is_silent_or_retired() {
+        let with = |heard: LastHeard| {
+            let heard = Some(heard);
+            HostRow {
+                heard,
+                ..row("laptop", &["codex"])
+            }
+        };
+        let [in_step, waiting] = ["in_step", "waiting"].map(|word| with(heard(5, word)));
+        let none = || "-".to_owned();
+        let five = ago(TimeDelta::seconds(5));
+        let (behind, clock) = ("4".to_owned(), "-1.5 s".to_owned());
+        assert_eq!(
+            heard_cells(&in_step, now()),
+            [five.clone(), behind.clone(), clock.clone()]
+        );
+        assert_eq!(
+            heard_cells(&waiting, now()),
+            [format!("{five}, waiting"), behind, clock]
+        );
+        let silent = with(heard(3_600, "in_step"));
+        let [heard, behind, clock] = heard_cells(&silent, now());
+        assert!(heard.starts_with("silent for "), "{heard}");
+        assert_eq!([behind, clock], [none(), none()]);
+        let mut retired = in_step;
+        // The version is that of the program which runs there.
+        assert_eq!(cells(&retired, now())[6], "0.2.0");
+        retired.is_retired = true;
+        assert_eq!(heard_cells(&retired, now()), [none(), none(), none()]);
+        assert_eq!(cells(&retired, now())[6], "key retired");
+        let text = said(&hosts(vec![waiting]), now());
+        for word in ["HEARD", "BEHIND", "CLOCK", "-1.5 s"] {
+            assert!(text.contains(word), "{text}");
+        }
+    }
+}

@@ -236,3 +236,31 @@ fn of_log(error: &LogError) -> Failure {
     };
     Failure::new(exit, error)
 }
+
+#[cfg(test)]
+mod tests {
+    use spool::log::Head;
+
+    use super::*;
+
+    #[test]
+    fn an_exit_code_says_who_can_help() {
+        let why = || "x".to_owned();
+        let (log, ours) = (Head::EMPTY, Head::EMPTY);
+        for (error, exit) in [
+            (LogError::Unreachable { why: why() }, Exit::Temporary),
+            (LogError::Denied { why: why() }, Exit::Identity),
+            (LogError::Broken { what: why() }, Exit::ActionRequired),
+            (LogError::RolledBack { log, ours }, Exit::ActionRequired),
+        ] {
+            assert_eq!(of_log(&error).exit, exit);
+            assert_eq!(of_place(&PlaceError::Log(error)).exit, exit);
+        }
+        let unfit = PlaceError::Unfit(why());
+        assert_eq!(of_place(&unfit).exit, Exit::Usage);
+        let path = PathBuf::from("p");
+        let source = std::io::Error::other("full");
+        let io = PlaceError::Io { path, source };
+        assert_eq!(of_place(&io).exit, Exit::Failed);
+    }
+}

@@ -95,3 +95,60 @@ pub(super) fn patiently<T>(mut ask: impl FnMut() -> Result<T, LogError>) -> Resu
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use log_suite::{Shared, Weather, fixture};
+    use spool::log::Appended;
+
+    use super::*;
+
+    /// A log whose batches nobody signs: a look at it reads only what they say.
+    fn log_of(records: &[&[&str]]) -> log_suite::ModelLog {
+        let shared = Shared::new(7, Weather::default());
+        let mut log = shared.connect();
+        let mut end = Head::EMPTY;
+        for texts in records {
+            let next = fixture::batch(end, texts, "tower");
+            assert_eq!(log.append(&next), Ok(Appended::Committed));
+            end = next.batch.head();
+        }
+        shared.set_weather(Weather::STORM);
+        log
+    }
+
+    #[test]
+    fn a_log_is_read_to_its_end_whatever_the_weather() {
+        let survey = survey(&mut log_of(&[&["one"], &["two", "three"], &["four"]]));
+        let survey = survey.expect("a log");
+        assert_eq!(survey.end.seq, 4);
+        assert!(survey.founder.is_none());
+        assert!(survey.fleet.is_empty() && survey.beginning().is_empty());
+        let empty = super::survey(&mut log_of(&[])).expect("an empty log");
+        assert_eq!(empty.end, Head::EMPTY);
+    }
+
+    #[test]
+    fn what_may_pass_is_asked_again_and_what_stays_is_told() {
+        let mut asked = 0;
+        let told = patiently(|| {
+            asked += 1;
+            match asked {
+                3 => Ok(asked),
+                _ => Err(LogError::Unreachable {
+                    why: "x".to_owned(),
+                }),
+            }
+        });
+        assert_eq!(told, Ok(3));
+        let mut asked = 0;
+        let denied = || LogError::Denied {
+            why: "x".to_owned(),
+        };
+        let told: Result<(), _> = patiently(|| {
+            asked += 1;
+            Err(denied())
+        });
+        assert_eq!((told, asked), (Err(denied()), 1));
+    }
+}

@@ -1,0 +1,467 @@
+//! The program `settled-host` as a person runs it, on hosts that share a ledger in a repository.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Two hosts of one ledger: claude is at home on the tower, codex on the laptop.
+struct Hosts {
+    directory: TempDir,
+    tower: Host,
+    laptop: Host,
+}
+
+struct Host(PathBuf);
+
+impl Hosts {
+    fn joined() -> Hosts {
+        let hosts = Hosts::apart();
+        let log = hosts.log("ledger.git");
+        hosts
+            .tower
+            .done(&["join", &log, "--as", "tower", "--agents", "claude"]);
+        hosts
+            .laptop
+            .done(&["join", &log, "--as", "laptop", "--agents", "codex"]);
+        hosts.tower.done(&["serve", "--once"]);
+        hosts
+    }
+
+    fn apart() -> Hosts {
+        let directory = tempfile::tempdir().expect("a directory");
+        for repository in ["ledger.git", "spare.git"] {
+            git(directory.path(), &["init", "--quiet", "--bare", repository]);
+        }
+        let host = |name: &str| Host(directory.path().join(name));
+        let (tower, laptop) = (host("tower"), host("laptop"));
+        Hosts {
+            directory,
+            tower,
+            laptop,
+        }
+    }
+
+    fn log(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        let whole = self.directory.path().canonicalize();
+        whole.expect("a directory").join(name)
+    }
+
+    fn third(&self) -> Host {
+        Host(self.path("box"))
+    }
+}
+
+fn git(directory: &Path, args: &[&str]) {
+    let done = Command::new("git")
+        .args(args)
+        .current_dir(directory)
+        .status();
+    assert!(done.expect("git runs").success(), "{args:?}");
+}
+
+impl Host {
+    fn run(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_settled-host"))
+            .args(args)
+            .env("SETTLED_ROOT", &self.0)
+            .stdin(Stdio::null())
+            .output()
+            .expect("the program runs")
+    }
+
+    /// Runs a command that succeeds, and gives what it prints.
+    fn done(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {told}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// Runs a command that ends with this code, and gives what it says of it.
+    fn fails(&self, code: i32, args: &[&str]) -> String {
+        let output = self.run(args);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let told = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {told}");
+        told
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let text = self.done(&[args, &["--json"]].concat());
+        serde_json::from_str(&text).expect("a JSON document")
+    }
+
+    fn ask(&self, from: &str, to: &str, id: &str) {
+        let text = format!(
+            "id: \"{id}\"\nfrom: {from}\nto: {to}\ntype: question\npriority: P2\n\
+             created_at_utc: \"2026-02-13T10:00:00Z\"\nsubject: \"Which?\"\nbody: \"{id}\"\n"
+        );
+        let path = self.0.join(format!("agents/{from}/outbox/{id}.yaml"));
+        fs::write(path, text).expect("a message");
+    }
+
+    fn inbox(&self, agent: &str) -> Vec<String> {
+        let files = fs::read_dir(self.0.join(format!("agents/{agent}/inbox")));
+        let name = |file: std::io::Result<fs::DirEntry>| {
+            let name = file.expect("a file").file_name();
+            name.into_string().expect("a name in UTF-8")
+        };
+        let mut names: Vec<String> = files.expect("an inbox").map(name).collect();
+        names.retain(|name| !name.starts_with('.'));
+        names.sort();
+        names
+    }
+
+    fn ledger(&self) -> String {
+        let files = fs::read_dir(self.0.join(".settled/ledger")).expect("a ledger");
+        let mut paths: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|end| end == "jsonl"));
+        paths.sort();
+        let text = |path: &PathBuf| fs::read_to_string(path).expect("a segment");
+        paths.iter().map(text).collect()
+    }
+
+    fn config(&self) -> String {
+        fs::read_to_string(self.0.join("settled.toml")).expect("a config")
+    }
+}
+
+#[test]
+fn the_first_host_brings_the_ledger_and_the_next_one_takes_it_over() {
+    let hosts = Hosts::apart();
+    let log = hosts.log("ledger.git");
+    let told = hosts.tower.done(&[
+        "join",
+        &log,
+        "--workspace",
+        "team",
+        "--as",
+        "tower",
+        "--agents",
+        "claude,pi",
+    ]);
+    assert!(
+        told.starts_with(&format!(
+            "host tower shares the ledger team at {log}, with 1 records\nat home here: claude, pi\nit is the first host\nnext: settled serve"
+        )),
+        "{told}"
+    );
+    let join = ["join", &log, "--workspace", "team", "--as", "laptop"];
+    let told = hosts.laptop.done(&join);
+    assert!(
+        told.starts_with(&format!(
+            "host laptop shares the ledger team at {log}, with 2 records\nat home here: no agent\nother hosts: tower\nnext: settled serve"
+        )),
+        "{told}"
+    );
+    // Idempotent: joining again adds the agents that are named.
+    let again = hosts
+        .laptop
+        .json(&[&join[..], &["--agents", "codex"]].concat());
+    let data = &again["data"];
+    assert_eq!(data["agents"], serde_json::json!(["codex"]));
+    assert_eq!(
+        (&data["began"], &data["records"]),
+        (&Value::from(false), &Value::from(3))
+    );
+    hosts.tower.done(&["serve", "--once"]);
+    assert_eq!(
+        hosts.tower.json(&["list"])["data"]["hosts"][1]["name"],
+        "tower"
+    );
+    for (host, name) in [(&hosts.tower, "tower"), (&hosts.laptop, "laptop")] {
+        let config = host.config();
+        for line in [
+            format!("log = \"{log}\""),
+            "workspace = \"team\"".to_owned(),
+            format!("host = \"{name}\""),
+        ] {
+            assert!(config.contains(&line), "{config}");
+        }
+    }
+    assert_eq!(hosts.tower.ledger(), hosts.laptop.ledger());
+}
+
+#[test]
+fn each_file_is_judged_by_the_host_of_its_sender_and_delivered_by_that_of_its_reader() {
+    let hosts = Hosts::joined();
+    hosts.tower.ask("claude", "codex", "q-1");
+    let told = hosts.tower.done(&["serve", "--once"]);
+    assert_eq!(told, "1 accepted, 0 refused, 0 duplicates\n");
+    let told = hosts.laptop.done(&["serve", "--once"]);
+    assert_eq!(told, "0 accepted, 0 refused, 0 duplicates\n");
+    assert_eq!(hosts.laptop.inbox("codex"), ["q-1.yaml"]);
+    assert_eq!(hosts.tower.inbox("codex"), [""; 0]);
+    assert_eq!(hosts.tower.ledger(), hosts.laptop.ledger());
+    fs::write(
+        hosts.laptop.0.join("agents/codex/outbox/broken.yaml"),
+        "from: [\n",
+    )
+    .expect("a file");
+    let told = hosts.laptop.fails(7, &["serve", "--once"]);
+    assert!(
+        told.starts_with("0 accepted, 1 refused, 0 duplicates\n"),
+        "{told}"
+    );
+    // The daemon ends with its input.
+    hosts.tower.done(&["serve", "--until-eof"]);
+}
+
+#[test]
+fn a_log_that_is_away_accepts_nothing_and_that_may_pass() {
+    let hosts = Hosts::joined();
+    let before = hosts.tower.ledger();
+    hosts.tower.ask("claude", "codex", "q-1");
+    fs::rename(hosts.path("ledger.git"), hosts.path("away.git")).expect("a repository to move");
+    let told = hosts.tower.fails(9, &["serve", "--once"]);
+    assert!(told.contains("the ledger cannot be reached"), "{told}");
+    assert_eq!(hosts.tower.ledger(), before);
+    let told = hosts.tower.fails(6, &["check"]);
+    assert!(told.contains("does not answer"), "{told}");
+    fs::rename(hosts.path("away.git"), hosts.path("ledger.git")).expect("a repository to move");
+    let told = hosts.tower.done(&["check"]);
+    for line in [
+        "ok     host tower has joined with the key it has here\n",
+        "ok     all hosts judge by the policy in settled.toml\n",
+        "answers, with records up to 2; a push is as durable as its server makes it\n",
+    ] {
+        assert!(told.contains(line), "{told}");
+    }
+}
+
+#[test]
+fn agents_are_claimed_and_move_and_a_host_leaves_when_none_is_at_home_there() {
+    let hosts = Hosts::joined();
+    let told = hosts.laptop.done(&["claim", "pi", "gpt"]);
+    assert!(told.starts_with("recorded: "), "{told}");
+    let told = hosts.tower.fails(6, &["claim", "codex", "--json"]);
+    assert!(told.contains("\"ok\": false"), "{told}");
+    assert!(told.contains("agent codex is at home on laptop"), "{told}");
+    assert!(hosts.laptop.0.join("agents/pi/outbox").is_dir());
+    let told = hosts.laptop.fails(6, &["leave"]);
+    assert!(told.contains("agent codex is at home here"), "{told}");
+    assert!(
+        told.contains("  try: settled host move-home codex --to HOST"),
+        "{told}"
+    );
+    for agent in ["codex", "pi"] {
+        hosts
+            .laptop
+            .done(&["move-home", agent, "--to", "tower", "--by", "ann"]);
+    }
+    hosts.tower.done(&["serve", "--once"]);
+    // Without names it is from where the ledger has it to this host.
+    hosts
+        .tower
+        .done(&["move-home", "gpt", "--by", "ann", "--reason", "for a day"]);
+    let told = hosts
+        .tower
+        .fails(6, &["move-home", "gpt", "--from", "laptop"]);
+    assert!(told.contains("agent gpt is at home on tower"), "{told}");
+    let told = hosts
+        .tower
+        .fails(2, &["retire-key", "laptop", "--reason", "two\nlines"]);
+    assert!(told.contains("on one line each"), "{told}");
+    hosts.laptop.done(&["serve", "--once"]);
+    let told = hosts
+        .laptop
+        .done(&["leave", "--by", "ann", "--reason", "sold"]);
+    assert!(told.starts_with("host laptop left;"), "{told}");
+    assert!(!hosts.laptop.config().contains("ledger.git"));
+    let told = hosts.laptop.fails(3, &["list"]);
+    assert!(
+        told.contains("shares its ledger with no other host"),
+        "{told}"
+    );
+    hosts.tower.done(&["serve", "--once"]);
+    let listed = hosts.tower.json(&["list"]);
+    let row = &listed["data"]["hosts"][0];
+    assert_eq!(
+        (&row["name"], &row["is_retired"]),
+        (&Value::from("laptop"), &Value::from(true))
+    );
+    let home = serde_json::json!(["claude", "codex", "gpt", "pi"]);
+    assert_eq!(listed["data"]["hosts"][1]["agents"], home);
+    // The last host leaves without a record.
+    let before = hosts.tower.ledger();
+    hosts.tower.done(&["leave"]);
+    assert_eq!(hosts.tower.ledger(), before);
+}
+
+#[test]
+fn a_host_whose_key_is_retired_joins_again_with_another_one() {
+    let hosts = Hosts::joined();
+    hosts.tower.done(&["retire-key", "laptop", "--by", "ann"]);
+    let told = hosts.tower.fails(6, &["retire-key", "nowhere"]);
+    assert!(told.contains("`settled host list` has the hosts"), "{told}");
+    let told = hosts.laptop.fails(6, &["serve", "--once"]);
+    assert!(
+        told.contains("the key of host laptop was retired"),
+        "{told}"
+    );
+    let log = hosts.log("ledger.git");
+    let join = ["join", &log, "--as", "laptop"];
+    let told = hosts.laptop.fails(6, &join);
+    assert!(
+        told.contains("make another key: `settled host join --new-key`"),
+        "{told}"
+    );
+    hosts.laptop.done(&[&join[..], &["--new-key"]].concat());
+    hosts.laptop.ask("codex", "claude", "q-1");
+    hosts.laptop.done(&["serve", "--once"]);
+    hosts.tower.done(&["serve", "--once"]);
+    assert_eq!(hosts.tower.inbox("claude"), ["q-1.yaml"]);
+}
+
+#[test]
+fn all_hosts_judge_by_one_policy() {
+    let hosts = Hosts::joined();
+    let told = hosts.laptop.done(&["policy"]);
+    assert_eq!(told, "the defaults\nthis host has the same\n");
+    let config = hosts.tower.config() + "\n[rounds]\nmax = 3\n";
+    fs::write(hosts.tower.0.join("settled.toml"), config).expect("a config");
+    let told = hosts.tower.fails(6, &["check"]);
+    assert!(told.contains("fix: settled host policy --take"), "{told}");
+    assert_eq!(hosts.tower.json(&["policy"])["data"]["is_same"], false);
+    hosts.tower.done(&["policy", "--give", "--by", "ann"]);
+    let told = hosts.tower.done(&["policy"]);
+    assert!(
+        told.contains("max = 3") && told.ends_with("this host has the same\n"),
+        "{told}"
+    );
+    let told = hosts.laptop.fails(6, &["serve", "--once"]);
+    assert!(told.contains("settled host policy --take"), "{told}");
+    let told = hosts.laptop.done(&["policy", "--take"]);
+    assert!(told.ends_with("this host has the same\n"), "{told}");
+    assert!(hosts.laptop.config().contains("max = 3"));
+    hosts.laptop.done(&["serve", "--once"]);
+    // One that joins judges the records before the change by the policy of their time.
+    let third = hosts.third();
+    let told = third.done(&["join", &hosts.log("ledger.git"), "--as", "box"]);
+    assert!(
+        told.contains("settled.toml has the policy of the other hosts now\n"),
+        "{told}"
+    );
+    assert!(third.config().contains("max = 3"));
+    hosts.tower.done(&["serve", "--once"]);
+    assert_eq!(third.ledger(), hosts.tower.ledger());
+}
+
+#[test]
+fn what_the_log_lost_is_put_back_and_a_lost_log_is_restored() {
+    let hosts = Hosts::joined();
+    hosts.tower.ask("claude", "codex", "q-1");
+    hosts.tower.done(&["serve", "--once"]);
+    let (log, before) = (hosts.log("ledger.git"), hosts.tower.ledger());
+    let lose = [
+        "update-ref",
+        "refs/settled/mailroom",
+        "refs/settled/mailroom~1",
+    ];
+    git(&hosts.path("ledger.git"), &lose);
+    let told = hosts.tower.fails(6, &["join", &log, "--as", "tower"]);
+    assert!(
+        told.contains("1 more from it: `settled host republish` puts them back"),
+        "{told}"
+    );
+    let told = hosts.tower.done(&["republish"]);
+    let said = format!(
+        "the log at {log} had records up to 2; 1 were put back, and it ends with record 3 now\n"
+    );
+    assert!(told.starts_with(&said), "{told}");
+    hosts.laptop.done(&["serve", "--once"]);
+    assert_eq!(hosts.laptop.ledger(), before);
+    // Where the log went on without it, nothing is put back.
+    git(&hosts.path("ledger.git"), &lose);
+    let third = hosts.third();
+    third.done(&["join", &log, "--as", "box"]);
+    let told = hosts.tower.fails(6, &["republish"]);
+    assert!(
+        told.contains("record 3 of the log is not this host's"),
+        "{told}"
+    );
+    let told = hosts.tower.fails(6, &["join", &log, "--as", "tower"]);
+    assert!(
+        told.contains("has a ledger of its own, with 3 records"),
+        "{told}"
+    );
+
+    let spare = hosts.log("spare.git");
+    let told = hosts.tower.done(&["restore", &spare]);
+    assert!(
+        told.contains("had records up to 0; 3 were put back"),
+        "{told}"
+    );
+    assert!(hosts.tower.config().contains("spare.git"));
+    hosts.laptop.done(&["join", &spare]);
+    hosts.tower.ask("claude", "codex", "q-2");
+    hosts.tower.done(&["serve", "--once"]);
+    hosts.laptop.done(&["serve", "--once"]);
+    assert_eq!(hosts.laptop.inbox("codex"), ["q-1.yaml", "q-2.yaml"]);
+    // This host ends before the log: there is nothing to put back.
+    hosts.tower.ask("claude", "codex", "q-3");
+    hosts.tower.done(&["serve", "--once"]);
+    let told = hosts.laptop.fails(6, &["republish"]);
+    assert!(told.contains("there is nothing to put back"), "{told}");
+}
+
+#[test]
+fn a_join_that_does_not_fit_is_refused_before_anything_is_written() {
+    let hosts = Hosts::joined();
+    let (log, third) = (hosts.log("ledger.git"), hosts.third());
+    let told = third.fails(2, &["join", &log, "--workspace", "a b", "--as", "box"]);
+    assert!(told.contains("expected 1 to 64 letters"), "{told}");
+    let told = third.fails(2, &["join", "nats://me:s3cret@one", "--as", "box"]);
+    assert!(told.contains("holds a password"), "{told}");
+    let told = third.fails(6, &["join", &log, "--as", "box", "--agents", "codex"]);
+    assert!(
+        told.contains("settled host move-home codex --from laptop --to HOST"),
+        "{told}"
+    );
+    let told = third.fails(6, &["join", &log, "--as", "tower"]);
+    assert!(
+        told.contains("host tower has joined with another key"),
+        "{told}"
+    );
+    let told = hosts.laptop.fails(2, &["join", &log, "--as", "box"]);
+    assert!(
+        told.contains("is mailroom on host laptop already"),
+        "{told}"
+    );
+    fs::write(third.0.join("settled.toml"), "[rounds]\nmax = 3\n").expect("a config");
+    let told = third.fails(6, &["join", &log, "--as", "box"]);
+    assert!(
+        told.contains("its policy is not that of the other hosts"),
+        "{told}"
+    );
+    hosts.tower.done(&["serve", "--once"]);
+    let listed = hosts.tower.json(&["list"]);
+    assert_eq!(listed["data"]["hosts"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_command_needs_a_workspace_that_shares_its_ledger() {
+    let hosts = Hosts::apart();
+    let told = hosts.tower.fails(3, &["list"]);
+    assert!(told.contains("is not a workspace"), "{told}");
+    let none = Command::new(env!("CARGO_BIN_EXE_settled-host"))
+        .args(["list", "--json"])
+        .env_remove("SETTLED_ROOT")
+        .output()
+        .expect("the program runs");
+    assert_eq!(none.status.code(), Some(5));
+    let answer: Value = serde_json::from_slice(&none.stdout).expect("a JSON document");
+    assert_eq!(answer["ok"], false);
+    let told = String::from_utf8_lossy(&none.stderr);
+    assert!(
+        told.starts_with("settled host: no workspace given"),
+        "{told}"
+    );
+}

@@ -210,4 +210,93 @@ mod tests {
             assert!(servers(wrong).is_err(), "{wrong}");
         }
     }
+
+    #[test]
+    fn each_file_holds_what_it_should() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let secret = |name: &str, text: &str| Some(file(directory.path(), name, text, 0o600));
+        let unfit = |access: Access| match access.options() {
+            Err(AccessError::Unfit { what, .. }) => what,
+            other => panic!("{:?}", other.map(drop)),
+        };
+        let seed = Access {
+            nkey: secret("seed", "SUAB\n"),
+            ..Access::default()
+        };
+        assert!(seed.options().is_ok());
+        let other = unfit(Access {
+            nkey: secret("other", "SAAB"),
+            ..Access::default()
+        });
+        assert!(other.starts_with("it does not begin with SU"), "{other}");
+        let empty = unfit(Access {
+            token: secret("empty", " \n"),
+            ..Access::default()
+        });
+        assert_eq!(empty, "it is empty");
+        let bytes = secret("bytes", "");
+        std::fs::write(directory.path().join("bytes"), [0xff, 0xfe]).expect("a file");
+        let bytes = unfit(Access {
+            token: bytes,
+            ..Access::default()
+        });
+        assert_eq!(bytes, "it is not text");
+        let folder = directory.path().join("folder");
+        std::fs::create_dir(&folder).expect("a directory");
+        let mode = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&folder, mode).expect("a mode");
+        let folder = unfit(Access {
+            token: Some(folder),
+            ..Access::default()
+        });
+        assert!(folder.contains("directory"), "{folder}");
+        let credentials = Access {
+            credentials: secret("credentials", "neither a JWT nor a key"),
+            ..Access::default()
+        };
+        assert!(matches!(
+            credentials.options(),
+            Err(AccessError::Unfit { .. })
+        ));
+    }
+
+    #[test]
+    fn the_key_of_a_certificate_is_a_secret_as_well() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let with = |mode| Access {
+            authority: Some(directory.path().join("authority")),
+            certificate: Some(file(directory.path(), "certificate", "public", 0o644)),
+            key: Some(file(directory.path(), "key", "s3cret", mode)),
+            ..Access::default()
+        };
+        assert!(with(0o600).options().is_ok());
+        assert!(matches!(
+            with(0o640).options(),
+            Err(AccessError::Secret(KeyError::Readable { mode: 0o640, .. }))
+        ));
+        let half = Access {
+            certificate: None,
+            ..with(0o600)
+        };
+        assert!(matches!(half.options(), Err(AccessError::HalfACertificate)));
+        let two = Access {
+            nkey: Some(directory.path().join("nkey")),
+            credentials: Some(directory.path().join("credentials")),
+            ..Access::default()
+        };
+        assert!(matches!(
+            two.options(),
+            Err(AccessError::Both("nkey", "credentials"))
+        ));
+    }
+
+    #[test]
+    fn a_secret_is_read_to_its_end_unless_nothing_is_that_long() {
+        let directory = tempfile::tempdir().expect("a directory");
+        for (bytes, read) in [(60 * 1024, 60 * 1024), (70 * 1024, 64 * 1024)] {
+            let path = file(directory.path(), "long", &"x".repeat(bytes), 0o600);
+            let text = secret(&path).expect("a secret");
+            assert_eq!(text.len(), read);
+        }
+    }
 }

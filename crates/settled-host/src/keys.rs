@@ -212,4 +212,38 @@ mod tests {
             Err(KeyError::Readable { mode: 0o640, .. })
         ));
     }
+
+    #[test]
+    fn a_file_that_holds_no_key_is_told_from_one_that_cannot_be_read() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("key");
+        let missing = HostKey::load(&path).err();
+        assert!(matches!(missing, Some(KeyError::Io { .. })), "{missing:?}");
+        HostKey::make(&path).expect("a key");
+        let whole = std::fs::read_to_string(&path).expect("a text");
+        assert_eq!(whole.len(), FORM.len() + 64 + 1);
+        for text in ["", "a key", FORM, &whole[..whole.len() - 3], &whole[1..]] {
+            std::fs::write(&path, text).expect("a file");
+            let told = HostKey::load(&path).err();
+            assert!(matches!(told, Some(KeyError::NotAKey { .. })), "{text:?}");
+        }
+        std::fs::write(&path, &whole).expect("a file");
+        assert!(HostKey::load(&path).is_ok());
+    }
+
+    #[test]
+    fn what_a_kill_left_of_a_key_is_made_again() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("key");
+        let fresh = directory.path().join("key.new");
+        std::fs::write(&fresh, "half").expect("a file");
+        let key = HostKey::make(&path).expect("a key");
+        assert!(!fresh.exists());
+        let other = HostKey::make(&directory.path().join("other")).expect("a key");
+        assert_ne!(key.public(), other.public(), "keys are random");
+        // A directory in its place cannot be removed as a file.
+        std::fs::create_dir(&fresh).expect("a directory");
+        std::fs::remove_file(&path).expect("a file to remove");
+        assert!(matches!(HostKey::make(&path), Err(KeyError::Io { .. })));
+    }
 }

@@ -51,3 +51,57 @@ fn get(address: &str, path: &str) -> Result<String, String> {
         Err(format!("{address}: {status} {}", body.trim()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::net::TcpListener;
+    use std::thread::JoinHandle;
+
+    use super::*;
+
+    /// Answers one request, and gives its first line.
+    fn page(answer: &'static str) -> (String, JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let asked = std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().expect("a connection");
+            let lines = BufReader::new(socket.try_clone().expect("a socket")).lines();
+            let lines = lines.map_while(Result::ok);
+            let request: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+            socket.write_all(answer.as_bytes()).expect("an answer");
+            request[0].clone()
+        });
+        (address, asked)
+    }
+
+    #[test]
+    fn a_page_is_read_from_the_monitoring_port() {
+        let (address, asked) = page("HTTP/1.0 200 OK\r\n\r\n{\"config\": {\"sync_always\": true}}");
+        let read = jsz(&address).expect("a page");
+        assert_eq!(read["config"]["sync_always"], true);
+        let request = asked.join().expect("a request");
+        assert_eq!(request, "GET /jsz?streams=true&config=true HTTP/1.0");
+        let (address, asked) = page("HTTP/1.0 200 OK\r\n\r\n{\"status\": \"ok\"}");
+        assert_eq!(healthz(&address), Ok(()));
+        assert_eq!(asked.join().expect("a request"), "GET /healthz HTTP/1.0");
+    }
+
+    #[test]
+    fn what_is_no_page_is_told_with_the_address() {
+        for (answer, told) in [
+            (
+                "HTTP/1.0 503 Unavailable\r\n\r\nno disk\n",
+                "HTTP/1.0 503 Unavailable no disk",
+            ),
+            ("200 200 \r\n", "it does not speak HTTP"),
+        ] {
+            let (address, _asked) = page(answer);
+            assert_eq!(healthz(&address), Err(format!("{address}: {told}")));
+        }
+        let (address, _asked) = page("HTTP/1.0 200 OK\r\n\r\nno JSON");
+        let told = jsz(&address).expect_err("no JSON");
+        assert!(told.starts_with(&format!("{address}: expected")), "{told}");
+        assert!(healthz("127.0.0.1").is_err(), "no port");
+    }
+}

@@ -288,4 +288,130 @@ mod tests {
         assert_eq!(mode(kept.parent().expect("a directory")) & 0o777, 0o700);
         assert!(directory.access().options().is_ok());
     }
+
+    #[test]
+    fn what_a_host_keeps_is_found_by_its_kind_and_replaced_whole() {
+        let root = tempfile::tempdir().expect("a directory");
+        let directory = HostDirectory::of(root.path());
+        let told = directory.make().err();
+        assert!(matches!(told, Some(PlaceError::Io { .. })), "{told:?}");
+        std::fs::create_dir(root.path().join(".settled")).expect("a directory");
+        directory.make().expect("a directory");
+        assert_eq!(directory.access(), Access::default());
+        let from = root.path().join("from");
+        let kinds = [
+            AccessFile::Token,
+            AccessFile::Nkey,
+            AccessFile::Credentials,
+            AccessFile::Authority,
+            AccessFile::Certificate,
+            AccessFile::CertificateKey,
+        ];
+        // The second one takes the place of the first, whatever a kill left.
+        for round in ["first", "second"] {
+            for kind in kinds {
+                std::fs::write(&from, format!("{round} {}", kind.file())).expect("a file");
+                directory.keep(kind, &from).expect("a copy");
+                let left = directory.0.join(kind.file()).with_extension("new");
+                assert!(!left.exists());
+                std::fs::write(&left, "left").expect("a file");
+            }
+        }
+        let access = directory.access();
+        let kept = [
+            access.token,
+            access.nkey,
+            access.credentials,
+            access.authority,
+            access.certificate,
+            access.key,
+        ];
+        for (kind, kept) in kinds.iter().zip(kept) {
+            let text = std::fs::read_to_string(kept.expect("a file")).expect("a text");
+            assert_eq!(text, format!("second {}", kind.file()));
+        }
+        let missing = directory.keep(AccessFile::Token, &root.path().join("missing"));
+        assert!(matches!(missing, Err(PlaceError::Io { .. })));
+        // One that others could enter is closed to them.
+        let open = Permissions::from_mode(0o755);
+        std::fs::set_permissions(&directory.0, open).expect("a mode");
+        directory.make().expect("a directory");
+        let mode = directory
+            .0
+            .metadata()
+            .expect("it is there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_key_is_set_aside_and_no_key_is_none() {
+        let root = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(root.path().join(".settled")).expect("a directory");
+        let directory = HostDirectory::of(root.path());
+        directory.make().expect("a directory");
+        directory.set_key_aside().expect("no key");
+        std::fs::write(directory.key(), "key").expect("a file");
+        directory.set_key_aside().expect("a key");
+        assert!(!directory.key().exists());
+        let aside = root.path().join(".settled/host/key.retired");
+        assert_eq!(std::fs::read_to_string(&aside).expect("a text"), "key");
+        std::fs::write(directory.key(), "key").expect("a file");
+        std::fs::remove_file(&aside).expect("a file to remove");
+        std::fs::create_dir(&aside).expect("a directory");
+        let told = directory.set_key_aside();
+        assert!(matches!(told, Err(PlaceError::Io { .. })));
+    }
+
+    #[test]
+    fn a_repository_here_is_named_from_the_root_and_has_no_stream() {
+        let root = tempfile::tempdir().expect("a directory");
+        let whole = root.path().canonicalize().expect("a path");
+        std::fs::create_dir(whole.join("ledger.git")).expect("a directory");
+        let text = format!("{}/../{}/ledger.git", whole.display(), {
+            let name = whole.file_name().expect("a name");
+            name.to_string_lossy()
+        });
+        let place = LogPlace::parse(&text).expect("a repository");
+        let named = whole.join("ledger.git").display().to_string();
+        assert_eq!(place.text(), named);
+        let shared = SharedLog {
+            log: named,
+            workspace: "team".to_owned(),
+            host: "tower".parse().expect("a name"),
+        };
+        let founded = HostDirectory::of(root.path()).founded(&shared);
+        assert!(matches!(founded, Err(PlaceError::Unfit(_))));
+        let name = ledger_name(&shared);
+        assert_eq!(name.stream(), "SETTLED_1");
+        assert_eq!(name.subject(), "led.1.team");
+        assert_eq!(name.heartbeats(), "beat.1.team");
+    }
+
+    #[test]
+    fn a_broker_that_is_away_is_followed_and_not_joined() {
+        let root = tempfile::tempdir().expect("a directory");
+        // Nobody listens at a port that was just given back.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        drop(listener);
+        let shared = SharedLog {
+            log: format!("nats://{address}"),
+            workspace: "team".to_owned(),
+            host: "tower".parse().expect("a name"),
+        };
+        let directory = HostDirectory::of(root.path());
+        let mut log = directory.open(&shared).expect("a log that may come back");
+        assert!(matches!(log.head(), Err(LogError::Unreachable { .. })));
+        for told in [
+            directory.join(&shared).err(),
+            directory.founded(&shared).err(),
+        ] {
+            assert!(
+                matches!(told, Some(PlaceError::Log(LogError::Unreachable { .. }))),
+                "{told:?}"
+            );
+        }
+    }
 }

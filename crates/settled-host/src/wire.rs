@@ -76,3 +76,53 @@ pub(crate) fn forked(ours: Head, theirs: Digest) -> LogError {
         theirs,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use log_suite::fixture::batch as batch_of;
+
+    use super::*;
+
+    #[test]
+    fn a_batch_comes_out_of_its_message_as_it_went_in() {
+        let first = batch_of(Head::EMPTY, &["one"], "tower");
+        let mut second = batch_of(first.batch.head(), &["two", "three"], "laptop");
+        second.signature = vec![0, 0x7f, 0xff];
+        for sent in [first, second] {
+            let read = read(&headers(&sent), sent.batch.bytes(), 1).expect("a batch");
+            assert_eq!(read.batch.bytes(), sent.batch.bytes());
+            assert_eq!(read.batch.after(), sent.batch.after());
+            assert_eq!(read.batch.head(), sent.batch.head());
+            assert_eq!((read.host, read.signature), (sent.host, sent.signature));
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_no_batch_is_damage_at_its_place() {
+        let sent = batch_of(Head::EMPTY, &["one"], "tower");
+        let with = |name: &str, value: &str| {
+            let mut headers = headers(&sent);
+            headers.insert(name, value);
+            headers
+        };
+        let bytes = sent.batch.bytes();
+        let cut = &bytes[..bytes.len() - 9];
+        for (headers, payload, told) in [
+            (HeaderMap::new(), bytes, "it has no header `Settled-Host`"),
+            (with(HOST, "no host"), bytes, "Settled-Host: "),
+            (
+                with(SIGNATURE, "xy"),
+                bytes,
+                "Settled-Signature is not hexadecimal",
+            ),
+            (headers(&sent), cut, ""),
+            (headers(&sent), &b""[..], ""),
+        ] {
+            let error = read(&headers, payload, 7).err();
+            let Some(LogError::Broken { what }) = &error else {
+                panic!("{told}: {error:?}");
+            };
+            assert!(what.starts_with(&format!("message 7: {told}")), "{what}");
+        }
+    }
+}

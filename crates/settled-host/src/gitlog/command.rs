@@ -149,3 +149,44 @@ fn first_line(bytes: &[u8]) -> String {
         .or(lines.first())
         .map_or_else(String::new, |line| (*line).to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_git_says_the_line_that_tells_why_is_kept() {
+        for (said, kept) in [
+            ("warning: x\nfatal: no route\nerror: y\n", "fatal: no route"),
+            ("hint: x\n  error: refused \n", "error: refused"),
+            ("\n\n  Permission denied\nmore\n", "Permission denied"),
+            ("\n", ""),
+        ] {
+            assert_eq!(first_line(said.as_bytes()), kept);
+        }
+    }
+
+    #[test]
+    fn a_command_is_fed_says_why_it_fails_and_is_ended_in_time() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = Store::open(&directory.path().join("log.git")).expect("a repository");
+        let blob = store.text(&["hash-object", "-w", "--stdin"], Some(b"text\n"));
+        let blob = blob.expect("an object");
+        let read = store.bytes(&["cat-file", "blob", &blob], None);
+        assert_eq!(read, Ok(b"text\n".to_vec()));
+        let why = store.bytes(&["cat-file", "blob", "HEAD"], None);
+        assert!(
+            why.clone()
+                .is_err_and(|why| why.starts_with("git cat-file: fatal: ")),
+            "{why:?}"
+        );
+        // It waits for input that nobody gives.
+        let alias = ["-c", "alias.wait=!sleep 60", "wait"];
+        let why = store.run(&alias, None, Duration::from_millis(300));
+        let why = why.err().expect("no answer");
+        assert_eq!(why, "git -c: no answer in 300ms");
+        // One that is there is opened and not made again.
+        let again = Store::open(&directory.path().join("log.git")).expect("a repository");
+        assert_eq!(again.bytes(&["cat-file", "blob", &blob], None), read);
+    }
+}

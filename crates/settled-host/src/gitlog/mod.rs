@@ -435,3 +435,31 @@ fn refused(why: &str) -> LogError {
         LogError::Unreachable { why }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_right_is_final_and_any_other_failure_may_pass() {
+        for said in [
+            "git@example.org: Permission denied (publickey).",
+            "fatal: Authentication failed for 'https://example.org/'",
+            "remote: Access denied",
+            "fatal: could not read Username for 'https://example.org': terminal prompts disabled",
+            "remote: You are not authorized to push.",
+        ] {
+            let why = said.to_owned();
+            assert_eq!(refused(said), LogError::Denied { why });
+        }
+        for said in ["fatal: unable to access: Could not resolve host", ""] {
+            let why = said.to_owned();
+            assert_eq!(refused(said), LogError::Unreachable { why });
+        }
+    }
+
+    #[test]
+    fn each_workspace_has_a_ref_of_its_own() {
+        assert_eq!(reference("team"), "refs/settled/team");
+    }
+}

@@ -147,3 +147,84 @@ fn looked_at(config: &Config, message_bytes_max: usize) -> Founded {
         wrong,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Change = fn(&mut Config);
+
+    fn place() -> LedgerName {
+        LedgerName {
+            workspace: "team".to_owned(),
+            shard: "1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_stream_as_we_make_it_is_as_it_should_be() {
+        let made = config(&place(), 3);
+        assert_eq!(made.subjects, ["led.1.>"]);
+        let founded = looked_at(&made, 1024);
+        let expected = Founded {
+            replicas: 3,
+            message_bytes_max: 1024,
+            wrong: Vec::new(),
+        };
+        assert_eq!(founded, expected);
+    }
+
+    #[test]
+    fn each_setting_by_which_a_stream_forgets_is_told() {
+        let told = |change: Change| {
+            let mut config = config(&place(), 1);
+            change(&mut config);
+            looked_at(&config, 1024).wrong
+        };
+        let full = "it forgets old records when it is full";
+        let changes: [(Change, &str); 8] = [
+            (
+                |config| config.storage = StorageType::Memory,
+                "it is kept in memory and not on disk",
+            ),
+            (
+                |config| (config.discard, config.max_bytes) = (DiscardPolicy::Old, 1),
+                full,
+            ),
+            (
+                |config| (config.discard, config.max_messages) = (DiscardPolicy::Old, 1),
+                full,
+            ),
+            (
+                |config| config.max_age = Duration::from_secs(1),
+                "it forgets records after some time",
+            ),
+            (
+                |config| config.max_messages_per_subject = 1,
+                "it forgets old records of a workspace",
+            ),
+            (
+                |config| config.deny_delete = false,
+                "records can be deleted in it",
+            ),
+            (|config| config.deny_purge = false, "it can be emptied"),
+            (|config| config.no_ack = true, "it acknowledges nothing"),
+        ];
+        for (change, what) in changes {
+            assert_eq!(told(change), [what]);
+        }
+        // One that is never full forgets nothing, and one that is full refuses.
+        let fit: [Change; 4] = [
+            |config| config.discard = DiscardPolicy::Old,
+            |config| {
+                config.discard = DiscardPolicy::Old;
+                (config.max_bytes, config.max_messages) = (0, 0);
+            },
+            |config| (config.max_bytes, config.max_messages) = (1, 1),
+            |config| config.max_messages_per_subject = 0,
+        ];
+        for change in fit {
+            assert_eq!(told(change), [""; 0]);
+        }
+    }
+}

@@ -308,3 +308,56 @@ fn note(told: &Mutex<Option<LinkFailure>>, event: &Event) {
     };
     *told.lock().unwrap_or_else(PoisonError::into_inner) = failure;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left of a failure after an event: the server's refusal, or another.
+    fn after(before: Option<LinkFailure>, event: &Event) -> Option<(bool, String)> {
+        let told = Mutex::new(before);
+        note(&told, event);
+        let failure = told.into_inner().expect("nobody panicked");
+        failure.map(|failure| match failure {
+            LinkFailure::Denied(why) => (true, why),
+            LinkFailure::Lost(why) => (false, why),
+        })
+    }
+
+    #[test]
+    fn a_refusal_by_the_server_is_told_from_a_lost_connection() {
+        let server = |said: &str| Event::ServerError(ServerError::Other(said.to_owned()));
+        let client = |said: &str| Event::ClientError(ClientError::Other(said.to_owned()));
+        let denied = |why: &str| Some((true, why.to_owned()));
+        let lost = |why: &str| Some((false, why.to_owned()));
+        assert_eq!(
+            after(
+                None,
+                &Event::ServerError(ServerError::AuthorizationViolation)
+            ),
+            denied("authorization violation")
+        );
+        for said in [
+            "'Authentication Timeout'",
+            "User is not Authorized",
+            "Permissions Violation for Publish",
+            "Signing nonce failed",
+        ] {
+            let why = said.trim_matches('\'');
+            assert_eq!(after(None, &server(said)), denied(why));
+            assert_eq!(after(None, &client(said)), denied(why));
+        }
+        assert_eq!(after(None, &server("'Stale'")), lost("Stale"));
+        assert_eq!(after(None, &client("no route")), lost("no route"));
+    }
+
+    #[test]
+    fn a_failure_is_over_when_the_connection_is_there_again() {
+        let failure = || Some(LinkFailure::Lost("no route".to_owned()));
+        assert_eq!(after(failure(), &Event::Connected), None);
+        for event in [Event::Disconnected, Event::Draining, Event::Closed] {
+            let left = after(failure(), &event);
+            assert_eq!(left, Some((false, "no route".to_owned())));
+        }
+    }
+}

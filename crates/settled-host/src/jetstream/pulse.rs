@@ -126,3 +126,74 @@ async fn beat(link: Link, shared: Arc<Mutex<Beats>>, bell: Arc<Bell>) {
 fn locked(shared: &Mutex<Beats>) -> std::sync::MutexGuard<'_, Beats> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use spool::Digest;
+
+    use super::*;
+
+    fn at(seq: u64) -> Head {
+        let digest = Digest::of(&seq.to_le_bytes());
+        Head { seq, digest }
+    }
+
+    fn pulse(runtime: &tokio::runtime::Runtime, heard: Option<Heard>) -> Pulse {
+        let task = runtime.spawn(std::future::pending::<()>()).abort_handle();
+        let known = at(2);
+        let shared = Arc::new(Mutex::new(Beats { known, heard }));
+        Pulse { shared, task }
+    }
+
+    fn heard(end: Result<Head, LogError>, said: u32) -> Heard {
+        let known = at(2);
+        Heard { end, known, said }
+    }
+
+    #[test]
+    fn the_newest_end_that_is_known_counts() {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let pulse = pulse(&runtime, None);
+        let known = |seq| {
+            pulse.know(at(seq));
+            locked(&pulse.shared).known.seq
+        };
+        assert_eq!([known(1), known(3), known(2), known(3)], [2, 3, 3, 3]);
+    }
+
+    #[test]
+    fn an_answer_to_another_question_ends_a_silence_and_nothing_else() {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let why = "no route".to_owned();
+        let silent = pulse(&runtime, Some(heard(Err(LogError::Unreachable { why }), 0)));
+        assert!(silent.heard().is_some_and(|heard| heard.end.is_err()));
+        silent.answered();
+        assert!(silent.heard().is_none());
+        let answering = pulse(&runtime, Some(heard(Ok(at(1)), 2)));
+        answering.answered();
+        assert_eq!(
+            answering.heard().map(|heard| (heard.end, heard.known)),
+            Some((Ok(at(1)), at(2)))
+        );
+    }
+
+    #[test]
+    fn a_leader_is_believed_when_it_says_the_same_for_the_third_time() {
+        let certain = [0, 1, 2, 3, 4].map(|said| heard(Ok(at(1)), said).is_certain());
+        assert_eq!(certain, [false, false, false, true, true]);
+    }
+
+    #[test]
+    fn a_pulse_that_is_dropped_asks_no_more() {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let pulse = pulse(&runtime, None);
+        let task = pulse.task.clone();
+        assert!(!task.is_finished());
+        drop(pulse);
+        let began = std::time::Instant::now();
+        while !task.is_finished() {
+            assert!(began.elapsed() < Duration::from_secs(20), "it goes on");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

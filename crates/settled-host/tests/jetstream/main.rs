@@ -1,0 +1,329 @@
+//! The ledger in a stream: the conformance suite, and what it cannot ask because it knows no broker. The broker is one in
+//! memory.
+
+mod broker;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use log_suite::fixture::batch;
+use log_suite::{Bench, Patient};
+use serde_json::json;
+use settled_host::JetStream;
+use settled_host::jetstream::{Founded, LedgerName, found};
+use spool::log::{Appended, Head, Log, LogError, Signed};
+
+use self::broker::{Broker, Kept, Loss, MESSAGE_BYTES_MAX};
+
+log_suite::conformance!(BrokerBench::default());
+
+/// The longest wait before a test gives up.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+struct BrokerBench {
+    broker: Broker,
+    is_cut: Arc<AtomicBool>,
+}
+
+impl Default for BrokerBench {
+    fn default() -> BrokerBench {
+        let broker = Broker::start();
+        make(&broker).expect("a stream");
+        let is_cut = Arc::default();
+        BrokerBench { broker, is_cut }
+    }
+}
+
+fn place() -> LedgerName {
+    LedgerName {
+        workspace: "w".to_owned(),
+        shard: "1".to_owned(),
+    }
+}
+
+fn make(broker: &Broker) -> Result<Founded, LogError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let servers = vec![broker.url().parse().expect("an address")];
+    let options = async_nats::ConnectOptions::new();
+    runtime.block_on(found(servers, options, &place(), None))
+}
+
+fn open(broker: &Broker) -> JetStream {
+    let servers = vec![broker.url().parse().expect("an address")];
+    let options = async_nats::ConnectOptions::new();
+    let mut log = JetStream::open(servers, options, &place()).expect("a log");
+    log.wait_until_connected(DEADLINE).expect("a connection");
+    // Until an answer comes, what it heard last may be that there was no connection yet.
+    for_some("an answer", || log.head().ok());
+    log
+}
+
+fn for_some<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = probe() {
+            return found;
+        }
+        assert!(began.elapsed() < DEADLINE, "waited in vain for: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+impl BrokerBench {
+    /// Changes the messages while nobody is connected; they get new places.
+    fn change(&self, change: impl FnOnce(&mut Vec<Kept>)) {
+        {
+            let mut state = self.broker.state();
+            change(&mut state.messages);
+            for (kept, place) in state.messages.iter_mut().zip(1..) {
+                kept.place = place;
+            }
+        }
+        self.broker.restart();
+    }
+}
+
+impl Bench for BrokerBench {
+    fn connect(&mut self) -> Box<dyn Log> {
+        Patient::with(open(&self.broker), &self.is_cut)
+    }
+
+    fn restart(&mut self) {
+        self.broker.restart();
+    }
+
+    fn cut_off(&mut self) {
+        self.broker.state().is_cut = true;
+        self.is_cut.store(true, Ordering::SeqCst);
+    }
+
+    fn join(&mut self) {
+        self.broker.state().is_cut = false;
+        self.broker.restart();
+        self.is_cut.store(false, Ordering::SeqCst);
+    }
+
+    fn batch_bytes_max(&self) -> usize {
+        open(&self.broker).batch_bytes_max()
+    }
+
+    fn lose_tail(&mut self, batches: usize) {
+        self.change(|kept| kept.truncate(kept.len() - batches));
+    }
+
+    fn lose_one(&mut self, batch: usize) {
+        self.change(|kept| {
+            kept.remove(batch);
+        });
+    }
+
+    fn replace_last(&mut self, with: &Signed) {
+        self.lose_tail(1);
+        let appended = open(&self.broker).append(with);
+        assert_eq!(appended, Ok(Appended::Committed));
+    }
+}
+
+/// Three batches of one record.
+fn three(log: &mut dyn Log) -> Vec<Signed> {
+    let mut put: Vec<Signed> = Vec::new();
+    for text in ["one", "two", "three"] {
+        let end = put.last().map_or(Head::EMPTY, |last| last.batch.head());
+        let next = batch(end, &[text], "tower");
+        assert_eq!(log.append(&next), Ok(Appended::Committed));
+        put.push(next);
+    }
+    put
+}
+
+#[test]
+fn a_stream_is_made_once_with_as_many_replicas_as_there_are_servers() {
+    for (followers, replicas) in [(None, 1), (Some(json!({"replicas": []})), 3)] {
+        let broker = Broker::start();
+        broker.state().followers = followers;
+        let made = make(&broker).expect("a stream");
+        assert_eq!(
+            (made.replicas, made.message_bytes_max),
+            (replicas, MESSAGE_BYTES_MAX)
+        );
+        assert_eq!(made.wrong, [""; 0]);
+        let config = broker.state().stream.clone().expect("a stream");
+        assert_eq!(config["name"], "SETTLED_1");
+        assert_eq!(
+            (&config["deny_delete"], &config["deny_purge"]),
+            (&json!(true), &json!(true))
+        );
+        // One that is there stays as it is.
+        if let Some(stream) = &mut broker.state().stream {
+            stream["deny_purge"] = json!(false);
+        }
+        let there = make(&broker).expect("a stream");
+        assert_eq!(there.wrong, ["it can be emptied"]);
+    }
+}
+
+#[test]
+fn a_batch_whose_answer_is_lost_is_found_where_it_is_and_one_that_is_lost_is_unknown() {
+    let bench = BrokerBench::default();
+    let mut log = open(&bench.broker);
+    let put = three(&mut log);
+    let next = batch(put[2].batch.head(), &["next"], "tower");
+    bench.broker.state().loses = Some(Loss::Answer);
+    assert_eq!(log.append(&next), Ok(Appended::Committed));
+    let after = batch(next.batch.head(), &["after"], "tower");
+    bench.broker.state().loses = Some(Loss::Request);
+    let told = log.append(&after);
+    assert!(matches!(told, Ok(Appended::Unknown(_))), "{told:?}");
+    // Once it may be there, no failure takes that back.
+    bench.broker.state().is_cut = true;
+    let told = log.append(&after);
+    assert!(matches!(told, Ok(Appended::Unknown(_))), "{told:?}");
+    bench.broker.state().is_cut = false;
+    assert_eq!(bench.broker.state().messages.len(), 4);
+}
+
+#[test]
+fn a_follower_is_rung_for_what_others_append() {
+    let bench = BrokerBench::default();
+    let (mut tower, mut laptop) = (open(&bench.broker), open(&bench.broker));
+    assert_eq!(laptop.follow(Head::EMPTY).map(|all| all.len()), Ok(0));
+    let rung = Arc::new(AtomicUsize::new(0));
+    let ring = Arc::clone(&rung);
+    laptop.ring(Box::new(move || {
+        ring.fetch_add(1, Ordering::SeqCst);
+    }));
+    let put = three(&mut tower);
+    for_some("three rings", || {
+        (rung.load(Ordering::SeqCst) >= 3).then_some(())
+    });
+    let given = laptop.follow(Head::EMPTY).expect("batches");
+    assert_eq!(given.len(), 3, "one call gives all that has come");
+    assert_eq!(given[2].batch.head(), put[2].batch.head());
+    assert_eq!(bench.broker.state().made, 1, "one consumer for all of it");
+    assert_eq!(laptop.poll_ms(), 500);
+}
+
+#[test]
+fn a_consumer_that_leaves_a_batch_out_is_made_again() {
+    let bench = BrokerBench::default();
+    three(&mut open(&bench.broker));
+    bench.broker.state().left_out = vec![2];
+    let mut log = open(&bench.broker);
+    let mut seen = Head::EMPTY;
+    for_some("the batch before the gap and a second consumer", || {
+        for signed in log.follow(seen).expect("it is no damage") {
+            seen = signed.batch.head();
+        }
+        (seen.seq == 1 && bench.broker.state().made >= 2).then_some(())
+    });
+    bench.broker.state().left_out.clear();
+    for_some("the rest", || {
+        for signed in log.follow(seen).unwrap_or_default() {
+            seen = signed.batch.head();
+        }
+        (seen.seq == 3).then_some(())
+    });
+}
+
+#[test]
+fn a_consumer_that_falls_silent_is_made_again() {
+    let bench = BrokerBench::default();
+    let put = three(&mut open(&bench.broker));
+    bench.broker.state().left_out = vec![3];
+    let mut log = open(&bench.broker);
+    let seen = put[1].batch.head();
+    let began = Instant::now();
+    for_some("a second consumer", || {
+        assert_eq!(log.follow(seen).map(|all| all.len()), Ok(0));
+        (bench.broker.state().made >= 2).then_some(())
+    });
+    assert!(
+        began.elapsed() >= Duration::from_secs(2),
+        "the first one had no time"
+    );
+}
+
+#[test]
+fn a_leader_of_three_that_has_too_little_is_believed_only_with_a_majority_behind_it() {
+    let bench = BrokerBench::default();
+    let peer = |is_offline: bool| json!({"name": "p", "current": true, "active": 1, "offline": is_offline});
+    {
+        let mut state = bench.broker.state();
+        state.followers = Some(json!({"replicas": [peer(true), peer(true)]}));
+        if let Some(stream) = &mut state.stream {
+            stream["num_replicas"] = json!(3);
+        }
+    }
+    let mut log = open(&bench.broker);
+    let put = three(&mut log);
+    let ours = put[2].batch.head();
+    bench.broker.state().shown = Some(2);
+    // Its followers do not follow: it may have been cut off.
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(4) {
+        let told = log.follow(ours);
+        let is_held = matches!(&told, Ok(given) if given.is_empty())
+            || matches!(&told, Err(error) if error.is_retryable());
+        assert!(is_held, "{told:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    bench.broker.state().followers = Some(json!({"replicas": [peer(false), peer(true)]}));
+    let back = LogError::RolledBack {
+        log: put[1].batch.head(),
+        ours,
+    };
+    for_some("the lost record to be told", || {
+        (log.follow(ours).err() == Some(back.clone())).then_some(())
+    });
+}
+
+#[test]
+fn a_heartbeat_is_heard_by_the_hosts_that_listen() {
+    let bench = BrokerBench::default();
+    let (mut tower, mut laptop) = (open(&bench.broker), open(&bench.broker));
+    let large = vec![b'x'; 5_000];
+    let heard = for_some("a heartbeat", || {
+        tower.send_heartbeat(large.clone());
+        tower.send_heartbeat(b"beat".to_vec());
+        let heard = laptop.heartbeats();
+        (!heard.is_empty()).then_some(heard)
+    });
+    for beat in heard {
+        assert_eq!(beat.bytes, b"beat");
+        assert!(beat.waited_ms < 30_000);
+    }
+}
+
+#[test]
+fn a_broker_that_lets_nobody_in_is_told_from_one_that_is_away() {
+    let broker = Broker::start();
+    broker.state().refuses = Some("Authorization Violation");
+    let servers = vec![broker.url().parse().expect("an address")];
+    let options = async_nats::ConnectOptions::new();
+    let log = JetStream::open(servers, options, &place()).expect("a log");
+    let told = log.wait_until_connected(DEADLINE);
+    assert!(matches!(told, Err(LogError::Denied { .. })), "{told:?}");
+    assert!(matches!(make(&broker), Err(LogError::Denied { .. })));
+}
+
+#[test]
+fn a_host_that_is_cut_off_hears_it_within_two_seconds_and_when_it_is_over() {
+    let bench = BrokerBench::default();
+    let mut log = open(&bench.broker);
+    let end = three(&mut log)[2].batch.head();
+    for_some("the pulse", || log.follow(end).is_ok().then_some(()));
+    bench.broker.state().is_cut = true;
+    let began = Instant::now();
+    for_some("the silence to be told", || {
+        log.follow(end).is_err().then_some(())
+    });
+    assert!(began.elapsed() < Duration::from_secs(10));
+    bench.broker.state().is_cut = false;
+    bench.broker.restart();
+    for_some("its end", || log.follow(end).is_ok().then_some(()));
+    assert_eq!(log.head(), Ok(end));
+}

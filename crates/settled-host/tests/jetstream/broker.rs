@@ -38,6 +38,8 @@ pub(crate) struct State {
     pub(crate) messages: Vec<Kept>,
     /// The stream's settings; `None` before it is made.
     pub(crate) stream: Option<Value>,
+    /// The errors with which it first answers whoever makes the stream.
+    pub(crate) refuses_stream: Vec<u16>,
     /// The servers of a cluster besides the leader; `None` without a cluster.
     pub(crate) followers: Option<Value>,
     /// The leader answers with as many messages as this, as one that was cut off does.
@@ -269,6 +271,9 @@ impl State {
     fn answer(&mut self, api: &str, asked: &Value) -> Value {
         let Some(config) = self.stream.clone() else {
             if api.starts_with("STREAM.CREATE.") {
+                if let Some(error) = self.refuses_stream.pop() {
+                    return failure(503, error, "no stream");
+                }
                 self.stream = Some(asked.clone());
                 return self.answer("STREAM.INFO.", asked);
             }

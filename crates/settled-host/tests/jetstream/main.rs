@@ -167,6 +167,24 @@ fn a_stream_is_made_once_with_as_many_replicas_as_there_are_servers() {
 }
 
 #[test]
+fn a_cluster_that_was_just_started_is_asked_again_and_a_full_one_is_not() {
+    let broker = Broker::start();
+    // No peers yet, and no leader yet.
+    broker.state().refuses_stream = vec![10_005, 10_008];
+    assert_eq!(make(&broker).map(|made| made.replicas), Ok(1));
+    assert_eq!(broker.state().refuses_stream, [0; 0]);
+
+    let full = Broker::start();
+    full.state().refuses_stream = vec![10_047; 2];
+    let told = make(&full);
+    assert!(
+        matches!(told, Err(LogError::Unreachable { .. })),
+        "{told:?}"
+    );
+    assert_eq!(full.state().refuses_stream, [10_047], "asked once");
+}
+
+#[test]
 fn a_batch_whose_answer_is_lost_is_found_where_it_is_and_one_that_is_lost_is_unknown() {
     let bench = BrokerBench::default();
     let mut log = open(&bench.broker);

@@ -134,9 +134,18 @@ impl Mailroom {
     /// Opens this host's mirror of a ledger that several hosts share. Nothing of the log is read yet: the first pass
     /// follows it.
     pub fn open_shared(root: &Path, sharing: Sharing) -> Result<(Self, Recovery), MailroomError> {
+        Self::open_shared_on(root, Arc::new(Os), sharing)
+    }
+
+    /// Opens this host's mirror through another disk, for tests that count what is written to it.
+    pub fn open_shared_on(
+        root: &Path,
+        disk: Arc<dyn Disk>,
+        sharing: Sharing,
+    ) -> Result<(Self, Recovery), MailroomError> {
         let homes = sharing.homes();
         Self::open_by(root, Some(sharing), |index| {
-            Spool::resume_at(root, Arc::new(Os), homes, index)
+            Spool::resume_at(root, disk, homes, index)
         })
     }
 

@@ -152,8 +152,19 @@ impl Spool {
         Ok(Batch::write(drafts, self.head(), Some(host)))
     }
 
-    /// Takes over a batch that the log holds, byte for byte: its signature first, then its lines. A kill may have left
-    /// some of the lines here already.
+    /// Makes the signatures of batches from the log durable with one sync, before any of them is mirrored or refused.
+    pub fn note_signatures(&mut self, batches: &[Signed]) -> Result<(), SpoolError> {
+        self.ledger.stopped()?;
+        let open = self
+            .signatures
+            .take()
+            .map_or_else(|| Signatures::open(&self.root), Ok)?;
+        self.signatures.insert(open).add(&self.root, batches)
+    }
+
+    /// Takes over a batch that the log holds, byte for byte; its signature was noted. A kill may have left some of the
+    /// lines here already. Each batch has a sync of its own, although the log holds it: what tells a torn tail from damage is
+    /// that a batch begins only after the one before is durable.
     ///
     /// After a retryable error nothing was written, and the batch comes again from the log.
     pub fn mirror(&mut self, signed: &Signed) -> Result<Vec<Committed>, SpoolError> {
@@ -166,11 +177,6 @@ impl Spool {
         let entries = rest.entries().iter();
         let files = entries.map(|entry| (&*entry.deliveries, entry.original.as_ref()));
         self.lanes.prepare(&self.root, files, head.seq)?;
-        if self.signatures.is_none() {
-            self.signatures = Some(Signatures::open(&self.root)?);
-        }
-        let signatures = self.signatures.as_mut().expect("they were just opened");
-        signatures.add(&self.root, signed)?;
         self.ledger.append_batch(&rest)?;
         Ok(self.enqueued(rest.into_entries()))
     }

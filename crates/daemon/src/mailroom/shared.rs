@@ -344,6 +344,7 @@ impl Mailroom {
             };
         }
         // If this cannot be written now, the batch comes again from the log.
+        spool.note_signatures(std::slice::from_ref(&signed))?;
         spool.mirror(&signed)
     }
 
@@ -449,6 +450,11 @@ impl Mailroom {
         shared.look_at = moment
             .mono
             .saturating_add(if batches.is_empty() { poll } else { 0 });
+        if !batches.is_empty() {
+            // A host that catches up gets many batches at once, and one sync is enough for their signatures: each is durable
+            // before its batch. Of a batch that is refused below, or lost to a kill, a signature stays that fits no other.
+            self.spool.note_signatures(&batches)?;
+        }
         reading_ahead(&batches, |signed, read| {
             let followed = self.take_over(signed, read)?;
             if followed {

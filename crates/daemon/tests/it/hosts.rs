@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 use daemon::mailroom::{Mailroom, Sharing, Standing};
 use fleet::Fleet;
 use log_suite::{Dice, Shared, Weather};
-use spool::log::{Appended, Batch, HostKeys, HostName, Local, Log as _, Signed};
-use spool::{Content, Digest, Entry};
+use spool::log::{Appended, Batch, HostKeys, HostName, Local, Log, Signed};
+use spool::{Content, Digest, Entry, FaultyDisk};
 use tempfile::TempDir;
 use workspace::clock::Moment;
 use workspace::directory;
@@ -60,6 +61,17 @@ fn fleet() -> Fleet {
     fleet
 }
 
+fn sharing(host: &'static str, log: Box<dyn Log>) -> Sharing {
+    Sharing {
+        workspace: "w".to_owned(),
+        host: host.parse().expect("a host's name"),
+        fleet: fleet(),
+        policy: String::new(),
+        log,
+        keys: Box::new(Named(host)),
+    }
+}
+
 struct Host {
     root: TempDir,
     number: usize,
@@ -97,15 +109,7 @@ impl Host {
         let (host, _) = HOSTS[self.number];
         let log = log.connect();
         self.handle = log.number();
-        let sharing = Sharing {
-            workspace: "w".to_owned(),
-            host: host.parse().expect("a host's name"),
-            fleet: fleet(),
-            policy: String::new(),
-            log: Box::new(log),
-            keys: Box::new(Named(host)),
-        };
-        let opened = Mailroom::open_shared(self.root.path(), sharing);
+        let opened = Mailroom::open_shared(self.root.path(), sharing(host, Box::new(log)));
         self.mailroom = Some(opened.expect("a start").0);
         self.is_frozen = false;
         self.assert_a_freeze_has_a_reason();
@@ -448,7 +452,7 @@ fn run_broken(seed: u64, breach: Breach) -> &'static str {
     let longest = longest.expect("three hosts");
     // As `settled host republish` does it.
     longest.mailroom = None;
-    let disk = std::sync::Arc::new(spool::Os);
+    let disk = Arc::new(spool::Os);
     let name = HOSTS[longest.number].0.parse().expect("a host's name");
     let mut local = Local::open(longest.root.path(), disk, name).expect("a ledger");
     let mut put = log.connect();
@@ -854,4 +858,33 @@ fn a_deadline_is_fired_where_its_agent_is_at_home_and_elsewhere_after_a_grace() 
     for host in &hosts {
         assert_eq!(host.standing(), Standing::InStep);
     }
+}
+
+/// What catching up costs is the syncs: one for each batch, and one for all the signatures that came with them.
+#[test]
+fn a_host_that_catches_up_syncs_each_batch_once() {
+    const BATCHES: usize = 12;
+    let log = Shared::new(1, Weather::default());
+    let mut tower = Host::new(0);
+    tower.start(&log);
+    for ms in (0..).step_by(1_000).take(BATCHES) {
+        let id = format!("msg-{ms}");
+        tower.put(&format!("{id}.yaml"), &question("claude", "pi", &id));
+        tower.pass(ms);
+    }
+    assert_eq!(log.batches().len(), BATCHES);
+    let laptop = Host::new(1);
+    let disk = Arc::new(FaultyDisk::new("boot"));
+    let opened = Mailroom::open_shared_on(
+        laptop.root.path(),
+        Arc::clone(&disk) as _,
+        sharing("laptop", Box::new(log.connect())),
+    );
+    let mut mailroom = opened.expect("a start").0;
+    disk.set(None);
+    mailroom.pass(laptop.moment(20_000)).expect("a pass");
+    assert_eq!(laptop.ledger(), tower.ledger());
+    let changes = disk.log();
+    let syncs = changes.iter().filter(|change| change.ends_with(" sync "));
+    assert_eq!(syncs.count(), BATCHES + 1, "{changes:#?}");
 }

@@ -93,7 +93,8 @@ impl Log for Local {
         }
         let end = self.ledger.end();
         if batch.after() == end {
-            self.signatures.add(&self.root, signed)?;
+            self.signatures
+                .add(&self.root, std::slice::from_ref(signed))?;
             return match self.ledger.append_batch(batch) {
                 Ok(()) => Ok(Appended::Committed),
                 Err(error) if error.is_retryable() => Err(error.into()),

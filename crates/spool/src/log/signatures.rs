@@ -2,8 +2,8 @@
 //! host, and what a log lost can only be put back with the signature it came with.
 //!
 //! A line is the batch's first record, its last line's digest, the host and the signature in hex. It is durable before
-//! the batch is written to the mirror. A line without a batch is what a kill between the two leaves; the batch is the
-//! next one to come from the log.
+//! the batch is written to the mirror. Lines without a batch are what a kill between the two leaves, or a batch that was
+//! refused: of two lines for one record the later one counts, and only for the batch that ends with its digest.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -57,25 +57,23 @@ impl Signatures {
         Ok(Signatures { file, len })
     }
 
-    /// Makes a batch's signature durable.
-    pub(crate) fn add(&mut self, root: &OpenRoot, signed: &Signed) -> Result<(), SpoolError> {
+    /// Makes the signatures of these batches durable with one sync.
+    pub(crate) fn add(&mut self, root: &OpenRoot, batches: &[Signed]) -> Result<(), SpoolError> {
         let path = root.path(&Path::new(dirs::OWN).join(FILE));
-        let Signed {
-            batch,
-            host,
-            signature,
-        } = signed;
-        let mut line = format!("{} {} {host} ", batch.after().seq + 1, batch.head().digest);
-        for byte in signature {
-            write!(line, "{byte:02x}").expect("text takes every write");
+        let mut lines = String::new();
+        for signed in batches {
+            let (first, last) = (signed.batch.after().seq + 1, signed.batch.head().digest);
+            let hex = signed.signature.iter().map(|byte| format!("{byte:02x}"));
+            let hex: String = hex.collect();
+            writeln!(lines, "{first} {last} {} {hex}", signed.host)
+                .expect("text takes every write");
         }
-        line.push('\n');
         let disk = &*root.disk;
         disk.truncate(&self.file, self.len)
-            .and_then(|()| disk::write_all(disk, &self.file, line.as_bytes(), self.len))
+            .and_then(|()| disk::write_all(disk, &self.file, lines.as_bytes(), self.len))
             .and_then(|()| disk.sync_data(&self.file))
             .map_err(SpoolError::io("write", &path))?;
-        self.len += line.len() as u64;
+        self.len += lines.len() as u64;
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use spool::log::{
     Appended, Batch, Head, HostKeys, HostName, Local, Log, LogError, NotABatch, Signed,
 };
-use spool::{Digest, FaultyDisk, Spool};
+use spool::{Digest, DiskFault, FaultyDisk, Spool, SpoolError};
 
 use crate::daemon::{BOOT, Workspace, inbox, notice};
 
@@ -168,4 +168,57 @@ fn a_line_with_more_in_it_than_this_version_writes_is_refused() {
         matches!(error, Some(NotABatch::Unreadable { .. })),
         "{error:?}"
     );
+}
+
+/// Takes over what is missing as a host does that catches up, on a disk with this fault.
+fn catch_up(
+    workspace: &Workspace,
+    batches: &[Signed],
+    fault: Option<DiskFault>,
+) -> Result<(), SpoolError> {
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let opened = Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(()));
+    let mut spool = opened.expect("a start").spool;
+    disk.set(fault);
+    let head = spool.head();
+    let missing = batches
+        .iter()
+        .position(|signed| signed.batch.head().seq > head.seq)
+        .expect("something is missing");
+    spool.note_signatures(&batches[missing..])?;
+    batches[missing..]
+        .iter()
+        .try_for_each(|signed| spool.mirror(signed).map(drop))
+}
+
+/// All signatures of a catch-up are noted before its first batch, so no batch is ever there without its own.
+#[test]
+fn a_kill_in_a_catch_up_leaves_signed_batches_and_the_next_start_goes_on() {
+    let (from, batches) = written(&[1, 3, 2, 1]);
+    let batches: Vec<Signed> = batches.iter().map(signed).collect();
+    let whole = from.read(SEGMENT).expect("a ledger");
+    for fault in [DiskFault::StopWithin, DiskFault::StopAfter] {
+        for at in 1.. {
+            let to = Workspace::new(&["codex"]);
+            let ended = catch_up(&to, &batches, Some(fault(at)));
+            let kept = local(&to).follow(Head::EMPTY).expect("batches");
+            for (kept, known) in kept.iter().zip(&batches) {
+                let is_whole = kept.batch.bytes() == known.batch.bytes();
+                assert!(!is_whole || kept.is_by("any", "w", &Digests), "{at}");
+            }
+            let there = to.read(SEGMENT).unwrap_or_default();
+            assert!(whole.starts_with(&there), "{at}: {there}");
+            if there != whole {
+                catch_up(&to, &batches, None).expect("a catch-up");
+            }
+            let kept = local(&to).follow(Head::EMPTY).expect("batches");
+            assert_eq!(to.read(SEGMENT).as_deref(), Some(&*whole), "{at}");
+            let mut kept = kept.iter();
+            assert!(kept.all(|kept| kept.is_by("any", "w", &Digests)), "{at}");
+            if ended.is_ok() {
+                assert!(at > batches.len() as u64, "{at}");
+                break;
+            }
+        }
+    }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use settled_tests::broker::Broker;
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{list, names, read, sh, wait};
+use spool::Digest;
 use tempfile::TempDir;
 
 const HEAD: &str = "9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21";
@@ -491,6 +492,44 @@ fn a_host_whose_records_the_log_replaced_joins_again_with_another_directory() {
     done(&hosts.laptop, &["serve", "--once"]);
     assert_eq!(names(hosts.laptop.agent("codex", "inbox")), ["lost-2.yaml"]);
     hosts.have_the_same_ledger();
+}
+
+/// The log goes on with as many records as it lost, and then with one more than this host has.
+#[test]
+fn republish_names_the_first_record_in_which_two_histories_differ() {
+    let hosts = Hosts::on_a_repository();
+    let says = |host: &Mailroom, from: &str, to: &str, id: &str| {
+        host.post(from, &format!("{id}.yaml"), &question(from, to, id));
+        done(host, &["serve", "--once"]);
+    };
+    let lost = |id| says(&hosts.tower, "claude", "codex", id);
+    let new = |id| says(&hosts.laptop, "codex", "claude", id);
+    lost("lost-1");
+    lost("lost-2");
+    sh(
+        &hosts.directory.path().join("ledger.git"),
+        "git update-ref refs/settled/mailroom refs/settled/mailroom~2",
+    );
+    new("new-1");
+    new("new-2");
+    let digest = |host: &Mailroom| {
+        let ledger = ledger(host.root());
+        let third = ledger.lines().nth(2).expect("a third record");
+        Digest::of(third.as_bytes())
+    };
+    let names_the_third = || {
+        let told = refused(&hosts.tower, &["host", "republish"]);
+        let (theirs, ours) = (digest(&hosts.laptop), digest(&hosts.tower));
+        for part in [
+            "record 3 of the log is not this host's".to_owned(),
+            format!("its digest is {theirs} in the log and {ours} here"),
+        ] {
+            assert!(told.contains(&part), "{part}:\n{told}");
+        }
+    };
+    names_the_third();
+    new("new-3");
+    names_the_third();
 }
 
 /// A broker that a host follows from its first record compares the host's own last one only when it was asked again.

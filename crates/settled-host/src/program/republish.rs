@@ -1,6 +1,8 @@
 //! `settled host republish` and `settled host restore`: put back into a log what it lost, from this host's mirror and with the
 //! signatures it came with. Only a plain continuation is put back: where the log has another record, nothing is.
 
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +10,8 @@ use std::time::Duration;
 use serde::Serialize;
 use settled_host::keys::HostKey;
 use settled_host::place::{HostDirectory, LogPlace};
-use spool::Os;
 use spool::log::{Appended, Head, HostKeys, HostName, Local, Log, LogError, Signed};
+use spool::{Digest, Os};
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
@@ -17,7 +19,7 @@ use views::serving::of_spool;
 use workspace::config::SharedLog;
 use workspace::shell::quoted;
 
-use super::survey::patiently;
+use super::survey::{for_each_batch, patiently};
 use super::{HostContext, config, of_log, of_place};
 
 /// The pause before the same batch is appended again.
@@ -92,21 +94,13 @@ fn put_mirror(root: &Path, shared: &SharedLog) -> Result<Republished, Failure> {
         &key as &dyn HostKeys,
     );
     let records = put_back(&mut local, &mut *log, had, keys).map_err(|error| match &error {
-        LogError::Forked { at, .. } => Failure::plain(
-            Exit::ActionRequired,
-            format!(
-                "record {at} of the log is not this host's: the log went on without what it lost, and nothing was put back\n  \
-                 choose with the people of the other hosts which history to keep; docs/hosts.md, Two histories, has the steps"
-            ),
-        ),
-        LogError::RolledBack { .. } => Failure::plain(
-            Exit::ActionRequired,
-            format!(
-                "the log has record {}, and this host's ledger ends before it: there is nothing to put back\n  \
-                 `settled host join LOG` takes over what this host lacks, from a log that was restored as well",
-                had.seq
-            ),
-        ),
+        LogError::Forked { .. } | LogError::RolledBack { .. } => {
+            match first_difference(&mut local, &mut *log, had) {
+                Ok(Some(parted)) => forked(parted),
+                Ok(None) => shorter(had),
+                Err(error) => of_log(&error),
+            }
+        }
         LogError::Unreachable { .. }
         | LogError::TooLarge { .. }
         | LogError::Denied { .. }
@@ -120,6 +114,70 @@ fn put_mirror(root: &Path, shared: &SharedLog) -> Result<Republished, Failure> {
         records,
         has: has.seq,
     })
+}
+
+/// The first record in which a log and this host's ledger differ.
+struct Difference {
+    seq: u64,
+    theirs: Digest,
+    ours: Digest,
+}
+
+/// Compares the log with this host's ledger from the first record on: the log's end says only that they parted before it.
+/// None if one is the beginning of the other.
+fn first_difference(
+    local: &mut Local,
+    log: &mut dyn Log,
+    end: Head,
+) -> Result<Option<Difference>, LogError> {
+    let ours: BTreeMap<u64, Digest> = local
+        .follow(Head::EMPTY)?
+        .iter()
+        .flat_map(digests)
+        .collect();
+    let mut found = None;
+    for_each_batch(log, end, |signed| {
+        let mut theirs = digests(signed);
+        found = theirs.find_map(|(seq, theirs)| {
+            let ours = *ours.get(&seq)?;
+            (ours != theirs).then_some(Difference { seq, theirs, ours })
+        });
+        match found {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        }
+    })?;
+    Ok(found)
+}
+
+/// The records of a batch, each with the digest of its line. The record behind it names that digest.
+fn digests(signed: &Signed) -> impl Iterator<Item = (u64, Digest)> {
+    let Head { seq, digest } = signed.batch.head();
+    let behind = signed.batch.entries().iter().skip(1);
+    let before = behind.map(|entry| (entry.seq - 1, entry.prev));
+    before.chain(std::iter::once((seq, digest)))
+}
+
+fn forked(Difference { seq, theirs, ours }: Difference) -> Failure {
+    Failure::plain(
+        Exit::ActionRequired,
+        format!(
+            "record {seq} of the log is not this host's: the log went on without what it lost, and nothing was put back\n  \
+             it is the first that differs: its digest is {theirs} in the log and {ours} here\n  \
+             choose with the people of the other hosts which history to keep; docs/hosts.md, Two histories, has the steps"
+        ),
+    )
+}
+
+fn shorter(had: Head) -> Failure {
+    Failure::plain(
+        Exit::ActionRequired,
+        format!(
+            "the log has record {}, and this host's ledger ends before it: there is nothing to put back\n  \
+             `settled host join LOG` takes over what this host lacks, from a log that was restored as well",
+            had.seq
+        ),
+    )
 }
 
 /// Appends what this host's ledger has behind the log's end, each batch with the signature it came with. What has none was

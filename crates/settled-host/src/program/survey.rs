@@ -1,11 +1,12 @@
 //! Looks at a log from its first batch to its end, before this host writes anything: who began it, and which hosts and homes
 //! there are now. Signatures and rules are checked later, when the batches are taken over.
 
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use fleet::Fleet;
 use review::{HostChange, JoinedHost};
-use spool::log::{Head, Log, LogError};
+use spool::log::{Head, Log, LogError, Signed};
 use workspace::index;
 
 /// The time a log may take to answer while a person waits.
@@ -32,6 +33,21 @@ pub(super) fn survey(log: &mut dyn Log) -> Result<Survey, LogError> {
         founder: None,
         fleet: Fleet::default(),
     };
+    for_each_batch(log, end, |signed| {
+        for entry in signed.batch.entries() {
+            survey.note(entry);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(survey)
+}
+
+/// Reads a log from its first batch to `end`, or until `visit` breaks off.
+pub(super) fn for_each_batch(
+    log: &mut dyn Log,
+    end: Head,
+    mut visit: impl FnMut(&Signed) -> ControlFlow<()>,
+) -> Result<(), LogError> {
     let (mut at, mut since) = (Head::EMPTY, Instant::now());
     while at.seq < end.seq {
         let batches = patiently(|| log.follow(at))?;
@@ -44,12 +60,12 @@ pub(super) fn survey(log: &mut dyn Log) -> Result<Survey, LogError> {
         }
         for signed in batches {
             (at, since) = (signed.batch.head(), Instant::now());
-            for entry in signed.batch.entries() {
-                survey.note(entry);
+            if visit(&signed).is_break() {
+                return Ok(());
             }
         }
     }
-    Ok(survey)
+    Ok(())
 }
 
 impl Survey {

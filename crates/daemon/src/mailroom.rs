@@ -95,6 +95,8 @@ pub struct Mailroom {
     sweeping: sweeping::Sweeping,
     /// The ledger of several hosts, if this is one of them.
     shared: Option<shared::SharedLedger>,
+    /// What this host judged and the ledger took since it was opened.
+    judged: Pass,
     pub(crate) meter: Meter,
 }
 
@@ -196,6 +198,7 @@ impl Mailroom {
             housekeeping,
             sweeping: sweeping::Sweeping::default(),
             shared: sharing.map(|sharing| shared::SharedLedger::new(sharing, known, last)),
+            judged: Pass::default(),
             meter: Meter::start(),
         };
         mailroom.call_the_whole_roll()?;
@@ -354,12 +357,21 @@ impl Mailroom {
     fn committed(&mut self, committed: &[Committed], records: &[Record], pass: &mut Pass) {
         self.docket.tentative.commit();
         for (entry, record) in committed.iter().zip(records) {
+            if self.is_from_here(entry) {
+                self.judged.count(record);
+            }
             self.note_host(entry, record);
             self.docket.untaken.note(entry, record);
             self.docket.known_deliveries.note(entry);
             self.meter.committed(record);
             pass.count(record);
         }
+    }
+
+    /// What this host judged and the ledger took since it was opened, each record once: also where the log's answer was
+    /// lost and the record came back from it, and where the rest of its pass failed.
+    pub fn judged(&self) -> &Pass {
+        &self.judged
     }
 
     fn tell(&self, committed: &[(Committed, Record)]) {

@@ -280,14 +280,12 @@ impl<'r> Daemon<'r> {
     fn serve_once(&mut self, end: u64) -> Result<Tally, DaemonError> {
         prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
         self.sweep_once()?;
-        let mut tally = Tally::default();
         let mut moved_at = self.clock.read().mono;
         let mut head = self.mailroom.head();
         loop {
             let now = self.clock.read();
             let was_in_step = self.mailroom.is_in_step();
             let pass = untaken(self.mailroom.pass(now))?;
-            tally.add(&pass);
             let done = self.clock.read().mono;
             // A log may take long to answer, and the files of this host have not had their time meanwhile.
             moved_at += done.saturating_sub(now.mono);
@@ -308,15 +306,25 @@ impl<'r> Daemon<'r> {
         let now = self.clock.read();
         if self.mailroom.is_in_step() {
             untaken(self.mailroom.keep_deadlines(now.utc, now))?;
-            tally.add(&untaken(self.mailroom.pass(now))?);
+            untaken(self.mailroom.pass(now))?;
             self.look_for_changed_originals(now)?;
         }
         self.mailroom.finish(now)?;
         self.mailroom.checkpoint()?;
         self.mailroom.close();
-        tally.undelivered = self.mailroom.undelivered();
-        tally.unread = self.mailroom.unread();
-        Ok(tally)
+        let Pass {
+            accepted,
+            refused,
+            duplicates,
+            ..
+        } = *self.mailroom.judged();
+        Ok(Tally {
+            accepted,
+            refused,
+            duplicates,
+            undelivered: self.mailroom.undelivered(),
+            unread: self.mailroom.unread(),
+        })
     }
 
     /// The time of the next try if nothing has happened since `moved_at` and the log has records up to `end`; none if it
@@ -621,9 +629,14 @@ fn keep(watch: &mut Watch, directory: &Path) {
 }
 
 impl Tally {
-    fn add(&mut self, pass: &crate::mailroom::Pass) {
-        self.accepted += pass.accepted;
-        self.refused += pass.refused;
-        self.duplicates += pass.duplicates;
+    /// The results of two runs in a row: what was judged in both, and what the later one left.
+    #[must_use]
+    pub fn then(self, later: Tally) -> Tally {
+        Tally {
+            accepted: self.accepted + later.accepted,
+            refused: self.refused + later.refused,
+            duplicates: self.duplicates + later.duplicates,
+            ..later
+        }
     }
 }

@@ -261,6 +261,12 @@ impl Mailroom {
         }
     }
 
+    /// True if this host judged the record, whichever way its ledger got it.
+    pub(super) fn is_from_here(&self, entry: &Entry) -> bool {
+        let shared = self.shared.as_ref();
+        shared.is_none_or(|shared| entry.host.as_ref() == Some(&shared.sharing.host))
+    }
+
     /// True if this host reads the agent's outbox and delivers to it.
     pub(super) fn is_at_home(&self, agent: &AgentName) -> bool {
         let shared = self.shared.as_ref();

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use daemon::mailroom::{Mailroom, Sharing, Standing};
+use daemon::serve::serve_shared_once;
 use fleet::Fleet;
-use log_suite::{Dice, Shared, Weather};
-use spool::log::{Appended, Batch, HostKeys, HostName, Local, Log, Signed};
+use log_suite::{Dice, ModelLog, Shared, Weather};
+use spool::log::{Appended, Batch, Head, HostKeys, HostName, Local, Log, LogError, Ring, Signed};
 use spool::{Content, Digest, Entry, FaultyDisk};
 use tempfile::TempDir;
 use workspace::clock::Moment;
@@ -887,4 +888,71 @@ fn a_host_that_catches_up_syncs_each_batch_once() {
     let changes = disk.log();
     let syncs = changes.iter().filter(|change| change.ends_with(" sync "));
     assert_eq!(syncs.count(), BATCHES + 1, "{changes:#?}");
+}
+
+/// A log whose answers to the appends of these numbers are lost.
+struct Unanswered {
+    log: ModelLog,
+    appends: usize,
+    lost: &'static [usize],
+}
+
+impl Log for Unanswered {
+    fn head(&mut self) -> Result<Head, LogError> {
+        self.log.head()
+    }
+
+    fn append(&mut self, batch: &Signed) -> Result<Appended, LogError> {
+        let appended = self.log.append(batch)?;
+        self.appends += 1;
+        if self.lost.contains(&(self.appends - 1)) {
+            return Ok(Appended::Unknown("no answer in time".to_owned()));
+        }
+        Ok(appended)
+    }
+
+    fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
+        self.log.follow(from)
+    }
+
+    fn ring(&mut self, ring: Ring) {
+        self.log.ring(ring);
+    }
+
+    fn poll_ms(&self) -> u64 {
+        self.log.poll_ms()
+    }
+}
+
+/// The files are more than one batch takes. Their records come back from the log where its answer was lost: in the second
+/// case in a pass in which the answer to the next batch is lost as well.
+#[test]
+fn serving_once_counts_what_it_judged_though_answers_of_the_log_are_lost() {
+    const REFUSED: usize = 300;
+    for lost in [&[][..], &[0], &[0, 2], &[1]] {
+        let log = Shared::new(1, Weather::default());
+        let tower = Host::new(0);
+        for number in 0..REFUSED {
+            tower.put(&format!("broken-{number}.yaml"), "from: [\n");
+        }
+        tower.put("a.yaml", &question("claude", "codex", "msg-a"));
+        let unanswered = Unanswered {
+            log: log.connect(),
+            appends: 0,
+            lost,
+        };
+        let sharing = sharing("tower", Box::new(unanswered));
+        let served = serve_shared_once(tower.root.path(), sharing, 0).expect("a run");
+        assert_eq!(served.standing, Standing::InStep, "{lost:?}");
+        let tally = served.tally;
+        assert_eq!((tally.accepted, tally.refused), (1, REFUSED), "{lost:?}");
+        assert_eq!(tower.entries().len(), REFUSED + 1, "{lost:?}");
+        // What another host judged is not counted here.
+        let laptop = Host::new(1);
+        let sharing = self::sharing("laptop", Box::new(log.connect()));
+        let end = log.batches().last().expect("a batch").batch.head().seq;
+        let served = serve_shared_once(laptop.root.path(), sharing, end).expect("a run");
+        assert_eq!(served.tally, daemon::serve::Tally::default(), "{lost:?}");
+        assert_eq!(laptop.ledger(), tower.ledger(), "{lost:?}");
+    }
 }

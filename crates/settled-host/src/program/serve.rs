@@ -4,7 +4,7 @@ use std::path::Path;
 
 use daemon::logs::{self, LogFormat};
 use daemon::mailroom::{MailroomError, Sharing, Standing};
-use daemon::serve::{self, DaemonError, ServeEnd, ServedOnce, Until};
+use daemon::serve::{self, DaemonError, ServeEnd, ServedOnce, Tally, Until};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use settled_host::keys::HostKey;
@@ -46,10 +46,11 @@ pub(super) fn run(args: &ServeArgs, context: &HostContext) -> Result<Exit, Failu
     } else {
         Until::Signal
     };
+    let mut before = Tally::default();
     loop {
         let (root, shared) = context.shared()?;
         if args.once {
-            match once(root, &shared, context)? {
+            match once(root, &shared, context, &mut before)? {
                 Some(exit) => return Ok(exit),
                 None => continue,
             }
@@ -88,8 +89,13 @@ fn ready(root: &Path, shared: &SharedLog, context: &HostContext) -> Result<Shari
     member::sharing(root, shared, log, fleet)
 }
 
-/// Serves once; nothing if agents came home meanwhile, so that there is more to do.
-fn once(root: &Path, shared: &SharedLog, context: &HostContext) -> Result<Option<Exit>, Failure> {
+/// Serves once, after runs with these results; nothing if agents came home meanwhile, so that there is more to do.
+fn once(
+    root: &Path,
+    shared: &SharedLog,
+    context: &HostContext,
+    before: &mut Tally,
+) -> Result<Option<Exit>, Failure> {
     let mut log = HostDirectory::of(root)
         .join(shared)
         .map_err(|error| of_place(&error))?;
@@ -102,6 +108,8 @@ fn once(root: &Path, shared: &SharedLog, context: &HostContext) -> Result<Option
         standing,
         has_other_homes,
     } = served.map_err(|error| failure(&error, root))?;
+    let tally = before.then(tally);
+    *before = tally;
     let left = match standing {
         Standing::InStep if has_other_homes => return Ok(None),
         Standing::InStep if tally.undelivered > 0 || tally.unread > 0 => Some((

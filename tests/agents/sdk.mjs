@@ -24,11 +24,11 @@ assert.deepEqual(tools.map((tool) => tool.name), ["next", "show", "send", "wait"
 assert.ok(author.getInstructions().length > 0);
 const request = { type: "review_request", to: "codex", pr: "86", fields: { branch: "b", diff_summary: "d" } };
 assert.equal((await call(author, "send", request)).data.outcome, "accepted");
-assert.equal((await call(reviewer, "wait", { seconds: 30 })).data.letters.length, 1);
+assert.equal((await call(reviewer, "wait", { seconds: 30 })).data.messages.length, 1);
 const empty = await call(reviewer, "send", { type: "feedback", pr: "86" });
 assert.ok(empty.isError && empty.error.code === "feedback_empty", JSON.stringify(empty));
 assert.equal((await call(reviewer, "send", { type: "lgtm", pr: "86" })).data.review.phase, "approved");
-assert.equal((await call(author, "wait", { for: "verdict", pr: "86", seconds: 30 })).data.letters.length, 1);
+assert.equal((await call(author, "wait", { for: "verdict", pr: "86", seconds: 30 })).data.messages.length, 1);
 await author.close();
 await reviewer.close();
 console.log(Math.ceil(JSON.stringify(tools).length / 3));

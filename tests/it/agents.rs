@@ -81,9 +81,9 @@ fn an_inbox_is_listed_the_most_urgent_first() {
         (&answer["data"]["waiting"], &answer["data"]["taken"]),
         (&json!(3), &json!(0))
     );
-    let ids: Vec<_> = answer["data"]["letters"]
+    let ids: Vec<_> = answer["data"]["messages"]
         .as_array()
-        .expect("letters")
+        .expect("messages")
         .iter()
         .map(|it| &it["id"])
         .collect();
@@ -270,7 +270,7 @@ fn settled_alone_says_where_an_agent_stands() {
 fn wait_ends_with_what_comes_and_with_the_time() {
     let mailroom = with_mail();
     let answer = as_json(&run(&mailroom, "codex", &["wait", "--json"]), 0);
-    assert_eq!(answer["data"]["letters"][0]["id"], REQUEST);
+    assert_eq!(answer["data"]["messages"][0]["id"], REQUEST);
     let none = as_json(
         &run(&mailroom, "claude", &["wait", "--timeout", "0", "--json"]),
         4,
@@ -313,8 +313,8 @@ fn wait_ends_with_what_comes_and_with_the_time() {
     mailroom.delivered("claude", "other.yaml");
     mailroom.post("codex", "answer.yaml", &answer("a-1", "q-1"));
     let came = as_json(&waiting.wait_with_output().expect("it is our child"), 0);
-    assert_eq!(came["data"]["letters"].as_array().map(Vec::len), Some(1));
-    assert_eq!(came["data"]["letters"][0]["id"], "a-1");
+    assert_eq!(came["data"]["messages"].as_array().map(Vec::len), Some(1));
+    assert_eq!(came["data"]["messages"][0]["id"], "a-1");
     drop(daemon);
 }
 
@@ -365,7 +365,7 @@ fn a_wait_for_a_verdict_passes_over_other_mail() {
     mailroom.post(posts[1].from, posts[1].file, &posts[1].text);
     mailroom.once();
     let came = as_json(&run(&mailroom, "claude", &wait), 0);
-    assert_eq!(came["data"]["letters"][0]["type"], "review_feedback");
+    assert_eq!(came["data"]["messages"][0]["type"], "review_feedback");
     as_json(
         &run(
             &mailroom,
@@ -427,7 +427,7 @@ fn a_wait_for_a_verdict_waits_for_the_file_of_an_answer_that_the_ledger_has() {
     as_json(&run(&mailroom, "claude", &wait), 4);
     mailroom.once();
     let came = as_json(&run(&mailroom, "claude", &wait), 0);
-    assert_eq!(came["data"]["letters"][0]["type"], "review_lgtm");
+    assert_eq!(came["data"]["messages"][0]["type"], "review_lgtm");
     // Nothing more comes once it is taken.
     text(&run(&mailroom, "claude", &["take"]), 0);
     as_json(

@@ -95,7 +95,7 @@ fn the_model_says_what_the_commands_say() {
             let check = mailroom.json(&["gate", "check", "--pr", "86", "--head", head]);
             assert_eq!(selected["gate"]["check"], check["data"], "{step}");
         }
-        let first = &model["needs_somebody"][0];
+        let first = &model["needs"][0];
         if !why["missing"].is_null() {
             assert_eq!(first["missing"], why["missing"], "{step}");
             assert_eq!(first["fix"], why["fixes"][0], "{step}");

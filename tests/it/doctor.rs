@@ -41,7 +41,7 @@ const STEADY: [&str; 9] = [
     "clock",
     "ledger",
     "snapshot",
-    "troubles",
+    "alerts",
 ];
 
 fn wrong(mailroom: &Mailroom) -> Vec<&'static str> {

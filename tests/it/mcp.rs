@@ -214,7 +214,7 @@ fn a_whole_review_goes_through_the_tools_in_each_version_of_the_protocol() {
             "wait",
             &json!({"for": "verdict", "pr": "86", "seconds": 60}),
         );
-        assert_eq!(told["letters"][0]["id"], "fb-1");
+        assert_eq!(told["messages"][0]["id"], "fb-1");
         author.done("next", &json!({"act": "done", "id": "fb-1"}));
         let fields = json!({"commit_sha": "abc1234", "changes_summary": "The lock is released."});
         let fix = json!({"reply_to": "fb-1", "fields": fields, "id": "ad-1"});

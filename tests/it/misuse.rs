@@ -93,8 +93,8 @@ impl Player {
             .output()
             .expect("settled can be run");
         let answer: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
-        let letters = answer["data"]["letters"].as_array().expect("a list");
-        letters
+        let messages = answer["data"]["messages"].as_array().expect("a list");
+        messages
             .iter()
             .filter_map(|letter| letter["id"].as_str().map(str::to_owned))
             .collect()

@@ -324,7 +324,7 @@ fn a_review_is_held_by_waiting_for_verdicts_without_putting_anything_away() {
         true
     );
     let came = ask(&mailroom, "claude", &verdict);
-    assert_eq!(came["data"]["letters"][0]["id"], "fb-1");
+    assert_eq!(came["data"]["messages"][0]["id"], "fb-1");
 
     let addressed = [
         "send",
@@ -349,9 +349,9 @@ fn a_review_is_held_by_waiting_for_verdicts_without_putting_anything_away() {
         true
     );
     let came = ask(&mailroom, "claude", &verdict);
-    let ids: Vec<&Value> = came["data"]["letters"]
+    let ids: Vec<&Value> = came["data"]["messages"]
         .as_array()
-        .expect("letters")
+        .expect("messages")
         .iter()
         .map(|it| &it["id"])
         .collect();
@@ -371,7 +371,7 @@ fn a_refusal_that_leaves_its_sender_to_move_ends_the_wait_for_a_verdict() {
         "claude",
         &["wait", "--for", "verdict", "--pr", "86", "--timeout", "0"],
     );
-    assert_eq!(came["data"]["letters"][0]["from"], "settled", "{came}");
+    assert_eq!(came["data"]["messages"][0]["from"], "settled", "{came}");
 }
 
 #[test]
@@ -540,7 +540,7 @@ fn a_message_written_by_hand_is_named_until_it_is_accepted() {
         "{asked}"
     );
     assert_eq!(asked["data"]["refused"].as_array().map(Vec::len), Some(0));
-    let notice = asked["data"]["inbox"]["letters"][0]["id"].as_str();
+    let notice = asked["data"]["inbox"]["messages"][0]["id"].as_str();
     let notice = notice.expect("an id").to_owned();
     assert!(said_by(&["done", &notice]).contains("settled dead-letter show m.yaml"));
     let home = said_by(&[]);

@@ -9,8 +9,8 @@ fn note(id: &str) -> String {
 
 fn unproven(mailroom: &Mailroom) -> Vec<String> {
     let status = mailroom.status();
-    let troubles = status["troubles"].as_array().cloned().unwrap_or_default();
-    let unproven = troubles
+    let alerts = status["alerts"].as_array().cloned().unwrap_or_default();
+    let unproven = alerts
         .iter()
         .filter(|trouble| trouble["kind"] == "sender_unproven");
     unproven

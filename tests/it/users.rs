@@ -436,7 +436,7 @@ fn what_the_daemon_may_not_read_is_told_once_and_holds_up_nobody() {
         &note("q-2", "claude", "codex"),
     );
     room.mailroom.delivered("codex", "open.yaml");
-    let told = || room.mailroom.status()["troubles"][0].clone();
+    let told = || room.mailroom.status()["alerts"][0].clone();
     wait::until("the status to tell", || told()["kind"] == "unreadable");
     assert_eq!(told()["path"], shut.to_string_lossy().as_ref());
     drop(served);
@@ -457,7 +457,7 @@ fn what_the_daemon_may_not_read_is_told_once_and_holds_up_nobody() {
     room.can(CLAUDE, "chmod 644 agents/claude/outbox/shut.yaml");
     room.mailroom.delivered("codex", "shut.yaml");
     wait::until("the status to forget", || {
-        room.mailroom.status()["troubles"].is_null()
+        room.mailroom.status()["alerts"].is_null()
     });
 
     chown(room.mailroom.agent("claude", "outbox"), Some(CODEX), None).expect("root gives it away");
@@ -466,7 +466,7 @@ fn what_the_daemon_may_not_read_is_told_once_and_holds_up_nobody() {
     });
     assert!(room.init(&[]).status.success());
     wait::until("the status to forget", || {
-        room.mailroom.status()["troubles"].is_null()
+        room.mailroom.status()["alerts"].is_null()
     });
 }
 
@@ -479,7 +479,7 @@ fn a_run_that_ends_does_not_wait_for_what_it_may_not_read() {
     );
     let output = room.act(DAEMON, "$SETTLED serve --once .");
     assert_eq!(output.status.code(), Some(9), "{}", said(&output));
-    assert_eq!(room.mailroom.status()["troubles"][0]["kind"], "unreadable");
+    assert_eq!(room.mailroom.status()["alerts"][0]["kind"], "unreadable");
 }
 
 #[test]
@@ -615,7 +615,7 @@ fn a_message_that_its_writer_changes_after_it_was_judged_is_told_to_sender_and_o
         let event = &of_change.expect("a record")["decision"]["happened"]["event"];
         assert_eq!(event["sent_differs"]["file"], "a.yaml");
         let status = mailroom.status();
-        assert_eq!(status["troubles"][0]["kind"], "sent_differs", "{status}");
+        assert_eq!(status["alerts"][0]["kind"], "sent_differs", "{status}");
         let doctor = said(&mailroom.run(&["doctor"]));
         assert!(
             doctor.contains("sent/a.yaml differs from what the daemon judged"),
@@ -625,8 +625,8 @@ fn a_message_that_its_writer_changes_after_it_was_judged_is_told_to_sender_and_o
         let again = room.serve();
         std::fs::remove_file(mailroom.agent("claude", "sent").join("a.yaml")).expect("a file");
         wait::until("the alert to be cleared", || {
-            let troubles = &mailroom.status()["troubles"];
-            troubles.as_array().is_none_or(Vec::is_empty)
+            let alerts = &mailroom.status()["alerts"];
+            alerts.as_array().is_none_or(Vec::is_empty)
         });
         assert_eq!(
             mailroom.notices("claude", "sent_differs").len(),

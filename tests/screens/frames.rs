@@ -208,7 +208,7 @@ fn keys_choose_search_filter_and_copy() {
     // Who must move: a person, then the author, then the reviewer; then all three reviews.
     let movers: Vec<&str> = app
         .overview
-        .needs_somebody
+        .needs
         .iter()
         .map(|need| need.mover.as_str())
         .collect();

@@ -82,7 +82,7 @@ fn pictures() -> [Picture; 20] {
 
 /// What has to be answered, in the words of the model.
 fn answer(app: &App) -> String {
-    let mut needs = app.overview.needs_somebody.iter();
+    let mut needs = app.overview.needs.iter();
     match needs.find(|need| need.review.as_deref() == Some(ASKED)) {
         Some(need) => format!(
             "who: {}; missing: {}",

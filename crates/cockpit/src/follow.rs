@@ -72,7 +72,7 @@ impl Follower {
                 agents: Vec::new(),
                 unjudged: PendingMail::default(),
                 dead: Vec::new(),
-                troubles: Vec::new(),
+                alerts: Vec::new(),
                 host: None,
                 heard: Vec::new(),
             },
@@ -112,7 +112,7 @@ impl Follower {
         }
         self.standing.dead = self.past.refusals.open(self.standing.index.state());
         self.standing.serving = spool::is_served(&self.root);
-        self.standing.troubles = operator_alerts::read(&self.root);
+        self.standing.alerts = operator_alerts::read(&self.root);
         self.standing.heard = heartbeat::read(&self.root);
         let config = Config::load(&self.root).unwrap_or_default();
         self.standing.host = config.ledger.host.clone();

@@ -25,7 +25,7 @@ pub struct Overview {
     /// The ledger's end.
     pub head: LedgerHead,
     /// The needs, ordered by role and by the time that is left.
-    pub needs_somebody: Vec<Need>,
+    pub needs: Vec<Need>,
     /// The answer of `settled problems`, with the dead letters and their fix.
     pub problems: Vec<Problem>,
     /// The tasks that merges handed off.
@@ -56,7 +56,7 @@ impl Overview {
     /// Returns the need of this review, if it waits for anything. The mover may be another than the phase names: if
     /// mail waits and nobody judges it, the operator has to move.
     pub fn need_of(&self, review: &str) -> Option<&Need> {
-        self.needs_somebody.iter().find(|need| {
+        self.needs.iter().find(|need| {
             matches!(need.kind, NeedKind::Missing(_)) && need.review.as_deref() == Some(review)
         })
     }
@@ -94,7 +94,7 @@ impl Overview {
                 is_chained: true,
                 at: past.decisions.back().map(|line| line.at.clone()),
             },
-            needs_somebody: needs,
+            needs,
             tasks: TaskRow::all(state),
             queue: QueuedFinding::all(standing, &FixCommands(spell)),
             agents: follower.agents().to_vec(),

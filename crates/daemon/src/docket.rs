@@ -270,7 +270,7 @@ impl Docket {
                 .found
                 .sort_by_cached_key(|found| self.held.place(&found.agent, &found.file));
         }
-        for error in &taken.troubles {
+        for error in &taken.errors {
             if !self.alerts.raise_unreadable(error) {
                 tracing::warn!(error = %chain(error), "cannot read a file; will retry");
             }

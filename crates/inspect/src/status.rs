@@ -41,7 +41,7 @@ pub struct WorkspaceStatus {
     /// The open refusals, oldest first.
     pub dead: Vec<Refusal>,
     /// The daemon's alerts that only an operator can fix.
-    pub troubles: Vec<Alert>,
+    pub alerts: Vec<Alert>,
     /// This host's name among those that share the ledger.
     pub host: Option<HostName>,
     /// The last heartbeats that its daemon heard of the others.
@@ -84,7 +84,7 @@ impl WorkspaceStatus {
         let host = Config::load(root)
             .ok()
             .and_then(|config| config.ledger.host);
-        let (serving, troubles) = (spool::is_served(root), operator_alerts::read(root));
+        let (serving, alerts) = (spool::is_served(root), operator_alerts::read(root));
         Ok(Self {
             index,
             folded,
@@ -92,7 +92,7 @@ impl WorkspaceStatus {
             agents,
             unjudged,
             dead,
-            troubles,
+            alerts,
             host,
             heard: heartbeat::read(root),
         })

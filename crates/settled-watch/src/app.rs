@@ -175,7 +175,7 @@ impl App {
         self.list();
         let is_same = |row: &ListRow| match row {
             ListRow::Need(at) => {
-                let need = &self.overview.needs_somebody[*at];
+                let need = &self.overview.needs[*at];
                 was_need && need.review == review && Some(&need.missing) == what.as_ref()
             }
             ListRow::Review(at) => {
@@ -217,10 +217,10 @@ impl App {
     /// Returns the need of the chosen row or of its review.
     pub fn chosen_need(&self) -> Option<&Need> {
         match self.rows.get(self.chosen)? {
-            ListRow::Need(at) => self.overview.needs_somebody.get(*at),
+            ListRow::Need(at) => self.overview.needs.get(*at),
             ListRow::Review(at) => {
                 let review = &self.overview.status.reviews.get(*at)?.review;
-                let mut needs = self.overview.needs_somebody.iter();
+                let mut needs = self.overview.needs.iter();
                 needs.find(|need| need.review.as_ref() == Some(review))
             }
         }
@@ -228,7 +228,7 @@ impl App {
 
     fn review_of(&self, row: ListRow) -> Option<&str> {
         match row {
-            ListRow::Need(at) => self.overview.needs_somebody.get(at)?.review.as_deref(),
+            ListRow::Need(at) => self.overview.needs.get(at)?.review.as_deref(),
             ListRow::Review(at) => Some(&self.overview.status.reviews.get(at)?.review),
         }
     }
@@ -242,7 +242,7 @@ impl App {
                     .iter()
                     .any(|text| text.to_lowercase().contains(&search))
         };
-        let needs = self.overview.needs_somebody.iter().enumerate();
+        let needs = self.overview.needs.iter().enumerate();
         let needs = needs.filter(|(_, need)| {
             let review = need.review.as_deref().unwrap_or_default();
             self.admits_need(need) && has_words(&[review, &need.mover, &need.missing])

@@ -129,7 +129,7 @@ impl Canvas<'_> {
 fn head(app: &App, width: usize) -> Vec<Pieces> {
     let overview = &app.overview;
     let reviews = overview.status.reviews.len();
-    let needs = overview.needs_somebody.len();
+    let needs = overview.needs.len();
     let serving = match overview.status.serving {
         Some(true) => (Ink::Well, "✓ daemon serves".to_owned()),
         Some(false) => (Ink::Alarm, "✗ NO DAEMON SERVES".to_owned()),

@@ -174,7 +174,7 @@ fn a_search_and_a_filter_leave_rows_out_until_they_are_taken_back() {
         assert_eq!(press(&mut app, KeyCode::Char('f')), Asked::Read);
         assert_eq!(app.filter, filter);
         let mine = |row: &ListRow| match row {
-            ListRow::Need(at) => app.overview.needs_somebody[*at].mover == "claude",
+            ListRow::Need(at) => app.overview.needs[*at].mover == "claude",
             ListRow::Review(at) => {
                 let row = &app.overview.status.reviews[*at];
                 row.author == "claude" || row.reviewer == "claude"
@@ -224,7 +224,7 @@ fn the_command_of_the_chosen_row_is_copied_and_two_keys_end_the_screen() {
 /// The review of the chosen row, and what it waits for if the row is a need.
 fn chosen(app: &App) -> (Option<String>, Option<String>) {
     let need = match app.rows()[app.chosen()] {
-        ListRow::Need(at) => Some(app.overview.needs_somebody[at].missing.clone()),
+        ListRow::Need(at) => Some(app.overview.needs[at].missing.clone()),
         ListRow::Review(_) => None,
     };
     (app.chosen_review().map(str::to_owned), need)
@@ -242,7 +242,7 @@ fn the_chosen_row_stays_chosen_in_a_newer_model() {
         let before = chosen(&app);
         // Whatever was first is over.
         let mut newer = model(&follower);
-        newer.needs_somebody.remove(0);
+        newer.needs.remove(0);
         app.show(newer, now);
         assert_eq!(chosen(&app), before, "row {row}");
         assert_eq!(app.chosen(), row - 1);
@@ -254,13 +254,13 @@ fn the_chosen_row_stays_chosen_in_a_newer_model() {
 fn shown_needs(after: impl Fn(&[Need; 2]) -> Vec<Need>, chosen: usize) -> (Vec<Need>, usize) {
     let (_root, follower, mut app) = opened();
     let of_review = |need: &&Need| need.review.is_some();
-    let first = app.overview.needs_somebody.iter().find(of_review);
+    let first = app.overview.needs.iter().find(of_review);
     let first = first.expect("a need of a review").clone();
     let mut second = first.clone();
     "something else".clone_into(&mut second.missing);
     let both = [first, second];
     let mut before = model(&follower);
-    before.needs_somebody = both.to_vec();
+    before.needs = both.to_vec();
     let now = app.now;
     app.show(before, now);
     press(&mut app, KeyCode::Home);
@@ -268,9 +268,9 @@ fn shown_needs(after: impl Fn(&[Need; 2]) -> Vec<Need>, chosen: usize) -> (Vec<N
         press(&mut app, KeyCode::Down);
     }
     let mut newer = model(&follower);
-    newer.needs_somebody = after(&both);
+    newer.needs = after(&both);
     app.show(newer, now);
-    (app.overview.needs_somebody.clone(), app.chosen())
+    (app.overview.needs.clone(), app.chosen())
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn stuck_is_what_waits_for_a_person_or_is_overdue_and_mine_what_an_agent_has_a_p
     let (_root, follower, mut app) = opened();
     let now = app.now;
     let mut overview = model(&follower);
-    overview.needs_somebody.clear();
+    overview.needs.clear();
     let reviews = &mut overview.status.reviews;
     assert_eq!(reviews.len(), 3);
     for (row, mover, due_at) in [

@@ -72,7 +72,7 @@ pub fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> String {
         let dead = format!("dead letters not corrected: {}", each.join(", "));
         text += &screen.wrap(INDENT, &dead);
     }
-    for Alert { path, what, .. } in &status.troubles {
+    for Alert { path, what, .. } in &status.alerts {
         text += &(escaped(&path.display().to_string()) + "\n");
         text += &screen.wrap(INDENT, &format!("  {}", escaped(what)));
     }

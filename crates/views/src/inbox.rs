@@ -20,18 +20,13 @@ pub struct Waiting {
     /// The number of messages that the agent works on.
     pub taken: usize,
     /// Taken ones first, then the most urgent, of the same priority the oldest.
-    pub letters: Vec<MailboxEntry>,
+    pub messages: Vec<MailboxEntry>,
 }
 
 impl Waiting {
     /// The one to begin with.
     pub fn first(&self) -> Option<&MailboxEntry> {
-        self.letters.first()
-    }
-
-    /// The messages that are listed.
-    pub fn messages(&self) -> &[MailboxEntry] {
-        &self.letters
+        self.messages.first()
     }
 
     /// The waiting messages, for people.
@@ -40,17 +35,17 @@ impl Waiting {
             agent,
             waiting,
             taken,
-            letters,
+            messages,
         } = self;
         let mut text = match (waiting, taken) {
             (0, 0) => format!("nothing waits for {agent}\n"),
             (_, 0) => format!("{waiting} waiting for {agent}\n"),
             (_, _) => format!("{waiting} waiting for {agent}, {taken} taken\n"),
         };
-        letters
+        messages
             .iter()
             .for_each(|letter| text += &line(letter, screen));
-        let left = waiting + taken - letters.len();
+        let left = waiting + taken - messages.len();
         if left > 0 {
             let _ = writeln!(text, "  and {left} more: --limit {}", waiting + taken);
         }

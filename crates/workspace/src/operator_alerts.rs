@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use spool::{Layout, SpoolError};
 
 /// The file in `.settled`.
-const FILE: &str = "troubles.json";
+const FILE: &str = "alerts.json";
 
 /// The most alerts at a time; more than these have one cause.
 const ALERTS_MAX: usize = 1_000;

@@ -26,7 +26,7 @@ const SAID_IN_TIME: [Said; 5] = [
     }),
     ("status --json", |tower, _| {
         let status = tower.status();
-        let mut alerts = status["troubles"].as_array().into_iter().flatten();
+        let mut alerts = status["alerts"].as_array().into_iter().flatten();
         alerts.any(|alert| alert["kind"] == "shared_ledger" && waits(&alert["what"]))
     }),
     ("the hook", |tower, _| {
@@ -48,7 +48,7 @@ const SAID: [Said; 4] = [
     }),
     ("watch --json", |tower, _| {
         let watch = tower.json(&["watch", "--once"]);
-        let needs = watch["data"]["needs_somebody"].as_array();
+        let needs = watch["data"]["needs"].as_array();
         let mut needs = needs.expect("a list of needs").iter();
         needs.any(|need| need["kind"] == "shared_ledger" && waits(&need["missing"]))
     }),

@@ -88,7 +88,7 @@ fn status(place: &Place<'_>) -> WorkspaceStatus {
         agents: place.bounds.policy.agents.keys().cloned().collect(),
         unjudged: PendingMail::default(),
         dead: Vec::new(),
-        troubles: Vec::new(),
+        alerts: Vec::new(),
         host: None,
         heard: Vec::new(),
     }

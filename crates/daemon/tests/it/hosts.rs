@@ -521,7 +521,7 @@ fn cut_off_a_host_accepts_nothing_says_so_and_catches_up() {
     assert!(matches!(hosts[0].standing(), Standing::Waiting { .. }));
     assert!(hosts[0].entries().is_empty());
     assert_eq!(names(&hosts[0].path("agents/claude/outbox")), ["a.yaml"]);
-    let told = fs::read_to_string(hosts[0].path(".settled/troubles.json")).expect("alerts");
+    let told = fs::read_to_string(hosts[0].path(".settled/alerts.json")).expect("alerts");
     assert!(
         told.contains("waiting for the shared ledger since"),
         "{told}"
@@ -529,7 +529,7 @@ fn cut_off_a_host_accepts_nothing_says_so_and_catches_up() {
     log.set_weather(Weather::default());
     settle(&mut hosts, &mut ms);
     assert_eq!(names(&hosts[1].path("agents/codex/inbox")), ["a.yaml"]);
-    let told = fs::read_to_string(hosts[0].path(".settled/troubles.json")).expect("alerts");
+    let told = fs::read_to_string(hosts[0].path(".settled/alerts.json")).expect("alerts");
     assert!(!told.contains("waiting"), "{told}");
 }
 

@@ -132,7 +132,7 @@ const CHECKS: &[CheckFn] = &[
     ("snapshot", ledger::snapshot),
     ("sent", ledger::sent),
     ("serving", ledger::serving),
-    ("troubles", ledger::alerts),
+    ("alerts", ledger::alerts),
     ("hosts", hosts::hosts),
     ("service", tools::service),
     ("sandbox", tools::sandbox),

@@ -44,7 +44,7 @@ pub struct Status {
     pub pairs: Vec<PairRow>,
     /// The daemon's alerts that only an operator can fix.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub troubles: Vec<Alert>,
+    pub alerts: Vec<Alert>,
     /// The hosts that share the ledger.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostRow>,
@@ -214,7 +214,7 @@ impl Status {
                 .pairs()
                 .map(|(id, pair)| PairRow::of(id, pair))
                 .collect(),
-            troubles: standing.troubles.clone(),
+            alerts: standing.alerts.clone(),
             hosts: hosts::rows(
                 &standing.index.fleet,
                 standing.host.as_ref(),

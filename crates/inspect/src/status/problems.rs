@@ -110,7 +110,7 @@ impl WorkspaceStatus {
                 .iter()
                 .map(|letter| dead_letter(letter, &commands)),
         );
-        problems.extend(self.troubles.iter().map(|alert| of_alert(alert, &commands)));
+        problems.extend(self.alerts.iter().map(|alert| of_alert(alert, &commands)));
         // What is not dated comes last of its kind.
         problems.sort_by_key(|problem| (problem.kind, problem.since.is_none(), problem.since));
         problems

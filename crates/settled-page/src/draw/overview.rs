@@ -41,7 +41,7 @@ pub(crate) struct Asked {
 
 pub(crate) fn page(overview: &Overview, asked: &Asked, look: &Look<'_>) -> Markup {
     let status = &overview.status;
-    let needs = &overview.needs_somebody;
+    let needs = &overview.needs;
     let head = &overview.head;
     let parts = html! {
         h1 { (one_line(&overview.mailroom)) }

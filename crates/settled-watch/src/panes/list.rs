@@ -88,7 +88,7 @@ pub(crate) fn lines(app: &App, width: usize, room: usize) -> (Vec<Pieces>, Range
         let begin = match *row {
             ListRow::Need(need) => {
                 let begin = lines.len();
-                lines.extend(need_lines(&app.overview.needs_somebody[need], app, width));
+                lines.extend(need_lines(&app.overview.needs[need], app, width));
                 begin
             }
             ListRow::Review(review) => {

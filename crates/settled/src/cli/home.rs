@@ -86,7 +86,7 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
     let is_dealt_with =
         |letter: &MailboxEntry| reviews.is_some() && answers::is_dealt_with(letter, known, &bag);
     let (dealt, open): (Vec<_>, Vec<_>) = inbox
-        .messages()
+        .messages
         .iter()
         .partition(|letter| is_dealt_with(letter));
     let names: Vec<String> = dealt.iter().map(|letter| letter.name()).collect();
@@ -145,7 +145,7 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
 /// The refusals that the agent has heard of, and only those: the notice of any other is shown first.
 fn refused(me: &Me, inbox: &Waiting) -> Vec<RefusedMessage> {
     let is_unread = |report: &Report| {
-        let mut letters = inbox.messages().iter();
+        let mut letters = inbox.messages.iter();
         letters.any(|letter| answers::tells_of(letter, report))
     };
     unjudged::refused(&me.root, &me.agent)

@@ -21,7 +21,7 @@ use views::inbox::Waiting;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled inbox                your mail, most urgent first
-  settled inbox --json | jq -r '.data.letters[].id'")]
+  settled inbox --json | jq -r '.data.messages[].id'")]
 pub(super) struct InboxArgs {
     /// List at most this many; the count covers all
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
@@ -98,16 +98,16 @@ pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure
 /// The messages that wait for an agent, read from its mailboxes alone.
 pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
     let bag = AgentMailboxes::new(&me.root, &me.agent);
-    let mut letters = messages(&bag, MailboxPlace::Taken)?;
-    let taken = letters.len();
-    letters.extend(self::messages(&bag, MailboxPlace::Inbox)?);
-    let waiting = letters.len() - taken;
-    letters.truncate(limit);
+    let mut messages = messages(&bag, MailboxPlace::Taken)?;
+    let taken = messages.len();
+    messages.extend(self::messages(&bag, MailboxPlace::Inbox)?);
+    let waiting = messages.len() - taken;
+    messages.truncate(limit);
     Ok(Waiting {
         agent: me.agent.to_string(),
         waiting,
         taken,
-        letters,
+        messages,
     })
 }
 

@@ -65,7 +65,7 @@ struct WaitView {
     #[serde(rename = "for")]
     what: WaitFor,
     waited_s: u64,
-    letters: Vec<MailboxEntry>,
+    messages: Vec<MailboxEntry>,
     /// True if a daemon serves; absent if that cannot be seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     serving: Option<bool>,
@@ -93,16 +93,16 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let found = Wakeup::at(&watched).until(args.timeout, || wait.look());
     let found = found.map_err(|error| inbox::unreadable(&error.directory, &error.source))?;
     let waited_s = start.elapsed().as_secs();
-    let came = |letters| WaitView {
+    let came = |messages| WaitView {
         what: args.what,
         waited_s,
-        letters,
+        messages,
         serving: spool::is_served(&me.root),
         reviews: None,
     };
     match found {
-        Some(WaitEnd::Messages(letters)) => {
-            let mut answer = CommandOutput::new(came(letters));
+        Some(WaitEnd::Messages(messages)) => {
+            let mut answer = CommandOutput::new(came(messages));
             // Of all the mail, `settled` alone knows what comes first; of an awaited answer it is the answer.
             let first = match (args.what, &args.pr) {
                 (WaitFor::Any, None) => home::next(&me, context)?,
@@ -110,12 +110,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             };
             if let Some((command, why)) = first {
                 answer.next(command, why);
-            } else if let Some(letter) = answer.data.letters.first() {
+            } else if let Some(letter) = answer.data.messages.first() {
                 answer.next(context.command_on("show", &letter.name(), ""), "read it");
             }
             let screen = Screen::of_output();
             let line = |letter: &MailboxEntry| views::inbox::line(letter, screen);
-            context.say(&answer, |came| came.letters.iter().map(line).collect())?;
+            context.say(&answer, |came| came.messages.iter().map(line).collect())?;
             Ok(Exit::Ok)
         }
         Some(WaitEnd::OwnMove(reviews)) => {

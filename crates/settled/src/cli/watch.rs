@@ -48,7 +48,7 @@ const GATHER: Duration = Duration::from_millis(100);
   settled watch ./mailroom
   settled watch ./mailroom --once
   settled watch ./mailroom --json | jq -c '.data.status.reviews[]'
-  settled watch ./mailroom --once --json | jq -c '.data.needs_somebody[]'
+  settled watch ./mailroom --once --json | jq -c '.data.needs[]'
 
 Ctrl-C ends it.")]
 pub(super) struct Args {

@@ -91,7 +91,7 @@ pub struct Taken {
     pub gone: Vec<(String, FileName)>,
     /// Files and outboxes that could not be read; the intake tries them again, because an I/O error refuses
     /// nobody.
-    pub troubles: Vec<SpoolError>,
+    pub errors: Vec<SpoolError>,
 }
 
 /// The known files of all outboxes: some wait for their turn, others for a time.
@@ -174,13 +174,13 @@ impl Intake {
     pub fn scan(&mut self, view: &View<'_>, agents: &[String]) -> Vec<SpoolError> {
         let known: BTreeSet<&str> = agents.iter().map(String::as_str).collect();
         self.keep(&|agent| known.contains(agent));
-        let mut troubles = Vec::new();
+        let mut errors = Vec::new();
         for agent in agents {
             if let Err(error) = self.scan_one(view, agent) {
-                troubles.push(error);
+                errors.push(error);
             }
         }
-        troubles
+        errors
     }
 
     /// Forgets the outboxes of all agents but these.
@@ -306,7 +306,7 @@ impl Intake {
         self.resting.retain(|_, until| *until > now.mono);
         self.wake(now.mono);
         let mut taken = Taken {
-            troubles: self.look_beyond(view),
+            errors: self.look_beyond(view),
             ..Taken::default()
         };
         let mut dirs: BTreeMap<String, Dir> = BTreeMap::new();
@@ -323,7 +323,7 @@ impl Intake {
                     Ok(Next::Found(found)) => taken.found.push(*found),
                     Ok(Next::Gone(file)) => taken.gone.push((agent.clone(), file)),
                     Ok(Next::Nothing) => {}
-                    Err(error) => taken.troubles.push(error),
+                    Err(error) => taken.errors.push(error),
                 }
                 self.outboxes
                     .get(agent)

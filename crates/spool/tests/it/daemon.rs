@@ -284,7 +284,7 @@ impl Daemon {
             return Err(error);
         }
         let mut taken = self.intake.take(&self.spool.view(), now, 256);
-        if let Some(error) = taken.troubles.pop() {
+        if let Some(error) = taken.errors.pop() {
             return Err(error);
         }
         let mut scratch = self.state.clone();

@@ -64,7 +64,7 @@ impl Desk {
 
     fn take_all(&mut self, now: Now) -> Vec<OutboxFile> {
         let taken = self.intake.take(&self.spool.view(), now, 1000);
-        assert!(taken.troubles.is_empty(), "{:?}", taken.troubles);
+        assert!(taken.errors.is_empty(), "{:?}", taken.errors);
         taken.found
     }
 

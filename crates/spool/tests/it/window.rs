@@ -25,7 +25,7 @@ fn a_flood_is_taken_to_the_last_file_while_others_have_their_turn() {
     let (mut flood, mut others, mut known_max) = (0, 0, intake.known("gemini"));
     while intake.next_wakeup() == Some(0) {
         let taken = intake.take(&spool.view(), LATER, 256);
-        assert!(taken.troubles.is_empty(), "{:?}", taken.troubles);
+        assert!(taken.errors.is_empty(), "{:?}", taken.errors);
         for found in taken.found {
             if found.agent == "claude" {
                 assert!(flood < 256, "it waited for {flood} of the flood");

@@ -301,7 +301,7 @@ impl<'a> World<'a> {
             },
             1_000,
         );
-        assert!(taken.troubles.is_empty(), "{:?}", taken.troubles);
+        assert!(taken.errors.is_empty(), "{:?}", taken.errors);
         for found in taken.found {
             self.check(&found, gives_back);
         }

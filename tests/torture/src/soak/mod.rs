@@ -125,8 +125,8 @@ pub fn soak(plan: &Plan, told: &dyn Fn(&Sample)) -> Report {
             after.rss_kib, restarted.rss_kib
         ));
     }
-    let (ended, troubles) = verdict::look(&mailroom, &run.desk.takes);
-    wrong.extend(troubles);
+    let (ended, faults) = verdict::look(&mailroom, &run.desk.takes);
+    wrong.extend(faults);
     let judgement = judge::judge(&run.samples, bounds());
     wrong.extend(judgement.wrong.iter().cloned());
     let samples = std::mem::take(&mut run.samples);

@@ -81,7 +81,7 @@ fn standing(review: &Review, pull: Option<PullAction>, serving: bool) -> Workspa
         agents: vec![key().author, key().reviewer],
         unjudged: PendingMail::default(),
         dead: Vec::new(),
-        troubles: Vec::new(),
+        alerts: Vec::new(),
         host: None,
         heard: Vec::new(),
     }

@@ -24,6 +24,14 @@ pub trait StoredRows: Debug + Send + Sync {
     fn visit(&self, prefix: &[u8], visit: &mut dyn FnMut(RowKey, &[u8]));
 }
 
+/// Rows in memory: those of a state that was just written and is read again without a disk.
+impl StoredRows for BTreeMap<RowKey, Vec<u8>> {
+    fn visit(&self, prefix: &[u8], visit: &mut dyn FnMut(RowKey, &[u8])) {
+        let rows = self.iter().filter(|(key, _)| key.starts_with(prefix));
+        rows.for_each(|(key, value)| visit(*key, value));
+    }
+}
+
 /// All rows of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Table<const KIND: u8> {
@@ -187,16 +195,6 @@ mod tests {
 
     type Words = Table<7>;
 
-    #[derive(Debug)]
-    struct InMemory(BTreeMap<RowKey, Vec<u8>>);
-
-    impl StoredRows for InMemory {
-        fn visit(&self, prefix: &[u8], visit: &mut dyn FnMut(RowKey, &[u8])) {
-            let rows = self.0.iter().filter(|(key, _)| key.starts_with(prefix));
-            rows.for_each(|(key, value)| visit(*key, value));
-        }
-    }
-
     fn key(word: &str) -> RowKey {
         Words::key_in(&word.as_bytes()[..1], word.as_bytes())
     }
@@ -218,7 +216,7 @@ mod tests {
         for word in ["ab", "ac", "b"] {
             table.put(key(word), word.as_bytes());
         }
-        let stored = Arc::new(InMemory(table.all()));
+        let stored = Arc::new(table.all());
         table.begin_snapshot();
         table.put(key("ad"), *b"ad");
         table.put(key("ac"), *b"changed");

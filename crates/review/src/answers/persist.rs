@@ -20,7 +20,7 @@ use crate::parts::spending::Spending;
 use crate::parts::state::State;
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::rate::FileRate;
-use crate::words::table::{RowKey, StoredRows};
+use crate::words::table::StoredRows;
 use crate::words::task::Task;
 use pair_machine::PairId;
 
@@ -103,24 +103,13 @@ impl State {
     }
 }
 
-/// Rows in memory.
-#[derive(Debug)]
-struct RowsInMemory(BTreeMap<RowKey, Vec<u8>>);
-
-impl StoredRows for RowsInMemory {
-    fn visit(&self, prefix: &[u8], visit: &mut dyn FnMut(RowKey, &[u8])) {
-        let rows = self.0.iter().filter(|(key, _)| key.starts_with(prefix));
-        rows.for_each(|(key, value)| visit(*key, value));
-    }
-}
-
 impl State {
     /// Returns the state restored from a snapshot of it.
     pub fn through_snapshot(&self) -> Result<Self, RestoreError> {
         let mut restore = Restore::default();
         self.write_lines(&mut |line| restore.take(line))?;
         let mut state = restore.into_state();
-        state.rest_on(&(Arc::new(RowsInMemory(self.rows())) as Arc<dyn StoredRows>));
+        state.rest_on(&(Arc::new(self.rows()) as Arc<dyn StoredRows>));
         Ok(state)
     }
 }

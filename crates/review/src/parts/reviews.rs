@@ -448,7 +448,6 @@ mod tests {
     use crate::parts::state::State;
     use crate::words::folded::{fold, unfold};
     use crate::words::phase::{EscalationReason, Phase};
-    use crate::words::table::RowKey;
 
     fn key(number: usize) -> ReviewKey {
         let agent = |name: &str| name.parse().expect("a name");
@@ -491,23 +490,10 @@ mod tests {
     }
 
     /// The rows of a snapshot that another process made of the same records.
-    #[derive(Debug)]
-    struct MadeElsewhere(BTreeMap<RowKey, Vec<u8>>);
-
-    impl StoredRows for MadeElsewhere {
-        fn visit(&self, prefix: &[u8], visit: &mut dyn FnMut(RowKey, &[u8])) {
-            let rows = self.0.iter().filter(|(key, _)| key.starts_with(prefix));
-            rows.for_each(|(key, value)| visit(*key, value));
-        }
-    }
-
-    impl MadeElsewhere {
-        fn of(reviews: &Reviews) -> Arc<dyn StoredRows> {
-            let waiting = reviews.waiting.rows.all().into_iter();
-            Arc::new(Self(
-                reviews.rows.all().into_iter().chain(waiting).collect(),
-            ))
-        }
+    fn made_elsewhere(reviews: &Reviews) -> Arc<dyn StoredRows> {
+        let mut rows = reviews.rows.all();
+        rows.extend(reviews.waiting.rows.all());
+        Arc::new(rows)
     }
 
     fn begin_snapshot(reviews: &mut Reviews) {
@@ -544,7 +530,7 @@ mod tests {
             assert_eq!(of(&reviews, number), Some(expected), "{number}");
         }
         // The same from a snapshot.
-        let stored = MadeElsewhere::of(&reviews);
+        let stored = made_elsewhere(&reviews);
         begin_snapshot(&mut reviews);
         reviews.rest_on(&stored);
         assert_eq!(reviews.waiting.rows.new_rows().count(), 0);
@@ -585,7 +571,7 @@ mod tests {
             here.change(&key(AT_REST_MAX), Some(review.clone()), |_| ());
             here.put_back(&key(AT_REST_MAX), None);
             begin_snapshot(&mut here);
-            here.rest_on(&MadeElsewhere::of(&maker));
+            here.rest_on(&made_elsewhere(&maker));
             for number in 0..AT_REST_MAX {
                 assert_eq!(here.get(&key(number)), Some(&review), "{number}");
             }

@@ -7,9 +7,7 @@ use inspect::log;
 use message_schema::Report;
 use message_schema::envelope::{DAEMON, MessageType, ReviewKind};
 use message_schema::id::AgentName;
-use review::{
-    DeclinedEvent, Event, EventRecord, Judgement, Phase, Record, ReviewKey, ReviewStep, Which,
-};
+use review::{DeclinedEvent, Event, EventRecord, Judgement, Phase, Record, ReviewKey, ReviewStep};
 use serde::Serialize;
 use spool::{Content, Entry, Mailbox};
 
@@ -142,7 +140,7 @@ impl Timelines {
                 self.by_name.get(&report.review?)?.clone()
             }
             Record::Event(EventRecord::Declined(DeclinedEvent { event, .. })) => {
-                let which = which(event)?;
+                let which = event.which()?;
                 let is_meant = |key: &&ReviewKey| {
                     let reviewer = which.reviewer.as_ref();
                     key.pr.same_pr(&which.pr)
@@ -317,26 +315,6 @@ fn actor(record: &Record) -> String {
             .as_ref()
             .map_or_else(|| DAEMON.to_owned(), ToString::to_string),
         Event::Deadline { .. } | Event::Pull(_) | Event::Pair(_) => DAEMON.to_owned(),
-    }
-}
-
-/// The review an event is about, where it names one as people do.
-fn which(event: &Event) -> Option<&Which> {
-    match event {
-        Event::Taken(which)
-        | Event::Turns { which, .. }
-        | Event::Started(which)
-        | Event::Failed { which, .. }
-        | Event::Observed { which, .. }
-        | Event::Ran { which, .. } => Some(which),
-        Event::Person(decision) => Some(&decision.which),
-        Event::Deadline { .. }
-        | Event::Spent(_)
-        | Event::Pull(_)
-        | Event::Pair(_)
-        | Event::LedgerAccepted(_)
-        | Event::SentDiffers(_)
-        | Event::Host(_) => None,
     }
 }
 

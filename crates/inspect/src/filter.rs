@@ -2,7 +2,7 @@
 
 use message_schema::Report;
 use message_schema::id::{AgentName, PrNumber};
-use review::{Event, Judgement, Record, Which};
+use review::{Judgement, Record};
 use spool::{Content, Entry, Mailbox};
 
 /// Every verdict a record may have, as the ledger files it.
@@ -84,38 +84,10 @@ fn is_about(pr: &PrNumber, entry: &Entry, record: &Record) -> bool {
             return is_reported_of(pr, entry);
         }
         Record::Judged(_) => None,
-        Record::Event(record) => event_pr(record.event()),
+        Record::Event(record) => record.event().pr().cloned(),
     };
     named.is_some_and(|named| named.to_canonical() == *pr)
         || record.steps().iter().any(|step| step.review.pr == *pr)
-}
-
-fn event_pr(event: &Event) -> Option<PrNumber> {
-    match event {
-        Event::Deadline { review, .. } => Some(review.pr.clone()),
-        Event::Spent(report) => Some(report.review.pr.clone()),
-        Event::Taken(Which { pr, .. })
-        | Event::Turns {
-            which: Which { pr, .. },
-            ..
-        }
-        | Event::Started(Which { pr, .. })
-        | Event::Observed {
-            which: Which { pr, .. },
-            ..
-        }
-        | Event::Ran {
-            which: Which { pr, .. },
-            ..
-        }
-        | Event::Failed {
-            which: Which { pr, .. },
-            ..
-        } => Some(pr.clone()),
-        Event::Pull(event) => Some(event.pr.clone()),
-        Event::Person(decision) => Some(decision.which.pr.clone()),
-        Event::Pair(_) | Event::LedgerAccepted(_) | Event::SentDiffers(_) | Event::Host(_) => None,
-    }
 }
 
 /// The pull request that a message outside of reviews names.

@@ -98,6 +98,67 @@ impl Event {
         }
     }
 
+    /// The review it is about, where it names one as people do.
+    pub fn which(&self) -> Option<&Which> {
+        match self {
+            Self::Taken(which)
+            | Self::Turns { which, .. }
+            | Self::Started(which)
+            | Self::Failed { which, .. }
+            | Self::Observed { which, .. }
+            | Self::Ran { which, .. } => Some(which),
+            Self::Person(decision) => Some(&decision.which),
+            Self::Deadline { .. }
+            | Self::Spent(_)
+            | Self::Pull(_)
+            | Self::Pair(_)
+            | Self::LedgerAccepted(_)
+            | Self::SentDiffers(_)
+            | Self::Host(_) => None,
+        }
+    }
+
+    /// The pull request it is about. A pair of commands can have many.
+    pub fn pr(&self) -> Option<&PrNumber> {
+        match self {
+            Self::Deadline { review, .. } | Self::Spent(RunSpend { review, .. }) => {
+                Some(&review.pr)
+            }
+            Self::Pull(pull) => Some(&pull.pr),
+            Self::Taken(_)
+            | Self::Turns { .. }
+            | Self::Started(_)
+            | Self::Failed { .. }
+            | Self::Observed { .. }
+            | Self::Ran { .. }
+            | Self::Person(_)
+            | Self::Pair(_)
+            | Self::LedgerAccepted(_)
+            | Self::SentDiffers(_)
+            | Self::Host(_) => Some(&self.which()?.pr),
+        }
+    }
+
+    /// The review and the deadline that passed, if it is one.
+    pub fn deadline(&self) -> Option<(&ReviewKey, Deadline)> {
+        match self {
+            Self::Deadline { review, which } => Some((review, *which)),
+            Self::Taken(_)
+            | Self::Turns { .. }
+            | Self::Started(_)
+            | Self::Failed { .. }
+            | Self::Spent(_)
+            | Self::Observed { .. }
+            | Self::Ran { .. }
+            | Self::Pull(_)
+            | Self::Person(_)
+            | Self::Pair(_)
+            | Self::LedgerAccepted(_)
+            | Self::SentDiffers(_)
+            | Self::Host(_) => None,
+        }
+    }
+
     /// The word the ledger files it under.
     pub fn word(&self) -> &'static str {
         match self {

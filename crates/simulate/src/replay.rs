@@ -161,8 +161,8 @@ impl SideBySide {
             Record::Judged(judgement) => self.judged_again(entry, judgement, at).map(Record::from),
             // A deadline is no input: where the review went its own way, it has its own.
             Record::Event(record) => {
-                let is_own =
-                    deadline_of(record.event()).is_some_and(|review| self.apart.contains(review));
+                let passed = record.event().deadline();
+                let is_own = passed.is_some_and(|(review, _)| self.apart.contains(review));
                 (!is_own).then(|| self.event(record.event(), record.order(), at).into())
             }
         }
@@ -309,25 +309,6 @@ impl SideBySide {
             .filter(|standing| standing.then != standing.now)
             .collect();
         self.replay
-    }
-}
-
-fn deadline_of(event: &Event) -> Option<&ReviewKey> {
-    match event {
-        Event::Deadline { review, .. } => Some(review),
-        Event::Taken(_)
-        | Event::Turns { .. }
-        | Event::Started(_)
-        | Event::Failed { .. }
-        | Event::Spent(_)
-        | Event::Observed { .. }
-        | Event::Ran { .. }
-        | Event::Pull(_)
-        | Event::Person(_)
-        | Event::Pair(_)
-        | Event::LedgerAccepted(_)
-        | Event::SentDiffers(_)
-        | Event::Host(_) => None,
     }
 }
 

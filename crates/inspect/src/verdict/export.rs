@@ -151,7 +151,7 @@ impl Copy {
         let steps = record.steps();
         let concerns = steps.iter().any(|step| step.review.pr == self.pr)
             || event(&record)
-                .and_then(pr_of)
+                .and_then(Event::pr)
                 .is_some_and(|pr| pr.to_canonical() == self.pr);
         let tasks: Vec<TaskId> = tasks(&record).collect();
         if concerns || !tasks.is_empty() {
@@ -215,20 +215,4 @@ fn tasks(record: &Record) -> impl Iterator<Item = TaskId> {
         .into_iter()
         .flat_map(|handoff| &handoff.tasks)
         .map(|task| task.id.clone())
-}
-
-fn pr_of(event: &Event) -> Option<&PrNumber> {
-    match event {
-        Event::Deadline { review, .. } => Some(&review.pr),
-        Event::Spent(report) => Some(&report.review.pr),
-        Event::Taken(which)
-        | Event::Turns { which, .. }
-        | Event::Started(which)
-        | Event::Observed { which, .. }
-        | Event::Ran { which, .. }
-        | Event::Failed { which, .. } => Some(&which.pr),
-        Event::Pull(pull) => Some(&pull.pr),
-        Event::Person(decision) => Some(&decision.which.pr),
-        Event::Pair(_) | Event::LedgerAccepted(_) | Event::SentDiffers(_) | Event::Host(_) => None,
-    }
 }

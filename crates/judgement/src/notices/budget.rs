@@ -110,35 +110,12 @@ pub(crate) fn feedback(
 /// Explains the reviewer's budget and how it was spent.
 fn verdict(spent: &Spent<'_>) -> String {
     let reviewer = spent.review.reviewer(spent.key);
-    let had = |open: &Invocation| match spent.event {
-        Some(Event::Deadline {
-            which: Deadline::Runtime,
-            ..
-        }) => {
-            format!(
-                "{reviewer} gave no response within {} seconds",
-                open.runtime_s.get()
-            )
-        }
-        Some(
-            Event::Deadline {
-                which: Deadline::PickUp | Deadline::Author,
-                ..
-            }
-            | Event::Taken(_)
-            | Event::Turns { .. }
-            | Event::Started(_)
-            | Event::Failed { .. }
-            | Event::Spent(_)
-            | Event::Observed { .. }
-            | Event::Ran { .. }
-            | Event::Pull(_)
-            | Event::Person(_)
-            | Event::Pair(_)
-            | Event::LedgerAccepted(_)
-            | Event::SentDiffers(_)
-            | Event::Host(_),
-        ) => format!(
+    let had = |open: &Invocation| match spent.event.map(Event::deadline) {
+        Some(Some((_, Deadline::Runtime))) => format!(
+            "{reviewer} gave no response within {} seconds",
+            open.runtime_s.get()
+        ),
+        Some(Some((_, Deadline::PickUp | Deadline::Author)) | None) => format!(
             "{reviewer} gave no response within {} turns",
             open.turns.get()
         ),

@@ -18,6 +18,13 @@ struct Host(PathBuf);
 
 impl Hosts {
     fn joined() -> Hosts {
+        let hosts = Hosts::just_joined();
+        hosts.tower.done(&["serve", "--once"]);
+        hosts
+    }
+
+    /// The tower has not read yet that the laptop joined.
+    fn just_joined() -> Hosts {
         let hosts = Hosts::apart();
         let log = hosts.log("ledger.git");
         hosts
@@ -26,7 +33,6 @@ impl Hosts {
         hosts
             .laptop
             .done(&["join", &log, "--as", "laptop", "--agents", "codex"]);
-        hosts.tower.done(&["serve", "--once"]);
         hosts
     }
 
@@ -293,6 +299,14 @@ fn agents_are_claimed_and_move_and_a_host_leaves_when_none_is_at_home_there() {
     let before = hosts.tower.ledger();
     hosts.tower.done(&["leave"]);
     assert_eq!(hosts.tower.ledger(), before);
+}
+
+#[test]
+fn a_host_that_is_behind_follows_the_log_before_it_judges_a_change() {
+    let hosts = Hosts::just_joined();
+    assert!(!hosts.tower.ledger().contains("laptop"));
+    hosts.tower.done(&["retire-key", "laptop", "--by", "ann"]);
+    assert!(hosts.tower.ledger().contains("laptop"));
 }
 
 #[test]

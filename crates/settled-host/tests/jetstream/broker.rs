@@ -38,7 +38,7 @@ pub(crate) struct State {
     pub(crate) messages: Vec<Kept>,
     /// The stream's settings; `None` before it is made.
     pub(crate) stream: Option<Value>,
-    /// The errors with which it first answers whoever makes the stream.
+    /// The codes with which the next requests to make the stream fail, one each, the last code first.
     pub(crate) refuses_stream: Vec<u16>,
     /// The servers of a cluster besides the leader; `None` without a cluster.
     pub(crate) followers: Option<Value>,

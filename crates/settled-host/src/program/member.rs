@@ -61,11 +61,11 @@ pub(super) fn fleet(root: &Path) -> Result<Fleet, Failure> {
 
 /// Has a change of hosts recorded: by the daemon, or here if none serves.
 pub(super) fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Result<(), Failure> {
-    let fleet = fleet(root)?;
+    let mut fleet = fleet(root)?;
     if spool::is_served(root) != Some(false) {
         // The daemon follows the log, so what it would refuse is known here. Where none serves, the ledger can be behind:
         // the change is judged after it has caught up.
-        let asked = fleet.clone().change(&change, &shared.host);
+        let asked = fleet.change(&change, &shared.host);
         asked.map_err(|refusal| refused(&refusal))?;
         return order(root, change);
     }

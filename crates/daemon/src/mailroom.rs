@@ -325,7 +325,7 @@ impl Mailroom {
         }
         let began = self.meter.now();
         let judged = self.judged_files(&batch);
-        match self.commit_drafts(batch.drafts, moment) {
+        match self.commit_drafts(batch.drafts, &batch.records, moment) {
             Ok(committed) => {
                 self.meter.took(TimedTask::Commit, self.meter.since(began));
                 self.docket.log_takes.taken();

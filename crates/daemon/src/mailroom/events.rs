@@ -60,6 +60,10 @@ impl Mailroom {
                         };
                         return Err(error);
                     }
+                    // What comes after it may have to wait for a restart, and whoever ordered it waits until its file is gone.
+                    processed.push(name);
+                    self.remove_orders(&mut processed);
+                    continue;
                 }
             } else if !self.state().has_order(&order.id) {
                 let told = ReportedEvent {
@@ -72,12 +76,17 @@ impl Mailroom {
             processed.push(name);
         }
         self.commit(batch, moment, pass)?;
-        for name in processed {
+        self.remove_orders(&mut processed);
+        Ok(())
+    }
+
+    /// Removes orders that are in the ledger.
+    fn remove_orders(&self, processed: &mut Vec<&OsString>) {
+        for name in processed.drain(..) {
             if let Err(error) = orders::remove(&self.root, name) {
                 tracing::warn!(name = %name.display(), error = %chain(&error), "cannot remove an order that is in the ledger; it counts once");
             }
         }
-        Ok(())
     }
 
     fn put_aside(&self, name: &OsStr, error: &NoOrder) {

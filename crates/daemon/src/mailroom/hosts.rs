@@ -3,7 +3,7 @@
 
 use chrono::DateTime;
 use fleet::{Fleet, FleetRefusal};
-use message_schema::id::MessageId;
+use message_schema::id::{AgentName, MessageId};
 use review::{Event, HostChange, Record, ReportedEvent};
 use spool::log::Head;
 use spool::{Committed, SpoolError};
@@ -87,6 +87,10 @@ impl Mailroom {
         if index::host_change(record).is_some() {
             let agents: Vec<_> = fleet.agents().cloned().collect();
             self.docket.reconfigure(&self.config, agents.into());
+            // The new home of an agent judges what is in its outbox.
+            let is_here = |agent: AgentName| shared.is_at_home(&agent);
+            let intake = &mut self.docket.intake;
+            intake.keep(&|agent| agent.parse().is_ok_and(is_here));
         }
     }
 }

@@ -144,26 +144,37 @@ impl SharedLedger {
 
     /// The reason this host cannot go on, and the fix.
     fn lacks(&self) -> Option<String> {
-        let Sharing {
-            fleet,
-            host,
-            policy,
-            ..
-        } = &self.sharing;
-        let mut members = fleet.members();
-        if members.any(|(name, member)| name == host && member.is_retired) {
+        if self.is_retired() {
+            let host = &self.sharing.host;
             return Some(format!(
                 "the key of host {host} was retired; `settled host join --new-key` lets it in again"
             ));
         }
-        let is_other = fleet.policy().is_some_and(|theirs| theirs != policy);
-        is_other.then(|| {
+        self.has_other_policy().then(|| {
             "the policy in settled.toml is not that of the other hosts; `settled host policy --take` takes theirs"
                 .to_owned()
         })
     }
 
-    fn is_at_home(&self, agent: &AgentName) -> bool {
+    fn is_retired(&self) -> bool {
+        let Sharing { fleet, host, .. } = &self.sharing;
+        let mut members = fleet.members();
+        members.any(|(name, member)| name == host && member.is_retired)
+    }
+
+    fn has_other_policy(&self) -> bool {
+        let Sharing { fleet, policy, .. } = &self.sharing;
+        fleet.policy().is_some_and(|theirs| theirs != policy)
+    }
+
+    /// True if the other hosts can follow what this one records now. Since the last look at the log its key may have been
+    /// retired, or the policy changed: a record that was judged before that would freeze them all.
+    fn may_record(&self, records: &[Record]) -> bool {
+        let joins = |record| matches!(index::host_change(record), Some(HostChange::Joined(_)));
+        self.lacks().is_none() || records.iter().all(joins)
+    }
+
+    pub(super) fn is_at_home(&self, agent: &AgentName) -> bool {
         self.sharing.fleet.home(agent) == Some(&self.sharing.host)
     }
 
@@ -322,6 +333,7 @@ impl Mailroom {
     pub(super) fn commit_drafts(
         &mut self,
         drafts: Vec<EntryDraft>,
+        records: &[Record],
         moment: Moment,
     ) -> Result<Vec<Committed>, SpoolError> {
         let Self { spool, shared, .. } = self;
@@ -330,6 +342,10 @@ impl Mailroom {
         };
         if shared.standing != Standing::InStep || shared.unknown.is_some() {
             let why = "this host waits for the log".to_owned();
+            return Err(SpoolError::NotTaken { why });
+        }
+        if !shared.may_record(records) {
+            let why = "it was judged before a change of the hosts".to_owned();
             return Err(SpoolError::NotTaken { why });
         }
         let last = drafts.last().map(|draft| draft.at.clone());
@@ -493,12 +509,16 @@ impl Mailroom {
         }
     }
 
-    /// Judges a batch again and takes it over; false if it does not follow.
+    /// Judges a batch again and takes it over; false if it does not follow, or cannot be judged here.
     fn take_over(&mut self, signed: &Signed, read: ReadBatch) -> Result<bool, SpoolError> {
         let shared = self
             .shared
             .as_mut()
             .expect("only a shared ledger has batches of others");
+        if shared.has_other_policy() {
+            // The batch before this one changed it, and this one was judged by the new one.
+            return Ok(false);
+        }
         let head = self.spool.head().seq;
         let entries = signed.batch.entries().iter().zip(read);
         let new = entries.filter(|(entry, _)| entry.seq > head);

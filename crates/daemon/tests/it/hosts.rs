@@ -1,6 +1,8 @@
 //! Several hosts with one ledger: whatever the log loses, delays or repeats, every file is judged once, every mirror has
 //! the same bytes, and every message arrives where its reader is at home. What does not follow freezes the others.
 
+mod changes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +17,7 @@ use spool::log::{Appended, Batch, Head, HostKeys, HostName, Local, Log, LogError
 use spool::{Content, Digest, Entry, FaultyDisk};
 use tempfile::TempDir;
 use workspace::clock::Moment;
+use workspace::config;
 use workspace::directory;
 use workspace::heartbeat::HostState;
 
@@ -110,10 +113,21 @@ impl Host {
         let (host, _) = HOSTS[self.number];
         let log = log.connect();
         self.handle = log.number();
-        let opened = Mailroom::open_shared(self.root.path(), sharing(host, Box::new(log)));
+        let sharing = Sharing {
+            policy: self.policy(),
+            ..sharing(host, Box::new(log))
+        };
+        let opened = Mailroom::open_shared(self.root.path(), sharing);
         self.mailroom = Some(opened.expect("a start").0);
         self.is_frozen = false;
         self.assert_a_freeze_has_a_reason();
+    }
+
+    /// The shared part of its `settled.toml`.
+    fn policy(&self) -> String {
+        let path = self.path(config::FILE);
+        let text = fs::read_to_string(&path).expect("a config");
+        config::shared_part(&text, &path).expect("a valid config")
     }
 
     fn moment(&self, ms: i64) -> Moment {

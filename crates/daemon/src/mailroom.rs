@@ -8,6 +8,7 @@ mod heartbeats;
 mod hosts;
 mod housekeeping;
 mod operator_alerts;
+mod policy;
 mod reload;
 mod runs;
 pub mod shared;
@@ -258,10 +259,11 @@ impl Mailroom {
     ) -> Result<Pass, SpoolError> {
         let mut pass = Pass::default();
         if !self.follow(moment)? {
+            let changed = self.change_policy(moment, &mut pass);
             if !self.is_frozen() {
                 self.deliver_slice(moment, &mut pass)?;
             }
-            return Ok(pass);
+            return changed.map(|()| pass);
         }
         let moment = self.judged_at(moment);
         let orders = self.find_orders(moment, before);

@@ -1,8 +1,9 @@
 //! The program `settled-host` as a person runs it, on hosts that share a ledger in a repository.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -80,6 +81,28 @@ impl Host {
             .stdin(Stdio::null())
             .output()
             .expect("the program runs")
+    }
+
+    /// Starts a daemon that serves until its input ends.
+    fn serving(&self) -> Child {
+        let mut daemon = Command::new(env!("CARGO_BIN_EXE_settled-host"))
+            .args(["serve", "--until-eof"])
+            .env("SETTLED_ROOT", &self.0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program runs");
+        let mut told = BufReader::new(daemon.stderr.take().expect("its errors"));
+        let mut line = String::new();
+        while !line.contains("serving as one of several hosts") {
+            line.clear();
+            let bytes = told.read_line(&mut line).expect("text");
+            assert_ne!(bytes, 0, "it ended before it served");
+        }
+        // Nobody reads on, and it must not wait for that.
+        std::thread::spawn(move || told.lines().map_while(Result::ok).for_each(drop));
+        daemon
     }
 
     /// Runs a command that succeeds, and gives what it prints.
@@ -366,6 +389,22 @@ fn all_hosts_judge_by_one_policy() {
     assert!(third.config().contains("max = 3"));
     hosts.tower.done(&["serve", "--once"]);
     assert_eq!(third.ledger(), hosts.tower.ledger());
+}
+
+#[test]
+fn a_daemon_that_began_with_another_policy_records_it_for_all() {
+    let hosts = Hosts::joined();
+    let config = hosts.tower.config() + "\n[rounds]\nmax = 3\n";
+    fs::write(hosts.tower.0.join("settled.toml"), config).expect("a config");
+    let mut daemon = hosts.tower.serving();
+    let told = hosts.tower.done(&["policy", "--give", "--by", "ann"]);
+    assert!(told.starts_with("recorded: ann: changed"), "{told}");
+    drop(daemon.stdin.take());
+    assert!(daemon.wait().expect("its end").success());
+    // It is in step again, with the others behind.
+    hosts.tower.done(&["serve", "--once"]);
+    let told = hosts.laptop.fails(6, &["serve", "--once"]);
+    assert!(told.contains("settled host policy --take"), "{told}");
 }
 
 #[test]

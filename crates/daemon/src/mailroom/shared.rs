@@ -167,6 +167,36 @@ impl SharedLedger {
         fleet.policy().is_some_and(|theirs| theirs != policy)
     }
 
+    /// The policy of all hosts, if having another one is all that stops this host.
+    pub(super) fn policy_that_stops_it(&self) -> Option<&str> {
+        let is_stopped = matches!(self.standing, Standing::Outdated { .. });
+        let theirs = self.sharing.fleet.policy()?;
+        (is_stopped && self.has_other_policy() && !self.is_retired()).then_some(theirs)
+    }
+
+    /// Stops this host if it lacks something. A freeze stays: it is no want of this host.
+    pub(super) fn stop_if_it_lacks(&mut self) {
+        let is_frozen = matches!(self.standing, Standing::Frozen { .. });
+        if let (false, Some(why)) = (is_frozen, self.lacks()) {
+            self.standing = Standing::Outdated { why };
+        }
+    }
+
+    /// Looks at the log again after a pause.
+    pub(super) fn pause(&mut self, moment: Moment) {
+        self.look_at = self.look_at.max(moment.mono.saturating_add(RETRY_MS));
+    }
+
+    /// Has this policy from now on, and gives back the one before. What stopped this host for that one alone is over.
+    pub(super) fn take_policy(&mut self, policy: String) -> String {
+        let before = std::mem::replace(&mut self.sharing.policy, policy);
+        if let Standing::Outdated { .. } = self.standing {
+            self.standing = Standing::InStep;
+        }
+        self.stop_if_it_lacks();
+        before
+    }
+
     /// True if the other hosts can follow what this one records now. Since the last look at the log its key may have been
     /// retired, or the policy changed: a record that was judged before that would freeze them all.
     fn may_record(&self, records: &[Record]) -> bool {
@@ -297,6 +327,7 @@ impl Mailroom {
         let shared = self.shared.as_ref()?;
         match shared.standing {
             Standing::InStep | Standing::Waiting { .. } => Some(shared.look_at),
+            Standing::Outdated { .. } if self.may_change_policy() => Some(shared.look_at),
             Standing::Frozen { .. } | Standing::Outdated { .. } => None,
         }
     }
@@ -426,13 +457,12 @@ impl Mailroom {
         may_judge
     }
 
-    fn follow_log(&mut self, moment: Moment) -> Result<bool, SpoolError> {
+    /// Does the same, and tells nobody.
+    pub(super) fn follow_log(&mut self, moment: Moment) -> Result<bool, SpoolError> {
         let Some(shared) = &mut self.shared else {
             return Ok(true);
         };
-        if let Some(why) = shared.lacks() {
-            shared.standing = Standing::Outdated { why };
-        }
+        shared.stop_if_it_lacks();
         match shared.standing {
             Standing::Frozen { .. } | Standing::Outdated { .. } => return Ok(false),
             Standing::InStep | Standing::Waiting { .. } => {}
@@ -577,7 +607,7 @@ impl Mailroom {
     }
 
     /// Tells operators while this host waits, or does not go on.
-    fn tell_standing(&mut self) {
+    pub(super) fn tell_standing(&mut self) {
         let Some(shared) = &self.shared else {
             return;
         };

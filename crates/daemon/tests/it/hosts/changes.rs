@@ -1,6 +1,7 @@
 //! Hosts change while mail is on its way: whatever a host records after a change was judged by it, so that the others can
 //! follow.
 
+use daemon::schedule::Wakeup;
 use log_suite::{Shared, Weather};
 use review::{Event, HostChange, HostDecision, JoinedHost};
 use workspace::orders::{self, Order};
@@ -165,4 +166,167 @@ fn the_order_that_changes_the_policy_is_over_though_what_comes_after_it_waits() 
     ms += 10_000;
     hosts[0].pass(ms);
     assert_eq!((hosts[0].orders(), hosts[0].entries().len()), (0, 5));
+}
+
+/// A tower that began again with another policy than that of all hosts, which it has seen.
+fn stopped(log: &Shared) -> (Vec<Host>, i64) {
+    let (mut hosts, mut ms) = joined(log);
+    hosts[0].edit(THREE_ROUNDS);
+    hosts[0].start(log);
+    ms += 10_000;
+    hosts[0].pass(ms);
+    let standing = hosts[0].standing();
+    assert!(has_other_policy(&standing), "{standing:?}");
+    (hosts, ms)
+}
+
+fn common_policy(host: &mut Host) -> Option<String> {
+    let fleet = host.mailroom().fleet().expect("it shares a ledger");
+    fleet.policy().map(str::to_owned)
+}
+
+#[test]
+fn a_host_that_began_again_with_another_policy_still_records_it_for_all() {
+    let log = Shared::new(1, Weather::default());
+    let (mut hosts, mut ms) = stopped(&log);
+    // The others go on by the policy of all, and the tower judges nothing by its own.
+    hosts[1].put("review_request.yaml", &request("codex", "claude"));
+    hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
+    let retired = HostChange::KeyRetired {
+        host: "box".to_owned(),
+        decision: decision(),
+    };
+    hosts[0].order(&retired, ms);
+    for _ in 0..2 {
+        ms += 10_000;
+        hosts[1].pass(ms);
+        hosts[0].pass(ms);
+    }
+    assert_eq!((hosts[0].entries().len(), hosts[1].entries().len()), (3, 4));
+    hosts[0].order(&policy(THREE_ROUNDS), ms);
+    // No sweep: the watcher saw the order.
+    let moment = hosts[0].moment(ms + 1_000);
+    hosts[0].mailroom().hint_order();
+    hosts[0].mailroom().pass(moment).expect("a pass");
+    assert_eq!(hosts[0].standing(), Standing::InStep);
+    assert_eq!(common_policy(&mut hosts[0]).as_deref(), Some(THREE_ROUNDS));
+    let kinds: Vec<String> = hosts[0].entries().into_iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, ["host", "host", "host", "accepted", "host"]);
+    assert_eq!(hosts[0].orders(), 1);
+    let told = fs::read_to_string(hosts[0].path(".settled/alerts.json")).expect("alerts");
+    assert!(!told.contains("stopped following"), "{told}");
+    // What it judges from now on is judged by the new policy, and the others follow with it.
+    ms += 10_000;
+    hosts[0].put("b.yaml", &request("claude", "codex"));
+    hosts[0].pass(ms);
+    hosts[0].pass(ms + 1_000);
+    assert!(hosts[0].outbox().is_empty());
+    assert_eq!((hosts[0].orders(), hosts[0].entries().len()), (0, 8));
+    hosts[1].pass(ms + 2_000);
+    hosts[1].edit(THREE_ROUNDS);
+    hosts[1].start(&log);
+    hosts[1].pass(ms + 3_000);
+    assert_eq!(hosts[1].standing(), Standing::InStep);
+    assert_eq!(hosts[1].ledger(), hosts[0].ledger());
+}
+
+#[test]
+fn a_change_of_the_policy_that_the_log_does_not_answer_is_recorded_once() {
+    let troubles = [
+        Weather {
+            unreachable: 100,
+            ..Weather::default()
+        },
+        Weather {
+            request_lost: 100,
+            ..Weather::default()
+        },
+        Weather {
+            answer_lost: 100,
+            ..Weather::default()
+        },
+    ];
+    for trouble in troubles {
+        let log = Shared::new(1, Weather::default());
+        let (mut hosts, mut ms) = stopped(&log);
+        hosts[0].order(&policy(THREE_ROUNDS), ms);
+        log.set_weather(trouble);
+        for _ in 0..2 {
+            ms += 10_000;
+            hosts[0].pass(ms);
+            let now = hosts[0].moment(ms);
+            let schedule = hosts[0].mailroom().schedule(now);
+            let look = schedule.at(Wakeup::Log).expect("it looks again");
+            assert!(
+                (now.mono + 1..now.mono + 1_000).contains(&look),
+                "{trouble:?}"
+            );
+        }
+        assert_eq!((hosts[0].orders(), hosts[0].entries().len()), (1, 3));
+        let standing = hosts[0].standing();
+        assert!(has_other_policy(&standing), "{trouble:?}: {standing:?}");
+        log.set_weather(Weather::default());
+        for _ in 0..2 {
+            ms += 10_000;
+            hosts[0].pass(ms);
+        }
+        assert_eq!(hosts[0].standing(), Standing::InStep, "{trouble:?}");
+        assert_eq!((hosts[0].orders(), hosts[0].entries().len()), (0, 4));
+        assert_eq!(bytes_of(&log.batches()), hosts[0].ledger(), "{trouble:?}");
+    }
+}
+
+#[test]
+fn a_change_of_the_policy_comes_after_that_of_another_host() {
+    const ONE_ROUND: &str = "[rounds]\nmax = 1\n";
+    let log = Shared::new(1, Weather::default());
+    let (mut hosts, mut ms) = stopped(&log);
+    ms += 10_000;
+    hosts[1].edit(ONE_ROUND);
+    hosts[1].change(&policy(ONE_ROUND), ms);
+    hosts[1].start(&log);
+    hosts[1].put("review_request.yaml", &request("codex", "claude"));
+    for _ in 0..2 {
+        ms += 10_000;
+        hosts[1].pass(ms);
+    }
+    hosts[0].order(&policy(THREE_ROUNDS), ms);
+    for _ in 0..2 {
+        ms += 10_000;
+        hosts[0].pass(ms);
+    }
+    assert_eq!(hosts[0].standing(), Standing::InStep);
+    let kinds: Vec<String> = hosts[0].entries().into_iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, ["host", "host", "host", "host", "accepted", "host"]);
+    assert_eq!(common_policy(&mut hosts[0]).as_deref(), Some(THREE_ROUNDS));
+}
+
+#[test]
+fn a_host_stays_stopped_if_its_policy_is_not_the_one_recorded_or_its_key_is_retired() {
+    let log = Shared::new(1, Weather::default());
+    let (mut hosts, mut ms) = stopped(&log);
+    hosts[0].order(&policy("profile = \"advisory\"\n"), ms);
+    ms += 10_000;
+    hosts[0].pass(ms);
+    let standing = hosts[0].standing();
+    assert!(has_other_policy(&standing), "{standing:?}");
+    assert_eq!((hosts[0].orders(), hosts[0].entries().len()), (0, 4));
+
+    let log = Shared::new(1, Weather::default());
+    let (mut hosts, mut ms) = joined(&log);
+    let retired = HostChange::KeyRetired {
+        host: "tower".to_owned(),
+        decision: decision(),
+    };
+    ms += 10_000;
+    hosts[0].change(&retired, ms);
+    hosts[0].edit(THREE_ROUNDS);
+    hosts[0].start(&log);
+    hosts[0].order(&policy(THREE_ROUNDS), ms);
+    for _ in 0..2 {
+        ms += 10_000;
+        hosts[0].pass(ms);
+    }
+    assert_eq!(log.batches().len(), 4);
+    assert_eq!(hosts[0].orders(), 1);
 }

@@ -1,0 +1,97 @@
+//! Changes the policy of all hosts from one that has another already. Its daemon judges nothing, and recording its policy for
+//! all is one of the two commands that start it again.
+
+use std::ffi::OsString;
+use std::mem::replace;
+use std::path::Path;
+use std::sync::Arc;
+
+use review::{Event, HostChange};
+use spool::SpoolError;
+use workspace::clock::Moment;
+use workspace::config::{self, Config};
+use workspace::error::chain;
+use workspace::orders;
+
+use super::{Mailroom, Pass};
+
+impl Mailroom {
+    /// Records the orders that change the policy, if this host is stopped by another policy and nothing else. Until they
+    /// are recorded, the policy of all hosts applies here as well: by it this host takes over the rest of the log.
+    pub(super) fn change_policy(
+        &mut self,
+        moment: Moment,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        if !self.may_change_policy() {
+            return Ok(());
+        }
+        // The next sweep, or a hint of the watcher, has it look again.
+        self.waits.any_orders = false;
+        let orders = self.policy_orders(moment);
+        let Some((config, theirs)) = self.their_policy().filter(|_| !orders.is_empty()) else {
+            return Ok(());
+        };
+        self.waits.any_orders = true;
+        let (own_config, own_policy) = self.judge_by(config, theirs);
+        let recorded = match self.follow_log(moment) {
+            Ok(true) => self.process_orders(&orders, moment, pass),
+            followed => followed.map(drop),
+        };
+        self.judge_by(own_config, own_policy);
+        if !self.is_in_step()
+            && let Some(shared) = &mut self.shared
+        {
+            shared.pause(moment);
+        }
+        self.tell_standing();
+        recorded
+    }
+
+    /// True if there may be an order that starts this host again.
+    pub(super) fn may_change_policy(&self) -> bool {
+        let shared = self.shared.as_ref();
+        let theirs = shared.and_then(|shared| shared.policy_that_stops_it());
+        self.waits.any_orders && theirs.is_some()
+    }
+
+    /// The policy of all hosts, read and as a text.
+    fn their_policy(&self) -> Option<(Config, String)> {
+        let theirs = self.fleet()?.policy()?.to_owned();
+        match Config::parse(&theirs, Path::new(config::FILE)) {
+            Ok(config) => Some((config, theirs)),
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "cannot read the policy of the other hosts");
+                None
+            }
+        }
+    }
+
+    /// The orders that change the policy; the others wait until this host goes on.
+    fn policy_orders(&self, moment: Moment) -> Vec<OsString> {
+        let mut names = orders::waiting(&self.root).unwrap_or_else(|error| {
+            tracing::warn!(error = %chain(&error), "cannot list the orders; will retry");
+            Vec::new()
+        });
+        names.retain(|name| {
+            let order = orders::read(&self.root, name, moment.utc);
+            order.is_ok_and(|order| {
+                order.is_some_and(|order| {
+                    matches!(order.event, Event::Host(HostChange::PolicyChanged { .. }))
+                })
+            })
+        });
+        names
+    }
+
+    /// Judges by this policy from now on, and gives back the one before.
+    fn judge_by(&mut self, config: Config, policy: String) -> (Config, String) {
+        let agents = Arc::clone(self.docket.agents());
+        self.docket.reconfigure(&config, agents);
+        let shared = self.shared.as_mut();
+        let before = shared
+            .expect("only hosts have a common policy")
+            .take_policy(policy);
+        (replace(&mut self.config, config), before)
+    }
+}

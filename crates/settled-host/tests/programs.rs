@@ -244,6 +244,35 @@ fn each_file_is_judged_by_the_host_of_its_sender_and_delivered_by_that_of_its_re
 }
 
 #[test]
+fn a_run_that_leaves_files_says_how_many_and_fails() {
+    let hosts = Hosts::joined();
+    hosts.tower.ask("claude", "codex", "q-1");
+    hosts.tower.done(&["serve", "--once"]);
+    // No mailbox is opened through a symbolic link.
+    for (mailbox, left) in [
+        (
+            "inbox",
+            "could not deliver or archive 1 files, nor read 0 files or outboxes",
+        ),
+        (
+            "outbox",
+            "could not deliver or archive 0 files, nor read 1 files or outboxes",
+        ),
+    ] {
+        let mailbox = hosts.laptop.0.join("agents/codex").join(mailbox);
+        let aside = hosts.path("aside");
+        fs::rename(&mailbox, &aside).expect("a mailbox to move");
+        std::os::unix::fs::symlink(&aside, &mailbox).expect("a link");
+        let told = hosts.laptop.fails(9, &["serve", "--once"]);
+        assert!(told.contains(left), "{told}");
+        fs::remove_file(&mailbox).expect("the link");
+        fs::rename(&aside, &mailbox).expect("a mailbox to move");
+        hosts.laptop.done(&["serve", "--once"]);
+    }
+    assert_eq!(hosts.laptop.inbox("codex"), ["q-1.yaml"]);
+}
+
+#[test]
 fn a_log_that_is_away_accepts_nothing_and_that_may_pass() {
     let hosts = Hosts::joined();
     let before = hosts.tower.ledger();

@@ -11,7 +11,7 @@ use review::{Event, HostChange};
 use settled_host::keys::HostKey;
 use settled_host::place::HostDirectory;
 use spool::SpoolError;
-use spool::log::{Head, Log};
+use spool::log::{Head, HostName, Log};
 use views::exit::Exit;
 use views::failure::Failure;
 use workspace::clock::Clock;
@@ -100,6 +100,7 @@ fn order(root: &Path, change: HostChange) -> Result<(), Failure> {
 /// The workspace, open as one of the hosts.
 pub(super) struct Member {
     mailroom: Mailroom,
+    host: HostName,
     clock: Clock,
 }
 
@@ -109,12 +110,16 @@ impl Member {
     }
 
     fn try_open(root: &Path, sharing: Sharing) -> Result<Member, MailroomError> {
-        let clock = Clock::start();
+        let (clock, host) = (Clock::start(), sharing.host.clone());
         let (mut mailroom, _) = Mailroom::open_shared(root, sharing)?;
         // Without a ring the mailroom would look again only after the log's own pause.
         let waiting = std::thread::current();
         mailroom.ring_by(move || waiting.unpark());
-        Ok(Member { mailroom, clock })
+        Ok(Member {
+            mailroom,
+            host,
+            clock,
+        })
     }
 
     /// Takes over everything up to this end.
@@ -156,30 +161,16 @@ impl Member {
         }
     }
 
-    /// True if the fleet has this change.
+    /// True if the fleet has this change: once more it would change nothing.
     fn has(&self, change: &HostChange) -> bool {
-        let fleet = self.mailroom.fleet();
-        fleet.is_some_and(|fleet| match change {
-            HostChange::Joined(joined) => fleet.members().any(|(name, member)| {
-                name.as_str() == joined.host
-                    && member.key == joined.key
-                    && !member.is_retired
-                    && joined
-                        .agents
-                        .iter()
-                        .all(|agent| fleet.home(agent) == Some(name))
-            }),
-            HostChange::Claimed { host, agents } => agents
-                .iter()
-                .all(|agent| fleet.home(agent).is_some_and(|home| home.as_str() == host)),
-            HostChange::HomeMoved { agent, to, .. } => {
-                fleet.home(agent).is_some_and(|home| home.as_str() == to)
-            }
-            HostChange::KeyRetired { host, .. } => fleet
-                .members()
-                .any(|(name, member)| name.as_str() == host && member.is_retired),
-            HostChange::PolicyChanged { policy, .. } => fleet.policy() == Some(policy),
-        })
+        let fleet = self.fleet();
+        if let HostChange::HomeMoved { agent, to, .. } = change {
+            // The agent is no longer at home where it would move from.
+            return fleet.home(agent).is_some_and(|home| home.as_str() == to);
+        }
+        let mut after = fleet.clone();
+        let again = after.change(change, &self.host);
+        again.is_ok_and(|()| after == fleet)
     }
 
     pub(super) fn records(&self) -> u64 {
@@ -245,4 +236,165 @@ pub(super) fn refused(refusal: &FleetRefusal) -> Failure {
         }
     };
     Failure::plain(Exit::ActionRequired, format!("{refusal}\n  {fix}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use log_suite::{ModelLog, Shared, Weather};
+    use review::{HostDecision, JoinedHost};
+    use spool::log::{Appended, LogError, Ring, Signed};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A log that carries out the next append and does not answer, if it is told to.
+    struct Unanswered(ModelLog, Arc<AtomicBool>);
+
+    impl Log for Unanswered {
+        fn head(&mut self) -> Result<Head, LogError> {
+            self.0.head()
+        }
+
+        fn append(&mut self, batch: &Signed) -> Result<Appended, LogError> {
+            let appended = self.0.append(batch)?;
+            if self.1.swap(false, Ordering::Relaxed) {
+                return Ok(Appended::Unknown("no answer in time".to_owned()));
+            }
+            Ok(appended)
+        }
+
+        fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
+            self.0.follow(from)
+        }
+
+        fn ring(&mut self, ring: Ring) {
+            self.0.ring(ring);
+        }
+
+        fn poll_ms(&self) -> u64 {
+            self.0.poll_ms()
+        }
+    }
+
+    struct Machine {
+        _root: TempDir,
+        member: Member,
+        key: String,
+    }
+
+    fn machine(host: &str, log: Box<dyn Log>) -> Machine {
+        let root = tempfile::tempdir().expect("a directory");
+        workspace::directory::init(root.path(), &[]).expect("a workspace");
+        let own = HostDirectory::of(root.path());
+        own.make().expect("a directory for its key");
+        let key = HostKey::make(&own.key()).expect("a key").public();
+        let shared = SharedLog {
+            log: "memory".to_owned(),
+            workspace: "team".to_owned(),
+            host: host.parse().expect("a name"),
+        };
+        let sharing = sharing(root.path(), &shared, log, Fleet::default());
+        let member = Member::open(root.path(), sharing.expect("a host"));
+        Machine {
+            _root: root,
+            member: member.expect("an open workspace"),
+            key,
+        }
+    }
+
+    impl Machine {
+        fn join(&self, agents: &[&str]) -> HostChange {
+            let agents = agents.iter().map(|agent| agent.parse().expect("a name"));
+            HostChange::Joined(JoinedHost {
+                host: self.member.host.to_string(),
+                key: self.key.clone(),
+                version: "0.1.0".to_owned(),
+                agents: agents.collect(),
+                policy: String::new(),
+            })
+        }
+
+        fn record(&mut self, change: &HostChange) {
+            let recorded = self.member.record(change);
+            recorded.unwrap_or_else(|failure| panic!("{change:?}: {}", failure.message));
+        }
+    }
+
+    fn claim(host: &str, agent: &str) -> HostChange {
+        HostChange::Claimed {
+            host: host.to_owned(),
+            agents: vec![agent.parse().expect("a name")],
+        }
+    }
+
+    /// Each kind of change that the tower may record, in an order in which it may.
+    fn changes(tower: &Machine) -> [HostChange; 5] {
+        let decision = HostDecision {
+            by: "ann".to_owned(),
+            reason: "a test".to_owned(),
+        };
+        [
+            tower.join(&["claude"]),
+            claim("tower", "pi"),
+            HostChange::HomeMoved {
+                agent: "claude".parse().expect("a name"),
+                from: "tower".to_owned(),
+                to: "laptop".to_owned(),
+                decision: decision.clone(),
+            },
+            HostChange::KeyRetired {
+                host: "box".to_owned(),
+                decision: decision.clone(),
+            },
+            HostChange::PolicyChanged {
+                policy: "[rounds]\nmax = 3\n".to_owned(),
+                decision,
+            },
+        ]
+    }
+
+    /// A tower, a laptop and a box, and whether the next answer to the tower is lost.
+    fn machines(log: &Shared) -> ([Machine; 3], Arc<AtomicBool>) {
+        let is_lost = Arc::new(AtomicBool::new(false));
+        let unanswered = Unanswered(log.connect(), Arc::clone(&is_lost));
+        let tower = machine("tower", Box::new(unanswered));
+        let mut others = ["laptop", "box"].map(|host| machine(host, Box::new(log.connect())));
+        for other in &mut others {
+            let joins = other.join(&[]);
+            other.record(&joins);
+        }
+        let [laptop, third] = others;
+        ([tower, laptop, third], is_lost)
+    }
+
+    #[test]
+    fn a_change_whose_answer_is_lost_is_recorded_once() {
+        let log = Shared::new(1, Weather::default());
+        let ([mut tower, ..], is_lost) = machines(&log);
+        for change in changes(&tower) {
+            tower.member.pass().expect("a pass");
+            let before = log.batches().len();
+            is_lost.store(true, Ordering::Relaxed);
+            tower.record(&change);
+            assert_eq!(log.batches().len(), before + 1, "{change:?}");
+            assert!(tower.member.has(&change), "{change:?}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_recorded_after_what_another_host_recorded_first() {
+        let log = Shared::new(1, Weather::default());
+        let ([mut tower, mut laptop, _third], _) = machines(&log);
+        for (number, change) in changes(&tower).into_iter().enumerate() {
+            tower.member.pass().expect("a pass");
+            assert!(!tower.member.has(&change), "{change:?}");
+            laptop.record(&claim("laptop", &format!("agent-{number}")));
+            let before = log.batches().len();
+            tower.record(&change);
+            assert_eq!(log.batches().len(), before + 1, "{change:?}");
+        }
+    }
 }

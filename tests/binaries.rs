@@ -30,9 +30,13 @@ pub fn validate_message() -> PathBuf {
     directory().join("validate-message")
 }
 
-/// The program of our tasks, built only for the tests that run one.
+/// The program of our tasks: the one that runs, or one built only for the tests that need it.
 pub fn xtask() -> PathBuf {
     static BUILT: OnceLock<()> = OnceLock::new();
+    let running = std::env::current_exe().expect("the running program has a path");
+    if running.file_name() == Some(OsStr::new("xtask")) {
+        return running;
+    }
     BUILT.get_or_init(|| cargo_build(place(), &["--workspace", "--test=cost", "--bin=xtask"]));
     place().directory.join("xtask")
 }

@@ -1,11 +1,10 @@
-//! The Debian package, made by `cargo-deb` from the programs that are built anyway: for the tests, and for whoever
-//! packages a release. `crates/settled/Cargo.toml` lists its content.
+//! The Debian package, made by `cargo xtask` with the library of `cargo-deb`, from the programs that are built anyway: for
+//! the tests, and for whoever packages a release. `crates/settled/Cargo.toml` lists its content.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::tool::Tool;
 use crate::{binaries, list, mailroom, repository, write};
 
 /// The programs that are packed, here and in every other package.
@@ -17,14 +16,6 @@ pub const PROGRAMS: [&str; 6] = [
     "settled-watch",
     "validate-message",
 ];
-
-/// The tool that makes the package; the program `xz` or `gzip` compresses for it.
-const CARGO_DEB: Tool = Tool {
-    name: "cargo-deb",
-    version: "3.8.0",
-    asked: &["--version"],
-    options: &["--no-default-features"],
-};
 
 /// The package of the programs under test, made once per run.
 pub fn package() -> &'static Path {
@@ -87,22 +78,11 @@ pub fn faketime() -> PathBuf {
 /// Makes the package of the programs in a directory, by way of a build folder of its own; compressed as `xz` or `gz`.
 pub fn make(programs: &Path, build: &Path, package: &Path, compression: &str) {
     stage(programs, build);
-    let program = CARGO_DEB.program(binaries::target());
-    let mut deb = Command::new(program.unwrap_or_else(|why| panic!("{why}")));
-    deb.args([
-        "deb",
-        "--no-build",
-        "--locked",
-        "--offline",
-        "--no-strip",
-        "--fast",
-        "--quiet",
-        "--compress-system",
-        "--compress-type",
-        compression,
-        "--output",
-    ]);
-    deb.arg(package)
+    let mut deb = Command::new(binaries::xtask());
+    // It takes the build folder from the environment, and the lists of files from the manifest where it runs.
+    deb.arg("deb")
+        .arg(package)
+        .arg(compression)
         .env("CARGO_TARGET_DIR", build)
         .current_dir(repository().join("crates/settled"));
     step(&mut deb, "cargo-deb makes no package");

@@ -9,6 +9,7 @@ mod agents;
 mod bench;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod crash;
+mod deb;
 mod dist;
 mod faults;
 mod fuzz;
@@ -73,6 +74,9 @@ enum Job {
         #[arg(last = true)]
         command: Vec<String>,
     },
+    /// Make the Debian package of the programs in the build folder; `dist` and the tests start it
+    #[command(hide = true)]
+    Deb(deb::Args),
     /// Pack what people install: archive, Debian package, wheel, npm packages, hooks, bill of materials
     Dist(dist::Args),
     /// Give each reader what a fuzzer thinks of, for a while
@@ -113,6 +117,10 @@ fn main() -> ExitCode {
             .is_ok(),
         Job::House(args) => house::run(&args),
         Job::Walk(args) => walk::walk(&args),
+        Job::Deb(args) => deb::run(&args).unwrap_or_else(|error| {
+            println!("deb: {error}");
+            false
+        }),
         Job::Dist(args) => dist::run(&args).unwrap_or_else(|error| {
             println!("dist: {error}");
             false

@@ -278,11 +278,18 @@ fn a_log_that_is_away_accepts_nothing_and_that_may_pass() {
     let before = hosts.tower.ledger();
     hosts.tower.ask("claude", "codex", "q-1");
     fs::rename(hosts.path("ledger.git"), hosts.path("away.git")).expect("a repository to move");
-    let told = hosts.tower.fails(9, &["serve", "--once"]);
-    assert!(told.contains("the ledger cannot be reached"), "{told}");
+    // Each gives the log 20 s.
+    let (served, checked) = std::thread::scope(|both| {
+        let checks = both.spawn(|| hosts.tower.fails(6, &["check"]));
+        let served = hosts.tower.fails(9, &["serve", "--once"]);
+        (
+            served,
+            checks.join().expect("a check that fails as it should"),
+        )
+    });
+    assert!(served.contains("the ledger cannot be reached"), "{served}");
+    assert!(checked.contains("does not answer"), "{checked}");
     assert_eq!(hosts.tower.ledger(), before);
-    let told = hosts.tower.fails(6, &["check"]);
-    assert!(told.contains("does not answer"), "{told}");
     fs::rename(hosts.path("away.git"), hosts.path("ledger.git")).expect("a repository to move");
     let told = hosts.tower.done(&["check"]);
     for line in [

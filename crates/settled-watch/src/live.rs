@@ -148,3 +148,88 @@ impl Followed<'_> {
         has_changed || is_tick
     }
 }
+
+#[cfg(test)]
+#[path = "../../../tests/recorded_workspace.rs"]
+#[expect(
+    dead_code,
+    reason = "the tests of other rooms also compare texts with kept ones"
+)]
+mod recorded_workspace;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    fn app(followed: &Followed<'_>) -> App {
+        App::new(
+            followed.overview(),
+            clock::now(),
+            Theme { has_colours: false },
+        )
+    }
+
+    /// Everything on the screen that a record changes.
+    fn shown(app: &App) -> (u64, &str, usize, Vec<&str>) {
+        let overview = &app.overview;
+        let reviews = overview.status.reviews.iter();
+        (
+            overview.head.seq,
+            &overview.head.digest,
+            overview.status.ledger.segments,
+            reviews.map(|row| row.review.as_str()).collect(),
+        )
+    }
+
+    /// Writes these lines of the ledger into the segment that begins with the first of them, counted from 0.
+    fn write(root: &Path, lines: &[&str], first: usize, end: usize) {
+        let name = format!(".settled/ledger/{:020}.jsonl", first + 1);
+        fs::write(root.join(name), lines[first..end].concat()).expect("a segment");
+    }
+
+    #[test]
+    fn a_screen_follows_records_into_the_next_segment_and_a_ledger_that_was_put_back() {
+        let root = recorded_workspace::workspace();
+        let root = root.path();
+        let ledger = root.join(".settled/ledger/00000000000000000001.jsonl");
+        let ledger = fs::read_to_string(ledger).expect("a ledger");
+        let lines: Vec<&str> = ledger.split_inclusive('\n').collect();
+        let options = Options {
+            root: root.to_owned(),
+            named_root: None,
+            agent: None,
+            review: None,
+        };
+        let open = || Followed {
+            follower: Follower::open(root).expect("a workspace"),
+            options: &options,
+        };
+        write(root, &lines, 0, 4);
+        let mut followed = open();
+        let mut screen = app(&followed);
+        // A segment begins where a batch does; the last step restores the ledger to its first four records.
+        for (first, end, records) in [
+            (0, 5, 5),
+            (5, 8, 8),
+            (5, lines.len(), lines.len()),
+            (0, 4, 4),
+        ] {
+            if records == 4 {
+                let newer = root.join(".settled/ledger/00000000000000000006.jsonl");
+                fs::remove_file(newer).expect("a segment");
+            }
+            write(root, &lines, first, end);
+            assert!(followed.look(&mut screen, false), "{records} records");
+            assert_eq!(screen.trouble, None);
+            assert_eq!(screen.overview.head.seq, records as u64);
+            assert_eq!(shown(&screen), shown(&app(&open())));
+            assert!(
+                !followed.look(&mut screen, false),
+                "nothing after {records} records"
+            );
+        }
+    }
+}

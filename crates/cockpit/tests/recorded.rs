@@ -237,24 +237,3 @@ fn who_follows_the_ledger_knows_what_one_knows_who_reads_it_whole() {
         assert!(!follower.refresh().expect("nothing new"), "{seq}");
     }
 }
-
-#[test]
-fn a_refusal_is_over_at_the_next_look_when_its_sender_removes_the_file() {
-    let root = workspace();
-    let mut follower = Follower::open(root.path()).expect("a workspace");
-    let open = |follower: &Follower| -> Vec<String> {
-        let dead = follower.standing().dead.iter();
-        dead.map(|letter| format!("{}/dead_letter/{}", letter.agent, letter.file))
-            .collect()
-    };
-    let all = open(&follower);
-    let (gone, left) = all.split_first().expect("one that is open");
-    let path = root.path().join("agents").join(gone);
-    let bytes = fs::read(&path).expect("the refused file");
-    fs::remove_file(&path).expect("its sender may");
-    follower.refresh().expect("a ledger");
-    assert_eq!(open(&follower), left);
-    fs::write(&path, bytes).expect("the refused file");
-    follower.refresh().expect("a ledger");
-    assert_eq!(open(&follower), all);
-}

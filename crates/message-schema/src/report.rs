@@ -116,16 +116,6 @@ impl Report {
         let value = crate::coerce::coerce(&node, crate::schema::Schema::Report.shape());
         serde_json::from_value(value).map_err(|error| NotAReport::Fields(error.to_string()))
     }
-
-    /// The review that a report written by [`Report::to_yaml`] names, at a small part of the cost of reading all of it.
-    pub fn review_in(yaml: &str) -> Option<String> {
-        // Only a field of the report itself begins its line: what is within another is indented.
-        let field = &yaml[yaml.find("\nreview: ")? + 1..];
-        let ends = |(at, _): &(usize, &str)| !field[at + 1..].starts_with([' ', '\n']);
-        let end = field.match_indices('\n').find(ends)?.0;
-        let node = crate::message::parse_packet(&field.as_bytes()[..=end]).ok()?;
-        node.field_text("review").map(str::to_owned)
-    }
 }
 
 /// The reason why a file is no report.

@@ -36,14 +36,14 @@ pub struct Refusal {
     pub report_file: Option<String>,
     /// The code of the refusal.
     pub code: Code,
+    /// The fix that its report names.
+    pub fix: Option<String>,
     /// The review the daemon found it to belong to.
     pub review: Option<String>,
     /// The pull request it names, if it is one of the newest.
     pub pr: Option<PrNumber>,
     /// The correction, if one was accepted.
     pub corrected: Option<Correction>,
-    /// Its report as the record has it, until it is corrected: few are read for their fix.
-    report: Option<Box<str>>,
     /// True if the refused file is still there; its sender removes one it is finished with.
     is_there: bool,
     /// True if the file was read for the pull request it names.
@@ -90,13 +90,6 @@ impl Refusal {
             return format!("dead-letter show {}", quoted(self.file.as_ref()));
         }
         "dead-letter list".to_owned()
-    }
-
-    /// The fix that its report names.
-    pub fn fix(&self) -> Option<String> {
-        let report = Report::from_yaml(self.report.as_ref()?.as_bytes()).ok()?;
-        let mut violations = report.violations.into_iter();
-        violations.find_map(|violation| violation.fix)
     }
 
     /// True if somebody has to do something about it.
@@ -150,7 +143,7 @@ pub fn read(root: &Path, agents: &[AgentName]) -> Result<Vec<Refusal>, SpoolErro
     read_back(root, agents, RECORDS_AT_FIRST)
 }
 
-/// The same, beginning with so many records, or with the fewest that can explain the files.
+/// The same, beginning with so many records.
 pub fn read_back(
     root: &Path,
     agents: &[AgentName],
@@ -160,13 +153,8 @@ pub fn read_back(
     if present.0.is_empty() {
         return Ok(Vec::new());
     }
-    let records = records.max(present.records_min());
     let found = ledger_end::search(root, records, |tail, searched| {
-        let mut unexplained = present.clone();
-        let mut log = RefusalLog {
-            present: present.clone(),
-            ..RefusalLog::new(root)
-        };
+        let (mut log, mut unexplained) = (RefusalLog::new(root), present.clone());
         tail.read(&mut |entry| {
             if !present.has_some_of(entry) {
                 return Ok(());
@@ -184,33 +172,21 @@ pub fn read_back(
 }
 
 /// The files in the `dead_letter/` of each agent that has any.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 struct FilesThere(HashMap<String, HashSet<PathBuf>>);
 
 impl FilesThere {
     /// One that cannot be read counts as empty.
     fn list(root: &Path, agents: &[AgentName]) -> Self {
         let files = agents.iter().filter_map(|agent| {
-            let names = names_in(&super::directory(root, agent));
+            let listed = std::fs::read_dir(super::directory(root, agent)).ok()?;
+            let names: HashSet<PathBuf> = listed
+                .flatten()
+                .map(|file| file.file_name().into())
+                .collect();
             (!names.is_empty()).then(|| (agent.to_string(), names))
         });
         Self(files.collect())
-    }
-
-    /// The fewest records that can have put them all there: each puts a refused file and its report.
-    fn records_min(&self) -> u64 {
-        let files: usize = self.0.values().map(HashSet::len).sum();
-        (files / 2) as u64
-    }
-
-    /// True if the file is in this agent's. Lists it the first time it is asked for; only a file that is not listed,
-    /// because it came since or was removed, is looked for by itself.
-    fn has(&mut self, root: &Path, agent: &str, file: &Path) -> bool {
-        let directory = || Layout::new(root).mailbox(&Mailbox::DeadLetter(agent.to_owned()));
-        if !self.0.contains_key(agent) {
-            self.0.insert(agent.to_owned(), names_in(&directory()));
-        }
-        self.0[agent].contains(file) || directory().join(file).symlink_metadata().is_ok()
     }
 
     /// True if the record is about a message of an agent with a file there.
@@ -236,14 +212,6 @@ impl FilesThere {
     }
 }
 
-fn names_in(directory: &Path) -> HashSet<PathBuf> {
-    let listed = std::fs::read_dir(directory).into_iter().flatten();
-    listed
-        .flatten()
-        .map(|file| file.file_name().into())
-        .collect()
-}
-
 /// The refusals so far, while the ledger is read and as it grows.
 #[derive(Debug)]
 pub struct RefusalLog {
@@ -251,8 +219,6 @@ pub struct RefusalLog {
     refusals: Vec<Refusal>,
     /// The refusals that each mark can correct, by index.
     marks: HashMap<RefusalMark, Vec<usize>>,
-    /// The files at the last look.
-    present: FilesThere,
 }
 
 /// The agent, the kind, and the id, name or review itself.
@@ -265,7 +231,6 @@ impl RefusalLog {
             root: root.to_owned(),
             refusals: Vec::new(),
             marks: HashMap::new(),
-            present: FilesThere::default(),
         }
     }
 
@@ -291,7 +256,6 @@ impl RefusalLog {
 
     /// Those that are open now, oldest first.
     pub fn open(&mut self, state: &State) -> Vec<Refusal> {
-        self.present = FilesThere::default();
         self.look();
         let open = self
             .refusals
@@ -302,16 +266,16 @@ impl RefusalLog {
 
     /// Sees which files are there, and looks into the newest that were not corrected for the pull request they name.
     fn look(&mut self) {
-        let (root, mut looked_into) = (&self.root, 0);
+        let root = &self.root;
+        let mut looked_into = 0;
         for refusal in self.refusals.iter_mut().rev() {
-            let (agent, file) = (&refusal.agent, &refusal.file);
-            refusal.is_there = self.present.has(root, agent.as_str(), file.as_ref());
+            let path = super::directory(root, &refusal.agent).join(&refusal.file);
+            refusal.is_there = path.symlink_metadata().is_ok();
             if refusal.corrected.is_some() || looked_into == LOOKED_INTO_MAX {
                 continue;
             }
             looked_into += 1;
             if refusal.is_there && !refusal.is_looked_into {
-                let path = super::directory(root, &refusal.agent).join(&refusal.file);
                 refusal.pr = ClaimedReview::of(&path).pr;
                 refusal.is_looked_into = true;
             }
@@ -319,7 +283,7 @@ impl RefusalLog {
     }
 
     /// True if neither the refused file nor its report is in `dead_letter/`.
-    fn is_gone(&mut self, entry: &Entry) -> bool {
+    fn is_gone(&self, entry: &Entry) -> bool {
         let Some(Original {
             outbox,
             away: Away::DeadLetter(file),
@@ -328,17 +292,16 @@ impl RefusalLog {
         else {
             return false;
         };
-        let mut is_there = |name: &FileName| self.present.has(&self.root, outbox, name.as_ref());
-        !is_there(file) && !report(entry).is_some_and(|(file, _)| is_there(file))
+        let directory = Layout::new(&self.root).mailbox(&Mailbox::DeadLetter(outbox.clone()));
+        let lies_there = |name: &FileName| directory.join(name).symlink_metadata().is_ok();
+        !lies_there(file) && !report(entry).is_some_and(|(file, _)| lies_there(file))
     }
 
     fn correct(&mut self, entry: &Entry, original: &Original) {
         for mark in marks(original, entry.id.as_deref(), entry.review.as_deref()) {
             let same = mark.1;
             for at in self.marks.remove(&mark).unwrap_or_default() {
-                let refusal = &mut self.refusals[at];
-                refusal.report = None;
-                let corrected = &mut refusal.corrected;
+                let corrected = &mut self.refusals[at].corrected;
                 // The id comes first in each entry, and is the surest in a later one, too.
                 if corrected.is_none() || same == Same::Id {
                     *corrected = Some(Correction {
@@ -361,7 +324,8 @@ impl RefusalLog {
             return Ok(());
         };
         let (report_file, text) = report(entry).unzip();
-        let review = text.and_then(Report::review_in);
+        let report = text.and_then(|text| Report::from_yaml(text.as_bytes()).ok());
+        let review = report.as_ref().and_then(|report| report.review.clone());
         for mark in marks(original, entry.id.as_deref(), review.as_deref()) {
             self.marks
                 .entry(mark)
@@ -374,10 +338,15 @@ impl RefusalLog {
             file: raw(file),
             report_file: report_file.map(raw),
             code,
+            fix: report.and_then(|report| {
+                report
+                    .violations
+                    .into_iter()
+                    .find_map(|violation| violation.fix)
+            }),
             review,
             pr: None,
             corrected: None,
-            report: text.map(Box::from),
             is_there: false,
             is_looked_into: false,
         });

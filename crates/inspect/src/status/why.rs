@@ -187,11 +187,12 @@ impl Look<'_> {
             letter.agent == *mover && letter.is_about(self.key) && letter.at >= self.review.since
         };
         let letter = self.standing.dead.iter().rfind(is_newest)?;
-        let fix = letter.fix();
         let missing = format!(
             "{mover} must correct its refused {}: {} ({})",
             letter.file,
-            fix.as_deref()
+            letter
+                .fix
+                .as_deref()
                 .unwrap_or_else(|| letter.code.sentence().trim_end_matches('.')),
             letter.code,
         );

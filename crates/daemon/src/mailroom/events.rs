@@ -60,7 +60,7 @@ impl Mailroom {
                         };
                         return Err(error);
                     }
-                    // What comes after it may have to wait for a restart, and whoever ordered it waits until its file is gone.
+                    // A later order may wait for a restart, while the command that wrote this one waits until its file is gone.
                     processed.push(name);
                     self.remove_orders(&mut processed);
                     continue;

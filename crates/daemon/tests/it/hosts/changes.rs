@@ -60,6 +60,19 @@ impl Host {
         fs::write(self.path(config::FILE), policy).expect("a config");
     }
 
+    /// It is the laptop. It has its policy recorded for all, begins again with it, and judges a request by it.
+    fn changes_the_policy_and_judges(&mut self, text: &str, log: &Shared, ms: &mut i64) {
+        *ms += 10_000;
+        self.edit(text);
+        self.change(&policy(text), *ms);
+        self.start(log);
+        self.put("review_request.yaml", &request("codex", "claude"));
+        for _ in 0..2 {
+            *ms += 10_000;
+            self.pass(*ms);
+        }
+    }
+
     fn order(&self, change: &HostChange, ms: i64) {
         let id = workspace::clock::new_order_id();
         let order = Order::new(id, self.moment(ms).utc, Event::Host(change.clone()));
@@ -116,15 +129,7 @@ fn a_host_that_learns_of_a_change_judges_nothing_by_what_was_before() {
 fn records_by_another_policy_stop_a_host_and_do_not_freeze_it() {
     let log = Shared::new(1, Weather::default());
     let (mut hosts, mut ms) = joined(&log);
-    ms += 10_000;
-    hosts[1].edit(THREE_ROUNDS);
-    hosts[1].change(&policy(THREE_ROUNDS), ms);
-    hosts[1].start(&log);
-    hosts[1].put("review_request.yaml", &request("codex", "claude"));
-    for _ in 0..2 {
-        ms += 10_000;
-        hosts[1].pass(ms);
-    }
+    hosts[1].changes_the_policy_and_judges(THREE_ROUNDS, &log, &mut ms);
     assert_eq!(hosts[1].entries().len(), 5);
     // The log has both records when the tower looks again.
     ms += 10_000;
@@ -281,15 +286,7 @@ fn a_change_of_the_policy_comes_after_that_of_another_host() {
     const ONE_ROUND: &str = "[rounds]\nmax = 1\n";
     let log = Shared::new(1, Weather::default());
     let (mut hosts, mut ms) = stopped(&log);
-    ms += 10_000;
-    hosts[1].edit(ONE_ROUND);
-    hosts[1].change(&policy(ONE_ROUND), ms);
-    hosts[1].start(&log);
-    hosts[1].put("review_request.yaml", &request("codex", "claude"));
-    for _ in 0..2 {
-        ms += 10_000;
-        hosts[1].pass(ms);
-    }
+    hosts[1].changes_the_policy_and_judges(ONE_ROUND, &log, &mut ms);
     hosts[0].order(&policy(THREE_ROUNDS), ms);
     for _ in 0..2 {
         ms += 10_000;

@@ -1,4 +1,4 @@
-//! Keeps the files that wait to be judged: picks the next one, gives a file more time, and holds a file back behind
+//! Keeps the files that wait for judgement: picks the next one, gives a file more time, and holds a file back behind
 //! another. The crate `judgement` judges them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -28,14 +28,14 @@ use crate::held::HeldMessages;
 /// The most messages that are judged and committed together.
 const BATCH_MAX: usize = 256;
 
-/// The bytes of messages and packets that fill a batch: large files take long, and no one's mail should wait for more
-/// than one batch.
+/// The bytes of messages and packets that fill a batch: large files take long, and mail should wait for one batch at
+/// most.
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The most messages in memory at once before they are judged.
 const PORTION: usize = 4;
 
-/// The time before another look at a file whose agent or packet cannot be read now, in milliseconds.
+/// The pause before a file whose agent is unknown or whose packet cannot be read is tried again, in milliseconds.
 const RETRY_MS: u64 = 500;
 
 /// The files that wait to be judged, and everything their judgement depends on.
@@ -48,7 +48,7 @@ pub(crate) struct Docket {
     pub(crate) alerts: Alerts,
     /// The user of each agent that has one of its own.
     users: BTreeMap<AgentName, u32>,
-    /// Files that got more time, and since when they have not changed.
+    /// For each file that got more time: its stamp, and since when it has not changed.
     waits: HashMap<(String, FileName), (Stamp, u64)>,
     /// Review messages that wait for a packet, or behind one that does.
     held: HeldMessages,
@@ -56,18 +56,18 @@ pub(crate) struct Docket {
     pub(crate) limits: BatchLimits,
     /// The bytes of messages and packets read for this batch.
     batch_bytes: usize,
-    /// The most a shared ledger's log takes.
+    /// The largest batch and record that the log of a shared ledger takes.
     pub(crate) log_takes: LogTakes,
 }
 
-/// The limits of a batch besides its number of messages and bytes: an agent that writes meanwhile waits for the rest.
+/// The limits of a batch besides its messages and bytes; an agent that writes meanwhile waits for the rest of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchLimits {
-    /// The most time spent judging it.
+    /// The most time spent judging a batch.
     pub(crate) time: Duration,
-    /// The most files that follow from it. A refusal takes no time to judge, and makes three.
+    /// The most files that a batch makes. A refusal takes no time to judge, but makes three.
     pub(crate) files: usize,
-    /// An outbox that kept a batch busy rests before the next one.
+    /// True if an outbox that kept a batch busy rests before the next one.
     pub(crate) has_rests: bool,
 }
 
@@ -81,31 +81,31 @@ impl Default for BatchLimits {
     }
 }
 
-/// The rest of an outbox, as a multiple of the time it kept the daemon busy, if something from it was not accepted or
-/// if it has more files waiting. An agent whose files are refused gets at most a quarter of the daemon, and one that
-/// writes faster than the daemon reads gets half; the others find it idle meanwhile.
+/// The rest of an outbox, as a multiple of the time it kept the daemon busy: three times if something in it was not
+/// accepted, once if more of its files are waiting. An agent whose files are refused gets at most a quarter of the
+/// daemon, and one that writes faster than the daemon reads gets half; the rest of the time is for the others.
 const REST_UNACCEPTED: u32 = 3;
 const REST_BACKLOG: u32 = 1;
 
 /// The longest rest: a disk that stalls for seconds is not the writer's fault.
 const REST_MAX: Duration = Duration::from_millis(250);
 
-/// Once the batch holds all that an outbox had, whoever wrote that waits for the commit: it ends after this part of its
-/// time.
+/// Once a batch holds every file of some outbox, its writer waits only for the commit, so the batch ends after this
+/// fraction of its time.
 const TIME_ONCE_AWAITED: u32 = 4;
 
-/// Decisions to be committed together; drafts and records are in the same order.
+/// Decisions that are committed together; drafts and records are in the same order.
 #[derive(Debug, Default)]
 pub(crate) struct OpenBatch {
     pub(crate) drafts: Vec<EntryDraft>,
     pub(crate) records: Vec<Record>,
-    /// The numbers of those whose file may still have a writer.
+    /// The numbers of the records whose file may still have a writer.
     pub(crate) growing: BTreeSet<u64>,
-    /// The number of files to make or put away for them.
+    /// The number of files that the batch makes or puts away.
     files: usize,
-    /// A writer waits for nothing but its commit.
+    /// True if a writer waits only for this commit.
     is_awaited: bool,
-    /// The outboxes from which it was taken, and whether everything from there was accepted.
+    /// The outboxes whose files are in the batch, and whether all of them were accepted.
     pub(crate) outboxes: BTreeMap<String, bool>,
 }
 
@@ -122,7 +122,7 @@ impl OpenBatch {
     }
 }
 
-/// The most the log of a shared ledger takes at once, as far as this host has found out.
+/// The most that the log of a shared ledger takes at once, as far as this host has found out.
 #[derive(Debug)]
 pub(crate) struct LogTakes {
     /// The most files of a batch.
@@ -141,7 +141,8 @@ impl Default for LogTakes {
 }
 
 impl LogTakes {
-    /// A batch of these files was too large. The next one has half of them; a file that was alone is refused.
+    /// Notes that the log refused a batch of these files as too large. The next batch has half as many; a file that was
+    /// alone is refused.
     pub(crate) fn too_large(&mut self, judged: &[(String, FileName)], bytes_max: usize) {
         match judged {
             [alone] => drop(self.too_large.insert(alone.clone(), bytes_max)),
@@ -149,7 +150,7 @@ impl LogTakes {
         }
     }
 
-    /// A batch was taken.
+    /// Notes that the log took a batch, so the next one may be twice as large.
     pub(crate) fn taken(&mut self) {
         self.files_max = BATCH_MAX.min(self.files_max * 2);
     }
@@ -205,13 +206,13 @@ impl Docket {
         self.known_deliveries.begin_snapshot();
     }
 
-    /// The snapshot was not made.
+    /// Notes that the snapshot failed.
     pub(crate) fn give_up_snapshot(&mut self) {
         self.tentative.give_up_snapshot();
         self.known_deliveries.give_up_snapshot();
     }
 
-    /// The snapshot was made, and these are its rows: what was there when it began takes no memory any more.
+    /// Notes that the snapshot succeeded. What existed when it began is now read from its rows, not kept in memory.
     pub(crate) fn rest_on(&mut self, rows: &Arc<Rows>) {
         let stored = stored_rows(rows);
         self.tentative.rest_on(&stored);
@@ -223,15 +224,15 @@ impl Docket {
         self.tentative.agents()
     }
 
-    /// Judges by this config, and for these agents, from the next message on.
+    /// Judges by this config, and for these agents, from the next message.
     pub(crate) fn reconfigure(&mut self, config: &Config, agents: Arc<[AgentName]>) {
         let policy = config.policy(agents.iter().cloned());
         self.tentative.reconfigure(policy, agents);
         self.users = config.users();
     }
 
-    /// Judges the finished files, at most one batch, each on the state the one before it leaves. The caller rolls the
-    /// state back if it cannot commit the batch.
+    /// Judges the finished files, at most one batch, each on the state that the one before it left. The caller rolls
+    /// the state back if it cannot commit the batch.
     pub(crate) fn judge_batch(&mut self, view: &View<'_>, moment: Moment) -> OpenBatch {
         let mut batch = OpenBatch::default();
         self.batch_bytes = 0;
@@ -254,7 +255,7 @@ impl Docket {
         batch
     }
 
-    /// Judges the next few files and counts them. None of them returns to the queue before the batch is done, since no
+    /// Judges the next few files and returns their number. None of them returns to the queue during the batch, since no
     /// sweep or hint comes in between.
     fn judge_portion(
         &mut self,
@@ -265,7 +266,7 @@ impl Docket {
     ) -> usize {
         let mut taken = self.intake.take(view, moment.spool(), limit);
         if !self.held.is_empty() {
-            // A held file came first; the others keep their order.
+            // Held files come first; the others keep their order.
             taken
                 .found
                 .sort_by_cached_key(|found| self.held.place(&found.agent, &found.file));
@@ -296,7 +297,7 @@ impl Docket {
                     *is_productive = false;
                     self.intake.give_time(found, at);
                 }
-                // An I/O error refuses no message.
+                // An I/O error is no reason to refuse a message.
                 Err(error) => {
                     if !self.alerts.raise_unreadable(&error) {
                         tracing::warn!(error = %chain(&error), "cannot read a packet; will retry");
@@ -308,7 +309,7 @@ impl Docket {
         taken.found.len()
     }
 
-    /// Makes the outboxes of a batch rest, by the time it took to judge, commit and deliver.
+    /// Makes the outboxes of a batch rest, in proportion to the time it took to judge, commit and deliver the batch.
     pub(crate) fn rest(&mut self, outboxes: &BTreeMap<String, bool>, took: Duration, began: u64) {
         if !self.limits.has_rests {
             return;
@@ -326,14 +327,13 @@ impl Docket {
         }
     }
 
-    /// Passes on a hint about a file in the outbox of an agent on the roll; a sweep finds the other files.
+    /// Passes on a hint about a file if its agent is on the roll; a sweep finds the other files.
     pub(crate) fn hint(&mut self, agent: &str, file: &FileName, hint: Hint) {
         if on_the_roll(self.agents(), agent).is_some() {
             self.intake.hint(agent, file, hint);
         }
     }
 
-    /// Judges a file.
     fn judge(
         &mut self,
         found: &OutboxFile,
@@ -343,7 +343,7 @@ impl Docket {
     ) -> Result<NextStep, SpoolError> {
         let agents = Arc::clone(self.agents());
         let Some(outbox) = on_the_roll(&agents, &found.agent) else {
-            // The agent left the roll since the last sweep; the next one drops its files, or finds the agent again.
+            // The agent left the roll after the last sweep. The next sweep drops its files, or finds the agent again.
             let at = moment.mono.saturating_add(RETRY_MS);
             return Ok(NextStep::LookAgain { at });
         };
@@ -421,8 +421,8 @@ impl Docket {
         NextStep::Commit(Box::new((draft, record)))
     }
 
-    /// True if an earlier review message of this outbox to the same recipient still waits. That ends: every wait for a
-    /// packet is limited, and a file its writer removes stops waiting.
+    /// True if an earlier review message of this outbox to the same recipient is held. No message waits forever: each
+    /// wait for a packet is limited, and a file that its writer removes is released.
     fn is_behind(&self, found: &OutboxFile, message: &Message) -> bool {
         if self.held.is_empty() || !is_review(message) {
             return false;
@@ -431,8 +431,8 @@ impl Docket {
         self.held.is_behind(&found.agent, &found.file, &to)
     }
 
-    /// Holds a message behind an earlier one; gives the time of the next look. What it waits for is judged by then, and
-    /// lets go of it before if it can.
+    /// Holds a message behind an earlier one and returns the time of the next look. The earlier one is judged by then;
+    /// if it is judged sooner, it releases this one.
     fn wait_behind(
         &mut self,
         found: &OutboxFile,
@@ -447,8 +447,8 @@ impl Docket {
         Ok(at.max(moment.mono.saturating_add(RETRY_MS)))
     }
 
-    /// Keeps later messages to the same recipient from overtaking a review message; refuses it if its outbox holds too
-    /// many.
+    /// Holds a review message so that later ones to the same recipient cannot overtake it. Refuses it if its outbox
+    /// holds too many.
     fn hold(&mut self, found: &OutboxFile, message: &Message) -> Result<(), Box<Rejection>> {
         let to: Vec<&str> = named_recipients(message).collect();
         if !is_review(message) || self.held.hold(&found.agent, &found.file, &to) {
@@ -457,7 +457,7 @@ impl Docket {
         Err(Box::new(Rejection::too_many_waiting(&found.file)))
     }
 
-    /// Forgets a file that was judged or removed, and looks next at those that waited behind it.
+    /// Forgets a file that was judged or removed, and recalls those that waited behind it.
     fn forget(&mut self, agent: &str, file: &FileName) {
         self.log_takes.forget(agent, file);
         self.waits.remove(&(agent.to_owned(), file.clone()));
@@ -466,7 +466,7 @@ impl Docket {
         }
     }
 
-    /// Forgets files that left their outboxes unseen, or whose agents left the roll.
+    /// Forgets files that disappeared from their outboxes between two looks, and files of agents that left the roll.
     pub(crate) fn forget_gone(&mut self) {
         let Self {
             intake,
@@ -480,7 +480,7 @@ impl Docket {
         }
     }
 
-    /// The time of another look at a file that changed too recently to be refused; none if its time is up.
+    /// The time of the next look at a file that changed too recently to be refused; none if its time is up.
     fn not_yet(&mut self, found: &OutboxFile, patience: Patience, moment: Moment) -> Option<u64> {
         if found.age_ms >= patience.still_ms() {
             return None;
@@ -492,8 +492,8 @@ impl Docket {
         (moment.mono < over).then_some(over.min(retry))
     }
 
-    /// Since when a file that gets more time has not changed, on the monotonic clock. The time runs from the first look,
-    /// also for a message that waits behind another.
+    /// The monotonic time since which a file that got more time has not changed. It starts with the first look, also
+    /// for a message that waits behind another.
     fn still_since(&mut self, found: &OutboxFile, moment: Moment) -> u64 {
         let (stamp, since) = self
             .waits
@@ -506,7 +506,7 @@ impl Docket {
     }
 }
 
-/// The agent of this name among all, which are sorted.
+/// Finds the agent of this name among `agents`, which are sorted.
 pub(crate) fn on_the_roll<'a>(agents: &'a [AgentName], name: &str) -> Option<&'a AgentName> {
     agents
         .binary_search_by(|agent| agent.as_str().cmp(name))

@@ -1,5 +1,4 @@
-//! Removes the files that agents have finished with once they are older than the config allows, or counts
-//! them.
+//! Removes or counts the files that agents have finished with and that are older than the config allows.
 
 use std::path::Path;
 
@@ -16,16 +15,16 @@ pub enum Mode {
     DryRun,
 }
 
-/// The files in all agents' folders, and those removed or due for removal.
+/// The files in all agents' folders, with those that were removed or would be.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     /// A report for each agent and directory.
     pub shelves: Vec<FolderReport>,
-    /// Copies of torn batches, which are never removed.
+    /// Copies of torn batches, which the daemon never removes.
     pub torn: Count,
 }
 
-/// Removes what is older than the config says, or counts it, as of `now`. Fails if the ledger cannot be read.
+/// Removes, or counts, the files that are older than the config allows at `now`. Fails if the ledger cannot be read.
 pub fn sweep(
     root: &Path,
     keep: &RetentionSection,
@@ -49,7 +48,7 @@ pub fn sweep(
     })
 }
 
-/// The instant so many days ago; nothing is older than the calendar.
+/// The instant `days` days before `now`; none if that is before the calendar begins.
 fn before(now: DateTime<Utc>, days: u64) -> Option<Cutoff> {
     let instant = now.checked_sub_signed(TimeDelta::days(i64::try_from(days).ok()?))?;
     let at = instant.to_rfc3339_opts(SecondsFormat::Millis, true);
@@ -60,7 +59,7 @@ fn before(now: DateTime<Utc>, days: u64) -> Option<Cutoff> {
 }
 
 impl Sweep {
-    /// The sum over all shelves.
+    /// Adds up one count over all shelves.
     pub fn sum(&self, of: impl Fn(&FolderReport) -> Count) -> Count {
         self.shelves
             .iter()
@@ -71,7 +70,7 @@ impl Sweep {
             })
     }
 
-    /// The files that could not be read or removed.
+    /// Names the files that could not be read or removed.
     pub fn failed(&self) -> impl Iterator<Item = &str> {
         self.shelves
             .iter()

@@ -1,5 +1,5 @@
-//! Looks after accepted originals whose writer may not have been done when they were judged. One that changes in `sent/` is
-//! recorded: its sender gets a notice and the operator an alert.
+//! Watches accepted originals whose writer may not have been done when they were judged. If one changes in `sent/`, the
+//! daemon records it, notifies its sender and alerts the operator.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -10,32 +10,31 @@ use review::{Event, SentDiffers};
 use spool::{Away, Entry, Original, Since, SpoolError, Tail, View};
 use workspace::clock::Moment;
 
-/// The time an original is watched for, in seconds.
+/// The time for which an original is watched, in seconds.
 const WATCH_S: i64 = 600;
 
-/// The most originals of one outbox that are watched; the oldest gives way.
+/// The most originals of one outbox that are watched; a newer one replaces the oldest.
 const WATCHED_MAX: usize = 256;
 
-/// The pause before the second look at an original, in milliseconds; each further one is twice as long. A writer that
-/// comes back to a file does so soon, and looking at 256 files of each outbox in every sweep costs more than an idle
-/// daemon should.
+/// The pause before the second look at an original, in milliseconds; each further pause is twice as long. A writer that
+/// returns to a file does so soon, and 256 files of each outbox in every sweep would cost an idle daemon too much.
 const PAUSE_MIN_MS: u64 = 2_000;
 
-/// The number of records before a start that are searched for originals the earlier daemon watched.
+/// The number of records before a start to search for originals that the earlier daemon watched.
 const RECENT: u64 = 1_000;
 
 /// The watched originals, by outbox.
 #[derive(Debug, Default)]
 pub(crate) struct GrowingOriginals {
     outboxes: BTreeMap<String, VecDeque<Watched>>,
-    /// True once the records before this start were searched.
+    /// True once the records before this start are searched.
     knows_recent: bool,
 }
 
 #[derive(Debug)]
 struct Watched {
     seq: u64,
-    /// Without its text.
+    /// The original without its text, which nothing here needs.
     original: Original,
     since: DateTime<Utc>,
     /// The time of the next look, on the monotonic clock, and the pause after that.
@@ -44,7 +43,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// True if a look is due now; the next one is then twice as far away.
+    /// True if a look is due; the next one is then twice as far away.
     fn is_due(&mut self, now: u64) -> bool {
         let is_due = self.next <= now;
         if is_due {
@@ -56,7 +55,7 @@ impl Watched {
 }
 
 impl GrowingOriginals {
-    /// Looks after the original that a record accepted.
+    /// Watches the original that a record accepted.
     pub(crate) fn watch(&mut self, entry: &Entry) {
         let (Some(original), Ok(since)) = (&entry.original, entry.at.parse()) else {
             return;
@@ -80,8 +79,8 @@ impl GrowingOriginals {
         });
     }
 
-    /// Looks after what the last records before this start accepted: the daemon that accepted it may have ended too early
-    /// to see it change. No record says whether the writer was done.
+    /// Watches the originals that the last records before this start accepted: the earlier daemon may have ended before
+    /// they changed. No record says whether the writer was done.
     fn watch_recent(&mut self, root: &Path, next_seq: u64) -> Result<(), SpoolError> {
         let mut told = Vec::new();
         Tail::open(root, recent(next_seq))?.read(&mut |entry| {
@@ -95,7 +94,7 @@ impl GrowingOriginals {
         Ok(())
     }
 
-    /// Gives an event for each original that changed, and looks after it no longer.
+    /// Returns an event for each original that changed, and stops watching it.
     pub(crate) fn changed(
         &mut self,
         root: &Path,
@@ -138,7 +137,7 @@ impl GrowingOriginals {
     }
 }
 
-/// The last thousand records before this one, or all there are.
+/// Covers the last thousand records before `next_seq`, or all there are.
 fn recent(next_seq: u64) -> Since {
     match next_seq.saturating_sub(1 + RECENT) {
         0 => Since::Beginning,
@@ -150,7 +149,7 @@ fn is_over(since: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     now - since > TimeDelta::seconds(WATCH_S)
 }
 
-/// The record whose original this one says was changed.
+/// The record of the original that this record reports as changed.
 fn told_of(entry: &Entry) -> Option<u64> {
     if entry.kind != "sent_differs" {
         return None;
@@ -171,7 +170,7 @@ mod tests {
     fn a_start_looks_after_what_the_last_thousand_records_accepted() {
         assert_eq!(recent(1), Since::Beginning, "an empty ledger");
         assert_eq!(recent(1_001), Since::Beginning, "a thousand records");
-        // The first of them is record 1 235.
+        // Record 1 235 is the first of the thousand.
         assert_eq!(recent(2_235), Since::Record(1_234));
     }
 

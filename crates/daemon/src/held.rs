@@ -1,5 +1,5 @@
-//! Keeps the order of review messages that cannot be judged yet: a message whose packet is missing, and the later ones of
-//! its outbox to the same recipient, which must not overtake it. Only the first of each line is worth another look.
+//! Keeps review messages in order while they wait: one whose packet is missing holds up the later ones of its outbox to
+//! the same recipient. Only the first message of each line is worth another look.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,7 +12,7 @@ pub(crate) struct HeldMessages {
     outboxes: HashMap<String, HeldOutbox>,
 }
 
-/// The held messages of one outbox, each with its place: the order in which they were seen first.
+/// The held messages of one outbox, each with its place: the order in which the daemon first saw them.
 #[derive(Debug, Default)]
 struct HeldOutbox {
     places: HashMap<FileName, u64>,
@@ -32,7 +32,7 @@ impl HeldMessages {
         self.outboxes.is_empty()
     }
 
-    /// The place of a held message in its outbox; beyond all others for one that is not held.
+    /// The place of a held message in its outbox; `u64::MAX` for one that is not held.
     pub(crate) fn place(&self, agent: &str, file: &FileName) -> u64 {
         let outbox = self.outboxes.get(agent);
         outbox
@@ -52,7 +52,7 @@ impl HeldMessages {
             .any(|first| *first < place)
     }
 
-    /// Holds a message behind all others of its outbox; `false` if the outbox holds [`HELD_MAX`] already.
+    /// Holds a message behind all others of its outbox; false if the outbox already holds [`HELD_MAX`].
     pub(crate) fn hold(&mut self, agent: &str, file: &FileName, to: &[&str]) -> bool {
         let outbox = self.outboxes.entry(agent.to_owned()).or_default();
         if outbox.places.contains_key(file) {
@@ -75,7 +75,7 @@ impl HeldMessages {
         true
     }
 
-    /// Lets go of a message that was judged or withdrawn; gives those that nothing holds up any more.
+    /// Releases a message that was judged or withdrawn, and returns those that nothing holds up any more.
     pub(crate) fn release(&mut self, agent: &str, file: &FileName) -> Vec<FileName> {
         let Some(outbox) = self.outboxes.get_mut(agent) else {
             return Vec::new();
@@ -90,7 +90,7 @@ impl HeldMessages {
         freed
     }
 
-    /// The held messages that this is true of.
+    /// The held messages for which `is_wanted` is true.
     pub(crate) fn all(
         &self,
         mut is_wanted: impl FnMut(&str, &FileName) -> bool,
@@ -122,7 +122,7 @@ impl HeldOutbox {
                 }
             }
         }
-        // One with several recipients is free once it is the first for each of them.
+        // A message with several recipients is free once it is the first in each of their lines.
         let is_free = |place: &u64| {
             let mut to = self.by_place[place].to.iter();
             to.all(|to| self.lines[to].first() == Some(place))
@@ -143,7 +143,7 @@ mod tests {
         FileName::new(name).expect("a name")
     }
 
-    /// Holds these messages, `NAME:RECIPIENT,RECIPIENT`, in their order.
+    /// Holds these messages, `NAME:RECIPIENT,RECIPIENT`, in order.
     fn held(messages: &[&str]) -> HeldMessages {
         let mut held = HeldMessages::default();
         for message in messages {

@@ -1,5 +1,5 @@
-//! Serves a workspace: the main loop and what wakes it, the agents' commands it starts, and the reports to supervisors
-//! and metrics. It knows no review rules, parses no arguments and prints nothing.
+//! Serves a workspace: runs the main loop and what wakes it, starts agents' commands, and reports to supervisors and
+//! metrics. It knows no review rules, parses no arguments and prints nothing.
 
 mod docket;
 pub mod gc;

@@ -1,4 +1,4 @@
-//! Formats the log for people, for programs or for the journal: one line a fact, whatever a name in it contains, and never
+//! Formats the log for people, programs or the journal: one line per event, whatever a name in it contains, and never
 //! the subject or body of a message.
 
 use std::fmt::{self, Write as _};
@@ -22,11 +22,11 @@ use crate::stderr::Log;
 /// The format of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people, with the time, in colours at a terminal.
+    /// For people, with the time; in colour on a terminal.
     Text,
     /// A JSON object on each line.
     Json,
-    /// For the journal: the priority in front, and no time, which the journal has.
+    /// For the journal: the priority first, and no time, because the journal adds it.
     Journald,
 }
 
@@ -41,8 +41,8 @@ impl LogFormat {
     }
 }
 
-/// Begins to log to standard error, in the given form; without one, in the journal's form if the journal reads it. A
-/// second daemon in one process (a test) keeps the first one's log.
+/// Starts logging to standard error in the given format or, if none is given, in the journal's format when the journal
+/// reads standard error and as text otherwise. A second daemon in one process (a test) keeps the first one's log.
 pub fn start(asked: Option<LogFormat>) {
     let form = asked.unwrap_or_else(|| {
         if is_journal() {
@@ -54,7 +54,7 @@ pub fn start(asked: Option<LogFormat>) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(Level::TRACE)
         .with_writer(move || Log::of(form))
-        // A log that cannot be written, on a full disk above all, ends nothing.
+        // A log that cannot be written, for example on a full disk, must not end the daemon.
         .log_internal_errors(false);
     let asked = std::env::var("SETTLED_LOG").unwrap_or_default();
     let filter = filter(&asked);
@@ -82,7 +82,7 @@ fn filter(asked: &str) -> Targets {
         .unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO))
 }
 
-/// The line that says how many were lost before it.
+/// Formats the line that says how many lines before it were lost.
 pub fn lost(form: LogFormat, count: u64) -> String {
     let said = "lines of the log were lost: nobody read them";
     match form {
@@ -98,12 +98,12 @@ pub fn lost(form: LogFormat, count: u64) -> String {
     }
 }
 
-/// True if standard error is the stream that `JOURNAL_STREAM` names by device and inode; a replacement pipe is not.
+/// True if `JOURNAL_STREAM` names standard error by device and inode; a pipe in its place does not match.
 fn is_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else {
         return false;
     };
-    // As text, since the numbers have other types on other systems.
+    // Compared as text, because the numbers have other types on other systems.
     rustix::fs::fstat(std::io::stderr())
         .is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))
 }
@@ -165,9 +165,9 @@ fn json(level: Level, facts: impl IntoIterator<Item = (String, Value)>) -> Strin
     Value::Object(line).to_string() + "\n"
 }
 
-/// The priority in syslog's numbers.
+/// The syslog number of a level.
 fn priority(level: Level) -> u8 {
-    // Levels are no enum that could be matched.
+    // `Level` is no enum, so it cannot be matched.
     match () {
         () if level == Level::ERROR => 3,
         () if level == Level::WARN => 4,

@@ -1,5 +1,5 @@
-//! Takes each message through all its steps on one page: found, judged, committed to the ledger, delivered by the spool.
-//! `events` handles everything besides messages, and `fairness` says whose turn it is.
+//! Takes each message through all its steps in one place: found, judged, committed to the ledger, delivered by the
+//! spool. `events` handles everything besides messages, and `fairness` decides whose turn it is.
 
 pub mod accept_ledger;
 mod events;
@@ -52,10 +52,10 @@ pub enum MailroomError {
     /// The config cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The disk or the ledger.
+    /// The disk or the ledger failed.
     #[error(transparent)]
     Spool(#[from] SpoolError),
-    /// Several hosts share the ledger, and this process would write to this host's mirror alone.
+    /// Several hosts share the ledger, and this process would write only to this host's mirror.
     #[error(
         "the ledger of this workspace is shared: its end is at {log}, and only a daemon that follows it may write"
     )]
@@ -63,13 +63,13 @@ pub enum MailroomError {
         /// The log that has the ledger's end.
         log: String,
     },
-    /// The policy of a shared workspace was changed on one host.
+    /// The policy of a shared workspace was changed on one host only.
     #[error(
         "the hosts that share this ledger judge by one policy, and settled.toml has another now"
     )]
     OtherPolicy,
-    /// Agents have users of their own, and this process is not the daemon's user: the daemon could no longer
-    /// write to files that this process makes.
+    /// Agents have users of their own, and this process does not run as the daemon's user: the daemon could not write
+    /// to files that this process makes.
     #[error(
         "the agents of this workspace have separate users, so its daemon must run as uid {owner}, not {found}"
     )]
@@ -89,14 +89,14 @@ pub struct Mailroom {
     docket: Docket,
     waits: fairness::Fairness,
     unknown_senders: UnknownSenders,
-    /// The inboxes from which no request had been taken at the last look.
+    /// The inboxes from which no request had been taken when the daemon last looked.
     presence: PresenceMemory,
     growing: GrowingOriginals,
     housekeeping: housekeeping::Housekeeping,
     sweeping: sweeping::Sweeping,
-    /// The ledger of several hosts, if this is one of them.
+    /// The ledger that several hosts share, if this is one of them.
     shared: Option<shared::SharedLedger>,
-    /// What this host judged and the ledger took since it was opened.
+    /// The messages and events that this host judged and the ledger took since the mailroom was opened.
     judged: Pass,
     pub(crate) meter: Meter,
 }
@@ -124,7 +124,7 @@ impl Pass {
 }
 
 impl Mailroom {
-    /// Opens the workspace: takes the lock, folds the ledger, finishes what was left undone.
+    /// Opens the workspace: takes the lock, folds the ledger and finishes what was left undone.
     pub fn open(root: &Path) -> Result<(Self, Recovery), MailroomError> {
         Self::open_on(root, Arc::new(Os))
     }
@@ -134,7 +134,7 @@ impl Mailroom {
         Self::open_by(root, None, |index| Spool::resume(root, disk, index))
     }
 
-    /// Opens this host's mirror of a ledger that several hosts share. Nothing of the log is read yet: the first pass
+    /// Opens this host's mirror of a ledger that several hosts share. Reads nothing of the log yet: the first pass
     /// follows it.
     pub fn open_shared(root: &Path, sharing: Sharing) -> Result<(Self, Recovery), MailroomError> {
         Self::open_shared_on(root, Arc::new(Os), sharing)
@@ -206,9 +206,9 @@ impl Mailroom {
         Ok((mailroom, opened.recovery))
     }
 
-    /// Limits each batch to this time of judging and to this many files that follow from it, delivers as many files at
-    /// a time, and makes an outbox that keeps the daemon busy rest. Until this is called, only the size of a batch is
-    /// limited, and each batch is delivered whole.
+    /// Limits each batch to this time of judging and this many files, delivers at most this many files at a time, and
+    /// makes an outbox that keeps the daemon busy rest. Until this is called, only the size of a batch is limited, and
+    /// each batch is delivered whole.
     pub fn limit_batches(&mut self, time: Duration, files: usize) {
         self.docket.limits = BatchLimits {
             time,
@@ -218,7 +218,7 @@ impl Mailroom {
         self.spool.limit_slices(files);
     }
 
-    /// Notes what the watcher saw of a file.
+    /// Passes on what the watcher saw of a file.
     pub fn hint(&mut self, agent: &str, file: &FileName, hint: spool::Hint) {
         let is_here = |name: AgentName| self.is_at_home(&name);
         if self.shared.is_none() || agent.parse().is_ok_and(is_here) {
@@ -226,32 +226,31 @@ impl Mailroom {
         }
     }
 
-    /// Notes that the watcher lost some of what happened.
+    /// Notes that the watcher lost events.
     pub fn doubt_hints(&mut self) {
         self.docket.intake.doubt_hints();
     }
 
-    /// Notes what the watcher saw of a findings packet.
+    /// Passes on what the watcher saw of a findings packet.
     pub fn hint_packet(&self, file: &FileName, hint: spool::Hint) {
         self.spool.hint_packet(spool::dirs::FINDINGS, file, hint);
     }
 
-    /// Notes that the watcher saw something among the orders.
+    /// Notes that the watcher saw a change in the directory of orders.
     pub fn hint_order(&mut self) {
         self.waits.any_orders = true;
     }
 
-    /// Judges what is ready, at most one batch, commits it with one sync, and delivers it.
+    /// Judges at most one batch of what is ready, commits it with one sync, and delivers it.
     ///
-    /// While more is waiting, a batch is delivered during the judgement of the next one. Nothing is delivered
-    /// before its commit, and nothing outside learns of a batch whose commit failed: its files never left
-    /// their outboxes and are judged again later. Once the files that were finished before them are judged,
-    /// takes are recorded and orders processed.
+    /// While more is waiting, it delivers one batch during the judgement of the next. It delivers nothing before its
+    /// commit, and no one outside learns of a batch whose commit failed: its files never left their outboxes and are
+    /// judged again later. Takes and orders follow once the files that were finished before them are judged.
     pub fn pass(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
         self.pass_watching(moment, &mut |_, _| ())
     }
 
-    /// Does the same, and calls `before` with each agent and its outbox that it lists because of an order.
+    /// Does the same, and calls `before` with each agent and outbox that it is about to list because of an order.
     pub fn pass_watching(
         &mut self,
         moment: Moment,
@@ -280,7 +279,7 @@ impl Mailroom {
             true => self.deliver_slice(moment, &mut pass),
             false => Ok(()),
         };
-        // A recipient waits for the delivery; nobody waits for the log.
+        // Recipients wait for the delivery; nobody waits for the log.
         self.tell(&committed);
         delivered?;
         self.docket
@@ -315,7 +314,7 @@ impl Mailroom {
         Ok(())
     }
 
-    /// Commits without a line in the log.
+    /// Commits without logging it.
     fn commit_untold(
         &mut self,
         batch: OpenBatch,
@@ -355,7 +354,7 @@ impl Mailroom {
         }
     }
 
-    /// Follows up on records once the ledger has them, no matter which host judged them.
+    /// Acts on records that the ledger has, no matter which host judged them.
     fn committed(&mut self, committed: &[Committed], records: &[Record], pass: &mut Pass) {
         self.docket.tentative.commit();
         for (entry, record) in committed.iter().zip(records) {
@@ -370,8 +369,8 @@ impl Mailroom {
         }
     }
 
-    /// What this host judged and the ledger took since it was opened, each record once: also where the log's answer was
-    /// lost and the record came back from it, and where the rest of its pass failed.
+    /// The messages and events that this host judged and the ledger took since the mailroom was opened. Each record
+    /// counts once, even if the log's answer was lost and the record came back later, or the pass then failed.
     pub fn judged(&self) -> &Pass {
         &self.judged
     }
@@ -396,14 +395,14 @@ impl Mailroom {
         }
     }
 
-    /// Takes back what was decided and not committed. Its files never left their outboxes, and the next
-    /// sweep finds them, behind every mark.
+    /// Undoes what was decided and not committed. The next sweep finds its files again in their outboxes, behind every
+    /// mark, so all waits start again.
     fn take_back(&mut self) {
         self.docket.tentative.roll_back();
         self.waits = fairness::Fairness::default();
     }
 
-    /// True if the next checkpoint is one call for the whole file system, which waits for all that others wrote there.
+    /// True if the next checkpoint syncs the whole file system, and so waits for everything that others wrote there.
     pub fn syncs_whole_disk(&self) -> bool {
         self.spool.syncs_whole_disk()
     }
@@ -412,7 +411,7 @@ impl Mailroom {
         self.docket.tentative.state()
     }
 
-    /// Delivers what is committed, without judging anything more: the batch being judged ends here.
+    /// Delivers what is committed and judges nothing more.
     pub fn finish(&mut self, moment: Moment) -> Result<(), SpoolError> {
         let last = self.spool.deliver(moment.mono)?;
         self.delivered(&last, &mut Pass::default());
@@ -428,7 +427,7 @@ impl Mailroom {
         Ok(())
     }
 
-    /// The work that continues without any event, and its times on the monotonic clock.
+    /// The work that continues without an event, each with its monotonic time.
     pub fn schedule(&self, now: Moment) -> Schedule<Wakeup> {
         let mut schedule = Schedule::default();
         schedule.set(Wakeup::Log, self.next_look());
@@ -438,7 +437,7 @@ impl Mailroom {
             .standing()
             .is_some_and(|standing| *standing != Standing::InStep)
         {
-            // Nothing is judged before the log is followed again.
+            // Nothing is judged until this host follows the log again.
             return schedule;
         }
         schedule.set(Wakeup::Look, self.docket.intake.next_wakeup());
@@ -452,7 +451,7 @@ impl Mailroom {
         schedule
     }
 
-    /// The work left for a daemon that ends when it has none; files that several attempts could not read do not
+    /// The work left for a daemon that ends when it has none. Files that could not be read in several attempts do not
     /// count.
     pub fn left_over(&self) -> Schedule<Wakeup> {
         let mut schedule = Schedule::default();
@@ -463,7 +462,7 @@ impl Mailroom {
         schedule
     }
 
-    /// The number of files that are committed and not yet made or put away.
+    /// The number of committed files that are not yet made or put away.
     pub fn undelivered(&self) -> usize {
         self.spool.waiting()
     }
@@ -478,7 +477,7 @@ impl Mailroom {
         self.docket.agents()
     }
 
-    /// The workspace.
+    /// The root of the workspace.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -494,7 +493,8 @@ impl Mailroom {
     }
 }
 
-/// Only the daemon's user serves. Its files can be read by every user who can enter the directory.
+/// Refuses to serve as another user than the owner of `.settled`. Sets a umask that lets every user who can enter the
+/// directory read the daemon's files.
 fn keep_apart(root: &Path) -> Result<(), MailroomError> {
     let found = rustix::process::geteuid().as_raw();
     let owner = Layout::new(root)

@@ -1,16 +1,16 @@
-//! The times at which there is something to do: each duty of the daemon, and each wakeup of its mailroom. Knows no
-//! clock: the time is handed in, in milliseconds of a clock that never goes back.
+//! Keeps the time of each duty of the daemon and of each wakeup of its mailroom. It reads no clock: callers pass the
+//! time in milliseconds of a monotonic clock.
 
 use std::collections::BTreeMap;
 
-/// A duty of the daemon that the clock drives; duties due at once are done in this order.
+/// A duty that the clock drives; duties that are due together are done in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Duty {
-    /// Looks through every outbox, whatever the watcher says.
+    /// Lists every outbox, whatever the watcher says.
     Sweep,
-    /// Judges, commits and delivers what is there, keeps deadlines, and tends the commands of agents.
+    /// Judges, commits and delivers, keeps deadlines, and tends the commands of agents.
     Pass,
-    /// Makes what was delivered survive a power cut.
+    /// Makes deliveries survive a power cut.
     Checkpoint,
     /// Gives the supervisor a sign of life.
     Beat,
@@ -19,21 +19,21 @@ pub(crate) enum Duty {
 /// Work that the mailroom continues by the clock, without any event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wakeup {
-    /// Looks at a file in an outbox; at 0 one waits for its turn.
+    /// Looks at a file in an outbox; at time 0, a file waits for its turn.
     Look,
     /// Processes orders that were held up.
     Orders,
-    /// Tries a mailbox again that could not be written.
+    /// Retries a mailbox that could not be written.
     Retry,
     /// Ends a wait.
     Deadline,
-    /// Lists an outbox that the last sweep left out.
+    /// Lists an outbox that the last sweep skipped.
     Sweep,
-    /// Looks into the log that several hosts share.
+    /// Reads the log that several hosts share.
     Log,
 }
 
-/// The time of each duty, or wakeup, that has one.
+/// The times of duties or wakeups; a duty without one need not be done.
 #[derive(Debug)]
 pub struct Schedule<D> {
     at: BTreeMap<D, u64>,
@@ -58,43 +58,43 @@ impl<D: Copy + Ord> Schedule<D> {
         };
     }
 
-    /// Has a duty done at this time if it would be later, or never.
+    /// Moves a duty to this time, if it is due later or not at all.
     pub fn no_later(&mut self, duty: D, at: u64) {
         let known = self.at.entry(duty).or_insert(at);
         *known = at.min(*known);
     }
 
-    /// Puts a duty off to this time, whenever it is set.
+    /// Keeps a duty from being due before this time, whatever time is set for it.
     pub fn not_before(&mut self, duty: D, at: u64) {
         self.not_before.insert(duty, at);
     }
 
-    /// The time a duty is due; none while it need not be done.
+    /// The time at which a duty is due; none if it need not be done.
     pub fn at(&self, duty: D) -> Option<u64> {
         let at = *self.at.get(&duty)?;
         let earliest = self.not_before.get(&duty);
         Some(earliest.map_or(at, |earliest| at.max(*earliest)))
     }
 
-    /// The duties that are due, in the order in which they are done.
+    /// The duties that are due, in their order.
     pub fn due(&self, now: u64) -> Vec<D> {
         let duties = self.at.keys().copied();
         duties.filter(|duty| self.is_due(*duty, now)).collect()
     }
 
-    /// True if a duty is due, also after another duty has put it off.
+    /// True if a duty is due. A duty that was just done may have postponed it.
     pub fn is_due(&self, duty: D, now: u64) -> bool {
         self.at(duty).is_some_and(|at| at <= now)
     }
 
-    /// The next time that any duty is due.
+    /// The next time at which any duty is due.
     pub fn next(&self) -> Option<u64> {
         self.at.keys().filter_map(|duty| self.at(*duty)).min()
     }
 }
 
 impl Schedule<Duty> {
-    /// Makes no pass before this time, because the disk is full, and looks through the outboxes first.
+    /// Makes no pass before this time, because the disk is full, and sweeps first.
     pub(crate) fn rest_until(&mut self, at: u64) {
         self.not_before(Duty::Pass, at);
         self.no_later(Duty::Sweep, at);

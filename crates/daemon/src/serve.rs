@@ -1,4 +1,4 @@
-//! Decides when: the loop that wakes the mailroom on events, on time and at the end.
+//! Runs the main loop: it wakes the mailroom on events, on time and at the end.
 
 mod flush;
 mod recovered;
@@ -25,49 +25,47 @@ use crate::schedule::{Duty, Schedule, Wakeup};
 use crate::supervisor::Supervisor;
 use crate::watch::{Hint, Watch};
 
-/// The interval between two sweeps of every outbox, whatever the watcher says, in milliseconds.
+/// The interval between two sweeps, in milliseconds.
 const SWEEP_MS: u64 = if cfg!(target_os = "linux") {
     2_000
 } else {
     1_000
 };
 
-/// The quiet time, in milliseconds, after which delivered files are made to survive a power cut.
+/// The quiet time, in milliseconds, after which a checkpoint is made.
 const IDLE_MS: u64 = 1_000;
 
 /// The pause after a write to a full disk, in milliseconds.
 const RETRY_MS: u64 = 1_000;
 
-/// The time spent judging a batch before it is committed. A writer waits for at most two batches, however long the
-/// files of others take. Nobody waits for `serve --once`.
+/// The time to judge a batch before it is committed. A writer waits for at most two batches, however long the files of
+/// others take. `serve --once` has no such limit, because nobody waits.
 const BATCH_TIME: Duration = Duration::from_millis(4);
 
-/// The number of files to make after which a batch ends: writing them takes longer than judging.
+/// The number of files to make after which a batch ends, because writing files takes longer than judging.
 const BATCH_FILES: usize = 128;
 
-/// The most time that one step through the outboxes, or through the inboxes, may take. The loop serves new writers
-/// after that, however many agents there are.
+/// The longest step through the outboxes or inboxes. However many agents there are, the loop then serves new writers.
 const STEP_TIME: Duration = Duration::from_millis(8);
 
-/// The pause between two sweeps is at least this many times as long as a sweep takes, but not longer than the other
-/// number of milliseconds.
+/// The pause between two sweeps is this many times as long as a sweep, up to the maximum below, in milliseconds.
 const SWEEP_PAUSE: u64 = 30;
 const SWEEP_MAX_MS: u64 = 10_000;
 
-/// The time that `serve --once` waits for files that may become finished or readable any moment, in milliseconds: a
-/// little longer than the longest patience with a file whose packet is missing.
+/// The time that `serve --once` gives files that may become finished or readable, in milliseconds: a little longer than
+/// the longest patience with a file whose packet is missing.
 const ONCE_FILES_MS: u64 = 6_000;
 
-/// The time for which it retries failed work, in milliseconds, and the pause in between.
+/// The time for which `serve --once` retries failed work, and the pause between tries, in milliseconds.
 const ONCE_RETRY_MS: (u64, u64) = (1_000, 100);
 
-/// The time that it waits for a log that does not answer, in milliseconds: a cluster chooses another leader within it.
+/// The time that `serve --once` gives a silent log, in milliseconds: a cluster elects a new leader within it.
 const ONCE_LOG_MS: u64 = 15_000;
 
-/// The number of files that the runtime and its signals open.
+/// The number of files that the runtime and its signal handlers open.
 const RUNTIME_FILES: usize = 8;
 
-/// The number of files that a pass over one agent's mail has open at a time, with some to spare.
+/// The number of files that a pass over one agent's mail has open at once, with some to spare.
 const PASS_FILES: usize = 10;
 
 /// The results of `serve --once`.
@@ -88,24 +86,24 @@ pub struct Tally {
 /// The results of `serve --once` as one of the hosts that share a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedOnce {
-    /// The files that were judged here.
+    /// The results of judging on this host.
     pub tally: Tally,
-    /// The standing of this host at the end; unless it is in step, nothing more was accepted.
+    /// The standing of this host at the end. Unless it is in step, it accepted nothing more.
     pub standing: Standing,
-    /// Agents came home to this host or left it: once more, for their mail.
+    /// True if agents came home to this host or left it; a second run then handles their mail.
     pub has_other_homes: bool,
 }
 
 /// An error that stops the daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// The mailroom cannot be opened or cannot go on.
+    /// The mailroom cannot be opened or cannot continue.
     #[error(transparent)]
     Mailroom(#[from] MailroomError),
-    /// The runtime, or its signals, could not be set up.
+    /// The runtime or its signal handlers cannot be set up.
     #[error("the daemon cannot be set up")]
     Setup(#[source] std::io::Error),
-    /// The address in `[metrics] listen` cannot be listened to.
+    /// The daemon cannot listen at the address in `[metrics] listen`.
     #[error("metrics.listen cannot be listened to")]
     Metrics(#[source] std::io::Error),
 }
@@ -116,12 +114,12 @@ impl From<SpoolError> for DaemonError {
     }
 }
 
-/// An event that ends a daemon besides an error.
+/// The event, besides an error, that ends a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// A signal.
     Signal,
-    /// A signal, or the end of standard input: it serves the process at the other end, and nobody else.
+    /// A signal, or the end of standard input: the daemon serves only the process at the other end.
     EndOfInput,
 }
 
@@ -130,18 +128,18 @@ pub enum Until {
 pub enum ServeEnd {
     /// A signal or the end of its input stopped it.
     Stopped,
-    /// Agents came home to this host or left it: open it again, for their mail.
+    /// Agents came home to this host or left it; a daemon opened again handles their mail.
     OtherHomes,
 }
 
-/// Serves the workspace until SIGINT or SIGTERM, and reloads its config on SIGHUP; where it runs at a terminal that
-/// signal says the terminal is gone, and ends it. `ready` is called once, after recovery and the first sweep.
+/// Serves the workspace until SIGINT or SIGTERM, and reloads its config on SIGHUP; at a terminal, SIGHUP ends it,
+/// because the terminal is gone. `ready` is called once, after recovery and the first sweep.
 pub fn serve(root: &Path, until: Until, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
     serve_host(root, until, None, ready).map(drop)
 }
 
-/// Serves the workspace like [`serve`], as one of the hosts that share its ledger, until an agent comes home to this host
-/// or leaves it as well.
+/// Serves the workspace like [`serve`], as one of the hosts that share its ledger. It also ends when an agent's home
+/// changes to or from this host.
 pub fn serve_shared(
     root: &Path,
     until: Until,
@@ -162,7 +160,7 @@ fn serve_host(
         .enable_all()
         .build();
     runtime.map_err(DaemonError::Setup)?.block_on(async {
-        // Before the workspace is opened: a signal during the recovery ends the daemon after it.
+        // Set up before the workspace is opened: a signal during the recovery ends the daemon after it.
         let signals = Signals::listen(until).map_err(DaemonError::Setup)?;
         let mut daemon = Daemon::open(root, sharing)?;
         daemon.ready = Some(Box::new(ready));
@@ -170,8 +168,8 @@ fn serve_host(
     })
 }
 
-/// Opens so many files and closes them again. Without room for the runtime's it could only panic, and without room for
-/// those of a pass the daemon would serve and deliver nothing.
+/// Opens this many files and closes them again. Without room for its files the runtime would panic, and without room
+/// for a pass the daemon would serve and deliver nothing.
 fn prove_room_for_files(count: usize) -> std::io::Result<()> {
     (0..count)
         .map(|_| std::fs::File::open("/dev/null"))
@@ -179,15 +177,15 @@ fn prove_room_for_files(count: usize) -> std::io::Result<()> {
         .map(drop)
 }
 
-/// Judges and delivers all that is there, giving unfinished files their time, then stops.
+/// Judges and delivers everything there is, waits for unfinished files, then stops.
 pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     let mut daemon = Daemon::open(root, None)?;
     daemon.serve_once(0)
 }
 
 /// Does the same as one of the hosts that share the ledger: takes over what the log has, at least up to record `end`,
-/// judges what is here after that, and returns whether this host is then in step with the log. Waits some seconds for a
-/// log that does not answer.
+/// then judges what is here. Returns whether this host is then in step with the log. Waits some seconds for a log that
+/// does not answer.
 pub fn serve_shared_once(
     root: &Path,
     sharing: Sharing,
@@ -203,7 +201,7 @@ pub fn serve_shared_once(
     })
 }
 
-/// The next pass, or the next start, judges again what the shared ledger did not take.
+/// Treats records that the shared ledger did not take as no result: the next pass or start judges them again.
 fn untaken<T: Default>(done: Result<T, SpoolError>) -> Result<T, SpoolError> {
     match done {
         Err(SpoolError::NotTaken { .. }) => Ok(T::default()),
@@ -226,12 +224,12 @@ struct Daemon<'r> {
     orders: PathBuf,
     /// The sweep in progress: its number, and the time of the request for it.
     sweeping: Option<(u64, Moment)>,
-    /// Something was seen that only a sweep after that one can tell.
+    /// True if only a sweep after this one can show what the watcher missed.
     sweep_again: bool,
-    /// The log that several hosts share has news.
+    /// Rings when the log that several hosts share has news.
     log_rang: Arc<Notify>,
     schedule: Schedule<Duty>,
-    /// Sweeps before this time, in milliseconds of the monotonic clock, neither look for unknown senders nor report.
+    /// Sweeps before this monotonic time, in milliseconds, neither scan for unknown senders nor report.
     report_at: u64,
     /// Called once the first sweep has seen every outbox.
     ready: Option<Ready<'r>>,
@@ -244,8 +242,7 @@ struct Daemon<'r> {
 impl<'r> Daemon<'r> {
     fn open(root: &Path, sharing: Option<Sharing>) -> Result<Self, DaemonError> {
         let clock = Clock::start();
-        // The watcher reports absolute paths as it was given them, and a relative root would
-        // change its meaning with the working directory.
+        // The watcher reports paths as given, and a relative root would change its meaning with the working directory.
         let root = std::path::absolute(root).map_err(DaemonError::Setup)?;
         let (mut mailroom, recovery) = match sharing {
             Some(sharing) => Mailroom::open_shared(&root, sharing)?,
@@ -276,7 +273,7 @@ impl<'r> Daemon<'r> {
         })
     }
 
-    /// Goes on until nothing is left to do, and ends what it began.
+    /// Repeats passes until nothing is left to do, then finishes what it began.
     fn serve_once(&mut self, end: u64) -> Result<Tally, DaemonError> {
         prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
         self.sweep_once()?;
@@ -287,7 +284,7 @@ impl<'r> Daemon<'r> {
             let was_in_step = self.mailroom.is_in_step();
             let pass = untaken(self.mailroom.pass(now))?;
             let done = self.clock.read().mono;
-            // A log may take long to answer, and the files of this host have not had their time meanwhile.
+            // Time spent waiting for the log does not count: the files of this host had none of it.
             moved_at += done.saturating_sub(now.mono);
             let is_in_step = self.mailroom.is_in_step();
             if !pass.is_empty() || self.mailroom.head() != head || is_in_step != was_in_step {
@@ -327,8 +324,8 @@ impl<'r> Daemon<'r> {
         })
     }
 
-    /// The time of the next try if nothing has happened since `moved_at` and the log has records up to `end`; none if it
-    /// has waited long enough. Both times are in milliseconds of the monotonic clock.
+    /// The time of the next try if nothing has happened since `moved_at` and the log must reach record `end`; none if
+    /// the time to wait is over. All times are in milliseconds of the monotonic clock.
     fn next_try(&self, moved_at: u64, now: u64, end: u64) -> Option<u64> {
         let quiet = now.saturating_sub(moved_at);
         let (retry, pause) = ONCE_RETRY_MS;
@@ -348,7 +345,7 @@ impl<'r> Daemon<'r> {
         left.next()
     }
 
-    /// Prepares the loop; nothing is judged yet.
+    /// Prepares the loop without judging anything.
     fn set_up(&mut self) -> Result<(), DaemonError> {
         self.start_watching();
         prove_room_for_files(PASS_FILES).map_err(DaemonError::Setup)?;
@@ -366,7 +363,7 @@ impl<'r> Daemon<'r> {
             // Whatever woke the daemon may have left something to judge.
             self.schedule.no_later(Duty::Pass, now.mono);
             for duty in self.schedule.due(now.mono) {
-                // A pass that delivered has put the checkpoint off: one sync serves what comes in a row.
+                // A pass that delivered has postponed the checkpoint, so one sync serves deliveries in a row.
                 if self.schedule.is_due(duty, now.mono) {
                     self.perform(duty, now)?;
                 }
@@ -426,8 +423,9 @@ impl<'r> Daemon<'r> {
         Ok(())
     }
 
-    /// One sync serves what comes in a row. But a snapshot is made and taken up only after it, so while one is due, mail
-    /// that never pauses does not put it off: otherwise memory and the next start would grow for as long as the mail goes on.
+    /// Postpones the checkpoint, so that one sync serves deliveries in a row. If a snapshot is due, it is not
+    /// postponed: a snapshot needs a checkpoint, and without one memory and the next start would grow for as long as
+    /// mail keeps coming.
     fn put_off_checkpoint(&mut self, now: Moment) {
         let at = now.mono + IDLE_MS;
         if self.mailroom.wants_rest() {
@@ -437,8 +435,7 @@ impl<'r> Daemon<'r> {
         }
     }
 
-    /// Records what writers changed in `sent/`. Where the ledger cannot be written now, the next sweep of this or a later
-    /// start does so.
+    /// Records what writers changed in `sent/`. If the ledger cannot be written now, a later sweep or start does it.
     fn look_for_changed_originals(&mut self, now: Moment) -> Result<(), SpoolError> {
         match self.mailroom.look_for_changed_originals(now) {
             Err(error) if error.is_retryable() => {
@@ -470,13 +467,13 @@ impl<'r> Daemon<'r> {
         self.supervisor.stopping();
         self.runner.stop();
         self.mailroom.finish(self.clock.read())?;
-        // Where an agent closed its mailbox this cannot be done now; the next start looks for what may be missing.
+        // An agent that closed its mailbox makes this fail; the next start looks for what may be missing.
         self.checkpoint()?;
         self.mailroom.close();
         Ok(())
     }
 
-    /// Makes durable what was delivered; says when to try again if it could not be begun.
+    /// Makes deliveries durable; returns when to try again if that could not begin.
     fn checkpoint(&mut self) -> Result<Option<u64>, SpoolError> {
         match self.mailroom.checkpoint() {
             Ok(()) => Ok(None),
@@ -488,7 +485,7 @@ impl<'r> Daemon<'r> {
         }
     }
 
-    /// Judges what is there, and ends the waits whose deadline has come.
+    /// Makes one pass and ends the waits whose deadline has come.
     fn pass(&mut self, now: Moment) -> Result<Pass, SpoolError> {
         let Self {
             mailroom,
@@ -514,14 +511,14 @@ impl<'r> Daemon<'r> {
         }
     }
 
-    /// Goes on with the sweep, or begins one, and says when it is to be called again. One agent that locks its own outbox
-    /// holds up nobody's start. Fails only if it makes no sense to try again.
+    /// Continues the sweep or begins one, and returns when to call it again. An agent that locks its own outbox does
+    /// not delay the start. Fails only if retrying is pointless.
     fn sweep(&mut self, now: Moment) -> Result<u64, SpoolError> {
         let (round, asked) = match self.sweeping {
             Some(going) => going,
             None => {
                 self.sweep_again = false;
-                // Of what happens among the orders it is enough to know that something did.
+                // For orders it is enough to know that something changed.
                 for directory in [&self.findings, &self.orders] {
                     keep(&mut self.watch, directory);
                 }
@@ -556,7 +553,7 @@ impl<'r> Daemon<'r> {
         Ok(now.mono + (SWEEP_PAUSE * took).clamp(SWEEP_MS, SWEEP_MAX_MS))
     }
 
-    /// A sweep has seen every outbox.
+    /// Notes that a sweep has listed every outbox.
     fn swept(&mut self) {
         let agents = self.mailroom.agents();
         self.outboxes
@@ -567,8 +564,8 @@ impl<'r> Daemon<'r> {
         }
     }
 
-    /// Looks through every outbox that can be listed, and says whether it got through; one agent that locks its own holds
-    /// up nobody's start. Fails only if it makes no sense to try again.
+    /// Lists every outbox that can be listed; false if the sweep has to be repeated. An agent that locks its own outbox
+    /// does not delay the start. Fails only if retrying is pointless.
     fn sweep_once(&mut self) -> Result<bool, SpoolError> {
         match self.mailroom.sweep() {
             Err(error) if error.is_retryable() => {
@@ -579,7 +576,7 @@ impl<'r> Daemon<'r> {
         }
     }
 
-    /// Passes the watcher's hints on. Where it lost some, only a sweep can tell what happened.
+    /// Passes on the watcher's hints. If it lost some, a sweep finds what happened.
     fn take_hints(&mut self) {
         let seen = self.watch.take();
         for (directory, name, hint) in seen.hints {
@@ -607,8 +604,7 @@ impl<'r> Daemon<'r> {
     }
 }
 
-/// Watches an outbox that is about to be listed: the watch sees what comes after it, and the listing finds what was there
-/// before.
+/// Watches an outbox that is about to be listed: the listing finds earlier files, the watch sees later ones.
 fn watch_outbox(
     watch: &mut Watch,
     outboxes: &mut HashMap<PathBuf, String>,
@@ -621,7 +617,7 @@ fn watch_outbox(
     }
 }
 
-/// Watches a directory that is not watched yet, or is another one than before.
+/// Watches a directory that is not watched yet or was replaced by another one.
 fn keep(watch: &mut Watch, directory: &Path) {
     if let Err(error) = watch.keep(directory) {
         tracing::warn!(directory = %directory.display(), error = %chain(&error), "not watched; the sweep finds everything");
@@ -629,7 +625,7 @@ fn keep(watch: &mut Watch, directory: &Path) {
 }
 
 impl Tally {
-    /// The results of two runs in a row: what was judged in both, and what the later one left.
+    /// Adds up two runs in a row: the counts of both, and what the later one left over.
     #[must_use]
     pub fn then(self, later: Tally) -> Tally {
         Tally {

@@ -7,21 +7,21 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::logs::{self, LogFormat};
 
-/// The time a reader that has kept up so far gets, in nanoseconds.
+/// The longest wait for a reader that has kept up so far, in nanoseconds.
 const PATIENCE_NS: i64 = 100_000_000;
 
-/// The lines lost since the last one that was written.
+/// The number of lines lost since the last one that was written.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// A writer of whole lines. One for which a pipe has no room is lost, and the next that is written
-/// is preceded by how many were. Errors are for the caller to ignore: a log ends no daemon.
+/// Writes whole lines. A line that finds no room in the pipe is lost, and the next line that is written comes after a
+/// count of the lost ones. Callers ignore errors: a log ends no daemon.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Log {
     form: LogFormat,
 }
 
 impl Log {
-    /// A log whose own lines have this form.
+    /// A log that writes its own lines in this format.
     pub(crate) fn of(form: LogFormat) -> Self {
         Self { form }
     }
@@ -30,7 +30,7 @@ impl Log {
 impl Write for Log {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut stderr = io::stderr().lock();
-        // After one wait in vain for a reader, nothing waits for it again until it reads.
+        // Once a reader has not read in time, nothing waits for it until it reads again.
         let patience = if LOST.load(Ordering::Relaxed) == 0 {
             PATIENCE_NS
         } else {
@@ -52,13 +52,13 @@ impl Write for Log {
     }
 }
 
-/// True if a write of one page would not wait, and also if it would fail at once.
+/// True if a write of one page would not block, even if it would fail.
 fn has_room(stderr: &io::StderrLock<'_>, patience_ns: i64) -> bool {
     let mut polled = [PollFd::new(stderr, PollFlags::OUT)];
     let patience = Timespec {
         tv_sec: 0,
         tv_nsec: patience_ns,
     };
-    // A stream that cannot be polled is written to as usual.
+    // A stream that cannot be polled is written without a check.
     poll(&mut polled, Some(&patience)).map_or(true, |ready| ready > 0)
 }

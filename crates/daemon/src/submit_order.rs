@@ -1,5 +1,5 @@
-//! Submits an order and finds the record it led to: writes the order's file, waits until the daemon has processed it, and
-//! processes it itself if no daemon serves the workspace.
+//! Submits an order and finds the record it led to: writes the order's file and waits until the daemon has processed
+//! it. If no daemon serves the workspace, this process does it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,18 +17,18 @@ use crate::serve::{self, DaemonError};
 /// The time a daemon has to process an order.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The first and the longest pause between two looks. An idle daemon takes milliseconds, so the pause starts short and
+/// The shortest and longest pause between two looks. An idle daemon takes milliseconds, so the pause starts short and
 /// doubles.
 const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 
-/// The number of looks after which the waiting side checks that a daemon still serves. The check takes the lock for an
-/// instant and must not get in the way of a daemon that starts.
+/// The number of looks after which the waiting process checks that a daemon still serves. The check takes the lock for
+/// an instant, which could get in the way of a daemon that starts.
 const LOOKS_PER_POLL: u32 = 50;
 
 /// The reasons an order's outcome is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
-    /// No order may ask for this.
+    /// An order must not contain this event.
     #[error("{0}; nothing was ordered")]
     Unfit(String),
     /// The order could not be written, so nothing was ordered.
@@ -39,7 +39,7 @@ pub enum SubmitError {
         /// The cause.
         source: io::Error,
     },
-    /// No daemon serves, and this process could not take its place; the order waits.
+    /// No daemon serves the workspace and this process could not take its place; the order waits.
     #[error("{error}; the order is accepted and waits as {}", file.display())]
     Unserved {
         /// The order.
@@ -58,7 +58,7 @@ pub enum SubmitError {
     Gone {
         /// The order.
         id: MessageId,
-        /// The daemon's problem with it.
+        /// A phrase that says what the daemon did with it.
         why: &'static str,
     },
     /// The ledger cannot be read.
@@ -66,23 +66,23 @@ pub enum SubmitError {
     Ledger(#[from] SpoolError),
 }
 
-/// The ledger's entry of an order.
+/// The ledger's record of an order.
 #[derive(Debug)]
 pub struct OrderEntry {
     /// Its id.
     pub id: MessageId,
-    /// The entry.
+    /// The ledger entry.
     pub entry: Entry,
     /// The decision.
     pub record: EventRecord,
 }
 
-/// Submits the order and waits for its record. An order that is not processed in time is not lost.
+/// Submits an order and waits for its record. An order that is not processed in time stays in place.
 pub fn submit(root: &Path, event: Event) -> Result<OrderEntry, SubmitError> {
     orders::check(&event).map_err(SubmitError::Unfit)?;
     let (id, now) = (workspace::clock::new_order_id(), workspace::clock::now());
-    // Opened first, so that the order's record comes after it. A user who may not write orders may not read this either
-    // and gets the error about writing, so this one waits.
+    // Opened before the order is written, so that its record comes later. A user who may not write orders may not read
+    // the ledger either and should get the error about writing, so this result is checked later.
     let tail = Tail::open(root, Since::End);
     let order = Order::new(id.clone(), now, event);
     let file = orders::write(root, &order).map_err(|source| SubmitError::Unwritten {
@@ -94,7 +94,7 @@ pub fn submit(root: &Path, event: Event) -> Result<OrderEntry, SubmitError> {
     let mut found = None;
     tail.read(&mut |entry| {
         if entry.id.as_deref() == Some(id.as_str()) {
-            // A message may bear the id as well; it is no answer to the order.
+            // A message may have the same id; it does not answer the order.
             if let (Record::Event(record), _) = index::decision(entry)? {
                 found = Some((entry.clone(), record));
             }
@@ -150,8 +150,8 @@ pub fn wait_until(
     Ok(false)
 }
 
-/// Does the daemon's work if no daemon serves; says whether it did. The daemon of a shared ledger lets go of the lock for
-/// an instant when it reopens for other homes, so that none serves such a ledger is believed at the second look only.
+/// Does the daemon's work if no daemon serves, and returns true if it did. The daemon of a shared ledger releases the
+/// lock for an instant when it reopens for other homes, so the first look is not believed there.
 fn judge_at_look(look: u32, root: &Path) -> Result<bool, DaemonError> {
     match judge_in_its_place(root) {
         Err(DaemonError::Mailroom(MailroomError::Shared { .. })) if look == 0 => Ok(false),
@@ -159,7 +159,7 @@ fn judge_at_look(look: u32, root: &Path) -> Result<bool, DaemonError> {
     }
 }
 
-/// Judges and delivers all mail once if no daemon serves; says whether it did.
+/// Judges and delivers all mail once if no daemon serves; true if it did.
 fn judge_in_its_place(root: &Path) -> Result<bool, DaemonError> {
     if spool::is_served(root) == Some(true) {
         return Ok(false);

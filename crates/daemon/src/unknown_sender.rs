@@ -1,5 +1,5 @@
-//! Finds files in inboxes whose sender is unknown: no record delivered them and no outbox holds their original. Alerts the
-//! operator and never touches the files; they move no review.
+//! Finds files of unknown senders in inboxes: no record delivered them, and no outbox holds their original. Alerts the
+//! operator and never touches the files, which move no review.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,7 +11,7 @@ use workspace::operator_alerts::{Alert, AlertKind, Alerts};
 
 use crate::mailroom::StepEnd;
 
-/// The most files of one inbox that one scan reads; the next scans read the others. More would cost a daemon that is idle
+/// The most files of one inbox that a scan reads; later scans read the others. Reading more would cost an idle daemon
 /// beside a full inbox more than a thousandth of a core.
 const READS_PER_SWEEP: usize = 64;
 
@@ -28,16 +28,16 @@ fn hash(value: &impl Hash) -> u64 {
 #[derive(Debug, Default)]
 pub(crate) struct UnknownSenders {
     inboxes: BTreeMap<AgentName, ScannedInbox>,
-    /// The last inbox that was scanned: the next scan goes on behind it.
+    /// The last inbox that was scanned; the next scan continues after it.
     last: Option<AgentName>,
 }
 
-/// An inbox whose files were all read is scanned again at the earliest this much later for each name in it, in
-/// milliseconds: however full inboxes are, the scans take less than a thousandth of a core.
+/// An inbox whose files were all read rests for this many milliseconds per name in it. However full inboxes are, the
+/// scans then take less than a thousandth of a core.
 const REST_PER_NAME_MS: u64 = 2;
 
-/// An inbox that looks as it did is scanned again after this time, in milliseconds: some file systems do not keep the
-/// times of their directories.
+/// The rest of an inbox that looks unchanged, in milliseconds. It is listed again then because some file systems do not
+/// keep the times of directories.
 const UNCHANGED_MS: u64 = 300_000;
 
 /// The results for one inbox.
@@ -46,14 +46,14 @@ struct ScannedInbox {
     /// The directory's stamp before the last listing, and true once every file of that listing is judged.
     listed: Option<DirectoryStamp>,
     is_judged: bool,
-    /// The files of the last listing that no scan has read yet. The inbox is listed again once all of them were.
+    /// The files of the last listing that no scan has read yet. The inbox is listed again once all are read.
     unread: Vec<FileName>,
-    /// It is not scanned before this time, on the monotonic clock; the same if it looks as it did.
+    /// The monotonic time before which the inbox is not scanned, and the one for an inbox that looks unchanged.
     rest_until: u64,
     unchanged_until: u64,
-    /// The time it rests, in milliseconds.
+    /// The length of its rest, in milliseconds.
     rest_ms: u64,
-    /// The hashes of the names of files that need no second look.
+    /// The hashes of the names of files that need no further look.
     known: HashSet<u64>,
     /// Files whose sender was unknown at the last scan.
     suspects: HashSet<FileName>,
@@ -90,12 +90,12 @@ impl UnknownSenders {
     }
 }
 
-/// The deliveries a scan compares with and the alerts it raises.
+/// The deliveries that a scan compares with, and the alerts it raises.
 pub(crate) struct ScanContext<'a> {
     pub(crate) known_deliveries: &'a KnownDeliveries,
     pub alerts: &'a mut Alerts,
     pub now: Now,
-    /// The others wait for the next scan from then on.
+    /// Inboxes that are not reached by then wait for the next scan.
     pub end: StepEnd,
 }
 
@@ -115,10 +115,10 @@ impl ScannedInbox {
         if self.unread.is_empty() && !self.list(agent, view, now)? {
             return Ok(());
         }
-        // Set before anything can fail: an inbox that cannot be read rests like one that was.
+        // Set before anything can fail, so that an inbox that cannot be read also rests.
         self.rest_until = now.mono + self.rest_ms;
         let known_before = self.known.len();
-        // A suspect is one for two scans in a row, or none.
+        // Suspects are read first: a second scan in a row confirms or clears them.
         let mut due: Vec<(FileName, bool)> =
             self.suspects.drain().map(|name| (name, true)).collect();
         let room = READS_PER_SWEEP.saturating_sub(due.len());
@@ -126,7 +126,7 @@ impl ScannedInbox {
         due.extend(self.unread.drain(left..).map(|name| (name, false)));
         for (name, was_suspect) in due {
             if context.end.has_come() {
-                // One that was suspected stays so until it is read.
+                // A suspect stays one until it is read.
                 if was_suspect {
                     self.suspects.insert(name);
                 } else {
@@ -136,7 +136,7 @@ impl ScannedInbox {
             }
             let digest = view.inbox_digest(agent.as_str(), &name);
             let Some(digest) = digest.inspect_err(|_| self.is_judged = false)? else {
-                // What it is may change without a change of its name.
+                // Something else may replace it under the same name.
                 self.is_judged = false;
                 continue;
             };
@@ -159,14 +159,14 @@ impl ScannedInbox {
         }
         if !self.unread.is_empty() && (self.known.len() > known_before || !self.suspects.is_empty())
         {
-            // The next sweep goes on: after a rest, a forged file could wait for hours in a full inbox. A scan that
-            // could judge nothing rests.
+            // The next sweep continues: if it rested, a forged file in a full inbox could stay unnoticed for hours. A
+            // scan that could judge nothing rests.
             self.rest_until = now.mono;
         }
         Ok(())
     }
 
-    /// Lists the inbox, unless everything in it was judged and it looks as it did; says whether it did so.
+    /// Lists the inbox, unless all its files were judged and it looks unchanged; true if it listed it.
     fn list(&mut self, agent: &AgentName, view: &View<'_>, now: Now) -> Result<bool, SpoolError> {
         let stamp = view.inbox_stamp(agent.as_str(), now)?;
         let is_judged = self.is_judged && self.suspects.is_empty();

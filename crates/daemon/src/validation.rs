@@ -1,4 +1,4 @@
-//! Carries out validation commands in a checkout, for the ledger to keep how they went.
+//! Runs validation commands in a checkout, so that the ledger can record how they went.
 
 use std::io;
 use std::path::Path;
@@ -8,8 +8,8 @@ use git::Repository;
 use review::ObservedRun;
 use runner::validation;
 
-/// Runs each command in turn. The commit is the one that was checked out before: what a command changes in the checkout is
-/// part of no commit.
+/// Runs the commands one after another. The recorded commit is the one checked out before: no commit contains what a
+/// command changes in the checkout.
 pub fn observe(
     commands: &[String],
     directory: &Path,

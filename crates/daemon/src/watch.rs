@@ -1,4 +1,4 @@
-//! Watches directories for hints that a message or packet was just started or finished. Hints make delivery fast, the
+//! Watches directories for hints that a writer has begun or finished a message or packet. Hints make delivery fast, the
 //! sweep makes it certain: a lost or false hint costs time, never a message.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -14,17 +14,17 @@ use notify::event::{
 use notify::{RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
-/// The most files with a waiting hint; above it the hints are dropped for one whole sweep.
+/// The most files with a waiting hint. Above that, all hints are dropped in favour of one whole sweep.
 const HINTS_MAX: usize = 8192;
 
-/// A change of a file that the watcher saw.
+/// A change that the watcher saw in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// A writer made it and may still be writing.
+    /// A writer created it and may still be writing.
     Begun,
-    /// Its writer wrote and has not closed it.
+    /// A writer wrote to it and has not closed it.
     Growing,
-    /// Its writer closed it, or it was renamed in: it is whole.
+    /// Its writer closed it, or it was renamed into place: it is complete.
     Finished,
 }
 
@@ -33,7 +33,7 @@ pub enum Hint {
 pub struct Seen {
     /// Files by directory and name, with the latest hint.
     pub hints: Vec<(PathBuf, OsString, Hint)>,
-    /// True if events were lost, so that only a sweep can tell.
+    /// True if events were lost, so that only a sweep can find what happened.
     pub sweep: bool,
 }
 
@@ -45,34 +45,33 @@ pub struct Watch {
     watched: HashMap<PathBuf, Identity>,
 }
 
-/// The identity of the directory that had the name. File systems may reuse an inode number at once, so the creation
-/// time counts as well, where there is one.
+/// The identity of the directory at a path. File systems may reuse an inode number at once, so the creation time counts
+/// as well, if there is one.
 type Identity = (u64, u64, Option<SystemTime>);
 
-/// The board on which the watcher's thread pins hints.
+/// The board where the watcher's thread pins hints.
 #[derive(Debug, Default)]
 struct Board {
     pinned: Mutex<Pinned>,
     bell: Notify,
 }
 
-/// Hints in the order they came: messages of one sender are judged in the order it finished them. A file that is finished
-/// keeps its place when it is closed once more: a child of its writer may have inherited the handle, and closes it when it
-/// likes.
+/// Hints in the order they came, because messages of one sender are judged in the order it finished them. A finished
+/// file keeps its place if it is closed again: a child of its writer may have inherited the handle.
 #[derive(Debug, Default)]
 struct Pinned {
     hints: BTreeMap<u64, (PathBuf, Hint)>,
     /// The place of a file's latest hint.
     places: HashMap<PathBuf, u64>,
     next: u64,
-    /// Directories that were removed, or perhaps renamed away.
+    /// Directories that were removed, or possibly renamed away.
     gone: HashSet<PathBuf>,
     sweep: bool,
 }
 
 impl Watch {
-    /// Starts watching; without events (exhausted watches, odd file systems) the sweep does all
-    /// the work and the error says what is slower now.
+    /// Starts watching. Without events (exhausted watches, unusual file systems) the sweep does all the work, and the
+    /// error says why delivery is slower.
     pub fn start() -> (Self, Result<(), notify::Error>) {
         let board = Arc::new(Board::default());
         let pin = Arc::clone(&board);
@@ -104,15 +103,14 @@ impl Watch {
         }
     }
 
-    /// Sees to it that the directory of this name is watched, also if it is another one than
-    /// before; costs one look if it is not. True if the watch is new: what was written before it is
-    /// found by the next sweep. One that is not there, is a link, or cannot be watched, is left to the
-    /// sweep.
+    /// Watches the directory at this path, also if another one has taken its place; costs one look if nothing changed.
+    /// True if the watch is new: the next sweep finds what was written before. A directory that is missing, is a link,
+    /// or cannot be watched is left to the sweep.
     pub fn keep(&mut self, directory: &Path) -> Result<bool, notify::Error> {
         let Some(watcher) = &mut self.watcher else {
             return Ok(false);
         };
-        // A link would have the daemon watch a place that is not of this workspace.
+        // A link could make the daemon watch a place outside this workspace.
         let Some(data) = directory
             .symlink_metadata()
             .ok()
@@ -127,8 +125,8 @@ impl Watch {
             return Ok(false);
         }
         if before.is_some() {
-            // One that was renamed away is still watched under its old name; one that was removed
-            // is not, and that it cannot be given up then is no trouble.
+            // A directory that was renamed away is still watched under its old name. One that was removed is not, so an
+            // error here is harmless.
             let _ = watcher.unwatch(directory);
         }
         watcher
@@ -136,12 +134,12 @@ impl Watch {
             .map(|()| true)
     }
 
-    /// Waits until something was seen.
+    /// Waits until the watcher has seen something.
     pub async fn rings(&self) {
         self.board.bell.notified().await;
     }
 
-    /// Takes the events seen so far. A watched directory that was removed needs a sweep.
+    /// Takes the events seen so far. The removal of a watched directory needs a sweep.
     pub fn take(&mut self) -> Seen {
         let mut pinned = self
             .board
@@ -155,7 +153,7 @@ impl Watch {
             ..
         } = std::mem::take(&mut *pinned);
         for directory in gone {
-            // The watch ended with it, even if another one has its name and number by now.
+            // The watch ended with the directory, even if another one has its name and number by now.
             sweep |= self.watched.remove(&directory).is_some();
         }
         let split = |(path, hint): (PathBuf, Hint)| {
@@ -220,7 +218,7 @@ fn hint_of(kind: EventKind) -> Option<Hint> {
         EventKind::Access(AccessKind::Close(AccessMode::Write))
         | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Some(Hint::Finished),
         EventKind::Create(CreateKind::File | CreateKind::Any) => Some(Hint::Begun),
-        // Only where the system reports a closing as well: elsewhere nothing would end it.
+        // Only where the system also reports closing; elsewhere nothing would end this state.
         EventKind::Modify(ModifyKind::Data(_)) if cfg!(target_os = "linux") => Some(Hint::Growing),
         EventKind::Any
         | EventKind::Access(_)
@@ -307,7 +305,7 @@ mod tests {
         assert!(seen.sweep && seen.hints.len() <= HINTS_MAX);
     }
 
-    /// Waits, without an end if there is none, for a hint of this file; earlier files may ring late.
+    /// Waits for a hint about this file, forever if none comes; earlier files may ring late.
     fn wait_for(watch: &mut Watch, file: &str) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()

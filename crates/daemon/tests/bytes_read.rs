@@ -1,5 +1,5 @@
-//! What a command reads does not grow with the finished reviews beside the one it asks for. A binary of its own, so that
-//! every byte it counts is its own.
+//! Tests that a command reads no more because there are more finished reviews. It is a binary of its own, so that it
+//! counts only its own bytes.
 
 #[path = "it/room.rs"]
 #[allow(dead_code, reason = "only a part of it is needed here")]
@@ -14,7 +14,7 @@ use workspace::index::LedgerIndex;
 
 use crate::room::Room;
 
-/// Has so many more reviews asked for, every second one approved and the others left to a person, and a snapshot made.
+/// Requests these reviews, approves every second one, leaves the others to a person, and makes a snapshot.
 fn finish_reviews(room: &Room, numbers: std::ops::Range<u32>, second: i64) {
     let message = |from: &str, to: &str, kind: &str, number: u32, body: &str| {
         let text = format!(
@@ -36,19 +36,19 @@ fn finish_reviews(room: &Room, numbers: std::ops::Range<u32>, second: i64) {
         message("codex", "claude", "review_lgtm", number, body);
     }
     room.visit(second + 60);
-    // No reviewer takes a request for so long.
+    // By then every pick-up deadline has passed.
     room.visit(second + 3 * 24 * 3_600);
 }
 
-/// The bytes that this process read so far.
+/// The number of bytes this process has read so far.
 fn bytes_read() -> u64 {
     let io = std::fs::read_to_string("/proc/self/io").expect("the kernel counts them");
     let line = io.lines().find_map(|line| line.strip_prefix("rchar: "));
     line.expect("a count").parse().expect("a number")
 }
 
-/// The bytes it takes to find an old review that is approved, one that waits for a person, and the open requests to an
-/// agent, and how many there are of the first two.
+/// The bytes read to find an old approved review, one that waits for a person, and an agent's open requests; also how
+/// many there are of the first two.
 fn asked(room: &Room) -> (u64, [u64; 2]) {
     let before = bytes_read();
     let (index, folded) = LedgerIndex::read(room.root()).expect("a ledger");
@@ -57,7 +57,7 @@ fn asked(room: &Room) -> (u64, [u64; 2]) {
     let claude = "claude".parse().expect("a name");
     let statuses = ReviewStatuses::read(room.root(), &claude).expect("a ledger");
     assert_eq!(statuses.mine(Some(&waiting), None).count(), 1);
-    // What the commands of a reviewer do.
+    // As a reviewer's commands do.
     let codex = "codex".parse().expect("a name");
     let open = ask::open(room.root(), &codex, DateTime::UNIX_EPOCH).expect("a ledger");
     assert_eq!(open.len(), 0);

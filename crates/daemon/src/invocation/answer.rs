@@ -1,5 +1,5 @@
 //! Turns the answer of an agent's command into a message in the agent's outbox, or says why there is none. The message
-//! is composed like the output of `settled feedback` and `settled lgtm`, and judged like any other file.
+//! is composed as `settled feedback` and `settled lgtm` do it, and judged like any other file.
 
 use std::path::Path;
 
@@ -27,16 +27,16 @@ use serde_json::json;
 /// The answer of an agent's command.
 #[derive(Debug)]
 pub enum AgentAnswer {
-    /// A response to be sent, with the verdict in it.
+    /// A response to send, with its verdict.
     Response(ResponseKind, Box<ResponseFile>),
-    /// It gives up.
+    /// The agent gives up.
     GivenUp,
-    /// Nothing that is an answer; why not.
+    /// No answer, with the reason.
     Nothing(String),
 }
 
-/// Names in a response the commit in the tree of its run, since a word names none. What `settled diff` printed is
-/// named already, and stays.
+/// Adds the commit of the run's tree to a response that is only a word, since a word names no commit. Keeps an
+/// `examined` field that is already there.
 fn name_reviewed(reviewed: &Reviewed, body: &mut Fields) {
     body.put("validated_head", reviewed.commit.as_str());
     if let Some(digest) = reviewed
@@ -52,10 +52,10 @@ fn name_reviewed(reviewed: &Reviewed, body: &mut Fields) {
     }
 }
 
-/// The reason a response was not written.
+/// The reason a response was not sent.
 #[derive(Debug, thiserror::Error)]
 pub enum NotPosted {
-    /// It leaves threads unanswered, or the gate would refuse it: the same answer would never be sent.
+    /// The response leaves threads unanswered, or the gate would refuse it. The same answer would never be accepted.
     #[error("{0}")]
     Incomplete(String),
     /// Anything else.
@@ -69,7 +69,7 @@ impl From<String> for NotPosted {
     }
 }
 
-/// Reads an answer: structured output counts whole or not at all, a signal is the last line, and prose is
+/// Reads an answer. Structured output counts as a whole or not at all, a signal has to be the last line, and prose is
 /// never searched.
 pub fn read(said: &AgentOutput, words: &SignalWords) -> AgentAnswer {
     if let Some(why) = &said.unreadable {
@@ -109,17 +109,17 @@ pub fn read(said: &AgentOutput, words: &SignalWords) -> AgentAnswer {
     }
 }
 
-/// The reason JSON with words around it is no answer.
+/// The reason for JSON with words around it.
 const NOT_ALONE: &str = "its output is not one JSON object alone";
 
-/// True if a whole JSON object comes first and is followed by more text.
+/// True if the text begins with a whole JSON object and continues after it.
 fn has_words_behind(text: &str) -> bool {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
     matches!(values.next(), Some(Ok(_))) && !text[values.byte_offset()..].trim().is_empty()
 }
 
-/// The reason an answer breaks the schema. It shows the value found, short and on one line, since the next start has to
-/// know it.
+/// The reason for an answer that does not match the schema. It shows the wrong value, shortened to one line, because
+/// the agent sees it at its next start.
 fn unfit(why: &str) -> String {
     format!(
         "its answer does not match the schema of the brief: {}",
@@ -127,11 +127,9 @@ fn unfit(why: &str) -> String {
     )
 }
 
-/// The character that begins and ends a code fence.
 const FENCE: char = '`';
 
-/// The text in a code fence that is the whole answer: models put one around JSON whatever the prompt says. Any other
-/// text is itself.
+/// Strips a code fence that encloses the whole answer: models fence JSON whatever the prompt says.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let inner = text
@@ -153,8 +151,8 @@ fn verdict(sheet: &ResponseFile) -> ResponseKind {
     }
 }
 
-/// Writes the response to an open request into the agent's outbox, under this id; says why it cannot be. Written before
-/// under the same id, by a daemon that was killed since, it is not written again.
+/// Writes the response to an open request into the agent's outbox under this id, or returns why it cannot. Does nothing
+/// if a daemon that was killed since has already written it under this id.
 pub fn post(
     root: &Path,
     ask: &Ask,
@@ -183,7 +181,7 @@ pub fn post(
         is_id_given: false,
     };
     match posting.write() {
-        // A message of this id can only be this answer.
+        // Only this answer can have this id.
         Ok(_) | Err(PostError::Gone(_)) => Ok(()),
         Err(PostError::Invalid(violations)) => {
             let codes: Vec<String> = violations
@@ -244,7 +242,7 @@ fn is_incomplete(why: &Unwritten) -> bool {
     }
 }
 
-/// In words of our own: of what was answered, only a wrong value is repeated.
+/// Explains it in our own words. Of the agent's text it quotes only a wrong value.
 fn told(why: &Unwritten) -> String {
     match why {
         Unwritten::Gaps(gaps) => {

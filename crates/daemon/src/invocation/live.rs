@@ -1,5 +1,5 @@
-//! Follows a live run: its output, its remaining time and its end. The keeper ends the agent; this module tells the
-//! keeper to, and kills it if it does not exit.
+//! Follows a live run: its output, its remaining time and its end. The keeper ends the agent; this module tells it
+//! when, and kills a keeper that does not exit.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -19,10 +19,10 @@ use workspace::clock::Moment;
 use super::{Run, is_open};
 use crate::mailroom::Mailroom;
 
-/// The time an agent may still run after its answer was accepted, in milliseconds.
+/// The time for which an agent may run after its answer was accepted, in milliseconds.
 const LINGER_MS: u64 = 10_000;
 
-/// The time a keeper has to end its agent, in milliseconds: longer than it gives the agent.
+/// The time a keeper has to end its agent, in milliseconds; longer than the keeper gives the agent.
 const KEEPER_MS: u64 = 8_000;
 
 /// A run whose keeper is our child.
@@ -30,18 +30,18 @@ const KEEPER_MS: u64 = 8_000;
 pub(super) struct Live {
     pub(super) run: Run,
     pub(super) folder: Folder,
-    /// Turns the ledger has.
+    /// The turns that the ledger has.
     pub(super) counted: u16,
     /// Its spend so far.
     pub(super) spend: Spend,
-    /// Files of the repository that were seen to be read and are not in the ledger.
+    /// Files of the repository that the agent was seen to read and that the ledger does not have yet.
     pub(super) reads: BTreeSet<RepoPath>,
-    /// Validation commands that were run and are not in the ledger.
+    /// Validation commands that ran and that the ledger does not have yet.
     pub(super) ran: Vec<CommandRun>,
-    /// True while the keeper holds the agent back until the ledger has them.
+    /// True while the keeper holds the agent back until the ledger has the validation commands.
     pub(super) is_validated: bool,
     keeper: Child,
-    /// Open as long as the agent may go on.
+    /// Open for as long as the agent may go on.
     control: Option<ChildStdin>,
     turns: u16,
     is_silent: bool,
@@ -83,8 +83,8 @@ impl Live {
         }
     }
 
-    /// The file as a path of the repository, if it is in the tree of the run, or else below the directory the command
-    /// was started in. With a tree, what it reads elsewhere is not what it reviews.
+    /// The file's path in the repository if it is in the tree of the run or, without a tree, below the command's
+    /// working directory. With a tree, files elsewhere are not under review.
     fn in_repository(&self, file: &str) -> Option<RepoPath> {
         let Launch {
             workdir, checkout, ..
@@ -98,7 +98,7 @@ impl Live {
         RepoPath::new(below.to_str()?.trim_start_matches("./")).ok()
     }
 
-    /// Ends it because a budget of the day is used up.
+    /// Ends the run because a budget of the day is used up.
     pub(super) fn end_for(&mut self, used_up: &UsedUp, now: Moment) {
         if self.told_at.is_none() {
             tracing::warn!(review = %self.run.review, run = self.run.id, why = %used_up, "ending a command");
@@ -111,22 +111,23 @@ impl Live {
     pub(super) fn let_start(&mut self) {
         self.is_validated = false;
         if let Some(control) = &mut self.control {
-            // A keeper that has ended starts nothing.
+            // A keeper that has exited starts nothing.
             let _ = control.write_all(b"go\n");
         }
     }
 
-    /// Turns that the keeper reported and the ledger does not have yet.
+    /// The turns that the keeper reported and the ledger does not have yet.
     pub(super) fn uncounted(&self) -> u16 {
         self.turns.saturating_sub(self.counted)
     }
 
-    /// True if its end is only a matter of time.
+    /// True if the run has only to end.
     pub(super) fn is_being_ended(&self) -> bool {
         self.over_since.is_some() || self.is_silent
     }
 
-    /// Looks at the phase of its review: ends it with its request, at once, or a little later if it was answered.
+    /// Checks whether the request is still open. Ends the run at once if it is over, or after a grace period if the
+    /// reviewer answered.
     pub(super) fn look(&mut self, mailroom: &Mailroom, now: Moment) {
         if is_open(mailroom, &self.run) {
             self.warn(mailroom, now);
@@ -143,7 +144,7 @@ impl Live {
         }
     }
 
-    /// The time to log that its time is nearly over, on the monotonic clock; none once that is logged.
+    /// The monotonic time at which to log that the run's time is nearly over; none once that is logged.
     pub(super) fn warns_at(&self, mailroom: &Mailroom, now: Moment) -> Option<u64> {
         let warn_ms = i64::try_from(mailroom.config().runner.warn_s)
             .ok()?
@@ -174,8 +175,7 @@ impl Live {
         self.told_at.get_or_insert(mono);
     }
 
-    /// True if its keeper has ended. Kills a keeper that takes too long, and with it every process it
-    /// started.
+    /// True if the keeper has exited. Kills a keeper that takes too long, and with it every process it started.
     pub(super) fn is_gone(&mut self, now: Moment) -> bool {
         if self.told_at.is_some_and(|at| now.mono >= at + KEEPER_MS) {
             tracing::warn!(
@@ -184,11 +184,11 @@ impl Live {
             );
             let _ = self.keeper.kill();
         }
-        // A process we cannot wait for is no longer our child.
+        // If we cannot wait for a process, it is no longer our child.
         (self.is_silent || self.told_at.is_some()) && !matches!(self.keeper.try_wait(), Ok(None))
     }
 
-    /// Removes the control group of a run of which nothing is left: a keeper that was killed did not.
+    /// Removes the control group of a run that has no process left; a killed keeper could not.
     pub(super) fn remove_group(&self) {
         if let Some(group) = self.folder.processes().group {
             group.remove();
@@ -196,7 +196,7 @@ impl Live {
     }
 }
 
-/// Ends them all, and waits for it.
+/// Ends all runs and waits until they have ended.
 pub(super) fn end_all(live: &mut Vec<Live>) {
     if live.is_empty() {
         return;
@@ -213,7 +213,7 @@ pub(super) fn end_all(live: &mut Vec<Live>) {
         std::thread::sleep(Duration::from_millis(20));
     }
     for live in live.iter_mut() {
-        // Most are gone by now.
+        // Most keepers have exited by now.
         let _ = live.keeper.kill();
         let _ = live.keeper.wait();
     }
@@ -222,7 +222,7 @@ pub(super) fn end_all(live: &mut Vec<Live>) {
     live.clear();
 }
 
-/// Ends what agents left behind whose keeper was killed.
+/// Ends the processes that agents left behind when their keeper was killed.
 pub(super) fn end_strays(live: &[Live]) {
     let kept: Vec<i32> = live
         .iter()
@@ -246,7 +246,7 @@ mod tests {
 
     use super::*;
 
-    /// A review with an open request, and a command that goes on until the daemon ends it.
+    /// A review with an open request, and a command that runs until the daemon ends it.
     struct Started {
         root: TempDir,
         mailroom: Mailroom,
@@ -267,7 +267,7 @@ mod tests {
         );
         let outbox = root.join(format!("agents/{from}/outbox/{kind}.yaml"));
         std::fs::write(&outbox, text).expect("a message");
-        // Finished before anything of a test happens.
+        // Its modification time is older than anything the test does, so it counts as finished.
         let file = File::options()
             .write(true)
             .open(&outbox)
@@ -339,7 +339,7 @@ mod tests {
 
     impl Drop for Started {
         fn drop(&mut self) {
-            // Its standard input is closed, by which it ends.
+            // The command ends when its standard input is closed.
             self.live.control = None;
             let _ = self.live.keeper.wait();
         }

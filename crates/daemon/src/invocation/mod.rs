@@ -1,6 +1,6 @@
-//! Runs agents' commands: a fresh process for each request to an agent that has a command, ended with its request at the
-//! latest. Decides when a command starts, restarts and ends, and what its end does to the review; the ledger records each
-//! step first. The command's answer is judged like any other message.
+//! Runs agents' commands: a new process for each request to an agent that has a command, ended no later than the
+//! request. Decides when a command starts, restarts and ends, and what its end does to the review; the ledger records
+//! each step first. The command's answer is judged like any other message.
 //!
 //! - `start` makes a run's folder and starts its keeper, the process that watches the agent (crate `runner`), in the
 //!   files that `place` chooses;
@@ -40,14 +40,14 @@ use self::live::Live;
 use self::settle::Settling;
 use crate::mailroom::Mailroom;
 
-/// The longest time that unjudged mail of an agent delays decisions that depend on it, in milliseconds: a little longer
+/// The longest time that an agent's unjudged mail delays decisions that depend on it, in milliseconds: a little longer
 /// than the longest patience with a file whose packet is missing.
 const MAIL_MS: u64 = 8_000;
 
 /// The time between two looks at such mail, in milliseconds.
 const LOOK_MS: u64 = 100;
 
-/// The time before another start after the folder of a run could not be made, in milliseconds.
+/// The pause before another start after the folder of a run could not be made, in milliseconds.
 const RETRY_MS: u64 = 1_000;
 
 /// A started command and its request.
@@ -59,10 +59,10 @@ pub struct Run {
     pub id: String,
     /// The review.
     pub review: ReviewKey,
-    /// The agent whose command it is, if that is not the reviewer the review was opened with.
+    /// The agent whose command runs, if it is not the reviewer with whom the review was opened.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reassigned_to: Option<AgentName>,
-    /// The request it is to answer.
+    /// The request that the command answers.
     pub request: MessageId,
     /// The number of this start in its round, from 1.
     pub start: u8,
@@ -72,12 +72,11 @@ pub struct Run {
 }
 
 impl Run {
-    /// The name of the review in its events.
     fn which(&self) -> Which {
         Which::at_work(&self.review, self.agent())
     }
 
-    /// The report that it used so much.
+    /// Reports this spend as the run's.
     fn report(&self, spend: Spend) -> RunSpend {
         RunSpend {
             review: self.review.clone(),
@@ -87,7 +86,7 @@ impl Run {
         }
     }
 
-    /// The agent whose command it is.
+    /// The agent whose command runs.
     pub(crate) fn agent(&self) -> &AgentName {
         self.reassigned_to.as_ref().unwrap_or(&self.review.reviewer)
     }
@@ -98,16 +97,16 @@ impl Run {
 pub(crate) struct Runner {
     live: Vec<Live>,
     settling: Vec<Settling>,
-    /// Since when a request waits for the mail of its reviewer to be judged before its command is started.
+    /// Requests that wait for their reviewer's mail to be judged before its command starts, and since when.
     put_off: BTreeMap<ReviewKey, u64>,
-    /// The time of the next attempt to make a run's folder; none while that succeeds.
+    /// The time of the next attempt to make a run's folder; none while the attempts succeed.
     held_up_until: Option<u64>,
-    /// The time at which the day turns, if a request waits for that because its reviewer has used up its budget.
+    /// The time at which the next day begins, if a request waits for it because its reviewer has used up its budget.
     day_turns_at: Option<DateTime<Utc>>,
     tell: UnboundedSender<(String, KeeperNote)>,
     heard: UnboundedReceiver<(String, KeeperNote)>,
     notes: Vec<(String, KeeperNote)>,
-    /// True once the runs that an earlier daemon left are dealt with.
+    /// True once the runs of an earlier daemon are dealt with.
     is_ready: bool,
     wake_at: Option<u64>,
 }
@@ -134,20 +133,20 @@ impl Default for Runner {
 impl Runner {
     /// Waits for the next note of a keeper.
     pub(crate) async fn rings(&mut self) {
-        // The runner keeps a sender itself, so there is always something to wait for.
+        // The runner keeps a sender itself, so the channel never closes.
         if let Some(note) = self.heard.recv().await {
             self.notes.push(note);
         }
     }
 
-    /// The time of the next work without an event, on the monotonic clock.
+    /// The monotonic time of the next work that needs no event.
     pub(crate) fn next_wakeup(&self) -> Option<u64> {
         self.wake_at
     }
 
-    /// Does the due work after the finished files in the outboxes are judged: counts turns, ends commands whose request is
-    /// over, settles ended runs and starts waiting ones. `has_changed` says whether any review may have changed. Returns
-    /// the number of events it reported.
+    /// Does the work that is due once the finished files in the outboxes are judged: counts turns, ends commands whose
+    /// request is over, settles ended runs and starts waiting ones. `has_changed` is true if any review may have
+    /// changed. Returns the number of events it recorded.
     pub(crate) fn tend(
         &mut self,
         mailroom: &mut Mailroom,
@@ -199,8 +198,8 @@ impl Runner {
         Ok(told)
     }
 
-    /// Ends every command and waits until nothing of them runs. What they answer for stays open: the next daemon
-    /// starts them once more.
+    /// Ends every command and waits until none of their processes is left. Their requests stay open: the next daemon
+    /// starts the commands again.
     pub(crate) fn stop(&mut self) {
         live::end_all(&mut self.live);
     }
@@ -227,8 +226,8 @@ impl Runner {
         Ok(told)
     }
 
-    /// Records what runs used once a budget is used up with it, and ends those whose agent has none left for the day. The
-    /// rules end the review that has none left.
+    /// Records what runs have used once that exhausts a budget, and ends the runs of an agent that has none left for
+    /// the day. If the review's own budget is exhausted, the rules end the review.
     fn count_spend(&mut self, mailroom: &mut Mailroom, now: Moment) -> Result<usize, SpoolError> {
         let going_on: Vec<RunSpend> = self
             .live
@@ -236,7 +235,7 @@ impl Runner {
             .map(|live| live.run.report(live.spend))
             .filter(|report| !mailroom.unrecorded(report).is_nothing())
             .collect();
-        // One that is being ended is recorded once more, at its end.
+        // A run that is being ended is recorded at its end.
         let ending: Vec<String> = self
             .live
             .iter()
@@ -264,7 +263,7 @@ impl Runner {
         Ok(told)
     }
 
-    /// Looks again at the requests that wait for the day to turn: a reloaded config may give them a budget.
+    /// Checks the requests that wait for the next day again: a reloaded config may give them a budget.
     pub(crate) fn reconfigured(&mut self) {
         if self.day_turns_at.is_some() {
             self.day_turns_at = Some(DateTime::UNIX_EPOCH);
@@ -272,19 +271,19 @@ impl Runner {
         }
     }
 
-    /// True if the day has turned for which a request waits.
+    /// True if a request waits for a day that has begun.
     fn has_day_turned(&self, now: Moment) -> bool {
         self.day_turns_at.is_some_and(|at| at <= now.utc)
     }
 
-    /// The time at which the day turns for which a request waits, on the monotonic clock.
+    /// The monotonic time at which the day begins that a request waits for.
     fn day_turns(&self, now: Moment) -> Option<u64> {
         let left_ms = (self.day_turns_at? - now.utc).num_milliseconds();
-        // If the clock is set in between, the daemon notices within the hour.
+        // If somebody sets the clock meanwhile, the daemon notices within the hour.
         Some(now.mono + u64::try_from(left_ms).unwrap_or(0).min(3_600_000))
     }
 
-    /// Says whether a run ended.
+    /// Ends the runs whose request is over; true if a run has ended.
     fn end_what_is_over(&mut self, mailroom: &Mailroom, now: Moment) -> bool {
         for live in &mut self.live {
             live.look(mailroom, now);
@@ -306,8 +305,8 @@ impl Runner {
         true
     }
 
-    /// Removes the trees that no live run has: those of keepers that were killed. A large one takes its time, and nobody
-    /// waits for it.
+    /// Removes the trees that belong to no live run: a killed keeper leaves its own behind. A thread does it, because a
+    /// large tree takes long.
     fn remove_trees(&self, mailroom: &Mailroom) {
         let mut left = checkout::left(mailroom.root()).unwrap_or_else(|error| {
             tracing::warn!(error = %chain(&error), "cannot list the trees that are left of runs");
@@ -353,8 +352,8 @@ impl Runner {
         Ok(told)
     }
 
-    /// Starts the commands of the requests that wait, those that must be picked up first before others, as far as
-    /// there is room. Each has a folder before it is in the ledger, and is in the ledger before it is started.
+    /// Starts the commands of waiting requests while there is room, those with the earliest pick-up deadline first.
+    /// Each has its folder before the ledger records the start, and the record before the process starts.
     fn start_what_waits(
         &mut self,
         mailroom: &mut Mailroom,
@@ -388,7 +387,8 @@ impl Runner {
             if now.mono < since + MAIL_MS && !is_ready(mailroom, &key) {
                 continue;
             }
-            // Until there is a folder and the ledger has it, it waits: a full disk forgets no request and costs no start.
+            // The request waits until the folder exists and the ledger has the start: a full disk loses no request and
+            // uses up no start.
             let Some(folder) = self.folder(mailroom, &key, now) else {
                 break;
             };
@@ -401,7 +401,7 @@ impl Runner {
                 continue;
             }
             told += 1;
-            // Where the budget of the review was lowered, this start has ended it.
+            // If the review's budget was lowered, recording the start has ended the review.
             if mailroom.reviewer(&key) != Some(&reviewer)
                 || mailroom
                     .review(&key)
@@ -422,9 +422,9 @@ impl Runner {
         Ok(told)
     }
 
-    /// A reviewer without budget is not started before the day turns. Where the budget is its own, the next reviewer of the
-    /// list gets the request; without a list, and where nobody has a budget left, the request waits for the day, or its
-    /// deadline.
+    /// Does not start a reviewer without budget before the next day. If the reviewer's own budget is used up, the next
+    /// reviewer on the list gets the request; without a list, or if nobody has a budget left, the request waits for the
+    /// next day or its deadline.
     fn put_off_to_the_next_day(
         &mut self,
         mailroom: &mut Mailroom,
@@ -479,12 +479,12 @@ impl Runner {
             .agents
             .get(review.reviewer(key))
             .is_some_and(|agent| !agent.command.is_empty());
-        // The time goes on from the reviewer that failed; this one has taken nothing yet.
+        // After a failed reviewer the clock continues; this reviewer has taken nothing yet.
         let is_handed_on = review
             .failed
             .as_ref()
             .is_some_and(|failed| failed.reviewer != *review.reviewer(key));
-        // The reviewer that took the request before any start is at work on it.
+        // A reviewer that took the request before any start is already at work on it.
         let is_taken = mailroom.config().runtime_clock == RuntimeClock::Take
             && open.starts == 0
             && open.taken_at.is_some()
@@ -512,7 +512,7 @@ impl Runner {
     }
 }
 
-/// True if a command can be started now: the outbox holds no finished answer, and the request is delivered.
+/// True if a command can start now: its agent's outbox holds no message, and the request is delivered.
 fn is_ready(mailroom: &Mailroom, key: &ReviewKey) -> bool {
     let Some(review) = mailroom.review(key) else {
         return false;
@@ -523,7 +523,7 @@ fn is_ready(mailroom: &Mailroom, key: &ReviewKey) -> bool {
     !mailroom.has_mail(reviewer) && review.phase.invocation().is_some_and(is_delivered)
 }
 
-/// True if the request a run is to answer is still open, and its agent is the one asked.
+/// True if the run's request is still open and its agent is still the reviewer.
 fn is_open(mailroom: &Mailroom, run: &Run) -> bool {
     mailroom
         .review(&run.review)
@@ -532,7 +532,7 @@ fn is_open(mailroom: &Mailroom, run: &Run) -> bool {
         .is_some_and(|open| open.request == run.request)
 }
 
-/// Records the changed files that an agent was seen to read; says whether there were new ones.
+/// Records the changed files that an agent was seen to read; true if there are new ones.
 fn tell_reads(mailroom: &mut Mailroom, live: &mut Live, now: Moment) -> Result<bool, SpoolError> {
     let reads = std::mem::take(&mut live.reads);
     let Some(review) = mailroom
@@ -556,7 +556,7 @@ fn tell_reads(mailroom: &mut Mailroom, live: &mut Live, now: Moment) -> Result<b
     mailroom.record_run(&event, now)
 }
 
-/// The failure of a start for which no budget is left.
+/// The failure of a start for which there is no budget left.
 fn unavailable(used_up: &UsedUp, run: Option<String>) -> RunFailure {
     RunFailure {
         cause: FailureCause::ProviderUnavailable,
@@ -566,7 +566,7 @@ fn unavailable(used_up: &UsedUp, run: Option<String>) -> RunFailure {
     }
 }
 
-/// Records what a run used, as far as the ledger does not have it; says whether there was something.
+/// Records the part of a run's spend that the ledger does not have; true if there is any.
 fn tell_spend(mailroom: &mut Mailroom, report: &RunSpend, now: Moment) -> Result<bool, SpoolError> {
     if mailroom.unrecorded(report).is_nothing() {
         return Ok(false);
@@ -574,7 +574,8 @@ fn tell_spend(mailroom: &mut Mailroom, report: &RunSpend, now: Moment) -> Result
     mailroom.record_run(&Event::Spent(report.clone()), now)
 }
 
-/// Records how the validation commands went. The agent is started once the ledger has it: its answer is judged by it.
+/// Records how the validation commands went. The agent starts only when the ledger has them, because its answer is
+/// judged by them.
 fn tell_runs(mailroom: &mut Mailroom, live: &mut Live, now: Moment) -> Result<usize, SpoolError> {
     let mut told = 0;
     for CommandRun { command, end } in std::mem::take(&mut live.ran) {

@@ -1,5 +1,5 @@
-//! Cleans up after an earlier daemon: ends agents whose keeper was killed with it, and settles runs whose end it missed.
-//! An agent is known by its process number and start time, or by the run's name in its environment.
+//! Cleans up after an earlier daemon: ends agents whose keeper was killed with it, and settles runs whose end it
+//! missed. It recognizes an agent by its process number and start time, or by the run's name in its environment.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use super::Run;
 use super::settle::Settling;
 use crate::mailroom::Mailroom;
 
-/// Ends what still runs, and gives the runs whose end is still to be settled.
+/// Ends what still runs, and returns the runs that have to be settled.
 pub(super) fn see_to(mailroom: &Mailroom, now: Moment) -> Vec<Settling> {
     let folders = folder::all(mailroom.root()).unwrap_or_else(|error| {
         tracing::warn!(error = %chain(&error), "cannot list the runs of earlier daemons");
@@ -25,7 +25,7 @@ pub(super) fn see_to(mailroom: &Mailroom, now: Moment) -> Vec<Settling> {
     let settling = folders.iter().filter_map(|folder| {
         let run = folder.run::<Run>().ok()?;
         let end = folder.end();
-        // What was cut off says what it used in the output that is stored.
+        // A run that was cut off left its spend only in the stored output.
         let spend = match &end {
             Some(end) => end.said.spend,
             None => folder
@@ -37,7 +37,7 @@ pub(super) fn see_to(mailroom: &Mailroom, now: Moment) -> Vec<Settling> {
             let is_missing = !mailroom.unrecorded(&report).is_nothing();
             return is_missing.then(|| Settling::paid_only(run, spend, now));
         }
-        // Its turns may be counted already; which were is not known, and none is counted twice.
+        // Some turns may be counted already. Nobody knows which, so none is counted again.
         let counted = end.as_ref().map_or(0, |end| end.said.turns);
         Some(Settling::of(run, end, counted, now).having_used(spend))
     });
@@ -51,14 +51,14 @@ pub(super) fn see_to(mailroom: &Mailroom, now: Moment) -> Vec<Settling> {
         })
         .map(|(key, ..)| key.clone())
         .collect();
-    // Its last start is in the ledger, and a kill came before it was written down: nobody else would answer.
+    // The last start is in the ledger, but a kill came before the run was written, so no run would answer.
     let error = io::Error::other("it was lost with an earlier daemon");
     let lost = lost.iter();
     settling.extend(lost.filter_map(|key| Settling::not_started(key, mailroom, &error, now)));
     settling
 }
 
-/// True if the run is the last one started for a request that is open.
+/// True if the run is the last one started for an open request.
 fn is_last(mailroom: &Mailroom, run: &Run) -> bool {
     let open = mailroom
         .review(&run.review)

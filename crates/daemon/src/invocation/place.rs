@@ -1,5 +1,5 @@
-//! Decides in which files a command works: those of the commit under review, in a tree of the run's own, or the files in
-//! the agent's `workdir`. Reads the repository; the keeper makes the tree, since a large one takes its time.
+//! Decides which files a command works on: those of the commit under review, in a tree of the run's own, or those in
+//! the agent's `workdir`. Reads the repository but leaves the tree to the keeper, because a large one takes long.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use runner::checkout::Checkout;
 use workspace::config::{AgentSection, CheckoutMode};
 use workspace::error::chain;
 
-/// The reason not to start an agent whose tree must lack some files, if it has no tree.
+/// The reason not to start an agent that must not read some files when it has no tree to leave them out of.
 const NOTHING_LEFT_OUT: &str = "`leave_out` needs a tree of the commit under review, and the request names no commit or `workdir` is \
                                 in no repository; `checkout = \"workdir\"` lets the command read all files of `workdir`";
 
 /// The directory a command starts in, and its checkout.
 #[derive(Clone, Debug)]
 pub(super) struct CodePlace {
-    /// The directory it starts in.
+    /// The directory in which the command starts.
     pub(super) workdir: PathBuf,
     /// The checkout that contains it, if the command has one of its own.
     pub(super) checkout: Option<Checkout>,
 }
 
 impl CodePlace {
-    /// The place of the run with that id, which is to review this commit, if one is known. An error if the commit can only
-    /// be reviewed in other files than its own, or if files are to be left out and there is no tree to do so.
+    /// Finds the place for a run that reviews this commit, if the commit is known. Fails if the commit could only be
+    /// reviewed in other files than its own, or if files must be left out and there is no tree.
     pub(super) fn of(
         root: &Path,
         agent: &AgentSection,
@@ -53,7 +53,7 @@ impl CodePlace {
         }))
     }
 
-    /// The place in a tree of that commit, if the directory is in a repository.
+    /// The place in a tree of that commit, if `workdir` is in a repository.
     fn of_commit(
         root: &Path,
         agent: &AgentSection,
@@ -64,14 +64,14 @@ impl CodePlace {
         let repository = Repository::at(workdir);
         let commit = match repository.commit(head)? {
             Some(commit) => commit,
-            // No tree can be made of it, and the start fails: the repository does not have the commit to review.
+            // The repository does not have the commit, so the keeper cannot make the tree and the start fails.
             None if repository.look_for()? => head.clone(),
             None => return Ok(None),
         };
         let below = repository.prefix()?;
         let is_in_commit =
             !below.as_os_str().is_empty() && repository.has_directory(&commit, &below)?;
-        // Git knows a worktree by the path without links.
+        // Git knows a worktree by its path without symbolic links.
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let checkout = Checkout {
             leave_out: agent.leave_out.clone(),
@@ -88,7 +88,7 @@ impl CodePlace {
         }))
     }
 
-    /// The top of the code, as far as it is known.
+    /// The top directory of the code, as far as it is known.
     pub(super) fn tree(&self) -> &Path {
         self.checkout
             .as_ref()
@@ -96,7 +96,7 @@ impl CodePlace {
     }
 }
 
-/// True if the directory, or one above it, has the name by which git finds a repository.
+/// True if the directory or one above it has the entry by which git finds a repository.
 fn is_in_repository(directory: &Path) -> bool {
     directory
         .ancestors()

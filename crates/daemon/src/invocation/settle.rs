@@ -1,5 +1,5 @@
-//! Settles a run that ended: first the mail it wrote is judged, then its answer becomes a message and is judged, and if
-//! its request is still open, the run failed. Nothing it says or omits approves anything by itself.
+//! Settles a run that ended. First the mail it wrote is judged; then its answer becomes a message and is judged; if its
+//! request is still open after that, the run failed. Nothing it says or omits approves anything by itself.
 
 use std::io;
 
@@ -34,9 +34,9 @@ pub(super) struct Settling {
 
 /// The state of a settlement.
 pub(super) enum Settlement {
-    /// It waits for mail to be judged.
+    /// It waits until mail is judged.
     Wait,
-    /// It is settled, with so many events.
+    /// It is settled and recorded this many events.
     Done(usize),
 }
 
@@ -47,7 +47,7 @@ impl Settling {
         Self { spend, ..settling }
     }
 
-    /// A run with its end and the turns counted so far.
+    /// A run with its end and the number of turns counted so far.
     pub(super) fn of(run: Run, end: Option<RunEnd>, counted: u16, now: Moment) -> Self {
         let spend = end
             .as_ref()
@@ -72,7 +72,7 @@ impl Settling {
         }
     }
 
-    /// The same, with what its output says that it used.
+    /// Adds the spend that the run's output reports.
     pub(super) fn having_used(self, spend: Spend) -> Self {
         Self {
             spend: self.spend.most(spend),
@@ -147,7 +147,7 @@ impl Settling {
                 let id = MessageId::new(format!("run-{}", self.run.id))
                     .expect("letters, digits and a dash");
                 let agent = self.run.agent();
-                // One to a request that another has replaced is not written: who answered has not seen the other.
+                // An answer to a request that was replaced is dropped: its author has not seen the new request.
                 let ask = mailroom.ask(&self.run.review, now);
                 let ask = ask.filter(|it| it.request == self.run.request && it.reviewer == *agent);
                 let Some(ask) = ask else {
@@ -174,14 +174,13 @@ impl Settling {
         }
     }
 
-    /// Records what it used, after its answer: the money is spent either way, and the answer it paid for
-    /// counts.
+    /// Records the spend after the answer: the money is spent either way, and the answer it paid for counts.
     fn pay(&self, mailroom: &mut Mailroom, now: Moment) -> Result<usize, SpoolError> {
         let report = self.run.report(self.spend);
         tell_spend(mailroom, &report, now).map(usize::from)
     }
 
-    /// Reads the answer of a command, but only if it ended by itself and well.
+    /// Reads the answer of a command, if the command exited with code 0.
     fn word(&self, mailroom: &Mailroom) -> AgentAnswer {
         let Some(RunEnd { how, said }) = &self.end else {
             return AgentAnswer::Nothing("it was cut off".to_owned());
@@ -199,7 +198,7 @@ impl Settling {
         AgentAnswer::Nothing(how)
     }
 
-    /// The kind of failure by how the command ended alone.
+    /// Classifies the failure by how the command ended alone.
     fn kind(&self) -> FailureCause {
         match self.end.as_ref().map(|end| &end.how) {
             Some(ExitReason::Code(0)) => FailureCause::Unreadable,
@@ -214,8 +213,8 @@ impl Settling {
         }
     }
 
-    /// The failure with its cause: what the program says of it in its output, else the last it wrote to standard error.
-    /// The rest is in the folder of the run, which is named.
+    /// The failure with its cause: what the program reports in its output, or else its last line on standard error. The
+    /// rest is in the run's folder, which the failure names.
     fn failure(
         &self,
         mailroom: &Mailroom,
@@ -262,7 +261,7 @@ impl Settling {
         }
     }
 
-    /// Counts what it used and records the failure: the rules start it again or hand the review to a person.
+    /// Counts turns and spend, then records the failure. The rules start the command again or ask a person.
     fn fail(
         &self,
         mailroom: &mut Mailroom,
@@ -281,7 +280,7 @@ impl Settling {
             told += usize::from(tell_turns(mailroom, &self.run, turns, now)?);
         }
         told += self.pay(mailroom, now)?;
-        // The last turn of the budget, or the last of its money, has ended it already.
+        // The last turn or the last of the money may have ended the review already.
         if !is_open(mailroom, &self.run) {
             return Ok(Settlement::Done(told));
         }
@@ -315,12 +314,12 @@ impl Settling {
             }
             None => tracing::warn!(%review, run, why, "a command failed; a person decides"),
         }
-        // Without a look at what waits it would only be started with the next message.
+        // Zero events would put off the next start until the next message.
         Ok(Settlement::Done(told.max(1)))
     }
 }
 
-/// The instant at which a quota can be used again, rounded up to a second; none if it is further away than is believed.
+/// The instant, rounded up to a second, at which a quota can be used again; none if it is implausibly far away.
 fn instant(retry: Retry, now: Moment) -> Option<DateTime<Utc>> {
     match retry {
         Retry::AfterS(seconds) => {
@@ -349,7 +348,7 @@ mod tests {
         let at = |seconds| instant(Retry::At(seconds), now).map(|at| at.timestamp());
         assert_eq!(at(WAIT_S_MAX), Some(WAIT_S_MAX.cast_signed()));
         assert_eq!(at(WAIT_S_MAX + 1), None);
-        // Milliseconds where seconds are meant.
+        // Milliseconds in place of seconds.
         assert_eq!(at(1_771_030_800_000), None);
         assert_eq!(at(u64::MAX), None);
     }

@@ -1,5 +1,5 @@
 //! Starts a run: makes its folder with everything the agent gets, then its keeper. The folder exists before the ledger
-//! records the start, so any failure after that is a failed start.
+//! records the start, so any later failure is a failed start.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -21,14 +21,14 @@ use super::live::Live;
 use super::place::CodePlace;
 use crate::mailroom::Mailroom;
 
-/// The seconds beyond its time after which the keeper ends an agent that the daemon did not end.
+/// The seconds after its deadline at which the keeper ends an agent that the daemon did not end.
 const SLACK_S: i64 = 5;
 
-/// The text an agent reads in place of a request that somebody removed.
+/// The text that an agent reads in place of a request that somebody removed.
 const NO_REQUEST: &str = "# The request has left your mailboxes; the brief has its content.\n";
 
-/// Makes the folder of a run with the request in it: as long as that fails, the disk is full or `.settled` cannot be
-/// written, and the ledger gets no start.
+/// Makes the folder of a run with the request in it. If that fails, the disk is full or `.settled` is not writable, and
+/// the ledger gets no start.
 pub(super) fn prepare(mailroom: &Mailroom, key: &ReviewKey) -> io::Result<Folder> {
     let review = mailroom.review(key).ok_or_else(gone)?;
     let open = review.phase.invocation().ok_or_else(gone)?;
@@ -72,7 +72,7 @@ pub(super) fn start(
     let until = review
         .deadline()
         .map_or(0, |(at, _)| (at - now.utc).num_seconds());
-    // The time is the round's: where it was nearly over before, the start before this one has had it told.
+    // All starts of a round share its time. If it was nearly over before, an earlier start has logged that.
     let warn_s = i64::try_from(mailroom.config().runner.warn_s).unwrap_or(i64::MAX);
     let is_warned = open.starts > 1 && until < warn_s;
     let validation = validation(mailroom.config(), key, review, &place);
@@ -109,26 +109,26 @@ pub(super) fn start(
     let heard = keeper.stdout.take().expect("it was piped");
     tracing::info!(review = %key, run = id, start = open.starts, "started a command");
     let tell = tell.clone();
-    // A daemon that has ended receives nothing.
+    // If the daemon has ended, nobody receives the note.
     launch::listen(heard, move |note| drop(tell.send((id.clone(), note))));
     Ok(Live::new(run, folder, keeper, is_warned))
 }
 
-/// The words of the command. A program that is named by a relative path is the one below the agent's `workdir`, and not
-/// that of the commit under review, whose author would choose the reviewer.
+/// The words of the command. A relative path to a program is relative to the agent's `workdir`, never to the commit
+/// under review: otherwise its author could choose the reviewer.
 fn command(agent: &AgentSection, root: &Path, filled: impl Fn(&String) -> String) -> Vec<String> {
     let mut words: Vec<String> = agent.command.iter().map(filled).collect();
     if let Some(program) = words.first_mut().filter(|program| program.contains('/')) {
-        // An absolute path stays itself.
+        // `join` keeps an absolute path as it is.
         let whole = root.join(&agent.workdir).join(&*program);
         *program = whole.display().to_string();
     }
     words
 }
 
-/// The commands of this project that are not known to have run on this commit. Only the config names them: those of a
-/// request come from its author. They run the code of the commit, so that of an author who is kept apart by a user of its
-/// own is not run as ours.
+/// The validation commands of this project that are not known to have run on this commit. Only the config names them,
+/// because those in a request come from the author. They run code of the commit, so none run for an author that has a
+/// user of its own: that code must not run as the daemon's user.
 fn validation(
     config: &Config,
     key: &ReviewKey,
@@ -152,7 +152,7 @@ fn validation(
     })
 }
 
-/// All values that a prompt may hold: numbers, agents' names and paths of ours.
+/// The values that a prompt may contain: numbers, names of agents and paths of the daemon.
 fn values(
     mailroom: &Mailroom,
     key: &ReviewKey,
@@ -199,8 +199,8 @@ fn template(root: &Path, agent: &AgentSection) -> io::Result<String> {
     Ok(text)
 }
 
-/// The text of the request, wherever the agent has put it by now; nothing if it is not delivered yet, or gone. The
-/// name of its file is its sender's, so the agent is given a copy.
+/// The text of the request, wherever the agent has moved it; nothing if it is not delivered yet or is gone. The sender
+/// chose the file's name, so the agent gets a copy.
 pub(super) fn request(root: &Path, me: &AgentName, id: &MessageId) -> Option<String> {
     letter(
         root,
@@ -215,8 +215,8 @@ pub(super) fn request(root: &Path, me: &AgentName, id: &MessageId) -> Option<Str
     .map(|letter| letter.text)
 }
 
-/// Puts a request that is over into the archive of the agent that was started for it: nobody else reads its inbox, and
-/// what is never taken out of it would be read at each start.
+/// Moves a request that is over into the archive of the agent that was started for it. Nobody else empties that inbox,
+/// and every start would read what is left in it.
 pub(super) fn put_away(root: &Path, run: &Run) {
     let me = run.agent();
     if let Some(letter) = letter(

@@ -1,4 +1,4 @@
-//! Which requests are started when a budget of the day is used up, and when the day turns.
+//! Checks which requests start when a budget of the day is used up, and when the next day begins.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,14 +10,14 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A workspace in which codex has a command, a budget for the day, and requests that wait for it.
+/// A workspace where codex has a command and a budget for the day, and requests wait for it.
 struct Waiting {
     root: TempDir,
     mailroom: Mailroom,
     runner: Runner,
 }
 
-/// So many hours after a midnight.
+/// The moment `hours` hours after a midnight.
 fn at(hours: u64) -> Moment {
     let midnight = DateTime::from_timestamp(1_771_027_200, 0).expect("an instant");
     Moment {
@@ -82,7 +82,7 @@ impl Waiting {
         assert!(tell_spend(&mut self.mailroom, &report, at(hours)).expect("a commit"));
     }
 
-    /// The number of starts for each request, after a look at this hour.
+    /// The number of starts of each request, after the runner worked at this hour.
     fn starts(&mut self, hours: u64) -> Vec<u8> {
         self.runner
             .tend(&mut self.mailroom, at(hours), false)
@@ -97,7 +97,7 @@ fn a_request_waits_for_the_day_to_turn_and_is_started_then() {
     let mut waiting = Waiting::new("per_agent = { tokens = 100 }");
     waiting.spend("86", "1", 100, 11);
     assert_eq!(waiting.starts(12), [0, 0]);
-    // It wakes up by itself, within the hour.
+    // The runner wakes up by itself within the hour.
     assert_eq!(waiting.runner.next_wakeup(), Some(13 * 3_600_000));
     assert_eq!(waiting.starts(23), [0, 0]);
     let started: u8 = waiting.starts(24).iter().sum();

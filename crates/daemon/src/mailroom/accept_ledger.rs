@@ -1,5 +1,5 @@
-//! A person accepts a ledger that a snapshot contradicts. No daemon serves such a ledger, so the decision is recorded here:
-//! the ledger has it, and only then are the snapshots set aside.
+//! Records that a person accepts a ledger which a snapshot contradicts. No daemon serves such a ledger, so this module
+//! opens it. It sets the snapshots aside only when the ledger has the record.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use workspace::clock::Clock;
 use super::{Mailroom, MailroomError, Pass};
 use crate::docket::OpenBatch;
 
-/// Accepts the ledger that ends with `head`, records who did it and why, and gives the record's number.
+/// Accepts the ledger that ends with `head`, records who did it and why, and returns the record's number.
 pub fn accept(root: &Path, head: Digest, by: String, reason: String) -> Result<u64, MailroomError> {
     let (mut mailroom, recovery) = Mailroom::open_by(root, None, |index| {
         Spool::accept(root, Arc::new(Os), head, index)

@@ -1,5 +1,5 @@
-//! Handles what reaches the mailroom besides messages: orders, requests that leave their inbox, deadlines. The rules
-//! judge each, and the ledger commits it like a batch of messages.
+//! Handles everything besides messages: orders, requests that leave their inbox, deadlines. The rules judge each, and
+//! the ledger commits it like a batch of messages.
 
 use std::ffi::{OsStr, OsString};
 
@@ -19,7 +19,6 @@ use workspace::error::chain;
 const BATCH_MAX: usize = 64;
 
 impl Mailroom {
-    /// Processes these orders.
     pub(super) fn process_orders(
         &mut self,
         orders: &[OsString],
@@ -48,7 +47,7 @@ impl Mailroom {
                     continue;
                 }
             };
-            // One that is known was committed by a process that ended before it removed the file.
+            // A known order was committed by a process that ended before it removed the file.
             if let Event::Host(change) = &order.event {
                 let (known, id) = (self.state().has_order(&order.id), Some(&order.id));
                 if !known {
@@ -60,7 +59,8 @@ impl Mailroom {
                         };
                         return Err(error);
                     }
-                    // A later order may wait for a restart, while the command that wrote this one waits until its file is gone.
+                    // A later order may wait for a restart, and the command that wrote this one waits until its file is
+                    // gone.
                     processed.push(name);
                     self.remove_orders(&mut processed);
                     continue;
@@ -80,7 +80,7 @@ impl Mailroom {
         Ok(())
     }
 
-    /// Removes orders that are in the ledger.
+    /// Removes orders that the ledger has.
     fn remove_orders(&self, processed: &mut Vec<&OsString>) {
         for name in processed.drain(..) {
             if let Err(error) = orders::remove(&self.root, name) {
@@ -109,7 +109,7 @@ impl Mailroom {
         }
     }
 
-    /// Records that the requests that have left their inboxes are taken.
+    /// Records a take for each request that has left its inbox.
     pub(super) fn record_takes(
         &mut self,
         moment: Moment,
@@ -149,7 +149,7 @@ impl Mailroom {
                 moment,
             ) {
                 record @ EventRecord::Happened(_) => self.add(&mut batch, record, moment),
-                // Nobody asked, so nobody waits for the answer; the next sweep would say it again.
+                // Nobody asked, so nobody waits for the answer, and the next sweep would repeat it.
                 EventRecord::Declined(declined) => {
                     tracing::debug!(review = %key, ?declined, "its request has left the inbox, which changes nothing");
                 }
@@ -158,9 +158,9 @@ impl Mailroom {
         self.commit(batch, moment, pass)
     }
 
-    /// Ends every wait whose deadline came by `until`, an instant that is past. A request that left its
-    /// inbox is taken first. The caller has to judge the finished files of the outboxes before:
-    /// an answer that came in time counts, however late the daemon looks.
+    /// Ends every wait whose deadline came by `until`, an instant in the past, after it has recorded the requests that
+    /// left their inbox as taken. The caller first judges the finished files of the outboxes: an answer that came in
+    /// time counts, however late the daemon looks.
     pub fn keep_deadlines(
         &mut self,
         until: DateTime<Utc>,
@@ -175,8 +175,8 @@ impl Mailroom {
         Ok(pass)
     }
 
-    /// Ends the waits of these reviews, where takes were looked for already. The take of a request, or the end of another
-    /// of these waits, may have given a review more time.
+    /// Ends the waits of these reviews; the caller has recorded the takes. A take, or the end of another of these
+    /// waits, may have given a review more time.
     pub(super) fn end_waits(
         &mut self,
         due: &[ReviewKey],
@@ -211,7 +211,7 @@ impl Mailroom {
         (at <= moment.utc && self.may_fire(key, moment)).then_some(which)
     }
 
-    /// The next deadline, by the time of day.
+    /// The next deadline, in wall-clock time.
     pub fn next_deadline(&self) -> Option<DateTime<Utc>> {
         self.state().next_deadline().map(|(at, _)| at)
     }
@@ -221,12 +221,12 @@ impl Mailroom {
         judge.event(reported, &mut clock::new_message_id)
     }
 
-    /// Adds what was decided to the batch.
+    /// Adds a decision to the batch.
     pub(super) fn add(&mut self, batch: &mut OpenBatch, record: EventRecord, moment: Moment) {
         self.add_with_request(batch, record, None, moment);
     }
 
-    /// The same for a record that may move a review, with the open request for its new reviewer.
+    /// Does the same for a record that may move a review, with the open request for its new reviewer.
     pub(super) fn add_with_request(
         &mut self,
         batch: &mut OpenBatch,

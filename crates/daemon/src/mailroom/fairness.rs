@@ -1,6 +1,5 @@
-//! The order in which the daemon handles things: it judges a finished file before it processes a take, an
-//! order or a deadline, gives a file in doubt a moment, and lets no flood of newer files put one of them off
-//! forever.
+//! Decides in which order the daemon handles things: it judges a finished file before it handles a take, an order or a
+//! deadline, gives a file in doubt some time, and lets no flood of newer files delay any of them forever.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -16,38 +15,36 @@ use workspace::orders;
 use super::sweeping::BeforeListing;
 use super::{Mailroom, Pass};
 
-/// The time, in milliseconds, for which a file that may still be unfinished holds up an order. It begins when the order is
-/// listed: beside many agents or slow disks a round through the outboxes takes seconds.
+/// The time for which a file that may be unfinished holds up an order, in milliseconds. It begins when the order is
+/// listed, because a round through many outboxes or on slow disks takes seconds.
 const ORDER_GRACE_MS: u64 = 1_000;
 
-/// The time, in milliseconds, for which a backlog holds up takes and orders. Outboxes take turns, so only one with
+/// The time for which a backlog holds up takes and orders, in milliseconds. Outboxes take turns, so only an outbox with
 /// thousands of files is not judged by then.
 const BACKLOG_MS: u64 = 2_000;
 
-/// The time, in milliseconds, for which a file that may still be unfinished, and then a backlog, each hold up a
-/// deadline that has come: in the outboxes of its review, and no other. A deadline that passed hours ago, while the
-/// daemon or the machine slept, has this time as well: files finished by then are found in the same moment, and may
-/// look too young to be read.
+/// The time for which a file that may be unfinished, and then a backlog, holds up a deadline, in milliseconds. Only the
+/// outboxes of the deadline's own review count. A deadline that passed hours ago, while the machine slept, also waits:
+/// the daemon finds the files that were finished by then at the same moment, and they may look too young to be read.
 const DEADLINE_GRACE_MS: u64 = 5_000;
 
-/// The takes, orders and deadline that wait for messages to be judged, and for which. A mark is set once the moment for
-/// files in doubt is over: files that wait for their turn then are judged first, and nothing that comes later.
+/// The takes, orders and deadlines that wait for messages. When the time for files in doubt is over, a mark is set in
+/// the queue: files in front of it are judged first, files behind it are not waited for.
 #[derive(Debug)]
 pub(super) struct Fairness {
-    /// The first sweep not yet followed by a look for requests that left their inboxes, and the time from which that
-    /// look is due, on the monotonic clock.
+    /// The mark of the first sweep that no look for takes has followed, and the monotonic time since which that is due.
     takes: Option<(QueueMark, Option<u64>)>,
-    /// True if there may be orders that no pass has listed: the watcher saw one, or nobody looked since the last sweep.
+    /// True if there may be orders that no pass has listed: the watcher saw one, or a sweep has ended.
     pub(super) any_orders: bool,
-    /// Orders that were listed, and the round through the outboxes that has to end before they are known to wait.
+    /// Orders that were listed, and the round through the outboxes that must end before they can have their turn.
     pub(super) listed: Option<(Vec<OsString>, u64)>,
-    /// The time from which orders have been waiting, on the monotonic clock.
+    /// The monotonic time since which orders have been waiting.
     orders_since: Option<u64>,
-    /// Orders whose moment is over.
+    /// Orders whose time for files in doubt is over, and their mark.
     orders: Option<(QueueMark, Vec<OsString>)>,
-    /// The reviews whose deadline has come and whose outboxes were looked into.
+    /// The reviews whose deadline has come and whose outboxes the daemon has listed.
     deadlines: BTreeMap<ReviewKey, DeadlineWait>,
-    /// True if the last pass had no time to look into the outboxes of another.
+    /// True if the last pass had no time to list the outboxes of another such review.
     any_deadlines: bool,
 }
 
@@ -55,18 +52,17 @@ pub(super) struct Fairness {
 struct DueDeadline {
     at: DateTime<Utc>,
     review: ReviewKey,
-    /// The agents whose files go before it.
+    /// The agents whose files are judged before it.
     parties: [AgentName; 2],
 }
 
-/// A deadline that has come and waits for the files of its agents. Each has a moment of its own: one that waits holds up
-/// no other.
+/// A deadline that has come and waits for the files of its agents. Each deadline waits by itself and delays no other.
 #[derive(Debug)]
 struct DeadlineWait {
     at: DateTime<Utc>,
-    /// The time of the look into the outboxes, on the monotonic clock.
+    /// The monotonic time at which the outboxes were listed.
     since: u64,
-    /// The mark of what waited for its turn when the moment for unfinished files was over, and that time.
+    /// The mark set when the time for unfinished files was over, and that time.
     backlog: Option<(QueueMark, u64)>,
 }
 
@@ -85,15 +81,15 @@ impl Default for Fairness {
 }
 
 impl Mailroom {
-    /// The orders in the directory. The daemon lists the outboxes after the orders, so that a file that was
-    /// finished before an order was given is judged before it.
+    /// Lists the directory of orders, then the outboxes, so that a file that was finished before an order was given is
+    /// judged before it.
     pub(super) fn find_orders(
         &mut self,
         moment: Moment,
         before: &mut BeforeListing<'_>,
     ) -> Vec<OsString> {
         if self.waits.orders.is_some() || !self.waits.any_orders {
-            // Later ones have their own moment.
+            // Later orders get their own turn.
             return Vec::new();
         }
         let (found, round) = match self.waits.listed.take() {
@@ -129,7 +125,7 @@ impl Mailroom {
         }
     }
 
-    /// The orders whose turn it is after this pass, which found these.
+    /// Returns the orders whose turn it is after this pass, which found `found`.
     pub(super) fn whose_turn(
         &mut self,
         found: Vec<OsString>,
@@ -160,7 +156,7 @@ impl Mailroom {
         (!orders.is_empty()).then_some(orders)
     }
 
-    /// The earliest time to process orders that were held up, on the monotonic clock.
+    /// The earliest monotonic time to process orders that were held up.
     pub(super) fn orders_due(&self) -> Option<u64> {
         if self.waits.listed.is_some() {
             return Some(0);
@@ -170,16 +166,15 @@ impl Mailroom {
             .map(|since| since.saturating_add(ORDER_GRACE_MS))
     }
 
-    /// Has requests that left their inboxes looked for once what the sweep found is judged. An earlier sweep counts:
-    /// newer files do not put that look off.
+    /// Has the daemon look for takes once it has judged what this sweep found. If an earlier sweep already did so, its
+    /// mark stays: newer files do not delay the look.
     pub(super) fn expect_takes(&mut self) {
         self.waits
             .takes
             .get_or_insert((self.docket.intake.mark(), None));
     }
 
-    /// True if the files that the last sweeps found are judged, so that an answer goes before the take of the request
-    /// it answers.
+    /// True if the files that the last sweeps found are judged, so that an answer comes before the take of its request.
     pub(super) fn is_turn_of_takes(&mut self, moment: Moment) -> bool {
         let intake = &self.docket.intake;
         let is_turn = |(mark, since): &mut (QueueMark, Option<u64>)| {
@@ -190,7 +185,7 @@ impl Mailroom {
     }
 
     /// Ends the waits whose deadline has come, if it is their turn. Only the two agents of a review can still answer in
-    /// time, so the outboxes of nobody else are looked into, and their files hold up none of these.
+    /// time, so no other outbox is listed and no other files hold up the deadline.
     pub fn keep_deadlines_in_turn(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
         let mut pass = Pass::default();
         let due = self.due_deadlines(moment);
@@ -229,7 +224,7 @@ impl Mailroom {
             .collect()
     }
 
-    /// Looks into the outboxes of reviews whose deadline is seen for the first time, as long as a step may take.
+    /// Lists the outboxes of reviews whose deadline is seen for the first time, for as long as a step may take.
     fn look_before_deadlines(&mut self, due: &[DueDeadline], moment: Moment) {
         let mut before = std::mem::take(&mut self.waits.deadlines);
         let mut looked = BTreeSet::new();
@@ -260,7 +255,7 @@ impl Mailroom {
         }
     }
 
-    /// An agent that locks its own outbox does not put its deadline off.
+    /// Lists an agent's outbox. An agent that locks its own outbox does not delay its deadline.
     fn look_for_answer(&mut self, agent: &AgentName) {
         if let Err(error) = self.look_into_outbox(agent)
             && !self.docket.alerts.raise_unreadable(&error)
@@ -269,7 +264,7 @@ impl Mailroom {
         }
     }
 
-    /// The earliest time at which a deadline that has come no longer waits for files, on the monotonic clock.
+    /// The earliest monotonic time at which a deadline that has come no longer waits for files.
     pub(super) fn deadlines_due(&self) -> Option<u64> {
         if self.waits.any_deadlines {
             return Some(0);
@@ -279,7 +274,7 @@ impl Mailroom {
 }
 
 impl DeadlineWait {
-    /// True if nothing of these agents waits to be judged, or nothing that may still count.
+    /// True if no file of these agents waits to be judged, or none that may still count.
     fn is_turn(&mut self, parties: &[AgentName], intake: &Intake, moment: Moment) -> bool {
         let mut parties = parties.iter().map(AgentName::as_str);
         if parties.clone().all(|agent| intake.known(agent) == 0) {

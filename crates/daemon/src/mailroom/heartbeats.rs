@@ -1,5 +1,5 @@
-//! The heartbeats of hosts that share the ledger: this one says every few seconds how it is, and keeps what it hears of the
-//! others for those who look. Nothing is decided by them.
+//! Exchanges heartbeats between the hosts that share the ledger: sends this host's state every few seconds, and keeps
+//! what the others sent for commands that show it. They decide nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,25 +10,25 @@ use workspace::heartbeat::{self, HeardHost, HostState};
 
 use super::{Mailroom, Sharing};
 
-/// The number of ended runs of other hosts' daemons to remember.
+/// The number of ended daemon runs of other hosts to remember.
 const ENDED_MAX: usize = 1_000;
 
 /// The heartbeats of the other hosts, and this host's next one.
 #[derive(Default)]
 pub(super) struct Heartbeats {
     heard: BTreeMap<HostName, HeardHost>,
-    /// Runs of other hosts' daemons that another one has followed, the oldest first.
+    /// Daemon runs of other hosts that a later run replaced, the oldest first.
     ended: VecDeque<(HostName, DateTime<Utc>)>,
-    /// On the monotonic clock.
+    /// The monotonic time of the next heartbeat.
     speak_at: u64,
-    /// The start of this run and the number of its next heartbeat.
+    /// The start of this daemon run, and the number of its next heartbeat.
     started: Option<DateTime<Utc>>,
     number: u64,
 }
 
 impl Heartbeats {
-    /// True if this heartbeat was sent after all that are known of its host. One that was recorded on its way and sent
-    /// again was not.
+    /// True if this heartbeat is newer than all that are known of its host. One that somebody recorded and sends again
+    /// is not.
     fn is_newer(&self, state: &HostState) -> bool {
         let is_over = |(host, started): &(HostName, DateTime<Utc>)| {
             *host == state.host && *started == state.started
@@ -56,7 +56,7 @@ impl Heartbeats {
 }
 
 impl Mailroom {
-    /// Says how this host is if it is time, and notes what the others said.
+    /// Sends this host's heartbeat if it is due, and notes those of the others.
     pub(super) fn exchange_heartbeats(&mut self, moment: Moment) {
         let seq = self.spool.head().seq;
         let Some(shared) = &mut self.shared else {

@@ -1,5 +1,5 @@
-//! Changes among the hosts that share the ledger: recorded alone in a batch, checked by the fleet before, and folded once
-//! the ledger has them. What comes after is judged for the hosts and agents they leave.
+//! Records changes among the hosts that share the ledger: each alone in its batch, checked by the fleet before and
+//! folded once the ledger has it. Everything later is judged for the hosts and agents that the change leaves.
 
 use chrono::DateTime;
 use fleet::{Fleet, FleetRefusal};
@@ -28,7 +28,7 @@ pub enum HostChangeError {
 }
 
 impl Mailroom {
-    /// The hosts and the homes of agents, as of the last record; nothing where this is the only host.
+    /// The hosts and the homes of agents, as of the last record; none if this is the only host.
     pub fn fleet(&self) -> Option<&Fleet> {
         self.shared.as_ref().map(|shared| &shared.sharing.fleet)
     }
@@ -38,8 +38,8 @@ impl Mailroom {
         self.spool.head()
     }
 
-    /// True if agents came home to this host, or left it, since it was opened: a host that is opened again delivers
-    /// their mail.
+    /// True if an agent's home became this host, or another, since the mailroom was opened. Only a host that is opened
+    /// again delivers that agent's mail.
     pub fn has_other_homes(&self) -> bool {
         let shared = self.shared.as_ref();
         shared.is_some_and(|shared| shared.sharing.homes() != *self.spool.homes())
@@ -74,7 +74,7 @@ impl Mailroom {
         Ok(())
     }
 
-    /// Folds what a committed record says of hosts, and calls the roll again for the agents they have now.
+    /// Folds a committed record of hosts and puts the agents they have now on the roll.
     pub(super) fn note_host(&mut self, entry: &Committed, record: &Record) {
         let Some(shared) = &mut self.shared else {
             return;
@@ -87,7 +87,7 @@ impl Mailroom {
         if index::host_change(record).is_some() {
             let agents: Vec<_> = fleet.agents().cloned().collect();
             self.docket.reconfigure(&self.config, agents.into());
-            // The new home of an agent judges what is in its outbox.
+            // An agent's new home judges the files in its outbox.
             let is_here = |agent: AgentName| shared.is_at_home(&agent);
             let intake = &mut self.docket.intake;
             intake.keep(&|agent| agent.parse().is_ok_and(is_here));

@@ -1,5 +1,5 @@
-//! Keeps house on a thread of its own while there is no mail: makes a snapshot of the ledger after so many records and,
-//! if the config says so, removes old files once a day. No mail waits for either, and nothing depends on them.
+//! Does housekeeping on a thread of its own while there is no mail: makes a snapshot of the ledger after enough records
+//! and, if the config says so, removes old files once a day. No mail waits for either, and nothing depends on them.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -14,7 +14,7 @@ use super::Mailroom;
 use crate::gc::{self, Sweep};
 use workspace::error::chain;
 
-/// The bytes of records after which a snapshot is due, however few the records are.
+/// The bytes of new records after which a snapshot is due, however few the records are.
 const SNAPSHOT_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The time between two removals of old files, in milliseconds.
@@ -24,17 +24,16 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 pub(super) struct Housekeeping {
     root: PathBuf,
     config: Config,
-    /// The last record of the newest snapshot, or attempt, and the bytes of the ledger then.
+    /// The last record of the newest snapshot, or of the last attempt, and the size of the ledger then, in bytes.
     last_snapshot: (u64, u64),
-    /// The time of the next sweep for old files, on the monotonic clock.
+    /// The monotonic time of the next sweep for old files.
     sweep_at: u64,
     worker: Option<Worker>,
     is_busy: bool,
 }
 
-/// The thread that does one task after the other. It stays, because glibc lets each new thread allocate from whatever
-/// arena is free and keeps every arena as large as it once was: threads that came and went left eight as large as a
-/// snapshot's fold.
+/// The thread that runs one task after another. It is kept, because glibc lets each new thread allocate from any free
+/// arena and never shrinks an arena: threads that came and went left eight as large as a snapshot's fold.
 struct Worker {
     tasks: Sender<Task>,
     finished: Receiver<FinishedTask>,
@@ -50,8 +49,8 @@ enum FinishedTask {
 }
 
 impl Housekeeping {
-    /// `last_snapshot` is the last record of the snapshot the start restored and the bytes of the ledger before it; 0 if
-    /// there was none.
+    /// `last_snapshot` is the last record of the snapshot that the start restored and the bytes of the ledger before
+    /// it; 0 if there was none.
     pub(super) fn new(root: PathBuf, config: Config, last_snapshot: (u64, u64)) -> Self {
         Self {
             root,
@@ -63,12 +62,12 @@ impl Housekeeping {
         }
     }
 
-    /// Takes another config from the next task on; a running task ends under the old one.
+    /// Uses another config from the next task on.
     pub(super) fn reconfigure(&mut self, config: Config) {
         self.config = config;
     }
 
-    /// Hands a task to the worker; false if there is no thread for it.
+    /// Hands a task to the worker; false if no thread could be started.
     fn begin(&mut self, task: impl FnOnce() -> FinishedTask + Send + 'static) -> bool {
         if self.worker.is_none() {
             self.worker = Worker::start();
@@ -78,7 +77,7 @@ impl Housekeeping {
         self.is_busy
     }
 
-    /// Takes what the task left, if it is over.
+    /// Returns the result of the task if it has finished.
     fn poll(&mut self) -> Option<FinishedTask> {
         let worker = self.worker.take_if(|_| self.is_busy)?;
         let finished = worker.finished.try_recv();
@@ -89,7 +88,7 @@ impl Housekeeping {
         Some(self.end(worker, finished.ok()))
     }
 
-    /// Waits for the task, if there is one.
+    /// Waits for the task, if one is running.
     fn wait(&mut self) -> Option<FinishedTask> {
         let worker = self.worker.take_if(|_| self.is_busy)?;
         let finished = worker.finished.recv().ok();
@@ -112,7 +111,7 @@ impl Worker {
         let (tasks, waiting) = mpsc::channel::<Task>();
         let (tell, finished) = mpsc::channel();
         let work = move || {
-            // A mailroom that is dropped before the task ends does not receive the result.
+            // A mailroom that was dropped before the task ended does not receive the result.
             waiting.iter().for_each(|task| drop(tell.send(task())));
         };
         let started = std::thread::Builder::new()
@@ -132,7 +131,7 @@ impl Worker {
 }
 
 impl Mailroom {
-    /// Starts a task that is due; call it while there is nothing else to do and everything is durable.
+    /// Starts a task that is due. Call it when there is nothing else to do and everything is durable.
     pub fn rest(&mut self, moment: Moment) {
         if let Some(finished) = self.housekeeping.poll() {
             self.end_task(finished);
@@ -156,7 +155,7 @@ impl Mailroom {
         }
     }
 
-    /// Ends the housekeeping and makes a snapshot if one is due, since a run that never rests had no other moment for it.
+    /// Ends the housekeeping, and makes a snapshot if one is due: a run that never rested had no other time for it.
     pub fn close(&mut self) {
         if let Some(finished) = self.housekeeping.wait() {
             self.end_task(finished);
@@ -169,7 +168,7 @@ impl Mailroom {
         }
     }
 
-    /// True if enough records are new for a snapshot, or a task that makes one waits to be taken up. Reads no file.
+    /// True if a snapshot has enough new records, or the result of a task has not been handled. Reads no file.
     pub fn wants_rest(&self) -> bool {
         self.housekeeping.is_busy || self.has_records_for_snapshot()
     }
@@ -194,7 +193,7 @@ impl Mailroom {
     }
 
     fn begin_snapshot(&mut self) {
-        // A snapshot is useless while a power cut could undo a delivery; a later moment will do.
+        // A snapshot is useless while a power cut could undo a delivery; try again later.
         let Ok(Some(maker)) = self.spool.snapshot_maker() else {
             return;
         };
@@ -208,7 +207,7 @@ impl Mailroom {
         }
     }
 
-    /// Logs what a task did. What a snapshot has is read from it from now on, and given back.
+    /// Logs the result of a task. The daemon frees everything that a new snapshot holds and reads it from there.
     fn end_task(&mut self, finished: FinishedTask) {
         match finished {
             FinishedTask::Snapshot(Ok(made)) => {

@@ -1,5 +1,5 @@
-//! Raises alerts for what the mailroom cannot fix itself: outboxes of the wrong owner, files it may not read, and mail
-//! from unknown senders.
+//! Raises alerts for what the mailroom cannot fix itself: outboxes with the wrong owner, files it may not read, and
+//! mail from unknown senders.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -13,7 +13,7 @@ use crate::docket::OpenBatch;
 use crate::unknown_sender::ScanContext;
 
 impl Mailroom {
-    /// Alerts the operator to outboxes whose owner is not the configured user, and clears the alerts of fixed conditions.
+    /// Alerts the operator to outboxes whose owner is not the configured user, and clears alerts whose cause is gone.
     pub(super) fn check_alert_conditions(&mut self) {
         let users = self.config.users();
         let layout = self.spool.layout();
@@ -51,8 +51,8 @@ impl Mailroom {
         alerts.save();
     }
 
-    /// Scans the inboxes for files of unknown senders. Only the timed sweep does so: a file has to be found by two scans,
-    /// with time between them for its original to arrive.
+    /// Scans the inboxes for files of unknown senders. Only the timed sweep does this: a file has to be found by two
+    /// scans, so that its original has time to arrive.
     pub fn look_for_unknown_senders(&mut self, moment: Moment) {
         let agents = std::sync::Arc::clone(self.docket.agents());
         let end = self.step_end();
@@ -71,8 +71,8 @@ impl Mailroom {
         self.docket.alerts.save();
     }
 
-    /// Records the accepted originals that their writers changed in `sent/`, which notifies their senders, and alerts the
-    /// operator to each.
+    /// Records each accepted original that its writer changed in `sent/`, which notifies its sender. Alerts the
+    /// operator.
     pub fn look_for_changed_originals(&mut self, moment: Moment) -> Result<(), SpoolError> {
         let changed = self
             .growing

@@ -1,5 +1,5 @@
-//! Changes the policy of all hosts from one that has another already. Its daemon judges nothing, and recording its policy for
-//! all is one of the two commands that start it again.
+//! Changes the policy of all hosts from a host whose own policy already differs. The daemon of such a host judges
+//! nothing; recording its policy for all hosts is one of two commands that let it continue.
 
 use std::ffi::OsString;
 use std::mem::replace;
@@ -16,8 +16,8 @@ use workspace::orders;
 use super::{Mailroom, Pass};
 
 impl Mailroom {
-    /// Records the orders that change the policy, if this host is stopped by another policy and nothing else. Until they
-    /// are recorded, the policy of all hosts applies here as well: by it this host takes over the rest of the log.
+    /// Records the orders that change the policy, if only its policy stops this host. Until they are recorded, the
+    /// common policy applies here too: this host takes over the rest of the log under it.
     pub(super) fn change_policy(
         &mut self,
         moment: Moment,
@@ -26,7 +26,7 @@ impl Mailroom {
         if !self.may_change_policy() {
             return Ok(());
         }
-        // The next sweep, or a hint of the watcher, has it look again.
+        // The next sweep or hint makes the daemon look again.
         self.waits.any_orders = false;
         let orders = self.policy_orders(moment);
         let Some((config, theirs)) = self.their_policy().filter(|_| !orders.is_empty()) else {
@@ -48,14 +48,14 @@ impl Mailroom {
         recorded
     }
 
-    /// True if there may be an order that starts this host again.
+    /// True if there may be an order that lets this host continue.
     pub(super) fn may_change_policy(&self) -> bool {
         let shared = self.shared.as_ref();
         let theirs = shared.and_then(|shared| shared.policy_that_stops_it());
         self.waits.any_orders && theirs.is_some()
     }
 
-    /// The policy of all hosts, read and as a text.
+    /// The policy of all hosts, parsed and as text.
     fn their_policy(&self) -> Option<(Config, String)> {
         let theirs = self.fleet()?.policy()?.to_owned();
         match Config::parse(&theirs, Path::new(config::FILE)) {
@@ -67,7 +67,7 @@ impl Mailroom {
         }
     }
 
-    /// The orders that change the policy; the others wait until this host goes on.
+    /// The orders that change the policy; the others wait until this host continues.
     fn policy_orders(&self, moment: Moment) -> Vec<OsString> {
         let mut names = orders::waiting(&self.root).unwrap_or_else(|error| {
             tracing::warn!(error = %chain(&error), "cannot list the orders; will retry");
@@ -84,7 +84,7 @@ impl Mailroom {
         names
     }
 
-    /// Judges by this policy from now on, and gives back the one before.
+    /// Judges by this policy from now on, and returns the one before.
     fn judge_by(&mut self, config: Config, policy: String) -> (Config, String) {
         let agents = Arc::clone(self.docket.agents());
         self.docket.reconfigure(&config, agents);

@@ -1,4 +1,4 @@
-//! Applies a reloaded config between two passes, whole or not at all, and sums the mailroom's state up in one
+//! Applies a reloaded config between two passes, whole or not at all, and summarizes the mailroom's state in one
 //! sentence.
 
 use workspace::config::Config;
@@ -12,9 +12,9 @@ impl Mailroom {
         &self.config
     }
 
-    /// Applies this config from the next judgement on, and says whether it is another one. Decisions under the
-    /// old one hold: the ledger records what each of them took from it. Fails, and changes nothing, if agents are
-    /// given users of their own and this process is not the daemon's.
+    /// Applies this config from the next judgement, and returns true if it differs. Earlier decisions hold: the ledger
+    /// records what each of them took from the config. Changes nothing and fails if the config gives agents users of
+    /// their own and this process does not run as the daemon's user.
     pub fn reconfigure(&mut self, config: Config) -> Result<bool, MailroomError> {
         if config == self.config {
             return Ok(false);
@@ -34,7 +34,7 @@ impl Mailroom {
         Ok(true)
     }
 
-    /// Measures the state for the metrics.
+    /// Updates the gauges of the metrics.
     pub fn gauge(&mut self, config_refused: bool) {
         let reviews = self.state().phases();
         self.meter.gauges = Gauges {
@@ -52,7 +52,7 @@ impl Mailroom {
         };
     }
 
-    /// Sums the mailroom's state up in one line, without text of agents.
+    /// Summarizes the mailroom's state in one line, without text of agents.
     pub fn status_line(&self) -> String {
         let state = self.state();
         let open = state.open_reviews().count();

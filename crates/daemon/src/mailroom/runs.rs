@@ -1,5 +1,5 @@
-//! Serves the runs of agents: which requests are open, what their briefs say, whether an agent's mail is judged. Events
-//! of a run are judged by the rules and committed like any others.
+//! Serves the runs of agents: which requests are open, what their briefs say, whether an agent's mail is judged. Like
+//! any other events, those of a run are judged by the rules and committed.
 
 use std::ffi::OsStr;
 
@@ -17,7 +17,7 @@ use super::Mailroom;
 use crate::docket::OpenBatch;
 
 impl Mailroom {
-    /// Every review whose reviewer owes a response, with its open request.
+    /// The reviews whose reviewer owes a response, each with its open request.
     pub(crate) fn open_requests(&self) -> impl Iterator<Item = (&ReviewKey, &Review, &Invocation)> {
         self.state()
             .open_reviews()
@@ -25,7 +25,6 @@ impl Mailroom {
             .filter_map(|(key, review)| Some((key, review, review.phase.invocation()?)))
     }
 
-    /// The state of a review.
     pub fn review(&self, key: &ReviewKey) -> Option<&Review> {
         self.state().review(key)
     }
@@ -40,8 +39,7 @@ impl Mailroom {
         self.state().unrecorded(report)
     }
 
-    /// The budget of the day that keeps an agent's command from being started, if one does; as if these runs, which go
-    /// on, had ended by now.
+    /// The daily budget, if any, that keeps an agent's command from starting, counting the spend of these live runs.
     pub(crate) fn used_up(
         &self,
         agent: &AgentName,
@@ -52,14 +50,14 @@ impl Mailroom {
         self.state().used_up(policy, agent, going_on, moment.utc)
     }
 
-    /// True if a review's budget is used up once `more` is spent as well.
+    /// True if a review's budget is used up when `more` is spent as well.
     pub(crate) fn is_used_up(&self, key: &ReviewKey, more: Spend) -> bool {
         let limit = self.docket.tentative.policy().budget.per_review;
         self.review(key)
             .is_some_and(|review| limit.is_reached(review.spent.plus(more)))
     }
 
-    /// The text of the brief for the open request of a review, as it is now, and the schema of its answer.
+    /// The brief for the open request of a review, as of `moment`, and the schema of its answer.
     pub(crate) fn brief_now(&self, key: &ReviewKey, moment: Moment) -> Option<(String, String)> {
         let brief = brief(
             self.state(),
@@ -70,7 +68,7 @@ impl Mailroom {
         Some((text(&brief), brief.response_schema))
     }
 
-    /// True if that agent's outbox holds a file that may be a message; one that cannot be listed may hold one.
+    /// True if the agent's outbox holds a file that may be a message, or cannot be listed.
     pub(crate) fn has_mail(&self, agent: &AgentName) -> bool {
         let is_message = |name: &OsStr| {
             let name = name.as_encoded_bytes();
@@ -85,14 +83,14 @@ impl Mailroom {
         })
     }
 
-    /// The open request of a review, as its reviewer has to answer it.
+    /// The open request of a review, in the form in which its reviewer answers it.
     pub(crate) fn ask(&self, key: &ReviewKey, now: Moment) -> Option<Ask> {
         let known = (self.state(), self.docket.tentative.policy());
         ask::of_review(&self.root, known, (key, self.review(key)?), now.utc)
     }
 
-    /// The open request of the review that the record gives to another reviewer, as the ledger has it: a file in a
-    /// mailbox may have been changed since. Nothing if the record moves no review.
+    /// The open request of the review that the record gives to another reviewer, or none. Taken from the ledger,
+    /// because a file in a mailbox may have been changed.
     fn handed_on(&self, record: &EventRecord) -> Result<Option<RequestFile>, SpoolError> {
         let EventRecord::Happened(happened) = record else {
             return Ok(None);
@@ -124,7 +122,7 @@ impl Mailroom {
         })
     }
 
-    /// Judges an event of a command and commits it to the ledger before returning; says whether it changes anything.
+    /// Judges an event of a command and commits it before returning; true if it changes anything.
     pub(crate) fn record_run(&mut self, event: &Event, moment: Moment) -> Result<bool, SpoolError> {
         match self.judge_event(ReportedEvent { order: None, event }, moment) {
             record @ EventRecord::Happened(_) => {

@@ -1,4 +1,4 @@
-//! Reads the ledger at the start, and says in the log how far it has come while that takes seconds.
+//! Reads the ledger at the start, and logs the progress if that takes seconds.
 
 use std::io;
 use std::path::Path;
@@ -11,23 +11,23 @@ use workspace::index::LedgerIndex;
 
 use super::shared::LastRecord;
 
-/// The pause between two progress notes. A start that takes less time gives none.
+/// The pause between two progress lines. A shorter start logs none.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// The number of records and lines between two looks at the clock.
 const STEPS: u64 = 256;
 
-/// The index, and when its growing was last told.
+/// The index, and when its progress was last logged.
 pub(super) struct Told {
     pub(super) index: LedgerIndex,
     lines: u64,
     next: Instant,
-    /// The last record that was read, if any was: a snapshot may have spared them all.
+    /// The last record that was read; none if a snapshot covered them all.
     last: Option<LastRecord>,
 }
 
 impl Told {
-    /// The parts of the ledger's last record that limit later records.
+    /// Reads from the ledger's last record what limits later records.
     pub(super) fn last_record(&self, root: &Path) -> Result<LastRecord, SpoolError> {
         if let Some(last) = self.last {
             return Ok(last);

@@ -1,4 +1,4 @@
-//! Looks through every outbox, a few at a time: beside ten thousand agents nobody's mail waits for the whole round.
+//! Lists every outbox, a few at a time, so that nobody's mail waits for a whole round through thousands of agents.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,27 +14,27 @@ use super::Mailroom;
 use crate::docket::on_the_roll;
 use crate::metrics::TimedTask;
 
-/// Called with each agent and its outbox before the outbox is listed: whatever watches it from then on misses nothing.
+/// Called with each agent and its outbox before the outbox is listed, so that a watch set then misses nothing.
 pub type BeforeListing<'a> = dyn FnMut(&AgentName, &Path) + 'a;
 
 /// The rounds through all outboxes.
 #[derive(Debug, Default)]
 pub(super) struct Sweeping {
-    /// A served mailroom looks at others' mail after so much time.
+    /// The longest step, after which a served mailroom turns to other mail.
     step_max: Option<Duration>,
-    /// The number of rounds begun, and the number ended.
+    /// The number of rounds that have begun, and of those that have ended.
     begun: u64,
     ended: u64,
     going: Option<Round>,
     /// Agents on the roll whose outbox was missing.
     doubtful: BTreeSet<AgentName>,
-    /// Agents on the roll whose mailboxes are still to be completed, which takes a sync each.
+    /// Agents on the roll that may lack mailboxes; making them costs a sync each.
     incomplete: Vec<AgentName>,
-    /// The number of outboxes the last round could not list.
+    /// The number of outboxes that the last round could not list.
     pub(super) unlisted: usize,
 }
 
-/// A round that goes on.
+/// A round in progress.
 #[derive(Debug)]
 struct Round {
     agents: Arc<[AgentName]>,
@@ -54,14 +54,14 @@ impl StepEnd {
 }
 
 impl Mailroom {
-    /// Ends each step of a sweep, and each look for unknown senders, after so much time; until this is called there is no
+    /// Limits each step of a sweep, and each scan for unknown senders, to this time; without this call there is no
     /// limit.
     pub fn limit_step_time(&mut self, limit: Duration) {
         self.sweeping.step_max = Some(limit);
     }
 
-    /// Looks who has a mailbox now, and through every outbox; the next pass asks which requests were
-    /// taken. Fails for good if the workspace was moved away or its ledger changed by somebody else.
+    /// Lists who has a mailbox now and what is in every outbox; the next pass looks for takes. Fails permanently if the
+    /// workspace was moved away or somebody else changed its ledger.
     pub fn sweep(&mut self) -> Result<(), SpoolError> {
         let round = self.next_round();
         while self.sweeping.ended < round {
@@ -75,7 +75,7 @@ impl Mailroom {
         self.sweeping.begun + 1
     }
 
-    /// Goes on with the rounds up to this one, as long as a step may take, and says whether it ended.
+    /// Continues the rounds up to this one for as long as a step may take; true if it has ended.
     pub fn sweep_on(
         &mut self,
         round: u64,
@@ -96,7 +96,7 @@ impl Mailroom {
         StepEnd(self.sweeping.step_max.map(|most| Instant::now() + most))
     }
 
-    /// Goes on with a round, or begins one. One that fails is given up, and no outbox counts as listed.
+    /// Continues a round or begins one. If it cannot begin, no outbox counts as listed.
     fn step(&mut self, end: StepEnd, before: &mut BeforeListing<'_>) -> Result<(), SpoolError> {
         let began = Instant::now();
         let going = match self.sweeping.going.take() {
@@ -127,7 +127,7 @@ impl Mailroom {
         })
     }
 
-    /// Completes the mailboxes of new agents and looks through the next outboxes; true if those were the last.
+    /// Completes the mailboxes of new agents and lists the next outboxes; true if those were the last.
     fn list_some(
         &mut self,
         round: &mut Round,
@@ -182,7 +182,7 @@ impl Mailroom {
         self.meter.took(TimedTask::Sweep, round.took);
     }
 
-    /// Puts every agent that has a mailbox on the roll. The next round adds those that are new when the time is up.
+    /// Puts every agent that has a mailbox on the roll. If the time runs out, the next round adds the other new ones.
     fn call_the_roll(&mut self, end: StepEnd) -> Result<(), SpoolError> {
         let before = Arc::clone(self.docket.agents());
         let mut agents = Vec::with_capacity(before.len());
@@ -214,7 +214,7 @@ impl Mailroom {
         self.call_the_roll(StepEnd(None))
     }
 
-    /// Looks through one agent's outbox.
+    /// Lists one agent's outbox.
     pub(crate) fn look_into_outbox(&mut self, agent: &AgentName) -> Result<(), SpoolError> {
         let view = self.spool.view();
         self.docket

@@ -1,24 +1,24 @@
 //! Counts durations in the buckets of a Prometheus histogram.
 
-/// From half a millisecond, which a sync on a good disk takes, to a minute.
+/// Durations, in seconds: from half a millisecond, which a sync on a good disk takes, to a minute.
 pub(super) const SECONDS: [f64; 13] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 15.0, 60.0,
 ];
 
-/// Rounds of a review: more come only with reopened ones.
+/// Rounds of a review; only a reopened review has more than three.
 pub(super) const ROUNDS: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 6.0, 10.0];
 
-/// Counts by upper bounds.
+/// Counts values by upper bounds.
 #[derive(Clone, Debug)]
 pub(super) struct Histogram {
     bounds: &'static [f64],
-    /// A count for each bound, not cumulative, and one for values beyond all.
+    /// A count for each bound, not cumulative, and one for values above all bounds.
     counts: Vec<u64>,
     sum: f64,
 }
 
 impl Histogram {
-    /// An empty one; the bounds rise.
+    /// An empty histogram; the bounds must rise.
     pub(super) fn of(bounds: &'static [f64]) -> Self {
         Self {
             bounds,
@@ -32,14 +32,14 @@ impl Histogram {
         self.add_times(value, 1);
     }
 
-    /// Counts a value so many times.
+    /// Counts a value `times` times.
     pub(super) fn add_times(&mut self, value: f64, times: u64) {
         let bucket = self.bounds.partition_point(|bound| *bound < value);
         self.counts[bucket] += times;
         self.sum += value * times as f64;
     }
 
-    /// The counts up to each bound.
+    /// The cumulative count up to each bound.
     pub(super) fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         self.bounds
             .iter()
@@ -50,12 +50,12 @@ impl Histogram {
             })
     }
 
-    /// The count of all.
+    /// The number of values.
     pub(super) fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// All values together.
+    /// The sum of all values.
     pub(super) fn sum(&self) -> f64 {
         self.sum
     }

@@ -1,6 +1,6 @@
-//! Serves the metrics over HTTP on threads that touch nothing of the mailroom: `/metrics` is the page the main loop left
-//! last, `/health` tells whether that loop still turns. It implements as much HTTP/1.1 as that needs: one `GET` a
-//! connection, of bounded length, within a bounded time, at most four at once.
+//! Serves the metrics over HTTP on threads that touch nothing of the mailroom: `/metrics` is the latest page that the
+//! main loop left, `/health` reports whether that loop still turns. It implements only as much of HTTP/1.1 as that
+//! needs: one `GET` per connection, of bounded length and time, at most four at once.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,23 +18,23 @@ use workspace::config::Listen;
 
 use super::Meter;
 
-/// The connections served at once; the next wait in the kernel's queue.
+/// The number of connections served at once; others wait in the kernel's queue.
 const WORKERS: usize = 4;
 
-/// The time a request and its answer may take, each.
+/// The time limit for reading a request, and for writing its answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The longest request, in bytes.
 const REQUEST_MAX: usize = 4096;
 
-/// The time between two pages, in milliseconds, however often the loop turns.
+/// The shortest time between two pages, in milliseconds, however often the loop turns.
 const PAGE_MS: u64 = 250;
 
 /// The milliseconds without a turn after which the loop counts as hanging: well beyond the 2 s between two sweeps and
 /// the time of a large batch.
 const HANGS_MS: u64 = 30_000;
 
-/// The readable page, and the threads that serve it; they end with the value.
+/// The current page and the threads that serve it, which end with this value.
 #[derive(Debug)]
 pub(crate) struct Exporter {
     shared: Arc<Shared>,
@@ -45,9 +45,9 @@ pub(crate) struct Exporter {
 struct Shared {
     clock: Clock,
     page: Mutex<String>,
-    /// The time of the page.
+    /// The time at which the page was made.
     paged_at: AtomicU64,
-    /// The time of the loop's last turn.
+    /// The time at which the loop last turned.
     turned_at: AtomicU64,
     is_over: AtomicBool,
 }
@@ -59,8 +59,8 @@ enum Door {
 }
 
 impl Exporter {
-    /// Listens there; nothing where nothing is to be listened to. A socket that a killed daemon left is replaced; one at
-    /// which somebody answers is not.
+    /// Listens at the configured place, if there is one. Replaces a socket that a killed daemon left, but not one at
+    /// which somebody answers.
     pub(crate) fn open(listen: &Listen, root: &Path) -> io::Result<Option<Self>> {
         let (door, socket) = match listen {
             Listen::Off => return Ok(None),
@@ -76,7 +76,7 @@ impl Exporter {
                     std::fs::remove_file(&path)?;
                 }
                 let door = UnixListener::bind(&path)?;
-                // Its owner and its group read; between the two calls nothing more than the umask is open.
+                // For its owner and group. Until this call the umask alone decides.
                 std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660))?;
                 door.set_nonblocking(true)?;
                 (Door::Unix(door), Some(path))
@@ -109,7 +109,7 @@ impl Exporter {
         Ok(Some(exporter))
     }
 
-    /// Leaves the page after a turn of the loop.
+    /// Makes a new page after a turn of the loop, unless the last one is recent.
     pub(crate) fn turned(&self, meter: &Meter) {
         let now = self.shared.clock.read().mono;
         self.shared.turned_at.store(now, Ordering::Relaxed);
@@ -129,7 +129,7 @@ impl Drop for Exporter {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
         if let Some(socket) = &self.socket {
-            // The next start replaces what cannot be removed.
+            // The next start replaces a socket that cannot be removed.
             let _ = std::fs::remove_file(socket);
         }
     }
@@ -137,7 +137,7 @@ impl Drop for Exporter {
 
 fn answer(door: &Door, shared: &Shared) {
     while !shared.is_over.load(Ordering::Relaxed) {
-        // A client that talks slowly or badly loses its own answer and nobody else's.
+        // A slow or broken client loses only its own answer.
         let _ = match door {
             Door::Unix(door) => wait(door, || {
                 door.accept().map(|(stream, _)| unix(stream, shared))
@@ -149,7 +149,7 @@ fn answer(door: &Door, shared: &Shared) {
     }
 }
 
-/// Waits half a second for a connection, so that the end is noticed; another worker may have taken it.
+/// Waits at most half a second for a connection, to notice the end; another worker may have taken the connection.
 fn wait(door: &impl AsFd, take: impl FnOnce() -> io::Result<io::Result<()>>) -> io::Result<()> {
     let mut polled = [PollFd::new(door, PollFlags::IN)];
     let half_a_second = Timespec {
@@ -242,7 +242,7 @@ fn response(request: &[u8], shared: &Shared) -> String {
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// Judges a loop that turned last so many milliseconds ago.
+/// Judges a loop that last turned this many milliseconds ago.
 fn health(ago: u64) -> (&'static str, &'static str, String) {
     if ago <= HANGS_MS {
         ("200 OK", PLAIN, "ok\n".to_owned())

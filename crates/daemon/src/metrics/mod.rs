@@ -1,4 +1,4 @@
-//! Counts what the daemon does, for operators who watch many of them. Labels are our own words, never text of an agent.
+//! Counts what the daemon does, for operators who watch many daemons. Labels are our own words, never text of an agent.
 //! Counters begin at 0 with each start, as Prometheus expects.
 
 mod histogram;
@@ -26,13 +26,13 @@ pub(crate) struct Meter {
     duplicates: u64,
     events: u64,
     delivered: u64,
-    /// Reviews that ended, by outcome.
+    /// Ended reviews by outcome.
     ended: BTreeMap<&'static str, u64>,
     escalated: BTreeMap<&'static str, u64>,
     budgets_spent: u64,
-    /// The round in which reviews ended.
+    /// The rounds in which reviews ended.
     rounds: Histogram,
-    /// From the commit to the last file of it.
+    /// From the commit to its last file.
     delivery: Histogram,
     /// A write and a sync of the ledger.
     commit: Histogram,
@@ -40,12 +40,12 @@ pub(crate) struct Meter {
     checkpoint: Histogram,
     sweep: Histogram,
     ledger_failures: u64,
-    /// The commit times of undelivered batches, with their numbers of messages.
+    /// The commit times of undelivered batches, each with its number of messages.
     pending: VecDeque<(Duration, u64)>,
     pub(crate) gauges: Gauges,
 }
 
-/// The state found at each sweep.
+/// The state as of the last sweep.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gauges {
     pub agents: usize,
@@ -55,7 +55,7 @@ pub(crate) struct Gauges {
     pub unjudged: usize,
     /// Committed files that wait for delivery or archiving.
     pub undelivered: usize,
-    /// Mailboxes the daemon cannot write to.
+    /// Mailboxes that the daemon cannot write to.
     pub parked: usize,
     pub ledger_bytes: u64,
     pub(crate) config_refused: bool,
@@ -72,7 +72,7 @@ pub(crate) enum TimedTask {
 }
 
 impl Meter {
-    /// Everything at 0.
+    /// A meter with every count at 0.
     pub(crate) fn start() -> Self {
         let seconds = || Histogram::of(&histogram::SECONDS);
         Self {
@@ -96,7 +96,7 @@ impl Meter {
         }
     }
 
-    /// The time since the meter started; a measured task begins with it.
+    /// The time since the meter started, with which a measurement begins.
     pub(crate) fn now(&self) -> Duration {
         self.clock.passed()
     }
@@ -116,12 +116,12 @@ impl Meter {
         }
     }
 
-    /// Counts a ledger that could not be written for now.
+    /// Counts a failure to write the ledger that will be retried.
     pub(crate) fn ledger_failed(&mut self) {
         self.ledger_failures += 1;
     }
 
-    /// Counts what a committed record says.
+    /// Counts a committed record.
     pub(crate) fn committed(&mut self, record: &Record) {
         match record {
             Record::Judged(judgement) => self.judged(judgement),
@@ -156,7 +156,7 @@ impl Meter {
             .iter()
             .filter(|letter| is_budget_spent(letter))
             .count() as u64;
-        // An event may note something of a review that ended before; its agents get one notice of the end.
+        // An event may also add to a review that ended earlier; only the end itself sends a notice to the agents.
         for step in &happened.steps {
             if happened
                 .letters
@@ -187,8 +187,8 @@ impl Meter {
         self.rounds.add(f64::from(step.round));
     }
 
-    /// Counts files that were delivered; `is_done` says that nothing committed waits any more but for mailboxes that
-    /// cannot be written, which have a count of their own.
+    /// Counts delivered files. `is_done` is true if nothing committed waits any more, except for mailboxes that cannot
+    /// be written; they have their own gauge.
     pub(crate) fn delivered(&mut self, files: usize, is_done: bool) {
         self.delivered += files as u64;
         if is_done {
@@ -225,7 +225,7 @@ fn ends(letter: &DaemonMessage, of: &ReviewKey) -> bool {
     }
 }
 
-/// Our own word for it: what a reviewer writes is no label.
+/// Our own word for the reason: text of a reviewer must not become a label.
 fn word(reason: &EscalationReason) -> &'static str {
     match reason {
         EscalationReason::MaxRoundsExceeded => "max_rounds_exceeded",

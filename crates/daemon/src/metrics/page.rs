@@ -5,11 +5,11 @@ use std::fmt::{Display, Write as _};
 use super::Meter;
 use super::histogram::Histogram;
 
-/// A page in the making. Nothing in it has to be escaped: labels are our own words.
+/// A page that is being written. Nothing in it needs escaping, because labels are our own words.
 struct Page(String);
 
 impl Meter {
-    /// All counts.
+    /// Renders all metrics.
     pub(super) fn page(&self) -> String {
         let mut page = Page(String::new());
         page.head("settled_info", "gauge", "The version that runs; always 1.");

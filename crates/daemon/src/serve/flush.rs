@@ -1,5 +1,5 @@
-//! Has the disk write what was delivered before the checkpoint that makes it durable. A checkpoint of many files is one
-//! call for the whole file system, and beside a flood it takes as long as the flood of a second needs to be written: mail
+//! Has the disk write deliveries before the checkpoint makes them durable. The checkpoint of many files is one call for
+//! the whole file system. Beside a flood, that call takes as long as writing a second's worth of the flood, and mail
 //! would wait for it.
 
 use std::io;
@@ -11,17 +11,16 @@ use workspace::clock::Moment;
 
 use super::{Daemon, DaemonError};
 
-/// The pause between two looks at a flush that goes on, in milliseconds.
+/// The pause between two looks at a running flush, in milliseconds.
 const LOOK_MS: u64 = 20;
 
-/// A thread that has the disk write; none while nothing needs it.
+/// The thread of a running flush, if there is one.
 #[derive(Default)]
 pub(super) struct Flush(Option<JoinHandle<io::Result<()>>>);
 
 impl Flush {
-    /// Begins the flush or checks its progress: true once everything that existed at its start is written, or if no
-    /// thread could be started. An error is final: the kernel may not report it again to the checkpoint that
-    /// follows.
+    /// Starts the flush or checks its progress. True once everything that existed at its start is written, or if no
+    /// thread could be started. An error is final: the kernel may not report it again to the checkpoint that follows.
     fn is_done(&mut self, root: &Path) -> io::Result<bool> {
         match self.0.take() {
             None => {
@@ -50,7 +49,7 @@ fn flush(root: &Path) -> io::Result<()> {
 }
 
 impl Daemon<'_> {
-    /// Makes durable what was delivered, once little of it is left to be written; says when to look again.
+    /// Makes deliveries durable once most of them are written; returns when to look again.
     pub(super) fn checkpoint_flushed(&mut self, now: Moment) -> Result<Option<u64>, DaemonError> {
         let root = self.mailroom.root();
         if self.mailroom.syncs_whole_disk() {

@@ -1,4 +1,4 @@
-//! The log lines of a start: how much it read, and what was wrong with it.
+//! Logs at the start how much was read and what was wrong with it.
 
 pub(super) fn tell(recovery: &spool::Recovery) {
     if let Some(torn) = &recovery.torn {

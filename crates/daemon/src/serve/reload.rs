@@ -1,4 +1,4 @@
-//! Reports on the daemon after each turn of its loop, and reloads the config between two.
+//! Reports on the daemon after each turn of its loop, and reloads the config between two turns.
 
 use workspace::clock::{self, Moment};
 use workspace::config::Config;
@@ -8,8 +8,7 @@ use super::{Daemon, DaemonError};
 use crate::metrics::Exporter;
 
 impl Daemon<'_> {
-    /// Reads `settled.toml` and applies it whole, or not at all: then the old one stays, and the daemon tells its
-    /// supervisor why.
+    /// Applies `settled.toml` as a whole. If it is refused, the old config stays, and the supervisor is notified why.
     pub(super) fn reload(&mut self) {
         self.supervisor.reloading(clock::since_boot());
         let refusal = match self.read_anew() {
@@ -28,8 +27,8 @@ impl Daemon<'_> {
         self.supervisor.ready(&self.mailroom.status_line());
     }
 
-    /// Reloads the config. The step that may fail comes first: if the metrics address is not available, the rest is
-    /// refused as well.
+    /// Reloads the config. The step that can fail comes first: if the metrics address is not available, the whole
+    /// config is refused.
     fn read_anew(&mut self) -> Result<bool, DaemonError> {
         let config =
             Config::load(self.mailroom.root()).map_err(crate::mailroom::MailroomError::from)?;
@@ -42,12 +41,12 @@ impl Daemon<'_> {
         Ok(changed)
     }
 
-    /// Opens the place where this config wants the counts to be read.
+    /// Listens at the metrics address of this config.
     pub(super) fn listen(&self, config: &Config) -> Result<Option<Exporter>, DaemonError> {
         Exporter::open(&config.metrics.listen, self.mailroom.root()).map_err(DaemonError::Metrics)
     }
 
-    /// Tells the supervisor and the metrics that a turn of the loop was completed.
+    /// Notes in the supervisor and the metrics that the loop has completed a turn.
     pub(super) fn turned(&mut self, now: Moment) {
         self.supervisor.beat(now.mono);
         if let Some(exporter) = &self.exporter {

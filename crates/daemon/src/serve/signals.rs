@@ -1,4 +1,4 @@
-//! The signals that end the daemon or make it reload its config.
+//! Turns signals and the end of standard input into requests to stop or to reload the config.
 
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use tokio::sync::Notify;
 
 use super::Until;
 
-/// The signals that are listened to.
+/// The signals that the daemon handles.
 pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
     /// True if a hang-up comes from a terminal.
     is_at_terminal: bool,
-    /// Rings at the end of standard input, where that is an end.
+    /// Rings at the end of standard input, if that ends the daemon.
     input: Arc<Notify>,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Heard {
 }
 
 impl Signals {
-    /// Listens from now on; none of them ends the process any more.
+    /// Handles the signals from now on; none of them ends the process any more.
     pub(super) fn listen(until: Until) -> io::Result<Self> {
         let input = Arc::new(Notify::new());
         match until {
@@ -37,7 +37,7 @@ impl Signals {
             Until::EndOfInput => {
                 let ended = Arc::clone(&input);
                 std::thread::spawn(move || {
-                    // What cannot be read any more has ended as well.
+                    // Input that cannot be read counts as ended.
                     let _ = io::copy(&mut io::stdin(), &mut io::sink());
                     ended.notify_one();
                 });
@@ -52,8 +52,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one. At a terminal a hang-up means that the terminal is gone; elsewhere it means what it
-    /// means to daemons.
+    /// Waits for the next request. At a terminal a hang-up means that it is gone; elsewhere it asks for a reload.
     pub(super) async fn next(&mut self) -> Heard {
         tokio::select! {
             biased;

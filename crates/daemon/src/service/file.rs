@@ -1,4 +1,4 @@
-//! Writes and removes the service's file: whole or not at all, never over a file of somebody else or of another
+//! Writes and removes the service's file: whole or not at all, never over somebody else's file or one for another
 //! workspace, and never while the service manager still starts it.
 
 use std::io;
@@ -11,35 +11,35 @@ use super::{Service, ServiceManager, text};
 /// The file found at the service's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstalledFile {
-    /// Nothing.
+    /// There is no file.
     Nothing,
-    /// Ours, and what would be written now.
+    /// Our file, identical to what would be written now.
     Same,
-    /// Ours, of another version, config or place of the program.
+    /// Our file, written by another version, for another config, or for another path of the program.
     Other,
 }
 
 /// The change that writing a file made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileChange {
-    /// It was made.
+    /// The file was created.
     Made,
-    /// It says something else now.
+    /// The file was changed.
     Changed,
-    /// It said so already.
+    /// The file was already up to date.
     Unchanged,
 }
 
 /// The reason a service's file was not written or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// A path cannot be written into such a file.
+    /// A path contains characters that the file cannot.
     #[error("{0}")]
     Path(String),
     /// Somebody else wrote the file.
     #[error("{} was not written by settled; nothing was changed", .0.display())]
     NotOurs(PathBuf),
-    /// It serves another workspace.
+    /// The file serves another workspace.
     #[error("{} is for another workspace, {root}; nothing was changed", path.display())]
     OfAnother {
         /// The file.
@@ -53,7 +53,7 @@ pub enum ServiceError {
     /// There is no such file.
     #[error("{} is not there", .0.display())]
     Absent(PathBuf),
-    /// The disk.
+    /// The disk failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -64,7 +64,7 @@ pub enum ServiceError {
 }
 
 impl Service {
-    /// Reads the file at this service's path; fails if it is not ours.
+    /// Examines the file at this service's path; fails if it is not ours.
     pub fn find(&self) -> Result<InstalledFile, ServiceError> {
         let path = self.path();
         let text = match std::fs::read_to_string(&path) {
@@ -91,7 +91,7 @@ impl Service {
         })
     }
 
-    /// Writes the file, unless it says so already.
+    /// Writes the file, unless it is up to date.
     pub fn write(&self) -> Result<FileChange, ServiceError> {
         let text = self.text().map_err(ServiceError::Path)?;
         let written = match self.find()? {
@@ -106,8 +106,8 @@ impl Service {
             .map_err(|source| ServiceError::Io { path, source })
     }
 
-    /// Removes the file. One that the supervisor starts is disabled first: it would be missed at the next start of the
-    /// machine, and nobody could stop it by name.
+    /// Removes the file. An enabled service must be disabled first: the machine's next start would miss the file, and
+    /// nobody could stop the service by name.
     pub fn remove(&self) -> Result<(), ServiceError> {
         let path = self.path();
         if self.find()? == InstalledFile::Nothing {
@@ -119,7 +119,7 @@ impl Service {
         std::fs::remove_file(&path).map_err(|source| ServiceError::Io { path, source })
     }
 
-    /// True if the supervisor starts it by itself. launchd does so with every file in its directory.
+    /// True if the service manager starts it by itself; launchd does so with every file in its directory.
     pub fn is_enabled(&self) -> bool {
         match self.kind {
             ServiceManager::Systemd => self.wish().symlink_metadata().is_ok(),
@@ -127,7 +127,7 @@ impl Service {
         }
     }
 
-    /// The link by which systemd notes that it is enabled.
+    /// The link by which systemd knows that the service is enabled.
     fn wish(&self) -> PathBuf {
         let wants = self.directory.join(format!("{}.wants", self.target()));
         wants.join(

@@ -1,5 +1,5 @@
 //! Installs, inspects and removes the file by which systemd or launchd knows a workspace's daemon, and recognizes files
-//! of others. The service manager's own commands start and stop the daemon; the answers name them.
+//! of others. The service manager's own commands start and stop the daemon; this module names them.
 
 mod file;
 mod resolve;
@@ -15,9 +15,9 @@ pub use self::resolve::{ResolveError, ServiceRequest};
 /// The scope of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The machine's: from its start on.
+    /// For the machine: runs from boot on.
     System,
-    /// A user's: while it is logged in, or lingers.
+    /// For one user: runs while the user is logged in or lingers.
     User,
 }
 
@@ -30,58 +30,58 @@ pub enum ServiceManager {
     Launchd,
 }
 
-/// The work of the process, which decides how far it can be confined.
+/// The work of the process, which limits how strictly it can be confined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// It only moves mail.
     MailOnly,
     /// It also starts agents.
     StartsAgents,
-    /// It moves no mail: it is the notifier, which tells people that they are needed.
+    /// It moves no mail: the notifier tells people that they are needed.
     Notifies,
 }
 
 /// A daemon, or the notifier beside it, as a service.
 #[derive(Clone, Debug)]
 pub struct Service {
-    /// The service manager.
+    /// The service manager that runs it.
     pub kind: ServiceManager,
     /// For the machine or for one user.
     pub scope: Scope,
-    /// The name of its file without the ending; one per workspace.
+    /// The name of its file without the extension; one per workspace.
     pub name: String,
     /// The directory of its file.
     pub directory: PathBuf,
-    /// The program, absolute.
+    /// The absolute path of the program.
     pub program: PathBuf,
-    /// The workspace, absolute.
+    /// The absolute path of the workspace.
     pub root: PathBuf,
     /// The owner of the workspace: the user and group the daemon runs as.
     pub owner: (u32, u32),
     /// The daemon's work.
     pub work: Work,
-    /// The needs its confinement must respect.
+    /// The access that its confinement must allow.
     pub needs: Needs,
 }
 
 /// The access that the workspace's config needs despite the confinement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Agents have users of their own, and the daemon looks at whose file is whose.
+    /// Agents have users of their own, and the daemon checks who owns each file.
     pub sees_users: bool,
-    /// Metrics are listened for on the loopback network.
+    /// The metrics listen on the loopback network.
     pub loopback: bool,
 }
 
 impl ServiceManager {
-    /// The supervisor of the machine this program was made for.
+    /// The service manager of the platform this program was built for.
     pub const HERE: Self = if cfg!(target_os = "macos") {
         Self::Launchd
     } else {
         Self::Systemd
     };
 
-    /// The directory for files of this scope; `home` is the user's.
+    /// The directory for files of this scope; `home` is the user's home directory.
     pub fn directory(self, scope: Scope, home: &Path, config_home: Option<&Path>) -> PathBuf {
         match (self, scope) {
             (Self::Systemd, Scope::System) => PathBuf::from("/etc/systemd/system"),
@@ -95,7 +95,7 @@ impl ServiceManager {
 }
 
 impl Service {
-    /// Its file.
+    /// The path of its file.
     pub fn path(&self) -> PathBuf {
         let ending = match self.kind {
             ServiceManager::Systemd => "service",
@@ -104,7 +104,7 @@ impl Service {
         self.directory.join(format!("{}.{ending}", self.name))
     }
 
-    /// The commands that enable and start it, in their order.
+    /// The commands that enable and start it, in order.
     pub fn start(&self) -> Vec<String> {
         let Self { name, .. } = self;
         match (self.kind, self.scope) {

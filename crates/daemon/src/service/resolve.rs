@@ -10,33 +10,33 @@ use workspace::config::{Config, ConfigError, Listen};
 
 use super::{Needs, Scope, Service, ServiceManager, Work};
 
-/// A service as somebody asks for it.
+/// A service as the caller asks for it.
 #[derive(Clone, Debug)]
 pub struct ServiceRequest {
-    /// For the machine or one user; else by who asks: root means the machine.
+    /// The scope; by default the machine's for root and the user's for anybody else.
     pub scope: Option<Scope>,
     /// The service manager.
     pub kind: ServiceManager,
     /// Its name.
     pub name: String,
-    /// The directory of its file, if that is not the supervisor's.
+    /// The directory of its file, if not the service manager's.
     pub directory: Option<PathBuf>,
     /// The daemon's work.
     pub work: Work,
 }
 
-/// The reason a request makes no service.
+/// The reason a request cannot become a service.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
     /// A path cannot be examined.
     #[error("{what}: {source}")]
     Io {
-        /// The path, or what it leads to.
+        /// The path, or the program or directory it stands for.
         what: String,
         /// The cause.
         source: io::Error,
     },
-    /// There is no place for a user's services.
+    /// The directory of a user's services is unknown.
     #[error("cannot find the directory of your services from HOME: use --into DIR")]
     NoHome,
     /// A service of one user would serve the workspace of another.
@@ -46,10 +46,10 @@ pub enum ResolveError {
     OfAnotherUser {
         /// The owner of the workspace.
         owner: u32,
-        /// The asking user.
+        /// The user who asks.
         asks: u32,
     },
-    /// The config.
+    /// The config cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }

@@ -1,24 +1,24 @@
-//! What a service's file says for a place and a config that no test may have on the disk; `tests/it/service.rs` looks at
-//! the files themselves.
+//! Tests the text of a service's file for paths and configs that a test cannot have on the disk; `tests/it/service.rs`
+//! checks the files themselves.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Needs, Scope, Service, ServiceManager, Work};
 
-/// The unit that the Debian package brings.
+/// The unit in the Debian package.
 const PACKAGED: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../packaging/debian/settled.service"
 );
 
-/// The most exposure to accept, in tenths of systemd's points.
+/// The most exposure that is accepted, in tenths of systemd's points.
 const ASKED: u32 = 10;
 
-/// The most where everything is open that a mail room may need.
+/// The most with everything open that a mailroom may need.
 const OPEN: u32 = 11;
 
-/// The machine's service for a workspace outside homes, whose program came with a package.
+/// A service for the machine, with a workspace outside homes and the packaged program.
 fn service(root: &str, needs: Needs) -> Service {
     Service {
         kind: ServiceManager::Systemd,
@@ -35,7 +35,7 @@ fn service(root: &str, needs: Needs) -> Service {
 
 #[test]
 fn the_packaged_unit_is_the_one_that_would_be_installed() {
-    // The machine it is unpacked on may give agents users of their own or not, so it works for both.
+    // The machine that unpacks it may or may not give agents users of their own, so it works for both.
     let needs = Needs {
         sees_users: true,
         loopback: false,
@@ -63,7 +63,7 @@ fn is_packaged(service: &Service, packaged: &str) {
     );
 }
 
-/// The unit of the notifier that the Debian package brings.
+/// The notifier's unit in the Debian package.
 const PACKAGED_NOTIFY: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../packaging/debian/settled-notify.service"
@@ -79,7 +79,7 @@ fn the_packaged_unit_of_the_notifier_is_the_one_that_would_be_installed() {
     is_packaged(&service, PACKAGED_NOTIFY);
 }
 
-/// A daemon that cannot read the boot's id does not start; `cargo xtask systemd` saw it.
+/// A daemon that cannot read the boot id does not start; `cargo xtask systemd` found this.
 #[test]
 fn no_unit_hides_what_the_daemon_reads_from_proc() {
     for (work, scope) in [Work::MailOnly, Work::StartsAgents]
@@ -101,7 +101,7 @@ fn no_unit_hides_what_the_daemon_reads_from_proc() {
     }
 }
 
-/// Systemd's verdict on a unit, in tenths of its points.
+/// Systemd's rating of a unit, in tenths of its points.
 fn exposure(text: &str, directory: &Path) -> u32 {
     let file = directory.join("settled.service");
     std::fs::write(&file, text).expect("a temporary directory");

@@ -1,5 +1,5 @@
-//! Renders the service's file: a template, paths quoted as each place needs, and as much confinement as the work and the
-//! service manager allow.
+//! Renders the service's file: a template with paths quoted as each place needs, and as much confinement as the work
+//! and the service manager allow.
 
 use std::path::Path;
 
@@ -15,17 +15,17 @@ const NOTIFY: &str = include_str!("notify.conf");
 const NOTIFY_USER: &str = include_str!("notify_user.conf");
 const PLIST: &str = include_str!("settled.plist");
 
-/// Directories that a confined service cannot see, so that what it needs from there is put in.
+/// Directories that a confined service cannot see; what it needs from them is bound in.
 const HOMES: [&str; 3] = ["/home", "/root", "/run/user"];
 
-/// Directories that a confined service gets its own copies of.
+/// Directories of which a confined service gets private copies.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// The beginning of the line that marks a file as ours, up to the workspace.
+/// The beginning of the line that marks a file as ours, up to the path of the workspace.
 const MARK: &str = "Written by `settled service install` for the workspace ";
 
 impl Service {
-    /// The text of its file; fails with the reason if a path cannot be written there.
+    /// Renders the file; fails with the reason if a path cannot be written there.
     pub fn text(&self) -> Result<String, String> {
         let [root, program] = [&self.root, &self.program].map(|path| {
             let text = path
@@ -64,7 +64,7 @@ impl Service {
             "AF_UNIX"
         };
         let (user, group) = self.owner;
-        // Paths come last: what they hold is no placeholder.
+        // Paths come last, so that nothing in them is taken for a placeholder.
         unit.replace("@CONFINEMENT@", confinement)
             .replace("@PLACES@", &self.places(root, program))
             .replace("@FAMILIES@", families)
@@ -80,7 +80,7 @@ impl Service {
             .replace("@PROGRAM@", &word(program).replace('$', "$$"))
     }
 
-    /// The settings that depend on the paths of workspace and program and on the config.
+    /// The settings that depend on the paths of the workspace and program and on the config.
     fn places(&self, root: &str, program: &str) -> String {
         let below = |path: &str, places: &[&str]| {
             places
@@ -89,7 +89,7 @@ impl Service {
         };
         let mut lines = Vec::new();
         let mut line = |text: String| lines.push(text);
-        // What is put into an empty home needs one that is there; without, none is better.
+        // Binding a path below a home needs an empty home to put it in; otherwise no home is safer.
         let is_at_home = below(root, &HOMES) || below(program, &HOMES);
         line(format!(
             "ProtectHome={}",
@@ -164,7 +164,7 @@ impl Service {
     }
 }
 
-/// The workspace that a service's file was written for; nothing if the file is not ours. As the file shows it.
+/// The workspace for which a service's file was written, as the file shows it; none if the file is not ours.
 pub(super) fn root_of(text: &str) -> Option<&str> {
     let line = text
         .lines()
@@ -172,7 +172,7 @@ pub(super) fn root_of(text: &str) -> Option<&str> {
     Some(line.strip_suffix(" -->").unwrap_or(line))
 }
 
-/// The path as a file of this kind shows it.
+/// The path as a file for this service manager shows it.
 pub(super) fn shown(kind: ServiceManager, path: &Path) -> String {
     let path = path.to_string_lossy();
     match kind {
@@ -181,7 +181,7 @@ pub(super) fn shown(kind: ServiceManager, path: &Path) -> String {
     }
 }
 
-/// Quotes a word for systemd; a `%` would be a specifier.
+/// Quotes a word for systemd, and escapes `%`, which begins a specifier.
 fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@=,".contains(c);
     if text.chars().all(is_plain) {
@@ -194,7 +194,7 @@ fn word(text: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-/// The text between two tags, also within a comment, which two hyphens would end.
+/// Escapes text for XML, including comments, which two hyphens would end.
 fn xml(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -1,5 +1,5 @@
 //! Notifies the supervisor that the daemon is ready, alive, reloading or stopping, with its status. Only the main loop
-//! notifies, after the fact: a thread of its own would still report a daemon whose loop hangs.
+//! notifies, after the fact: a separate thread would still report a daemon whose loop hangs.
 
 mod notify;
 
@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use self::notify::Socket;
 
-/// The supervisor of this process, if it has one that listens.
+/// The supervisor of this process, if one listens.
 #[derive(Debug, Default)]
 pub(crate) struct Supervisor {
     socket: Option<Socket>,
-    /// The time after which it ends a daemon without a sign of life, in milliseconds.
+    /// The time without a sign of life after which the supervisor ends the daemon, in milliseconds.
     patience_ms: Option<u64>,
-    /// The time of the last sign of life, on the monotonic clock.
+    /// The monotonic time of the last sign of life.
     beaten_at: Option<u64>,
     /// The last sentence sent.
     status: String,
-    /// The reason the config on the disk is not the current one, until one is applied.
+    /// The reason the config on the disk was refused, until one is applied.
     refusal: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl Supervisor {
                 .ok()
                 .and_then(|text| text.parse::<u64>().ok())
         };
-        // Set for another process, and inherited by us.
+        // Another process may have got the variables and passed them on to us.
         let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
         let patience_ms = number("WATCHDOG_USEC").filter(|usec| is_ours && *usec > 0);
         let patience_ms = patience_ms.map(|usec| (usec / 1_000).max(1));
@@ -51,14 +51,14 @@ impl Supervisor {
         self.socket.is_some()
     }
 
-    /// Reports that the ledger is read and the first sweep has seen every outbox.
+    /// Reports that the ledger is read and the first sweep has listed every outbox.
     pub(crate) fn ready(&mut self, status: &str) {
         let status = self.sentence(status);
         self.say(&format!("READY=1\nSTATUS={status}"));
         self.status = status;
     }
 
-    /// Sends the status, unless it is the one sent last.
+    /// Sends the status if it has changed.
     pub(crate) fn status(&mut self, status: &str) {
         let status = self.sentence(status);
         if status != self.status {
@@ -67,7 +67,7 @@ impl Supervisor {
         }
     }
 
-    /// Notes whether the config on the disk was refused; every sentence says so until one is applied.
+    /// Notes whether the config on the disk was refused. Every status says so until a config is applied.
     pub(crate) fn config(&mut self, refusal: Option<String>) {
         self.refusal = refusal;
     }
@@ -77,12 +77,12 @@ impl Supervisor {
         self.refusal.is_some()
     }
 
-    /// Says that a turn of the loop was completed.
+    /// Reports that the loop has completed a turn, if a sign of life is due.
     pub(crate) fn beat(&mut self, now: u64) {
         let Some(patience) = self.patience_ms else {
             return;
         };
-        // A busy loop turns more often than anybody needs to know.
+        // A busy loop turns more often than a supervisor needs to know.
         if self
             .beaten_at
             .is_none_or(|at| now.saturating_sub(at) >= patience / 4)
@@ -92,14 +92,14 @@ impl Supervisor {
         }
     }
 
-    /// The time the loop must turn for a sign of life, on the monotonic clock.
+    /// The monotonic time by which the loop must turn to give a sign of life.
     pub(crate) fn next_beat(&self) -> Option<u64> {
         self.patience_ms
             .map(|patience| self.beaten_at.map_or(0, |at| at + patience / 2))
     }
 
-    /// Says that the config is being reloaded; `since_boot` is the kernel's monotonic clock, by which a supervisor tells
-    /// this reload from an earlier one.
+    /// Reports that the config is being reloaded. `since_boot` is the kernel's monotonic clock, by which a supervisor
+    /// tells this reload from an earlier one.
     pub(crate) fn reloading(&self, since_boot: Duration) {
         self.say(&format!(
             "RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=reading settled.toml",
@@ -107,7 +107,7 @@ impl Supervisor {
         ));
     }
 
-    /// Says that the daemon finishes its current batch.
+    /// Reports that the daemon finishes its current batch.
     pub(crate) fn stopping(&self) {
         self.say("STOPPING=1\nSTATUS=stopping");
     }
@@ -119,7 +119,7 @@ impl Supervisor {
         }
     }
 
-    /// A supervisor that does not read is not waited for: it misses a line, and the mail goes on.
+    /// Sends without waiting: a supervisor that does not read misses a line, and the mail goes on.
     fn say(&self, text: &str) {
         if let Some(Err(error)) = self
             .socket

@@ -1,11 +1,11 @@
-//! Opens the datagram socket of systemd's `sd_notify` protocol: a path, or on Linux a name without a file.
+//! Sends datagrams in systemd's `sd_notify` protocol, to a socket at a path or, on Linux, with an abstract name.
 
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// The socket of notifications.
+/// A socket for notifications.
 #[derive(Debug)]
 pub(super) struct Socket {
     from: UnixDatagram,
@@ -13,7 +13,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// The socket of this name, as `NOTIFY_SOCKET` has it.
+    /// Opens a socket to this address, as `NOTIFY_SOCKET` gives it.
     pub(super) fn to(name: &OsStr) -> io::Result<Self> {
         let to = address(name)?;
         let from = UnixDatagram::unbound()?;
@@ -21,7 +21,7 @@ impl Socket {
         Ok(Self { from, to })
     }
 
-    /// Sends one notification; fails instead of waiting.
+    /// Sends one notification; fails if that would block.
     pub(super) fn send(&self, text: &[u8]) -> io::Result<()> {
         self.from.send_to_addr(text, &self.to).map(drop)
     }

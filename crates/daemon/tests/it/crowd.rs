@@ -1,4 +1,4 @@
-//! One agent fills its outbox with messages that wait for packets nobody writes; the others notice nothing.
+//! One agent fills its outbox with messages that wait for packets nobody writes; nobody else is delayed.
 
 use std::fs::File;
 use std::time::{Duration, UNIX_EPOCH};
@@ -8,10 +8,10 @@ use daemon::schedule::Wakeup;
 
 use crate::room::{Room, at_ms};
 
-/// Within the hour after the tests begin.
+/// Less than an hour after the tests begin.
 const IN_FUTURE_S: u64 = 1_771_003_000;
 
-/// A workspace with a third agent, from whose outbox so many messages name a packet that is not there.
+/// A workspace with a third agent, whose outbox holds `count` messages with missing packets.
 fn crowd(count: usize) -> Room {
     let room = Room::new();
     std::fs::create_dir_all(room.path("agents/mallory/outbox")).expect("an outbox");
@@ -21,7 +21,7 @@ fn crowd(count: usize) -> Room {
     room
 }
 
-/// A feedback from the future, so that only two looks tell whether it is finished.
+/// Puts a feedback dated in the future, so that it takes two looks to tell that it is finished.
 fn feedback(room: &Room, number: usize) {
     let path = format!("agents/mallory/outbox/f-{number:04}.yaml");
     let text = format!(
@@ -42,7 +42,7 @@ fn open(room: &Room) -> Mailroom {
     mailroom
 }
 
-/// Every pass that has something to look at up to this instant, beginning at another.
+/// Makes every pass that has something to do from `ms` to `until`; returns their sum and number.
 fn passes(mailroom: &mut Mailroom, mut ms: i64, until: i64) -> (Pass, usize) {
     let (mut sum, mut count) = (Pass::default(), 0);
     while ms < until {
@@ -82,7 +82,7 @@ fn when_the_head_is_withdrawn_the_next_is_judged_at_once() {
     let room = crowd(2);
     let mut mailroom = open(&room);
     passes(&mut mailroom, 10_000, 11_000);
-    // Its packet comes while it waits behind the other.
+    // The packet arrives while its message waits behind the other.
     room.put("packets/findings/none-1.yaml", "findings: []\n");
     assert_eq!(passes(&mut mailroom, 11_000, 11_500).0.refused, 0);
     std::fs::remove_file(room.path("agents/mallory/outbox/f-0000.yaml")).expect("the head");

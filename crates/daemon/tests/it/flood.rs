@@ -1,5 +1,5 @@
-//! One agent fills its outbox with files that are refused as fast as they are read; what a pass writes for it is bounded,
-//! and others' mail goes first.
+//! One agent fills its outbox with files that are refused as fast as they are read. What a pass writes for it is
+//! bounded, and others' mail goes first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use spool::{FaultyDisk, Hint};
 
 use crate::room::{Room, at};
 
-/// A batch ends after so many files, and so many are delivered at a time.
+/// The number of files after which a batch ends, and the number delivered at a time.
 const FILES: usize = 64;
 
-/// The changes for a report, a notice and the original, at most three each (created, written, renamed), with their
-/// cursors; two threads, a group of 32 above what they deliver, and the ledger.
+/// At most three changes each (create, write, rename) for a report, a notice and the original, with their cursors; two
+/// threads, each up to a group of 32 beyond its share, and the ledger.
 const CHANGES_MAX: u64 = 600;
 
 struct Flood {
@@ -23,7 +23,7 @@ struct Flood {
     second: i64,
 }
 
-/// A mailroom with 1 000 files of one byte in the outbox of a third agent, some passes after its start.
+/// A mailroom some passes after its start, with 1 000 one-byte files in the outbox of a third agent.
 fn flood() -> Flood {
     let room = Room::new();
     std::fs::create_dir_all(room.path("agents/mallory/outbox")).expect("an outbox");
@@ -46,19 +46,19 @@ fn flood() -> Flood {
 }
 
 impl Flood {
-    /// A pass a second later: by then an outbox has rested.
+    /// Makes a pass one second later, when the outbox has rested.
     fn pass(&mut self) {
         self.second += 1;
         self.pass_at_once();
     }
 
-    /// A pass in the same millisecond.
+    /// Makes a pass in the same millisecond.
     fn pass_at_once(&mut self) {
         self.disk.set(None);
         self.mailroom.pass(at(self.second)).expect("a pass");
     }
 
-    /// A message between two others, which the watcher saw.
+    /// Sends a message between the two other agents, which the watcher sees.
     fn ask(&mut self) {
         self.room.ask("claude", "codex", "q-1");
         let name = "q-1.yaml".parse().expect("a name");

@@ -1,5 +1,5 @@
-//! A batch the ledger does not take, because the disk is full or failing: nothing of it is left, and the same files
-//! and orders are judged once there is room, as if they came then.
+//! The ledger does not take a batch, because the disk is full or failing. Nothing of the batch remains, and once there
+//! is room the same files and orders are judged as if they came then.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ const ENOSPC: i32 = 28;
 /// Disk quota exceeded.
 const EDQUOT: i32 = 122;
 
-/// When everything happens; only the monotonic clock goes on.
+/// The second at which everything happens; only the monotonic clock advances.
 const SECOND: i64 = 100;
 
-/// A mailroom on a disk that can fail, with a review that is open, a name that is used and mail that waits: enough
-/// for one batch to touch whatever a batch can.
+/// A mailroom on a disk that can fail, with an open review, a used name and waiting mail: enough for one batch to touch
+/// everything that a batch can.
 struct Office {
     room: Room,
     disk: Arc<FaultyDisk>,
@@ -37,8 +37,8 @@ impl Office {
         let disk = Arc::new(FaultyDisk::new("boot"));
         let mut mailroom = open(&room, &disk);
         assert_eq!(mailroom.pass(at(1)).expect("a pass").accepted, 2);
-        // All of one outbox, since outboxes take turns: a duplicate, a used name under another id, a review that moves
-        // on with its packet, one that begins, and refusals, one that costs an attempt. And an order.
+        // All in one outbox, since outboxes take turns: a duplicate, a used name under another id, a review that moves
+        // on with its packet, a new review, and refusals, one of which costs an attempt. Also an order.
         room.ask("codex", "claude", "q-1");
         room.put("agents/codex/outbox/bare.yaml", "no message");
         respond(&room, 2, "f-1");
@@ -55,7 +55,7 @@ impl Office {
     }
 
     fn moment(&mut self) -> Moment {
-        // Late enough for whatever waits.
+        // Late enough for every file that waits.
         self.mono += 60_000;
         Moment {
             mono: self.mono,
@@ -63,7 +63,7 @@ impl Office {
         }
     }
 
-    /// Does what there is to do; says whether the ledger took it.
+    /// Makes a pass; true if the ledger took everything.
     fn pass(&mut self) -> bool {
         let moment = self.moment();
         let done = self.mailroom.sweep().and_then(|()| {
@@ -73,7 +73,7 @@ impl Office {
         done.is_ok()
     }
 
-    /// There is room again; a ledger that nobody can be sure of is opened by another start.
+    /// Frees the disk. If the mailroom no longer trusts its ledger, another start opens it.
     fn recover(mut self) -> Room {
         self.disk.set(None);
         if !self.pass() {
@@ -121,8 +121,8 @@ fn respond(room: &Room, round: u32, id: &str) {
     );
 }
 
-/// What the ledger says, without what no two daemons share: the ids they give, the digests of the lines, and which
-/// files it was on the disk.
+/// The ledger without what differs between two daemons: the ids they give, the digests of lines, and the identity of
+/// files on the disk.
 fn ledger(room: &Room) -> Vec<String> {
     let mut lines = Vec::new();
     spool::read_ledger(room.root(), &mut |entry| {
@@ -146,7 +146,7 @@ fn ledger(room: &Room) -> Vec<String> {
     lines.iter().map(|line| without_ids(line)).collect()
 }
 
-/// A text with each id the daemon gave cut down to its first word.
+/// The text with each id that the daemon gave cut to its prefix.
 fn without_ids(text: &str) -> String {
     let mut parts = text.split("settled-01");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -154,13 +154,13 @@ fn without_ids(text: &str) -> String {
     rest.fold(first, |text, part| text + "settled-" + part)
 }
 
-/// What the mailroom knows, and what it has made of it.
+/// The mailroom's status, its review, and the number of committed files that are not yet made.
 fn known(mailroom: &Mailroom) -> (String, Option<Review>, usize) {
     let pr = PrNumber::new("86").expect("a number");
     let [author, reviewer] = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
     let key = ReviewKey::new(None, &pr, author, reviewer);
     let standing = mailroom.status_line();
-    // How many wait is no matter of the state.
+    // The last number counts waiting files, which are not part of the state.
     let (standing, _) = standing.rsplit_once(", ").expect("several numbers");
     (
         standing.to_owned(),
@@ -181,7 +181,7 @@ fn what_the_ledger_does_not_take_leaves_nothing_and_is_judged_as_if_it_came_late
     ];
     for fault in faults {
         let mut is_taken = false;
-        // The batch is committed first, then the order: each stops somewhere below 20.
+        // First the batch is committed, then the order; each stops before the 20th change.
         for n in 1..20 {
             let mut office = Office::new();
             let (records, state) = (ledger(&office.room).len(), known(&office.mailroom));

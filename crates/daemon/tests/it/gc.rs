@@ -1,4 +1,4 @@
-//! What `settled gc` removes: what is older than told, known to the ledger and delivered for certain; and nothing else.
+//! Tests that `settled gc` removes only what is older than the limit, known to the ledger and delivered for certain.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const DAYS: RetentionSection = RetentionSection {
     automatic: false,
 };
 
-/// Long after anything of a test was written.
+/// Long after the tests wrote anything.
 fn later() -> DateTime<Utc> {
     Utc::now() + TimeDelta::days(31)
 }
@@ -26,7 +26,7 @@ fn sweep(room: &Room, now: DateTime<Utc>, mode: Mode) -> Sweep {
     gc::sweep(room.root(), &DAYS, now, mode).expect("a sweep")
 }
 
-/// Two questions, one of them read and archived, and one refused.
+/// A room with two questions, one of them read and archived, and one refused message.
 fn after_some_mail() -> Room {
     let room = Room::new();
     room.ask("claude", "codex", "q-1");
@@ -104,7 +104,7 @@ fn what_is_old_and_done_with_goes_and_nothing_else() {
 fn nothing_goes_before_its_days_are_over() {
     let room = after_some_mail();
     let before = files(room.root());
-    // The files look old, but were moved to their places today.
+    // The files look old but were moved to their places today.
     let done = sweep(&room, Utc::now() + TimeDelta::days(29), Mode::Remove);
     assert_eq!(
         (done.sum(|folder| folder.gone).files, gone(&room, &before)),
@@ -133,7 +133,7 @@ fn what_no_record_knows_stays() {
     ] {
         room.put(&format!("agents/claude/{file}"), "mine");
     }
-    // The name of a known file, other bytes; and known bytes where no record put them.
+    // The name of a known file with other bytes, and known bytes where no record put them.
     room.put("agents/claude/sent/q-1.yaml", "other");
     let q2 = std::fs::read_to_string(room.path("agents/claude/sent/q-2.yaml")).expect("a question");
     room.put("agents/codex/sent/q-2.yaml", &q2);
@@ -175,7 +175,7 @@ fn what_a_power_cut_could_undo_stays() {
     mailroom.pass(crate::room::at(60)).expect("a pass");
     assert!(room.path("agents/claude/sent/q-4.yaml").exists());
     let before = files(room.root());
-    // It is delivered and put away, and no checkpoint came yet; the daemon is still at work.
+    // The message is delivered and put away, but there was no checkpoint yet; the daemon still runs.
     let done = sweep(&room, later(), Mode::Remove);
     assert_eq!(gone(&room, &before), DONE_WITH);
     assert_eq!(done.sum(|folder| folder.uncertain).files, 1, "{done:?}");

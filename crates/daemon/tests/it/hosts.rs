@@ -1,5 +1,5 @@
-//! Several hosts with one ledger: whatever the log loses, delays or repeats, every file is judged once, every mirror has
-//! the same bytes, and every message arrives where its reader is at home. What does not follow freezes the others.
+//! Several hosts share one ledger. Whatever the log loses, delays or repeats, every file is judged once, every mirror
+//! has the same bytes, and every message arrives at its reader's home. A host that breaks the rules freezes the others.
 
 mod changes;
 
@@ -27,10 +27,10 @@ use crate::scratch::scratch;
 /// Each host and the agent at home on it.
 const HOSTS: [(&str, &str); 3] = [("tower", "claude"), ("laptop", "codex"), ("box", "pi")];
 
-/// How far each host's clock is off, in milliseconds.
+/// The error of each host's clock, in milliseconds.
 const OFF_MS: [i64; 3] = [0, 90_000, -45_000];
 
-/// What a host says whose ledger does not fit the log.
+/// The beginning of the reason that a host gives when its ledger does not fit the log.
 const BY_THE_LOG: &str = "this host has";
 
 /// Signs with a key that is the host's name.
@@ -84,14 +84,14 @@ struct Host {
     log: Option<Shared>,
     handle: usize,
     is_frozen: bool,
-    /// How far its clock is off, in milliseconds.
+    /// The error of its clock, in milliseconds.
     off_ms: i64,
 }
 
 impl Host {
     fn new(number: usize) -> Host {
         let root = scratch();
-        // Everybody has a mailbox here, and only one agent's is of any use.
+        // Every agent has a mailbox here, but only one is at home.
         let agents = HOSTS.map(|(_, agent)| agent.parse().expect("an agent's name"));
         directory::init(root.path(), &agents).expect("a workspace");
         let mailroom = None;
@@ -106,7 +106,7 @@ impl Host {
         }
     }
 
-    /// Begins, or begins again after a kill.
+    /// Starts the host, or restarts it after a kill.
     fn start(&mut self, log: &Shared) {
         self.mailroom = None;
         self.log = Some(log.clone());
@@ -123,7 +123,7 @@ impl Host {
         self.assert_a_freeze_has_a_reason();
     }
 
-    /// The shared part of its `settled.toml`.
+    /// The shared part of this host's `settled.toml`.
     fn policy(&self) -> String {
         let path = self.path(config::FILE);
         let text = fs::read_to_string(&path).expect("a config");
@@ -140,7 +140,7 @@ impl Host {
         self.mailroom.as_mut().expect("it was started")
     }
 
-    /// Looks into its outboxes and does what can be done.
+    /// Sweeps its outboxes and makes a pass.
     fn pass(&mut self, ms: i64) {
         let moment = self.moment(ms);
         let mailroom = self.mailroom();
@@ -152,8 +152,8 @@ impl Host {
         self.assert_a_freeze_has_a_reason();
     }
 
-    /// The moment the log freezes a host, its ledger is no beginning of what it is shown. Later it may be one again: a
-    /// host that waited for an answer sends the lost batch again, and a late one arrives in either history.
+    /// Checks that a host which the log freezes has a ledger that the log does not continue. That may change later: a
+    /// host that waited for an answer sends the lost batch again, and a late batch arrives in either history.
     fn assert_a_freeze_has_a_reason(&mut self) {
         let Standing::Frozen { why, .. } = self.standing() else {
             self.is_frozen = false;
@@ -232,7 +232,7 @@ fn started(log: &Shared) -> Vec<Host> {
     hosts
 }
 
-/// Lets every host do what it can until nothing changes any more.
+/// Lets every host work until nothing changes any more.
 fn settle(hosts: &mut [Host], ms: &mut i64) {
     let mut before = Vec::new();
     for _ in 0..400 {
@@ -252,7 +252,7 @@ fn settle(hosts: &mut [Host], ms: &mut i64) {
     panic!("it does not come to rest: {standings:?}");
 }
 
-/// What a log breaks of its promise, once, in the middle of a run.
+/// A promise that the log breaks once, in the middle of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Breach {
     Nothing,
@@ -275,7 +275,7 @@ impl Breach {
 /// A message that was sent: the host of its reader, and its text.
 type Sent = BTreeMap<String, (usize, String)>;
 
-/// Messages, restarts and the weather by the seed.
+/// Sends messages, restarts hosts and changes the weather, all by the seed.
 fn storm(seed: u64, log: &Shared, hosts: &mut [Host], breach: Breach) -> (Sent, i64) {
     let mut dice = Dice::new(seed);
     let mut sent = Sent::new();
@@ -309,7 +309,7 @@ fn storm(seed: u64, log: &Shared, hosts: &mut [Host], breach: Breach) -> (Sent, 
     (sent, ms)
 }
 
-/// The places of a message: the host's number and the agent, as often as it is there.
+/// The inboxes that contain a message: the host's number and the agent, once for each copy.
 fn found<'a>(hosts: &'a [Host], text: &'a str) -> Vec<(usize, &'static str)> {
     let mut found = Vec::new();
     for host in hosts {
@@ -330,7 +330,7 @@ fn bytes_of(batches: &[Signed]) -> Vec<u8> {
     bytes.collect::<Vec<_>>().concat()
 }
 
-/// No file is judged twice, and times do not go back even if a host's clock is wrong.
+/// Checks that no file is judged twice and that times do not go back, even if a host's clock is wrong.
 fn is_in_order(entries: &[Entry], seed: u64) {
     let mut judged = BTreeSet::new();
     for entry in entries {
@@ -349,8 +349,8 @@ fn is_in_order(entries: &[Entry], seed: u64) {
     );
 }
 
-/// Every host follows, every message is in its reader's inbox, once, and nowhere else, and the log and the mirrors have the
-/// same bytes.
+/// Checks that every host follows, that every message is in its reader's inbox once and nowhere else, and that the log
+/// and the mirrors have the same bytes.
 fn all_agree(hosts: &[Host], log: &Shared, sent: &Sent, seed: u64) {
     let in_log = bytes_of(&log.batches());
     for host in hosts {
@@ -368,7 +368,7 @@ fn all_agree(hosts: &[Host], log: &Shared, sent: &Sent, seed: u64) {
     }
 }
 
-/// One run: a storm, then fair weather, and everything is looked at.
+/// Makes one run: a storm, then fair weather, then all checks.
 fn run(seed: u64) {
     let log = Shared::new(seed, Weather::STORM);
     let mut hosts = started(&log);
@@ -378,7 +378,7 @@ fn run(seed: u64) {
     all_agree(&hosts, &log, &sent, seed);
 }
 
-/// Lets every host do what it can until nothing has changed for a while.
+/// Lets every host work until nothing has changed for a while.
 fn rest(hosts: &mut [Host], ms: &mut i64) {
     let mut quiet = 0;
     let mut before = Vec::new();
@@ -399,15 +399,15 @@ fn rest(hosts: &mut [Host], ms: &mut i64) {
     panic!("it does not come to rest: {standings:?}");
 }
 
-/// One run in which the log breaks its promise: each host follows what it is shown, or is frozen and says why. What the
-/// log lost is put back from a mirror if the log did not go on without it; then all agree again.
+/// Makes one run in which the log breaks its promise: each host follows what it is shown, or is frozen and says why. If
+/// the log did not continue without the lost records, they are put back from a mirror and all hosts agree again.
 fn run_broken(seed: u64, breach: Breach) -> &'static str {
     let log = Shared::new(seed, Weather::STORM);
     let mut hosts = started(&log);
     let (mut sent, mut ms) = if seed.is_multiple_of(2) {
         storm(seed, &log, &mut hosts, breach)
     } else {
-        // Every host has every record, so each that reads the log freezes, and nobody appends behind the lost tail.
+        // Every host has every record, so each that reads the log freezes, and none appends after the lost tail.
         let (sent, mut ms) = storm(seed, &log, &mut hosts, Breach::Nothing);
         log.set_weather(Weather::default());
         settle(&mut hosts, &mut ms);
@@ -441,7 +441,7 @@ fn run_broken(seed: u64, breach: Breach) -> &'static str {
         }
         let entries = host.entries();
         is_in_order(&entries, seed);
-        // What is in an inbox here has a record here, frozen or not, and is there once.
+        // Every file in an inbox has a record on this host, frozen or not, and is there once.
         let known: BTreeSet<_> = entries
             .iter()
             .filter_map(|entry| entry.id.clone())
@@ -455,7 +455,7 @@ fn run_broken(seed: u64, breach: Breach) -> &'static str {
     if frozen == 0 {
         return "nobody had it";
     }
-    // The log went on without it if some mirror is no continuation of the log, or of another mirror.
+    // The log continued without it if some mirror is no continuation of the log or of another mirror.
     let mut all: Vec<Vec<u8>> = hosts.iter().map(Host::ledger).collect();
     all.push(bytes_of(&log.batches()));
     all.sort_by_key(Vec::len);
@@ -465,7 +465,7 @@ fn run_broken(seed: u64, breach: Breach) -> &'static str {
     }
     let longest = hosts.iter_mut().max_by_key(|host| host.ledger().len());
     let longest = longest.expect("three hosts");
-    // As `settled host republish` does it.
+    // As `settled host republish` does.
     longest.mailroom = None;
     let disk = Arc::new(spool::Os);
     let name = HOSTS[longest.number].0.parse().expect("a host's name");
@@ -482,7 +482,7 @@ fn run_broken(seed: u64, breach: Breach) -> &'static str {
     "put back"
 }
 
-/// The long form has its own number of seeds, and a place to begin.
+/// The number of seeds and the first one; the long form sets both.
 fn seeds(usual: u64) -> std::ops::Range<u64> {
     let number = |name: &str, else_: u64| {
         std::env::var(name).map_or(else_, |text| text.parse().expect("a number"))
@@ -500,7 +500,7 @@ fn three_hosts_on_a_log_that_breaks_its_promise_agree_or_freeze() {
             *ends.entry((name, run_broken(seed, breach))).or_default() += 1;
         }
     }
-    // Each way to end was met; the long form shows how often.
+    // Every ending occurred; the long form prints how often.
     println!("{ends:?}");
     for end in [
         ("lost tail", "put back"),
@@ -557,7 +557,7 @@ fn hosts_hear_of_each_other_without_a_record() {
     let records = hosts[0].entries().len();
     for _ in 0..3 {
         ms += 10_000;
-        // Who speaks first in a round is heard in it, the others in the second one.
+        // In one round only the hosts that pass later hear the first; a second round reaches all.
         for _ in 0..2 {
             hosts.iter_mut().for_each(|host| host.pass(ms));
         }
@@ -580,7 +580,7 @@ fn hosts_hear_of_each_other_without_a_record() {
     let in_step = "in_step".to_owned();
     let of = |host: &str, clock| (host.to_owned(), in_step.clone(), 1, 0, clock);
     assert_eq!(heard(&hosts[1]), [of("box", -135), of("tower", -90)]);
-    // What no host has signed is not heard.
+    // A heartbeat that no host has signed is ignored.
     let forged = HostState {
         host: "box".parse().expect("a name"),
         version: "9.9.9".to_owned(),
@@ -652,7 +652,7 @@ fn a_log_that_lost_what_it_acknowledged_freezes_whoever_has_it() {
         "{standing:?}"
     );
     assert_eq!(names(&hosts[1].path("agents/codex/outbox")), ["c.yaml"]);
-    // The lost tail is a plain continuation: put back from a mirror, it ends the freeze at the next start.
+    // The lost tail simply continues the log: once it is put back from a mirror, the next start ends the freeze.
     let tail = Batch::read(
         {
             let ledger = hosts[1].ledger();
@@ -677,7 +677,7 @@ fn a_log_that_lost_what_it_acknowledged_freezes_whoever_has_it() {
     assert_eq!(hosts[1].standing(), Standing::InStep);
 }
 
-/// Takes an honest batch, changes a record of it, signs it as its host, and shows it to another host.
+/// Changes a record of an honest batch, signs the batch as its host, and returns the standing of a host that sees it.
 fn lied(signer: &'static str, change: impl FnOnce(&mut Entry)) -> Standing {
     let honest = Shared::new(1, Weather::default());
     let mut tower = Host::new(0);
@@ -789,7 +789,7 @@ fn changed(entry: &Entry, from: &str, to: &str) -> Box<serde_json::value::RawVal
     serde_json::value::RawValue::from_string(text).expect("JSON")
 }
 
-/// How long the reviewer of a P1 request may take to pick it up, in milliseconds.
+/// The time that the reviewer of a P1 request has to pick it up, in milliseconds.
 const PICK_UP_MS: i64 = 24 * 3_600 * 1_000;
 
 fn review_message(from: &str, to: &str, kind: &str, body: &str) -> String {
@@ -799,7 +799,7 @@ fn review_message(from: &str, to: &str, kind: &str, body: &str) -> String {
     )
 }
 
-/// Three hosts with a review of pull request 86 from claude's host to codex's, open since about the time given back.
+/// Three hosts with a review of pull request 86 from claude's host to codex's, and about when it was opened.
 fn with_an_open_review() -> (Vec<Host>, i64) {
     let log = Shared::new(1, Weather::default());
     let mut hosts = started(&log);
@@ -854,7 +854,7 @@ fn fired_by(hosts: &[Host]) -> Vec<String> {
 
 #[test]
 fn a_deadline_is_fired_where_its_agent_is_at_home_and_elsewhere_after_a_grace() {
-    // The laptop's clock is 90 s ahead and codex is at home there, the tower's is right.
+    // codex is at home on the laptop, whose clock is 90 s ahead; the tower's is right.
     let (mut hosts, opened) = with_an_open_review();
     let due = opened + PICK_UP_MS;
     fire(&mut hosts[0], due + 30_000);
@@ -875,7 +875,7 @@ fn a_deadline_is_fired_where_its_agent_is_at_home_and_elsewhere_after_a_grace() 
     }
 }
 
-/// What catching up costs is the syncs: one for each batch, and one for all the signatures that came with them.
+/// Catching up syncs once for each batch and once for all signatures that came with them.
 #[test]
 fn a_host_that_catches_up_syncs_each_batch_once() {
     const BATCHES: usize = 12;
@@ -904,7 +904,7 @@ fn a_host_that_catches_up_syncs_each_batch_once() {
     assert_eq!(syncs.count(), BATCHES + 1, "{changes:#?}");
 }
 
-/// A log whose answers to the appends of these numbers are lost.
+/// A log that loses its answers to the appends with these numbers.
 struct Unanswered {
     log: ModelLog,
     appends: usize,
@@ -938,8 +938,8 @@ impl Log for Unanswered {
     }
 }
 
-/// The files are more than one batch takes. Their records come back from the log where its answer was lost: in the second
-/// case in a pass in which the answer to the next batch is lost as well.
+/// There are more files than one batch takes. Where the log's answer was lost, their records come back from it; in the
+/// second case the answer to the next batch is lost in the same pass.
 #[test]
 fn serving_once_counts_what_it_judged_though_answers_of_the_log_are_lost() {
     const REFUSED: usize = 300;
@@ -961,7 +961,7 @@ fn serving_once_counts_what_it_judged_though_answers_of_the_log_are_lost() {
         let tally = served.tally;
         assert_eq!((tally.accepted, tally.refused), (1, REFUSED), "{lost:?}");
         assert_eq!(tower.entries().len(), REFUSED + 1, "{lost:?}");
-        // What another host judged is not counted here.
+        // This host does not count what another host judged.
         let laptop = Host::new(1);
         let sharing = self::sharing("laptop", Box::new(log.connect()));
         let end = log.batches().last().expect("a batch").batch.head().seq;

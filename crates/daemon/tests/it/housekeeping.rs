@@ -1,4 +1,4 @@
-//! What a mailroom does at rest: old files go where the config wants it, once a day, and nowhere else.
+//! Tests what a mailroom does at rest: once a day it removes old files where the config wants it, and nothing else.
 
 use chrono::{TimeDelta, Utc};
 use daemon::mailroom::Mailroom;
@@ -10,7 +10,7 @@ use crate::room::{Room, at};
 /// A day, in milliseconds.
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
-/// A mailroom that keeps what was sent for 30 days, and removes it by itself if `automatic` says so.
+/// A mailroom that keeps sent messages for 30 days, and removes them by itself if `automatic` is set.
 fn keeping(room: &Room, automatic: bool) -> Mailroom {
     let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
     let mut config = Config::default();
@@ -20,8 +20,7 @@ fn keeping(room: &Room, automatic: bool) -> Mailroom {
     mailroom
 }
 
-/// A quiet moment at this instant of the monotonic clock, long after every message was put away. Ends when the
-/// housekeeping does.
+/// Lets the mailroom rest at this monotonic time, long after all messages were put away, until the housekeeping ends.
 fn rest(mailroom: &mut Mailroom, mono: u64) {
     let utc = Utc::now() + TimeDelta::days(31);
     mailroom.rest(Moment { mono, utc });

@@ -1,4 +1,4 @@
-//! A daemon that has nothing to do looks at its disk equally often, whatever the workspace holds.
+//! Tests that an idle daemon reads its disk equally often, whatever the workspace holds.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use workspace::clock::Moment;
 
 use crate::room::Room;
 
-/// This second of a daemon that starts an hour from now, when what the tests did to directories is long past.
+/// This second of a daemon that starts an hour from now, long after the test last changed a directory.
 fn at(second: u32) -> Moment {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -24,7 +24,7 @@ fn at(second: u32) -> Moment {
     }
 }
 
-/// What a daemon does every two seconds.
+/// Does what a daemon does every two seconds.
 fn turn(mailroom: &mut Mailroom, second: u32) {
     let now = at(second);
     mailroom.sweep().expect("a sweep");
@@ -38,7 +38,7 @@ fn turn(mailroom: &mut Mailroom, second: u32) {
     mailroom.keep_deadlines(now.utc, now).expect("deadlines");
 }
 
-/// How often a daemon with nothing to do looks at its disk in such a turn.
+/// The number of times an idle daemon reads its disk in one such turn.
 fn looks(room: &Room) -> u64 {
     let disk = Arc::new(FaultyDisk::new("boot"));
     let opened = Mailroom::open_on(room.root(), Arc::clone(&disk) as _);
@@ -58,7 +58,7 @@ fn request(room: &Room, number: usize) {
     room.put(&format!("agents/claude/outbox/r-{number:03}.yaml"), &text);
 }
 
-/// The looks at a workspace in which `lie` leaves so many.
+/// The reads of an idle daemon in a workspace where `lie` has put `count` things.
 fn looks_at(count: usize, lie: impl Fn(&Room, usize)) -> u64 {
     let room = Room::new();
     (1..=count).for_each(|number| lie(&room, number));
@@ -114,7 +114,7 @@ fn forged_files_among_a_thousand_unread_messages_are_told_as_fast_as_the_files_c
     assert_eq!(inbox.count(), 1_000);
     (0..10).for_each(|n| room.put(&format!("agents/codex/inbox/forged-{n}.yaml"), "id: x\n"));
     let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
-    // Each scan reads 64 files, and the daemon reports a file at the second scan that finds nobody who sent it.
+    // Each scan reads 64 files, and the daemon reports a file at the second scan that finds no sender.
     (1..=18).for_each(|n| turn(&mut mailroom, 2 * n));
     assert_eq!(workspace::operator_alerts::read(room.root()).len(), 10);
 }
@@ -126,7 +126,7 @@ fn an_inbox_full_of_files_too_large_to_read_rests_between_scans() {
     let disk = Arc::new(FaultyDisk::new("boot"));
     let opened = Mailroom::open_on(room.root(), Arc::clone(&disk) as _);
     let mut mailroom = opened.expect("a start").0;
-    // The delivered message is known before the large files come: a scan that judges a file does not rest.
+    // The scans know the delivered message before the large files come: a scan that judges a file does not rest.
     (0..4).for_each(|n| turn(&mut mailroom, 2 * n));
     let mut looks_at = |second| {
         disk.set(None);
@@ -140,7 +140,7 @@ fn an_inbox_full_of_files_too_large_to_read_rests_between_scans() {
         file.set_len(2 << 20).expect("a sparse file");
     }
     assert!(looks_at(10) > 64);
-    // Two milliseconds a name, four seconds in all, in which only the other inbox is looked at.
+    // Two milliseconds for each name, so four seconds in which only the other inbox is scanned.
     assert!(looks_at(12) < quiet);
     assert!(looks_at(15) > 64, "scanned again after its rest");
 }

@@ -1,7 +1,7 @@
-//! Old ledgers stay readable: each sample is a ledger as some version wrote it, and adds up to what it did then. A sample
-//! is written once and never again; a new form gets a new one beside it.
+//! Old ledgers stay readable: each sample is a ledger as some version wrote it, and still adds up to the same state. A
+//! sample never changes; a new form gets a new sample.
 //!
-//! `UPDATE=1` writes what is missing, and replaces nothing.
+//! `UPDATE=1` writes missing samples and replaces none.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -14,10 +14,10 @@ use serde_json::Value;
 use spool::Fold as _;
 use workspace::index::LedgerIndex;
 
-/// What writes a sample.
+/// Writes the ledger of a sample.
 type Story = fn() -> String;
 
-/// Every sample, and what writes it.
+/// Every sample, with the story that writes it.
 const SAMPLES: [(&str, Story); 4] = [
     ("v1", story),
     ("v1.pairs", story_of_pairs),
@@ -31,7 +31,7 @@ fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/ledgers")
 }
 
-/// A kept text; `make` writes it if there is none and that is wanted.
+/// Reads a kept text. If it is missing and `UPDATE` is set, `make` writes it.
 fn kept(path: &Path, make: impl FnOnce() -> String) -> String {
     if !path.exists() && std::env::var_os("UPDATE").is_some() {
         std::fs::write(path, make()).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -40,7 +40,7 @@ fn kept(path: &Path, make: impl FnOnce() -> String) -> String {
         .unwrap_or_else(|error| panic!("{}: {error}; UPDATE=1 writes it", path.display()))
 }
 
-/// What happened in a ledger, in words: each record's kind and what is special about it.
+/// The events of a ledger: each record's kind and its special parts.
 fn words(ledger: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     for line in ledger.lines() {
@@ -111,7 +111,7 @@ fn packet(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A ledger with every kind of record, written by the program as it is now.
+/// A ledger with every kind of record, as this version writes them.
 fn story() -> String {
     let room = Room::new();
     let config = "[handoff]\nmode = \"full\"\ntarget = \"claude\"\n";
@@ -148,7 +148,7 @@ fn story() -> String {
         ".settled/orders/2.json",
         &order("o-2", r#"{"turns":{"pr":"86","count":2}}"#),
     );
-    // An approval over nothing that was recorded as failing passes; one that says itself that it fails costs an attempt.
+    // An approval passes if nothing was recorded as failing; one that itself reports a failing gate costs an attempt.
     happens(
         "agents/codex/outbox/wrong.yaml",
         &lgtm.replace("quality_gate_result: pass", "quality_gate_result: fail"),
@@ -209,7 +209,7 @@ fn story() -> String {
     std::fs::read_to_string(room.path(SEGMENT)).expect("a segment")
 }
 
-/// A ledger with a pair of commands that is over, and one that can be resumed.
+/// A ledger with a pair that is over and one that can be resumed.
 fn story_of_pairs() -> String {
     let room = Room::new();
     let mut second = 0;
@@ -263,7 +263,7 @@ fn story_of_pairs() -> String {
     std::fs::read_to_string(room.path(SEGMENT)).expect("a segment")
 }
 
-/// A ledger that was rewritten and accepted by a person.
+/// A ledger that was rewritten and that a person accepted.
 fn story_of_an_acceptance() -> String {
     let room = Room::new();
     let config = "[ledger]\nsnapshot_records = 1\n";
@@ -281,7 +281,7 @@ fn story_of_an_acceptance() -> String {
     std::fs::read_to_string(room.path(SEGMENT)).expect("a segment")
 }
 
-/// A ledger of a message whose writer changed it after it was judged.
+/// A ledger with a message that its writer changed after it was judged.
 fn story_of_a_changed_original() -> String {
     let room = Room::new();
     room.ask("claude", "codex", "q-1");
@@ -296,7 +296,7 @@ fn story_of_a_changed_original() -> String {
     std::fs::read_to_string(room.path(SEGMENT)).expect("a segment")
 }
 
-/// The lines a snapshot of this workspace's ledger would have.
+/// The lines that a snapshot of this workspace's ledger would have.
 fn added_up(root: &Path) -> String {
     let (index, _) = LedgerIndex::read(root).expect("a ledger this version reads");
     lines(&index)
@@ -404,7 +404,7 @@ fn every_snapshot_of(ledger: &str) {
     spool::read_ledger(of_all.root(), &mut add).expect("a ledger");
     let all: Vec<&str> = ledger.split_inclusive('\n').collect();
     for records in 1..=all.len() {
-        // A snapshot of the first records, taken up beside the whole ledger.
+        // A start restores a snapshot of the first records beside the whole ledger.
         let room = workspace_with(&all[..records].concat());
         let opened = spool::Spool::open(room.root(), Arc::new(spool::Os), &mut |_| Ok(()));
         let mut spool = opened.expect("a start").spool;

@@ -1,4 +1,4 @@
-//! A mailroom opened and passed by the test, at instants that the test sets.
+//! Tests that open a mailroom and make its passes at times of their own choosing.
 
 mod crowd;
 mod flood;

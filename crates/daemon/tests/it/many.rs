@@ -1,4 +1,4 @@
-//! However many agents there are, a step of the sweep looks at a few of them, and the others' mail goes on.
+//! However many agents there are, a step of the sweep handles a few of them, and the others' mail goes on.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use spool::Hint;
 
 use crate::room::{Room, at, at_ms};
 
-/// A workspace with so many agents besides the two, who have nothing but an outbox.
+/// A workspace with `count` more agents, who have only an outbox.
 fn many(count: usize) -> Room {
     let room = Room::new();
     for number in 0..count {
@@ -40,7 +40,7 @@ fn mail_goes_on_between_the_steps_of_a_sweep() {
             assert_eq!((pass.accepted, mailroom.next_round()), (1, round + 1));
         }
     }
-    // Each step did one thing: it completed an agent's mailboxes, or listed an outbox.
+    // Each step did one thing: it completed an agent's mailboxes or listed an outbox.
     assert_eq!((steps, watched), (204, 102));
     assert!(room.path("agents/crowd-099/inbox").is_dir());
 }
@@ -76,7 +76,7 @@ fn agents_that_come_and_go_are_on_the_roll_after_the_next_sweep() {
     mailroom.sweep().expect("a sweep");
     assert_eq!(names(&mailroom), 5);
     assert!(room.path("agents/late/inbox").is_dir());
-    // Without mailboxes its directory is nobody's.
+    // Without a mailbox the directory belongs to no agent.
     for directory in ["outbox", "inbox"] {
         std::fs::remove_dir(room.path(&format!("agents/late/{directory}"))).expect("a mailbox");
     }
@@ -110,7 +110,7 @@ fn a_round_through_the_outboxes_holds_an_order_up_for_three_seconds_at_most() {
     let order = r#"{"schema_version":1,"id":"o-1","asked_at":"2026-02-13T16:26:40Z","event":{"turns":{"pr":"87","count":2}}}"#;
     room.put(".settled/orders/o-1.json", order);
     mailroom.hint_order();
-    // A message in each outbox, and each pass takes 400 ms: a round takes 17 s.
+    // There is a message in each outbox and each pass takes 400 ms, so a round takes 17 s.
     for number in 0..40 {
         let agent = format!("crowd-{number:03}");
         room.ask(&agent, "codex", &format!("q-{number}"));

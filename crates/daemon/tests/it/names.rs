@@ -1,4 +1,4 @@
-//! The names of the files the daemon makes: other systems take no colon in one, and an id may have some.
+//! No file that the daemon makes has a colon in its name: other systems allow none, but an id may have some.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn names(directory: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// A message with this id in a file without a colon.
+/// Puts a message with this id into a file whose name has no colon.
 fn put(room: &Room, agent: &str, id: &str, kind: &str, body: &str) {
     let to = if agent == "claude" { "codex" } else { "claude" };
     let text = format!(
@@ -34,7 +34,7 @@ fn no_file_that_the_daemon_makes_has_a_colon_in_its_name() {
     let room = Room::new();
     let request = "pr: 86\n  branch: main\n  diff_summary: A change.";
     put(&room, "claude", "urn:r:1", "review_request", request);
-    // A request that is refused, with a report and a notice.
+    // This request is refused, with a report and a notice.
     put(&room, "claude", "urn:r:2", "review_request", "pr: 86");
     let findings = "findings: [{id: F-001, severity: P1, status: open}]\n";
     room.put("packets/findings/f.yaml", findings);

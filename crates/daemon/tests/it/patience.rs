@@ -1,4 +1,4 @@
-//! A file that is not whole yet is given time, by what is missing: half a second, or five.
+//! A file that is not complete gets half a second or five, depending on what is missing.
 
 use daemon::mailroom::{Mailroom, Pass};
 use daemon::schedule::Wakeup;
@@ -10,7 +10,7 @@ const WHOLE: &str = "id: \"q-1\"\nfrom: claude\nto: codex\ntype: question\nprior
 
 const OUTBOX: &str = "agents/claude/outbox/q-1.yaml";
 
-/// A mailroom that sees a file with this text, written at that moment, first at 10 s.
+/// A mailroom that first sees a file with this text at 10 s, when it was written.
 fn seeing(text: &str) -> (Room, Mailroom) {
     let room = Room::new();
     room.put(OUTBOX, text);
@@ -26,7 +26,7 @@ fn pass(mailroom: &mut Mailroom, ms: i64) -> Pass {
 
 #[test]
 fn a_message_that_ends_in_the_middle_is_given_five_seconds() {
-    // A quote is open: nobody ends a message there on purpose.
+    // A quote is open, where nobody ends a message on purpose.
     let half = &WHOLE[..WHOLE.len() - 3];
     let (_room, mut refusing) = seeing(half);
     for ms in [10_200, 10_800, 14_999] {

@@ -1,17 +1,17 @@
-//! A reloaded config, as far as the ledger shows it.
+//! Tests the effects of a reloaded config on the ledger.
 
 use daemon::mailroom::Mailroom;
 use workspace::config::Config;
 
 use crate::room::{Room, at};
 
-/// How many segments the ledger has.
+/// The number of segments of the ledger.
 fn segments(room: &Room) -> usize {
     let listed = std::fs::read_dir(room.path(".settled/ledger")).expect("a ledger");
     listed.count()
 }
 
-/// Delivers a question with the longest body, 60 kB of it, in a batch of its own.
+/// Delivers a question with the longest body, 60 kB, in its own batch.
 fn deliver(room: &Room, mailroom: &mut Mailroom, id: &str) {
     room.put(
         &format!("agents/claude/outbox/{id}.yaml"),

@@ -1,4 +1,4 @@
-//! A workspace that nobody serves but when the test says so, at instants that the test sets.
+//! A workspace that is served only when a test says so, at times of the test's choosing.
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -12,7 +12,7 @@ use workspace::directory;
 
 use crate::scratch::scratch;
 
-/// When every test begins, in seconds since 1970: 2026-02-13T16:26:40Z.
+/// The time at which every test begins, in seconds since 1970: 2026-02-13T16:26:40Z.
 const BEGIN: i64 = 1_771_000_000;
 
 pub(crate) struct Room {
@@ -35,7 +35,7 @@ impl Room {
         self.root.path().join(path)
     }
 
-    /// Writes a file so that it was finished an hour before the tests begin.
+    /// Writes a file that was finished an hour before the tests begin.
     pub(crate) fn put(&self, path: &str, text: &str) {
         std::fs::write(self.path(path), text).expect("a file");
         self.finish(path, -3600);
@@ -59,7 +59,7 @@ impl Room {
         self.put(&format!("agents/{from}/outbox/{id}.yaml"), &text);
     }
 
-    /// A daemon that starts at this second, does what there is to do, makes it durable, and ends.
+    /// Starts a daemon at this second, which does all its work, makes it durable, and ends.
     pub(crate) fn visit(&self, second: i64) {
         let (mut mailroom, now) = (Mailroom::open(self.root()).expect("a start").0, at(second));
         mailroom.sweep().expect("a sweep");

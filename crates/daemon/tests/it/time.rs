@@ -1,5 +1,5 @@
-//! The effect of time on a review, with clocks that the test sets: deadlines that pass while no daemon
-//! runs, and files that are in an outbox or have left an inbox by then.
+//! Tests the effect of time on a review with clocks that the test sets: deadlines that pass while no daemon runs, and
+//! files that are in an outbox or have left an inbox by then.
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -13,19 +13,19 @@ use workspace::directory;
 
 use crate::scratch::scratch;
 
-/// When every test begins, in seconds since 1970: 2026-02-13T16:26:40Z.
+/// The time at which every test begins, in seconds since 1970: 2026-02-13T16:26:40Z.
 const BEGIN: i64 = 1_771_000_000;
 
 /// The request's runtime, in seconds.
 const RUNTIME_S: i64 = 600;
 
-/// How long the reviewer of a P1 request may take to pick it up, in seconds.
+/// The time that the reviewer of a P1 request has to pick it up, in seconds.
 const PICK_UP_S: i64 = 24 * 3600;
 
 /// The two agents of another review.
 const OTHERS: [&str; 2] = ["gemini", "qwen"];
 
-/// A workspace that nobody serves but when the test says so.
+/// A workspace that is served only when a test says so.
 struct Room {
     root: TempDir,
 }
@@ -39,7 +39,7 @@ impl Room {
         Self { root }
     }
 
-    /// One in which a review is open since second 1.
+    /// A room with a review that was opened at second 1.
     fn with_an_open_review() -> Self {
         let room = Self::new();
         room.request();
@@ -51,7 +51,7 @@ impl Room {
         self.root.path().join(path)
     }
 
-    /// Writes a message so that it was finished at this second.
+    /// Writes a message that was finished at this second.
     fn post(&self, from: &str, to: &str, kind: &str, body: &str, second: u64) {
         let path = self.path(&format!("agents/{from}/outbox/{kind}.yaml"));
         let pr = if [from, to] == OTHERS { "87" } else { "86" };
@@ -74,7 +74,7 @@ impl Room {
         self.post(from, to, "review_request", &body, 0);
     }
 
-    /// An approval, finished at this second.
+    /// Approves the review in a message finished at this second.
     fn approve(&self, second: u64) {
         self.post(
             "codex",
@@ -85,7 +85,7 @@ impl Room {
         );
     }
 
-    /// An approval, finished at this second, that names a packet which is not there.
+    /// The same, but the approval names a packet that does not exist.
     fn approve_without_packet(&self, second: u64) {
         let body = "quality_gate_result: pass\n  merge_ready: true\n  findings_packet: packets/findings/r1.yaml";
         self.post("codex", "claude", "review_lgtm", body, second);
@@ -102,7 +102,7 @@ impl Room {
         Mailroom::open(self.root.path()).expect("a start").0
     }
 
-    /// A daemon that starts at this second, does what there is to do, and ends.
+    /// Starts a daemon at this second, which does all its work and ends.
     fn visit(&self, second: i64) -> Pass {
         let (mut mailroom, now) = (self.open(), at(second));
         mailroom.sweep().expect("a sweep");
@@ -115,8 +115,7 @@ impl Room {
         done
     }
 
-    /// Puts files into the reviewer's outbox, more than one batch of them, that were finished at this
-    /// second.
+    /// Puts more files into the reviewer's outbox than one batch takes, all finished at this second.
     fn flood(&self, wave: u64, second: u64) {
         for number in 0..300 {
             let path = self.path(&format!("agents/codex/outbox/{wave}-{number:03}.yaml"));
@@ -125,7 +124,7 @@ impl Room {
         }
     }
 
-    /// The reviewer's runner says that all turns of the budget are used.
+    /// Orders, as the reviewer's runner would, that all turns of the budget are used.
     fn order_turns(&self) {
         let order = format!(
             r#"{{"schema_version":1,"id":"o-1","asked_at":"{}","event":{{"turns":{{"pr":"86","count":8}}}}}}"#,
@@ -176,7 +175,7 @@ fn finish(path: &Path, second: u64) {
         .expect("a file's time can be set");
 }
 
-/// One turn of the daemon's loop.
+/// Makes one turn of the daemon's loop.
 fn turn(mailroom: &mut Mailroom, ms: i64) -> Pass {
     mailroom.sweep().expect("a sweep");
     let mut done = mailroom.pass(at_ms(ms)).expect("a pass");
@@ -323,7 +322,7 @@ fn a_request_that_was_not_delivered_yet_is_not_taken() {
 fn a_file_in_doubt_holds_an_order_up_but_not_for_long() {
     let room = Room::with_an_open_review();
     let mut mailroom = room.open();
-    // An answer whose packet is not there yet.
+    // An answer whose packet does not exist yet.
     room.approve_without_packet(2);
     room.order_turns();
     let events = |mailroom: &mut Mailroom, ms| mailroom.pass(at_ms(ms)).expect("a pass").events;
@@ -362,7 +361,7 @@ fn an_answer_that_looks_young_after_a_sleep_is_judged_before_a_deadline_that_pas
     let room = Room::with_an_open_review();
     let mut mailroom = room.open();
     assert!(turn(&mut mailroom, 2_000).is_empty());
-    // The time of day went on without the daemon, and a clock that was set makes no file older than it is.
+    // The wall clock advanced without the daemon, and setting a clock makes no file older than it is.
     let awake = |mono| Moment {
         mono,
         utc: begin() + TimeDelta::seconds(2 * PICK_UP_S),
@@ -384,7 +383,7 @@ fn an_answer_that_looks_young_after_a_sleep_is_judged_before_a_deadline_that_pas
 fn a_file_in_doubt_holds_up_a_deadline_that_passed_in_a_sleep_but_not_for_long() {
     let room = Room::with_an_open_review();
     let mut mailroom = room.open();
-    // An answer whose packet is not there, and never comes, begun when the machine woke.
+    // An answer begun when the machine woke, whose packet never comes.
     let awake = 2 * PICK_UP_S;
     room.approve_without_packet(awake.unsigned_abs() - 1);
     let begin = awake * 1_000;
@@ -425,7 +424,7 @@ fn a_deadline_that_waits_for_a_file_holds_up_no_other() {
     room.ask(OTHERS, "87");
     assert_eq!(room.visit(1).accepted, 2);
     let mut mailroom = room.open();
-    // The reviewer of the first, whose deadline comes first, has a file whose packet is not there.
+    // The reviewer of the first review, whose deadline comes first, has a file with a missing packet.
     let late = 2 * PICK_UP_S;
     room.approve_without_packet(late.unsigned_abs() - 1);
     assert_eq!(turn(&mut mailroom, late * 1_000).events, 1);

@@ -1,5 +1,5 @@
-//! Hosts change while mail is on its way: whatever a host records after a change was judged by it, so that the others can
-//! follow.
+//! Hosts change while mail is on its way. Whatever a host records after a change was judged under it, so that the
+//! others can follow.
 
 use daemon::schedule::Wakeup;
 use log_suite::{Shared, Weather};
@@ -8,7 +8,7 @@ use workspace::orders::{self, Order};
 
 use super::*;
 
-/// A policy by which a request is accepted with another record than by the defaults.
+/// A policy under which a request leads to another record than under the defaults.
 const THREE_ROUNDS: &str = "[rounds]\nmax = 3\n";
 
 /// Three hosts that have joined.
@@ -55,12 +55,12 @@ impl Host {
         changed.expect("a change");
     }
 
-    /// Another `settled.toml`, which counts from the next start on.
+    /// Writes another `settled.toml`, which takes effect at the next start.
     fn edit(&self, policy: &str) {
         fs::write(self.path(config::FILE), policy).expect("a config");
     }
 
-    /// It is the laptop. It has its policy recorded for all, begins again with it, and judges a request by it.
+    /// As the laptop: records its policy for all hosts, restarts with it, and judges a request under it.
     fn changes_the_policy_and_judges(&mut self, text: &str, log: &Shared, ms: &mut i64) {
         *ms += 10_000;
         self.edit(text);
@@ -119,7 +119,7 @@ fn a_host_that_learns_of_a_change_judges_nothing_by_what_was_before() {
             hosts[0].pass(ms);
         }
         assert_eq!(hosts[0].outbox(), ["review_request.yaml"], "{change:?}");
-        // It has the change, and nobody has more.
+        // The tower has the change, and no host has more.
         assert_eq!(hosts[0].entries().len(), records, "{change:?}");
         assert_eq!(bytes_of(&log.batches()), hosts[0].ledger(), "{change:?}");
     }
@@ -131,7 +131,7 @@ fn records_by_another_policy_stop_a_host_and_do_not_freeze_it() {
     let (mut hosts, mut ms) = joined(&log);
     hosts[1].changes_the_policy_and_judges(THREE_ROUNDS, &log, &mut ms);
     assert_eq!(hosts[1].entries().len(), 5);
-    // The log has both records when the tower looks again.
+    // The log has both records before the tower reads it again.
     ms += 10_000;
     hosts[0].pass(ms);
     assert_eq!(hosts[0].standing(), Standing::InStep);
@@ -173,7 +173,7 @@ fn the_order_that_changes_the_policy_is_over_though_what_comes_after_it_waits() 
     assert_eq!((hosts[0].orders(), hosts[0].entries().len()), (0, 5));
 }
 
-/// A tower that began again with another policy than that of all hosts, which it has seen.
+/// A tower that restarted with another policy than the common one it has seen.
 fn stopped(log: &Shared) -> (Vec<Host>, i64) {
     let (mut hosts, mut ms) = joined(log);
     hosts[0].edit(THREE_ROUNDS);
@@ -194,7 +194,7 @@ fn common_policy(host: &mut Host) -> Option<String> {
 fn a_host_that_began_again_with_another_policy_still_records_it_for_all() {
     let log = Shared::new(1, Weather::default());
     let (mut hosts, mut ms) = stopped(&log);
-    // The others go on by the policy of all, and the tower judges nothing by its own.
+    // The others continue under the common policy, and the tower judges nothing under its own.
     hosts[1].put("review_request.yaml", &request("codex", "claude"));
     hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
     let retired = HostChange::KeyRetired {
@@ -209,7 +209,7 @@ fn a_host_that_began_again_with_another_policy_still_records_it_for_all() {
     }
     assert_eq!((hosts[0].entries().len(), hosts[1].entries().len()), (3, 4));
     hosts[0].order(&policy(THREE_ROUNDS), ms);
-    // No sweep: the watcher saw the order.
+    // The watcher saw the order, so no sweep is needed.
     let moment = hosts[0].moment(ms + 1_000);
     hosts[0].mailroom().hint_order();
     hosts[0].mailroom().pass(moment).expect("a pass");
@@ -220,7 +220,7 @@ fn a_host_that_began_again_with_another_policy_still_records_it_for_all() {
     assert_eq!(hosts[0].orders(), 1);
     let told = fs::read_to_string(hosts[0].path(".settled/alerts.json")).expect("alerts");
     assert!(!told.contains("stopped following"), "{told}");
-    // What it judges from now on is judged by the new policy, and the others follow with it.
+    // From now on the tower judges under the new policy, and the others follow.
     ms += 10_000;
     hosts[0].put("b.yaml", &request("claude", "codex"));
     hosts[0].pass(ms);

@@ -1,4 +1,4 @@
-//! `settled agent add`: gives an agent its mailboxes and the tried set-up of its program.
+//! `settled agent add`: gives an agent its mailboxes and the tested configuration of its program.
 
 use std::path::{Path, PathBuf};
 
@@ -179,7 +179,7 @@ fn set_up(
 ) -> Result<SetUp, Failure> {
     let usage = |message: &str| Failure::plain(Exit::Usage, message.to_owned());
     match (known, args.command.as_slice()) {
-        // A service has a bare PATH, so the program is named whole.
+        // A service has a bare PATH, so the command names the program by its absolute path.
         (Some(known), []) => {
             let form = match (args.mcp, args.sandbox) {
                 (true, _) => SetUpForm::Mcp,

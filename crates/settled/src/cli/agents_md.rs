@@ -1,4 +1,4 @@
-//! `settled agents-md`: keeps a block for agents in the files they read first.
+//! `settled agents-md`: maintains a block for agents in the files they read first.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use super::failure::Failure;
 use super::robot;
 use crate::exit::Exit;
 
-/// The largest file that is read, in bytes.
+/// The largest file to read, in bytes.
 const SIZE_MAX: u64 = 4 * 1024 * 1024;
 
-/// Keeps a block in agents' files.
+/// Maintains a block in agents' files.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled agents-md                              print the block
@@ -35,10 +35,10 @@ pub(super) struct Args {
     remove: bool,
 }
 
-/// The block, or what was done with it.
+/// The block and the files it is in.
 #[derive(Debug, Serialize)]
 struct Kept {
-    /// The block; left out where it was asked to be removed.
+    /// The block; absent when it is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     block: Option<String>,
     files: Vec<Kept1>,
@@ -47,7 +47,7 @@ struct Kept {
 #[derive(Debug, Serialize)]
 struct Kept1 {
     path: PathBuf,
-    /// True if it was changed, or with `--check` would be.
+    /// True if the file was changed or, with `--check`, would be.
     changed: bool,
 }
 
@@ -102,8 +102,8 @@ impl Kept {
     }
 }
 
-/// The primer under a heading of its own. All agents of a project read the file, so it names none of them and no path:
-/// the environment tells each reader who it is.
+/// The primer under its own heading. All agents of a project read the file, so it names no agent and no path: each
+/// reader learns from its environment who it is.
 fn block() -> String {
     let primer = robot::PRIMER
         .lines()
@@ -116,7 +116,7 @@ fn failed(path: &Path, error: &std::io::Error) -> Failure {
     Failure::plain(Exit::Failed, format!("{}: {error}", path.display()))
 }
 
-/// The text the file should have, if it has another.
+/// The text that the file should have; none if it is up to date.
 fn outdated(path: &Path, block: Option<&str>) -> Result<Option<String>, Failure> {
     let failed = |error: &std::io::Error| failed(path, error);
     let mut before = String::new();
@@ -129,7 +129,7 @@ fn outdated(path: &Path, block: Option<&str>) -> Result<Option<String>, Failure>
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(&error)),
     }
-    // What was not read would be lost with the file that is replaced.
+    // Replacing a file that was read only in part would lose the rest.
     if before.len() as u64 > SIZE_MAX {
         return Err(failed(&std::io::Error::other(format!(
             "it has more than {SIZE_MAX} bytes; nothing was changed"

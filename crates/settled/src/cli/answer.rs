@@ -1,4 +1,4 @@
-//! Printing an answer, in the forms that `views` gives it.
+//! Prints answers in the forms that `views` gives them.
 
 use std::io::Write as _;
 
@@ -7,7 +7,7 @@ pub(super) use views::answer::{CommandOutput, failure, failure_line};
 use super::failure::Failure;
 use crate::exit::Exit;
 
-/// Prints to standard output; a reader that went away ends the command quietly.
+/// Prints to standard output; a closed pipe ends the command quietly.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     let written = std::io::stdout().write_all(text.as_bytes());
     match written.map_err(|error| Failure::new(Exit::Failed, &error)) {

@@ -1,4 +1,4 @@
-//! The programs beside this one, so that what they are built of is not part of `settled`.
+//! Starts the programs installed beside this one, which keep their dependencies out of `settled`.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt as _;
@@ -7,7 +7,7 @@ use std::process::Command;
 use super::failure::Failure;
 use crate::exit::Exit;
 
-/// Becomes such a program, given the options that `with` adds; comes back only if that fails.
+/// Replaces this process by such a program, with the options that `with` adds; returns only if that fails.
 pub(super) fn become_program(name: &str, with: impl FnOnce(&mut Command, &OsStr)) -> Failure {
     let settled = match std::env::current_exe() {
         Ok(settled) => settled,

@@ -1,5 +1,5 @@
-//! The options for what a message says: the fields of its envelope and of the four bodies of the review loop. What is
-//! right in them is the validator's to say.
+//! The options for the content of a message: the fields of its envelope and of the four bodies of the review loop. The
+//! validator decides which values are right.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(super) const REQUEST: &str = "review_request";
 pub(super) const ADDRESSED: &str = "review_addressed";
 pub(super) const RESPONSE: &str = "review_feedback, review_lgtm and shared fields";
 pub(super) const COST: &str = "Cost (feedback, lgtm, addressed)";
-/// The heading of fields that settled delivers unchanged, or that only other protocols know.
+/// The heading of fields that Settled delivers unchanged, or that only other protocols know.
 pub(super) const CARRIED: &str = "Carried along";
 
 /// The fields of every message.
@@ -68,7 +68,7 @@ pub(super) struct EnvelopeArgs {
     auth: Option<String>,
 }
 
-/// What a response cost.
+/// The cost of a response.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = COST)]
 pub(super) struct Telemetry {
@@ -204,7 +204,7 @@ pub(super) struct ResponseArgs {
 }
 
 impl EnvelopeArgs {
-    /// The letter without a body's fields.
+    /// The draft without the fields of a body.
     pub(super) fn letter(&self, kind: MessageType) -> Result<MessageDraft, Failure> {
         let mut envelope = Fields::default();
         envelope.put_given("related_packet", self.related_packet.clone());
@@ -229,7 +229,7 @@ impl EnvelopeArgs {
 }
 
 impl Telemetry {
-    /// Adds what was given to the envelope.
+    /// Adds the given values to the envelope.
     pub(super) fn add(&self, letter: &mut MessageDraft) {
         let envelope = &mut letter.envelope;
         envelope.put_given("model", self.model.clone());
@@ -243,7 +243,7 @@ impl Telemetry {
 
 impl Request {
     pub(super) fn add(&self, letter: &mut MessageDraft) {
-        // `--head` is the commit a message is about, which each type calls by a name of its own.
+        // `--head` is the commit that a message is about; each type has its own name for that field.
         let head = if letter.kind == MessageType::Review(ReviewKind::Request) {
             "declared_head"
         } else {
@@ -279,7 +279,7 @@ impl Addressed {
 }
 
 impl ResponseArgs {
-    /// The packet, where one was named.
+    /// The packet, if one is given.
     pub(super) fn packet(&self) -> Option<&Path> {
         self.findings_packet.as_deref()
     }
@@ -313,7 +313,7 @@ fn list(texts: &[String]) -> Option<Value> {
     (!texts.is_empty()).then(|| Value::from(texts))
 }
 
-/// A value that may be anything: JSON where it is a list or a mapping, else the text.
+/// A value of any type: JSON if it is a list or a mapping, otherwise the text.
 fn free(text: &str) -> Value {
     let json = serde_json::from_str::<Value>(text)
         .ok()

@@ -1,4 +1,4 @@
-//! `settled brief`: what this round asks of the reviewer who asks.
+//! `settled brief`: shows what the current round asks of a reviewer.
 
 use mailbox::compose::ask::{self, Ask, AskError};
 use mailbox::compose::review_status::{ReviewStatus, ReviewStatuses};
@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use screen::Screen;
 use views::brief::{in_json, text};
 
-/// Shows what is asked of a reviewer.
+/// Shows a reviewer its brief.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled brief                    the one request open with you
@@ -31,7 +31,7 @@ pub(super) struct Args {
     schema: bool,
 }
 
-/// The request that is meant.
+/// The open request that a command is about.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct RequestArgs {
     /// The number of the pull request; optional if only one request is open with you
@@ -46,12 +46,12 @@ pub(super) struct RequestArgs {
 }
 
 impl RequestArgs {
-    /// The pull request, where one was named.
+    /// The pull request, if one is given.
     pub(super) fn pr(&self) -> Option<&PrNumber> {
         self.pr.as_ref()
     }
 
-    /// The one request that is open and meant.
+    /// Finds the one open request that matches.
     pub(super) fn ask(&self, context: &Context, me: &Me) -> Result<Ask, Failure> {
         let open = ask::open(&me.root, &me.agent, clock::now()).map_err(|error| match &error {
             AskError::Config(_) => Failure::new(Exit::Usage, &error),
@@ -143,7 +143,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             "approves, if the quality gate passes",
         );
     }
-    // Words of it have to be replaced first, so it is none of the commands that can be run unchanged.
+    // The reader has to fill in words of it, so it is not among the commands that run unchanged.
     let findings = context.command(&format!("feedback {pr} --findings FILE"));
     let said = Said::read(&me.root, &me.agent, &ask.author, pr);
     answer.data["said"] = in_json(&ask, &said);

@@ -1,5 +1,5 @@
-//! `settled completions` and `settled man`: descriptions of the commands for shells and manuals, made from the commands
-//! themselves.
+//! `settled completions` and `settled man`: generates shell completions and manual pages from the commands'
+//! definitions.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ struct Pages {
     pages: Vec<String>,
 }
 
-/// A text that goes to standard output where it is not asked for as JSON.
+/// A text that is printed as it is, unless JSON is asked for.
 #[derive(Debug, Serialize)]
 struct Script {
     text: String,
@@ -84,7 +84,7 @@ pub(super) fn man(args: &Manual, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Writes the page of a command and of all below it.
+/// Writes the pages of a command and of all its subcommands.
 fn write(
     command: &clap::Command,
     name: &str,
@@ -116,7 +116,7 @@ fn page(command: &clap::Command, name: &str) -> Result<Vec<u8>, Failure> {
         .get_after_help()
         .map(ToString::to_string)
         .unwrap_or_default();
-    // A paragraph of the page would fill the lines of the examples.
+    // The examples get their own section, because a paragraph would join their lines.
     let command = command.clone().after_help("");
     let mut bytes = Vec::new();
     let page = Man::new(command)
@@ -129,8 +129,7 @@ fn page(command: &clap::Command, name: &str) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Examples as a section whose lines stay lines. It escapes what the page's formatter takes for a command or for a
-/// hyphen.
+/// Renders the examples as a section that keeps line breaks, and escapes what roff takes for a request or a hyphen.
 fn as_it_stands(examples: &str) -> String {
     if examples.is_empty() {
         return String::new();

@@ -1,5 +1,5 @@
-//! Who asks, about which workspace, and in which form the answer goes: every command learns this from the same
-//! options, or from the environment. Nothing is guessed from the current directory.
+//! Reads from options or the environment who asks, about which workspace, and in which form to answer: the same for
+//! every command. It guesses nothing from the current directory.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub(super) struct Global {
     json: bool,
 }
 
-/// The workspace, where a command takes nothing else.
+/// The workspace, as the only argument of a command.
 #[derive(Debug, clap::Args)]
 pub(super) struct Root {
     /// The workspace; the same as --root
@@ -39,23 +39,23 @@ pub(super) struct Root {
     root: Option<PathBuf>,
 }
 
-/// The caller's options: workspace, agent, output form.
+/// The caller's options: workspace, agent and output form.
 #[derive(Debug)]
 pub(super) struct Context {
     root: Option<Setting<PathBuf>>,
     agent: Option<Setting<String>>,
-    /// True if the answer is to be JSON.
+    /// True if the output is JSON.
     pub(super) json: bool,
 }
 
-/// A setting, and true if every command in this shell has the same.
+/// A setting, and true if it comes from the environment, which other commands of this shell share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Setting<T> {
     value: T,
     by_environment: bool,
 }
 
-/// An agent of a workspace: who asks.
+/// The agent that asks, in its workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Me {
     pub(super) root: PathBuf,
@@ -63,7 +63,7 @@ pub(super) struct Me {
 }
 
 impl Context {
-    /// Reads the options, or else the environment.
+    /// Reads the options or, where they are missing, the environment.
     pub(super) fn new(global: Global) -> Self {
         let environment = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let agent = environment("SETTLED_AGENT").map(|value| value.to_string_lossy().into_owned());
@@ -74,7 +74,7 @@ impl Context {
         }
     }
 
-    /// The same, for a workspace that was named in place of `--root`.
+    /// Uses the workspace given in place of `--root`.
     pub(super) fn at(self, root: &Root) -> Self {
         match &root.root {
             Some(root) => Self {
@@ -88,7 +88,7 @@ impl Context {
         }
     }
 
-    /// The workspace that was named, whether it exists or not.
+    /// The given workspace, whether it exists or not.
     pub(super) fn root(&self) -> Result<&Path, Failure> {
         self.root
             .as_ref()
@@ -99,28 +99,28 @@ impl Context {
             })
     }
 
-    /// The workspace, which exists.
+    /// The given workspace, which must exist.
     pub(super) fn workspace(&self) -> Result<&Path, Failure> {
         let root = self.root()?;
         existing(root)?;
         Ok(root)
     }
 
-    /// The status of the workspace; `doctor` reports why it cannot be read.
+    /// Reads the status of the workspace; suggests `doctor` if that fails.
     pub(super) fn status(&self) -> Result<WorkspaceStatus, Failure> {
         WorkspaceStatus::read(self.workspace()?).map_err(|error| {
             Failure::new(Exit::Failed, &error).next(self.command_of(None, "doctor"))
         })
     }
 
-    /// The policy of the workspace. A config that cannot be read is for others to complain about.
+    /// The policy of the workspace. Other commands report a config that cannot be read.
     pub(super) fn policy(&self, status: &WorkspaceStatus) -> Policy {
         let config = self.root().ok().and_then(|root| Config::load(root).ok());
         let agents = status.agents.iter().cloned();
         config.map_or_else(Policy::default, |config| config.policy(agents))
     }
 
-    /// The agent that asks, which has mailboxes in the workspace.
+    /// The agent that asks; it must have mailboxes in the workspace.
     pub(super) fn me(&self) -> Result<Me, Failure> {
         let root = self.workspace()?.to_owned();
         let no_agent = |message: String| {
@@ -151,12 +151,12 @@ impl Context {
         Ok(Me { root, agent })
     }
 
-    /// The agent that asks, where one was named; for what narrows to one.
+    /// The agent that asks, if one is given, for commands that it only narrows.
     pub(super) fn me_if_told(&self) -> Result<Option<Me>, Failure> {
         self.agent.as_ref().map(|_| self.me()).transpose()
     }
 
-    /// A command of ours with the same workspace and agent as this one, to be run unchanged.
+    /// A command of ours for the same workspace and agent, ready to run unchanged.
     pub(super) fn command(&self, words: &str) -> String {
         let mut command = self.command_of(None, words);
         if let Some(Setting {
@@ -169,7 +169,7 @@ impl Context {
         command
     }
 
-    /// A command about one message, whose id may begin like an option: then it comes after all of them.
+    /// A command about one message. An id that begins like an option comes after all options.
     pub(super) fn command_on(&self, verb: &str, name: &str, options: &str) -> String {
         let word = quoted(name.as_ref());
         if name.starts_with('-') {
@@ -178,7 +178,7 @@ impl Context {
         self.command(&format!("{verb} {word}{options}"))
     }
 
-    /// The same for somebody else: for this agent, or for a person, who is not an agent.
+    /// The same for another agent, or for a person if `agent` is none.
     pub(super) fn command_of(&self, agent: Option<&AgentName>, words: &str) -> String {
         let root = self.root.as_ref().filter(|told| !told.by_environment);
         shell::settled(words, root.map(|told| told.value.as_path()), agent)
@@ -198,7 +198,7 @@ impl Context {
     }
 }
 
-/// Sees that there is a workspace.
+/// Fails if the directory is no workspace.
 pub(super) fn existing(root: &Path) -> Result<(), Failure> {
     let agents = spool::Layout::new(root).agents();
     let is_workspace = directory::is_workspace(root).map_err(|error| {
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     impl Context {
-        /// Takes the options and ignores the environment.
+        /// Uses these options and ignores the environment.
         pub(in crate::cli) fn of(root: &Path, agent: &str) -> Self {
             Self {
                 root: told(Some(root.to_owned()), None),

@@ -1,4 +1,4 @@
-//! `settled dead-letter`: what was refused, why, and how it is sent once more.
+//! `settled dead-letter`: shows refused messages with the reasons, and resends or archives them.
 
 use clap::Subcommand;
 use inspect::dead_letter::refusals::Same;
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 #[derive(Debug, Serialize)]
 struct Listed {
     letters: Vec<DeadLetter>,
-    /// True if it is known which messages were corrected since.
+    /// True if it is known which messages have been corrected.
     corrections_known: bool,
 }
 
@@ -86,7 +86,7 @@ struct DeadLettersShown {
 
 #[derive(Debug, Serialize)]
 struct Dismissed {
-    /// The paths of the files now.
+    /// The new paths of the files.
     dismissed: Vec<String>,
 }
 
@@ -94,7 +94,7 @@ struct Dismissed {
 struct WithText {
     #[serde(flatten)]
     letter: DeadLetter,
-    /// The message as it was, if it is text and still there.
+    /// The original message, if it is text and still exists.
     message: Option<String>,
 }
 
@@ -102,7 +102,7 @@ struct WithText {
 struct Sent {
     agent: AgentName,
     id: Option<String>,
-    /// Its path now, relative to the root.
+    /// The new path, relative to the root.
     path: String,
     forced: bool,
     #[serde(flatten)]
@@ -194,7 +194,7 @@ fn show(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
 }
 
 fn whole(with: &WithText) -> String {
-    // Line by line, for they hold what agents wrote.
+    // Escaped line by line, because the lines contain text of agents.
     let lines = |text: &str| {
         text.lines()
             .map(|line| format!("  {}\n", escaped(line)))
@@ -211,7 +211,7 @@ fn whole(with: &WithText) -> String {
     )
 }
 
-/// Puts the messages of that name, and their reports, into the archive of their agent.
+/// Moves the messages of that name, and their reports, into their agent's archive.
 fn dismiss(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let mut dismissed = Vec::new();
@@ -220,7 +220,7 @@ fn dismiss(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
         let there = bag.messages(MailboxPlace::DeadLetter);
         let there = there.map_err(|error| Failure::new(Exit::Failed, &error))?;
         let names = [letter.file.as_deref(), Some(letter.report_file.as_str())];
-        // The report goes last: what is left of a dismissal that is cut off is still listed.
+        // The report goes last, so that an interrupted dismissal is still listed.
         for name in names.into_iter().flatten() {
             for entry in there.iter().filter(|entry| entry.path.ends_with(name)) {
                 let path = bag
@@ -241,7 +241,7 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let word = &args.which.word;
     let mut letters = called(look(context)?, word, context)?;
-    // Of several under one id the one that was refused last is meant, as long as they are of one agent.
+    // If one agent has several under this id, the last refused one is meant.
     let letter = letters.pop().expect("there is at least one");
     if letters.iter().any(|other| other.agent != letter.agent) {
         let message = format!("several agents have a dead letter {}", escaped(word));
@@ -337,7 +337,7 @@ fn not_sent(error: &NotSent) -> Failure {
     Failure::new(exit, error)
 }
 
-/// The dead letters of the agent that asks, or of all.
+/// The dead letters of the agent that asks or, without one, of all agents.
 fn look(context: &Context) -> Result<DeadLetters, Failure> {
     let root = context.workspace()?;
     let agents = match context.me_if_told()? {

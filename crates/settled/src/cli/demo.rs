@@ -1,4 +1,4 @@
-//! `settled demo`: a whole review between two scripted agents, told line by line.
+//! `settled demo`: plays a whole review between two scripted agents and prints each step.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub(super) struct Args {
     svg: Option<PathBuf>,
 }
 
-/// A step for programs.
+/// One step, as JSON.
 #[derive(Debug, Serialize)]
 struct DemoLine {
     step: usize,
@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
     let told = hold(&program, &root, args, context);
     if temporary {
-        // Leftovers are where the system clears up.
+        // The system cleans up what cannot be removed.
         let _ = std::fs::remove_dir_all(&root);
     }
     let told = told?;
@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// A directory that is ours alone.
+/// Makes a directory that nobody else uses.
 fn workspace(args: &Args) -> Result<(PathBuf, bool), Failure> {
     let Some(dir) = &args.dir else {
         let name = format!("settled-demo-{}", std::process::id());
@@ -88,7 +88,7 @@ fn workspace(args: &Args) -> Result<(PathBuf, bool), Failure> {
     Err(Failure::plain(Exit::Usage, message))
 }
 
-/// Holds the review and tells each step as it is done.
+/// Plays the review and prints each step when it is done.
 fn hold(
     program: &std::path::Path,
     root: &std::path::Path,
@@ -99,7 +99,7 @@ fn hold(
     let demo = Demo::start(program, root, Screen::of_output().width).map_err(failed)?;
     if !args.pace.is_zero() && !context.json {
         let watch = format!("settled watch --root {}", quoted(root.as_os_str()));
-        // Beside the story, not part of it.
+        // The hint is not part of the story, so it goes to standard error.
         let _ = writeln!(std::io::stderr(), "in another terminal: {watch}");
     }
     let mut all = String::new();

@@ -1,4 +1,4 @@
-//! `settled diff`: the change of an open request, out of the reviewer's own checkout, and the receipt of what was printed.
+//! `settled diff`: prints the change of an open request from the reviewer's checkout, and records what was printed.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The files printed in full. Printing stops when the reader of our output goes away; later files do not count.
+/// Prints the parts and returns the files printed in full. Stops when the reader closes the pipe.
 fn print(parts: &[&FileDiff]) -> io::Result<Vec<RepoPath>> {
     let mut out = io::stdout().lock();
     let mut printed = Vec::new();

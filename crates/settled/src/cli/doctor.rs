@@ -92,7 +92,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Starts the commands of agents, one after the other.
+/// Starts the commands of agents, one after another.
 fn probe_agents(root: &Path, named: &[AgentName], context: &Context) -> Result<Exit, Failure> {
     let config = Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))?;
     let settled = std::env::current_exe().map_err(|error| Failure::new(Exit::Failed, &error))?;
@@ -118,7 +118,7 @@ fn probe_agents(root: &Path, named: &[AgentName], context: &Context) -> Result<E
         }
         let known = KnownProgram::of_command(&section.command);
         progress.show(format_args!("{agent}, for up to {} s", probe::SECONDS_MAX));
-        // A program that is not there has no version.
+        // A missing program has no version.
         let version = known.zip(program::find(&section.command[0]));
         let version = version.map(|(known, program)| Versions::of(known, &program));
         findings.push(match probe::probe(&settled, root, agent) {

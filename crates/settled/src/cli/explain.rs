@@ -1,4 +1,4 @@
-//! `settled explain`: what a code means, and what to do about it.
+//! `settled explain`: explains what a code means and what to do about it.
 
 use message_schema::Code;
 use validate_message::explain;

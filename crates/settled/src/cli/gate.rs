@@ -1,4 +1,4 @@
-//! `settled gate check`: does the approval hold for this commit? For CI.
+//! `settled gate check`: tells CI if the approval holds for this commit.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use super::context::{Context, quoted};
 use super::failure::Failure;
 use crate::exit::Exit;
 
-/// Asks the gate.
+/// Checks approvals.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled gate check --pr 86 --head 9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21")]
@@ -52,7 +52,7 @@ struct Check {
     at: At,
 }
 
-/// The commit that is asked about, and how an approval of another may hold for it.
+/// The commit to check, and how an approval of another commit may hold for it.
 #[derive(Debug, clap::Args)]
 pub(super) struct At {
     /// The full id of the commit to merge
@@ -109,7 +109,7 @@ impl At {
         }
     }
 
-    /// The answer in a state; approvals of another commit are looked for in the clone, if there is one.
+    /// Judges the approvals in `state`, and compares patches in the clone for those of another commit, if there is one.
     pub(super) fn judge(
         &self,
         state: &State,
@@ -136,7 +136,7 @@ impl At {
         })
     }
 
-    /// Prints an answer that holds; any other is a failure with the command that mends it.
+    /// Prints an approval that holds; otherwise fails with the command that fixes it.
     fn answer(
         &self,
         verdict: ApprovalVerdict,
@@ -152,7 +152,7 @@ impl At {
         Ok(Exit::Ok)
     }
 
-    /// Says what is odd about the question.
+    /// Alerts the caller to an abbreviated commit.
     pub(super) fn alert<T: Serialize>(&self, answer: &mut CommandOutput<T>) {
         if self.head.as_str().len() < 40 {
             let message = format!(
@@ -163,7 +163,7 @@ impl At {
         }
     }
 
-    /// The failure of an answer that does not hold, with all of `data`.
+    /// The failure for an approval that does not hold, with all of `data`.
     pub(super) fn refusal(
         &self,
         verdict: &ApprovalVerdict,
@@ -190,7 +190,7 @@ impl At {
         }
     }
 
-    /// The command that fixes the first problem of a review.
+    /// The command that fixes a review's first problem.
     fn remedy(
         &self,
         review: &CheckedReview,
@@ -214,7 +214,7 @@ impl At {
             .expect("what does not pass has a reason")
         {
             Reason::NoApproval => context.command("status"),
-            // A request for a commit that begins like the approved one is `already_approved`.
+            // A new request for a commit that matches the approved one would be refused as `already_approved`.
             Reason::Abbreviated if self.repo_dir.is_none() => {
                 let (pr, head) = (&asked.pr, &asked.head);
                 context.command(&format!(
@@ -227,7 +227,7 @@ impl At {
                     asked.pr
                 ))
             }
-            // Only another request can lead to another approval, and that is its author's to send.
+            // Only a new request can lead to a new approval, and only its author can send it.
             Reason::Unbound | Reason::OtherCommit | Reason::Stale => {
                 let words = format!(
                     "send review_request --to {reviewer} --pr {}{repo} --declared-head {} --branch BRANCH \
@@ -248,13 +248,13 @@ impl At {
     }
 }
 
-/// The lines of a review's evidence.
+/// The lines about a review's evidence.
 pub(super) fn shown(evidence: &EvidenceSummary) -> String {
     let lines = evidence.lines().into_iter();
     lines.map(|line| format!("    {line}\n")).collect()
 }
 
-/// The answer for people.
+/// The verdict as text for people.
 pub(super) fn text(verdict: &ApprovalVerdict) -> String {
     let ApprovalVerdict {
         pr, head, reviews, ..

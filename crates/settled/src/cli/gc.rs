@@ -1,5 +1,4 @@
-//! `settled gc`: removes files that agents have finished with and that are older than the config allows, and
-//! lists them.
+//! `settled gc`: lists and removes files that agents have finished with and that are older than the config allows.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use daemon::gc::{self, Mode, Sweep};
@@ -14,7 +13,7 @@ use super::failure::Failure;
 use crate::exit::Exit;
 use views::table::{columns, size};
 
-/// Removes old files that are done with.
+/// Removes old files that agents have finished with.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled gc --dry-run ./mailroom    what would be removed
@@ -31,10 +30,10 @@ pub(super) struct Args {
 #[derive(Debug, Serialize)]
 struct SweepView {
     dry_run: bool,
-    /// The number of days to keep files; forever if absent.
+    /// The number of days to keep files; absent if forever.
     keep: Keep,
     shelves: Vec<Row>,
-    /// Copies of torn batches; never removed.
+    /// Copies of torn batches, which are never removed.
     torn: Files,
 }
 
@@ -55,11 +54,11 @@ struct Row {
     present: Files,
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest: Option<String>,
-    /// Removed, or with `--dry-run` to be removed.
+    /// Removed or, with `--dry-run`, due for removal.
     removed: Files,
-    /// Old, and a power cut might still undo their delivery.
+    /// Old files whose delivery a power cut could still undo.
     uncertain: Files,
-    /// Old, and no record knows them.
+    /// Old files that no record knows.
     unknown: Files,
     failed: Vec<String>,
 }

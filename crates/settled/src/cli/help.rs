@@ -1,5 +1,5 @@
-//! What `--help` shows where the options of a command are more than a screen: all commands in groups, and the options
-//! of `send` and `reply` by the type of the message.
+//! Shortens `--help` for commands whose options fill more than a screen: shows all commands in groups, and the options
+//! of `send` and `reply` by message type.
 
 use clap::{Arg, Command};
 use message_schema::Schema;
@@ -35,17 +35,17 @@ Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 timed out, 5 not permitted,
             6 action required, 7 refused, 8 not approved, 9 try again
 ";
 
-/// The type of message that a command line is about.
+/// The kind of message that a command line is about.
 enum About {
     /// `settled send TYPE`.
     Type(MessageType),
-    /// `settled send`, of no type yet.
+    /// `settled send` without a type.
     NoType,
     /// `settled reply`.
     Reply,
 }
 
-/// The command with only those options shown that the caller of `--help` needs.
+/// Hides the options that the caller of `--help` does not need.
 pub(super) fn tailored(command: Command, words: &[String]) -> Command {
     let is_global = |word: &&String| word.as_str() == "--root" || word.as_str() == "--agent";
     let mut plain = Vec::new();
@@ -87,14 +87,14 @@ fn of_letter(command: Command, name: &str, about: &About) -> Command {
     })
 }
 
-/// Every type with what it is for.
+/// Every type with its purpose.
 fn types() -> String {
     let line = |kind: MessageType| format!("\n  {:<20} {}", kind.as_str(), send::sentence(kind));
     let lines: String = MessageType::all().map(line).collect();
     format!("Types (`settled send TYPE --help` shows all options of a type):{lines}")
 }
 
-/// True if the help shows an option, by its heading.
+/// True if the help shows this option, which depends on its heading.
 fn is_shown(arg: &Arg, about: &About) -> bool {
     let id = arg.get_id().as_str();
     let common = [
@@ -122,7 +122,7 @@ fn is_shown(arg: &Arg, about: &About) -> bool {
     }
 }
 
-/// True if a body of this type has the field.
+/// True if a body of this type has this field.
 fn is_field(id: &str, kind: MessageType) -> bool {
     if id == "repo_dir" {
         return kind == MessageType::Review(ReviewKind::Request);
@@ -133,7 +133,7 @@ fn is_field(id: &str, kind: MessageType) -> bool {
     })
 }
 
-/// The examples about this type, and what comes after the examples.
+/// The examples for this type, and the text after the examples.
 fn examples_of(after: &str, kind: MessageType) -> String {
     let own = |line: &&str| !line.starts_with("  settled") || line.contains(&format!(" {kind} "));
     let kept: Vec<&str> = after.lines().filter(own).collect();

@@ -1,4 +1,4 @@
-//! `settled` alone, and `settled robot triage`: who asks, what waits for it, what it waits for, and the next command.
+//! `settled` alone, and `settled robot triage`: shows an agent its mail, its reviews and the next command.
 
 use inspect::unjudged::{self, UnjudgedFile};
 use mailbox::answers;
@@ -19,7 +19,7 @@ use screen::Screen;
 use views::home::{Home, RefusedMessage};
 use views::inbox::Waiting;
 
-/// The most messages to name.
+/// The most messages named.
 const NAMED: usize = 10;
 
 /// Shows an agent its mail, its reviews and its next steps.
@@ -30,7 +30,7 @@ pub(super) fn run(context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The same for programs, always as JSON; the exit code says whether there is something to do.
+/// The same as JSON for programs; the exit code is 6 if the agent has something to do.
 pub(super) fn triage(context: &Context) -> Result<Exit, Failure> {
     let answer = gather(&context.me()?, context)?;
     print(&answer.json())?;
@@ -43,7 +43,7 @@ pub(super) fn triage(context: &Context) -> Result<Exit, Failure> {
 
 fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
     let Me { root, agent } = me;
-    // Only the files are an agent's for certain; the ledger may be closed to it.
+    // An agent can always read its own files, but possibly not the ledger.
     let reviews = LedgerIndex::read(root)
         .ok()
         .map(|(index, _)| my_reviews::of(index.state(), agent));
@@ -72,7 +72,7 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
     let unjudged = *unjudged;
     let bag = AgentMailboxes::new(root, agent);
     let known = reviews.as_deref().unwrap_or_default();
-    // The brief has all that a request and what its author reports say.
+    // The brief contains the request and the author's reports.
     let is_in_brief = |letter: &MailboxEntry| {
         let kind = letter.kind.as_deref();
         let pr = letter.pr.as_deref();
@@ -142,7 +142,7 @@ fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
     Ok(answer)
 }
 
-/// The refusals that the agent has heard of, and only those: the notice of any other is shown first.
+/// The refusals whose notices the agent has read. An unread notice is shown by itself.
 fn refused(me: &Me, inbox: &Waiting) -> Vec<RefusedMessage> {
     let is_unread = |report: &Report| {
         let mut letters = inbox.messages.iter();
@@ -159,7 +159,7 @@ fn refused(me: &Me, inbox: &Waiting) -> Vec<RefusedMessage> {
         .collect()
 }
 
-/// The next steps of an agent for the messages in its outbox that no daemon has judged; a daemon judges within seconds.
+/// The next steps for messages in the agent's outbox that no daemon has judged; a daemon judges within seconds.
 fn unjudged_files(
     outbox: &[UnjudgedFile],
     me: &Me,
@@ -182,7 +182,7 @@ fn unjudged_files(
     faulty.into_iter().map(validate).chain(serve).collect()
 }
 
-/// The next step of an agent for a file in its outbox that no daemon reads.
+/// The next step for a file in the agent's outbox whose name makes the daemon skip it.
 fn rename(file: &UnjudgedFile, me: &Me) -> (String, &'static str) {
     let [from, to] = [&file.path, &file.renamed()].map(|path| me.root.join(path));
     let (from, to) = (quoted(from.as_os_str()), quoted(to.as_os_str()));
@@ -192,14 +192,14 @@ fn rename(file: &UnjudgedFile, me: &Me) -> (String, &'static str) {
     )
 }
 
-/// The command that an agent runs next, whatever it is about.
+/// The command that an agent should run next.
 pub(super) fn next(me: &Me, context: &Context) -> Result<Option<(String, String)>, Failure> {
     let mut answer = gather(me, context)?;
     let first = answer.next.drain(..).next();
     Ok(first.map(|next| (next.run, next.why.unwrap_or_default())))
 }
 
-/// The commands that put messages away: one for all of them, if it can be.
+/// The commands that archive messages: a single one unless a name begins with a hyphen.
 pub(super) fn done(names: &[String], context: &Context) -> Vec<String> {
     if names.iter().any(|name| name.starts_with('-')) {
         let done = |name: &String| context.command_on("done", name, "");
@@ -212,7 +212,7 @@ pub(super) fn done(names: &[String], context: &Context) -> Vec<String> {
         .collect()
 }
 
-/// The commands that an agent runs next in a review, as they are run here.
+/// The commands that an agent should run next in a review, with this workspace and agent.
 pub(super) fn moves(mine: &MyReview, me: &Me, context: &Context) -> Vec<(String, &'static str)> {
     let other = AgentName::new(mine.other.as_str());
     let said = other.ok().zip(PrNumber::new(mine.pr.as_str()).ok());
@@ -225,7 +225,7 @@ pub(super) fn moves(mine: &MyReview, me: &Me, context: &Context) -> Vec<(String,
         .collect()
 }
 
-/// The reviews of a pull request from the side of the agent that asks, as far as the ledger may be read.
+/// The reviews of a pull request from this agent's side; none if it may not read the ledger.
 pub(super) fn reviews_of(pr: &PrNumber, me: &Me) -> Vec<MyReview> {
     LedgerIndex::read(&me.root)
         .map(|(index, _)| my_reviews::of_pr(index.state(), pr, &me.agent))

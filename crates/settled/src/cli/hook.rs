@@ -1,4 +1,4 @@
-//! `settled hook`: tells an agent's own program that mail waits, in milliseconds, and never fails it.
+//! `settled hook`: tells an agent's own program that mail waits; it takes milliseconds and never fails the program.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use super::failure::Failure;
 use super::words::programs;
 use crate::exit::Exit;
 
-/// The most messages of a place that are read to name them.
+/// The most messages of one mailbox that are read to name them.
 const READ_MAX: usize = 50;
 
-/// The trust that Codex needs before it runs a project's hooks.
+/// The trust that Codex requires before it runs a project's hooks.
 const CODEX_TRUST: &str = "note: Codex runs a project's hooks only if you trust the project and the hooks: start \
                            `codex` there once and confirm both\n";
 
-/// The trust that Gemini CLI needs before it runs a project's hooks.
+/// The trust that Gemini CLI requires before it runs a project's hooks.
 const GEMINI_TRUST: &str = "note: Gemini CLI reads a project's settings only if you trust the folder: start `gemini` \
                             there once and confirm\n";
 
@@ -54,7 +54,7 @@ enum Command {
     Install(Install),
 }
 
-/// Which program asks.
+/// The program that runs the hook.
 #[derive(Debug, clap::Args)]
 struct For {
     /// The program that runs the hook; it determines the output format
@@ -67,7 +67,7 @@ struct For {
     program: Program,
 }
 
-/// Where the hooks go.
+/// The settings that get the hooks.
 #[derive(Debug, clap::Args)]
 struct Install {
     /// The program
@@ -94,8 +94,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         Command::SessionStart(asked) | Command::TurnEnd(asked) => Some(asked.program),
         Command::Install(_) => None,
     };
-    // A program that the daemon or a pair started is there for one request: what waits besides is not for this run, and
-    // a turn that goes on would bury its answer.
+    // A program that the daemon or a pair started works on one request. Other mail is not for this run, and a turn that
+    // continued would bury its answer.
     if let Some(program) = asked.filter(|_| std::env::var_os("SETTLED_RUN").is_some()) {
         let _ = print(&hooks::quiet(program));
         return Ok(Exit::Ok);
@@ -107,8 +107,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     }
 }
 
-/// Says whether mail waits. Whatever goes wrong goes to standard error and ends with 0: an agent must not be held up
-/// by its mail.
+/// Reports waiting mail. Any error goes to standard error and the exit code is 0: mail must never stop an agent.
 fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
     let goes_on_already =
         moment == Moment::TurnEnd && hooks::goes_on_already(&payload(&std::io::stdin()));
@@ -116,7 +115,7 @@ fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
         .me()
         .and_then(|me| waiting(&me))
         .unwrap_or_else(|failure| {
-            // Nothing is left to do if standard error is gone too.
+            // If standard error is closed too, nothing is left to do.
             let _ = writeln!(std::io::stderr(), "settled: {}", escaped(&failure.message));
             (Vec::new(), 0)
         });
@@ -131,8 +130,8 @@ fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
     Exit::Ok
 }
 
-/// The taken and the waiting messages, and how many there are. An agent with thousands of unread messages needs the
-/// answer in milliseconds all the same, so not all of them are read.
+/// The taken and the waiting messages, and their number. It does not read all of them, because even an agent with
+/// thousands of unread messages needs the answer in milliseconds.
 fn waiting(me: &Me) -> Result<(Vec<MailboxEntry>, usize), Failure> {
     let bag = AgentMailboxes::new(&me.root, &me.agent);
     let some = |place| {
@@ -206,7 +205,7 @@ impl Installed {
     }
 }
 
-/// Our program and who asks, for a shell that knows neither our PATH nor our environment.
+/// The command with our absolute path and the agent's name, for a shell that has neither our PATH nor our environment.
 fn command(context: &Context) -> Result<String, Failure> {
     let me = context.me()?;
     let absolute =

@@ -1,5 +1,5 @@
-//! `settled host`: becomes the program `settled-host`, which alone has a network client. So does serving a workspace whose
-//! ledger several hosts share.
+//! `settled host`: becomes the program `settled-host`, the only one with a network client. Serving a workspace whose
+//! ledger several hosts share does the same.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     }))
 }
 
-/// Serves a workspace that is one of several hosts; once, if that is who it answers.
+/// Serves a workspace as one of several hosts; with `once`, answers that context and ends.
 pub(super) fn serve(
     root: &Path,
     until: Until,

@@ -1,4 +1,5 @@
-//! `settled inbox`, `show`, `done`, and `take` of one's own mail: the content of an agent's mailboxes, and moving it.
+//! `settled inbox`, `show`, `done`, and `take` of one's own mail: shows an agent's mailboxes and moves messages in
+//! them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use crate::exit::Exit;
 use screen::Screen;
 use views::inbox::Waiting;
 
-/// Lists what waits for an agent.
+/// Lists the mail of an agent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled inbox                your mail, most urgent first
@@ -28,7 +29,7 @@ pub(super) struct InboxArgs {
     limit: u16,
 }
 
-/// Shows one message whole.
+/// Shows one whole message.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled show msg-claude-001       the message and its packet
@@ -40,7 +41,7 @@ pub(super) struct ShowArgs {
     message: Option<String>,
 }
 
-/// Puts messages away.
+/// Archives messages.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled done msg-claude-001
@@ -51,7 +52,7 @@ pub(super) struct DoneArgs {
     messages: Vec<String>,
 }
 
-/// One message whole.
+/// One whole message.
 #[derive(Debug, Serialize)]
 struct ShownMessage {
     #[serde(flatten)]
@@ -66,11 +67,11 @@ struct ShownMessage {
 #[derive(Debug, Serialize)]
 struct Moved {
     message: String,
-    /// Its path now.
+    /// The new path.
     path: PathBuf,
 }
 
-/// Messages that were moved.
+/// The messages that were moved.
 #[derive(Debug, Serialize)]
 struct AllMoved {
     moved: Vec<Moved>,
@@ -95,7 +96,7 @@ pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure
     Ok(Exit::Ok)
 }
 
-/// The messages that wait for an agent, read from its mailboxes alone.
+/// The messages that wait for an agent, read only from its mailboxes.
 pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
     let bag = AgentMailboxes::new(&me.root, &me.agent);
     let mut messages = messages(&bag, MailboxPlace::Taken)?;
@@ -153,7 +154,7 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
     Ok(Exit::Ok)
 }
 
-/// The next step after reading a message, and the reason for it.
+/// The next step after reading a message, with its reason.
 fn what_next(letter: &MailboxEntry, context: &Context) -> Option<(String, &'static str)> {
     let on = |verb, options| context.command_on(verb, &letter.name(), options);
     match (letter.kind.as_deref(), letter.place) {
@@ -188,7 +189,7 @@ fn what_next(letter: &MailboxEntry, context: &Context) -> Option<(String, &'stat
 }
 
 impl ShownMessage {
-    /// The text line by line, so that nothing in it moves the cursor.
+    /// Escapes the text line by line, so that nothing in it moves the cursor.
     fn text(&self) -> String {
         let lines = |text: &str| {
             text.lines()
@@ -210,7 +211,7 @@ pub(super) fn done(args: &DoneArgs, context: &Context) -> Result<Exit, Failure> 
     for what in &args.messages {
         let letter = one(&bag, what, context)?;
         let path = match letter.place {
-            // Said twice, it is done once.
+            // Already archived: `done` is idempotent.
             MailboxPlace::Archive
             | MailboxPlace::Outbox
             | MailboxPlace::Sent
@@ -243,7 +244,7 @@ pub(super) fn done(args: &DoneArgs, context: &Context) -> Result<Exit, Failure> 
     Ok(Exit::Ok)
 }
 
-/// Takes a message of the agent's inbox: the one that is named, or the next.
+/// Takes a message from the agent's inbox: the given one or the next.
 pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
     let bag = AgentMailboxes::new(&me.root, &me.agent);
@@ -265,7 +266,7 @@ pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failur
         }
         let path = match bag.take(&letter) {
             Ok(path) => path,
-            // Another one was faster, and the next may still be there.
+            // Another worker took this one first; try the next.
             Err(MoveError::Gone(_)) if what.is_none() => continue,
             Err(error) => return Err(failed_to_move(&error)),
         };
@@ -313,7 +314,7 @@ pub(super) fn messages(
     letters.map_err(|error| unreadable(&bag.directory(place), &error))
 }
 
-/// A mailbox that cannot be read.
+/// The failure for a mailbox that cannot be read.
 pub(super) fn unreadable(directory: &Path, error: &io::Error) -> Failure {
     let exit = if error.kind() == io::ErrorKind::PermissionDenied {
         Exit::Identity
@@ -323,7 +324,7 @@ pub(super) fn unreadable(directory: &Path, error: &io::Error) -> Failure {
     Failure::plain(exit, format!("{}: {error}", directory.display()))
 }
 
-/// The message with this id or file name.
+/// Finds the message with this id or file name.
 fn one(bag: &AgentMailboxes, what: &str, context: &Context) -> Result<MailboxEntry, Failure> {
     let mut found = bag
         .find(what)
@@ -367,7 +368,7 @@ fn nothing(context: &Context) -> Failure {
         .next(context.command("wait"))
 }
 
-/// A path on one line: what a file is called is its sender's word.
+/// The path on one line, escaped because a sender chooses the names of its files.
 fn shown(path: &Path) -> String {
     escaped(&path.display().to_string())
 }

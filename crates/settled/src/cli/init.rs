@@ -1,4 +1,4 @@
-//! `settled init`
+//! `settled init`: creates a workspace or adds agents to one.
 
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ fn agent_and_user(text: &str) -> Result<(AgentName, Option<UserSpec>), String> {
 #[derive(Debug, Serialize)]
 struct Made {
     root: PathBuf,
-    /// Relative to the root.
+    /// Paths relative to the root.
     made: Vec<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! Files that are named on the command line, and standard input, which is called `-`.
+//! Reads files given on the command line; `-` is standard input.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::failure::Failure;
 use crate::exit::Exit;
 
-/// The text of a file of at most 256 KiB.
+/// Reads a file of at most 256 KiB as text.
 pub(super) fn text(path: &Path) -> Result<String, Failure> {
     let bytes = if path == Path::new("-") {
         standard_input()
@@ -54,7 +54,7 @@ fn standard_input() -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the file with a reviewer's response, and its text.
+/// Reads a reviewer's response from a file, and its text.
 pub(super) fn sheet(path: &Path) -> Result<(ResponseFile, String), Failure> {
     let text = text(path)?;
     let sheet = ResponseFile::read(&text).map_err(|error| {
@@ -81,7 +81,7 @@ pub(super) fn sheet(path: &Path) -> Result<(ResponseFile, String), Failure> {
     Ok((sheet, text))
 }
 
-/// A list of nits, by itself or as the field `nits` of a mapping.
+/// Reads a list of nits, alone or in the field `nits` of a mapping.
 pub(super) fn nits(path: &Path) -> Result<Value, Failure> {
     let unfit = || {
         let message = format!(

@@ -1,5 +1,5 @@
-//! `settled keep-run` and `settled run-inside`: the process that keeps one agent, and the one that carries its connections
-//! out of a sandbox; for the daemon alone.
+//! `settled keep-run` and `settled run-inside`: the keeper of one agent, and the process that carries its connections
+//! out of a sandbox. Only the daemon starts them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use runner::{keeper, sandbox};
 use super::failure::Failure;
 use crate::exit::Exit;
 
-/// Keeps one agent until nothing of it runs.
+/// Keeps one agent until none of its processes is left.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The directory of the run
@@ -23,7 +23,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Runs a command inside the walls of a sandbox.
+/// Runs a command inside a sandbox.
 #[derive(Debug, clap::Args)]
 pub(super) struct InsideArgs {
     /// The directory of the run
@@ -34,7 +34,7 @@ pub(super) struct InsideArgs {
     command: Vec<OsString>,
 }
 
-/// Ends with the exit code of the command, which has no meaning of ours.
+/// Exits with the code of the command, which has no meaning to us.
 pub(super) fn run_inside(args: &InsideArgs) -> Result<Exit, Failure> {
     let code = sandbox::inside(&args.folder, &args.command);
     let code = code.map_err(|error| Failure::new(Exit::Failed, &error))?;

@@ -1,4 +1,4 @@
-//! `settled ledger`: work with the ledger itself.
+//! `settled ledger`: verifies the ledger, or accepts one that a snapshot contradicts.
 
 use std::path::PathBuf;
 
@@ -82,7 +82,7 @@ fn verify(args: &Verify, context: &Context) -> Result<Exit, Failure> {
         });
     }
     if let Some(torn) = &check.verified.torn {
-        // A daemon that is writing right now looks the same; with none, the next start cuts it off.
+        // A daemon that is writing right now looks the same. Without a daemon, the next start cuts the bytes off.
         let message = format!(
             "{} whole records, then {} bytes at {}:{} that are not a whole record",
             check.verified.records,
@@ -101,7 +101,7 @@ fn verify(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The heads that the ledger has to hold.
+/// The heads that the ledger must contain.
 fn kept(args: &Verify) -> Result<Vec<KeptHead>, Failure> {
     let mut heads: Vec<KeptHead> = args
         .expect
@@ -157,7 +157,7 @@ fn wrong(check: &LedgerCheck, context: &Context) -> Option<(String, Option<Strin
 
 #[derive(Serialize)]
 struct AcceptedView {
-    /// The record that says so.
+    /// The number of the record of the acceptance.
     record: u64,
     head: String,
 }

@@ -1,4 +1,4 @@
-//! `settled log`: every decision, oldest first, and those that come.
+//! `settled log`: prints every decision, oldest first, and with `--follow` the new ones.
 
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -18,7 +18,7 @@ use super::context::{Context, Root};
 use super::failure::Failure;
 use crate::exit::Exit;
 
-/// The number of records shown before the new ones, unless an option sets it.
+/// The default number of records before the new ones.
 const BEFORE_FOLLOWING: usize = 10;
 
 /// Shows every decision.

@@ -1,4 +1,4 @@
-//! `settled mcp`: becomes the program `settled-mcp` and fixes who calls it.
+//! `settled mcp`: becomes the program `settled-mcp` for one workspace and agent.
 
 use super::beside::become_program;
 use super::context::{Context, Me};
@@ -14,7 +14,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let Me { root, agent } = context.me()?;
-    // The client may start it in any directory.
+    // The client may start the server in any directory.
     let root = std::path::absolute(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
     Err(become_program("settled-mcp", |server, settled| {
         let doorbell = args.doorbell.then_some("--doorbell");

@@ -102,8 +102,8 @@ Examples:
 Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 timed out, 5 not permitted,
 6 action required, 7 refused, 8 not approved, 9 try again.";
 
-/// The commands that agents' programs wait for. Building the full clap parser takes twice as long as these commands do,
-/// so they get a small one.
+/// The commands that agents' programs wait for. They have a parser of their own, because building the full one takes
+/// twice as long as these commands.
 #[derive(Debug, Parser)]
 #[command(name = "settled", version = VERSION)]
 struct Small {
@@ -122,7 +122,7 @@ enum SmallCommand {
     Hook(hook::Args),
 }
 
-/// A small question, if it is one and nothing is wrong with it: help and complaints are of all commands.
+/// Parses one of these commands. Help and errors are left to the full parser.
 fn small() -> Option<Small> {
     let first = std::env::args_os().nth(1)?;
     ["inbox", "list", "hook"]
@@ -172,7 +172,7 @@ pub fn run() -> Exit {
 fn ended(ran: Result<Exit, Failure>, as_json: bool) -> Exit {
     ran.unwrap_or_else(|failure| {
         if as_json {
-            // The exit code says it as well, should nobody read this.
+            // The exit code reports the failure even if nobody reads this.
             let _ = answer::print(&answer::failure(&failure));
         }
         complain(&failure);
@@ -180,15 +180,15 @@ fn ended(ran: Result<Exit, Failure>, as_json: bool) -> Exit {
     })
 }
 
-/// A command line that cannot be read, or one that asks for help.
+/// Reports a command line that cannot be parsed, or prints the help it asks for.
 fn usage(error: &clap::Error) -> Exit {
     let is_asked = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     );
-    // Nothing is left to do if the terminal is gone.
+    // If the terminal is gone, nothing is left to do.
     let _ = error.print();
-    // To an agent's program a hook that ends with 2 says: go on, you are not done.
+    // To an agent's program, exit code 2 from a hook means: continue, you are not done.
     if is_asked || is_hook() {
         return Exit::Ok;
     }
@@ -207,20 +207,20 @@ fn usage(error: &clap::Error) -> Exit {
     Exit::Usage
 }
 
-/// True if the command line is a hook that reports mail to an agent's program, whatever is wrong with the rest of it.
+/// True if the command line is a hook that reports mail to an agent's program, whatever else is wrong with it.
 fn is_hook() -> bool {
     let named = named();
     named.first().is_some_and(|word| word == "hook")
         && named.get(1).is_none_or(|word| word != "install")
 }
 
-/// The command that was meant and those below it, as far as the line names any.
+/// The command and subcommands that the line names, as far as they exist.
 fn named() -> Vec<String> {
     let whole = SettledCli::command();
     let (mut command, mut named) = (&whole, Vec::new());
     let mut words = std::env::args_os().skip(1);
     while let Some(word) = words.next() {
-        // What a workspace or an agent is called names no command.
+        // The name of a workspace or an agent is no command.
         if word == "--root" || word == "--agent" {
             words.next();
         } else if let Some(found) = command.find_subcommand(&word) {
@@ -245,13 +245,13 @@ fn wrong(error: &clap::Error) -> String {
 }
 
 fn complain(failure: &Failure) {
-    // A message may have several lines, and in each what others wrote.
+    // A message may have several lines, each with text of others.
     let lines: Vec<String> = failure.message.lines().map(escaped).collect();
     let mut text = format!("settled: {}\n", lines.join("\n"));
     for next in &failure.next {
         text += &format!("  try: {}\n", escaped(&next.run));
     }
-    // Nothing is left to do if standard error is gone too.
+    // If standard error is closed too, nothing is left to do.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 

@@ -1,5 +1,5 @@
-//! An unknown command: which one was meant, by the words that people and other tools use for it, by the name it has one
-//! level below or above, or by its letters.
+//! Finds the command that an unknown word means: by the words that people and other tools use for it, by its name one
+//! level up or down, or by its spelling.
 
 use clap::Command;
 use message_schema::line::escaped;
@@ -10,10 +10,10 @@ use super::failure::Failure;
 use super::send;
 use crate::exit::Exit;
 
-/// The names that others give a command, one per line: their word, and ours.
+/// Other names for commands, one per line: their word, then ours.
 const SAID: &str = include_str!("said.txt");
 
-/// The failure of a command line that names no command of ours.
+/// The failure for a command line whose command does not exist.
 pub(super) fn unknown(whole: &Command, words: &[String]) -> Failure {
     let mut parts = Parts::of(whole, words);
     let word = std::mem::take(&mut parts.word);
@@ -37,12 +37,12 @@ pub(super) fn unknown(whole: &Command, words: &[String]) -> Failure {
     failure
 }
 
-/// A command line around the word that is no command.
+/// A command line, split around the word that is no command.
 #[derive(Default)]
 struct Parts {
     /// Options before the first command.
     before: Vec<String>,
-    /// The commands above it that exist.
+    /// The existing commands before the word.
     above: Vec<String>,
     /// The word itself.
     word: String,
@@ -72,8 +72,8 @@ impl Parts {
     }
 }
 
-/// The command, and as many of the words behind it as it takes: one of a group that has a number in the place of a command
-/// leads to what shows that pull request.
+/// The command with as many of the following words as it takes. A group that is followed by a number becomes the
+/// command that shows that pull request.
 fn taking(whole: &Command, path: Vec<String>, after: &[String]) -> (Vec<String>, Vec<String>) {
     let below = |command, name: &String| Command::find_subcommand(command, name);
     let first = after.first().filter(|word| !word.starts_with('-'));
@@ -106,7 +106,7 @@ fn is_pr(word: &str) -> bool {
     word.trim_start_matches('#').parse::<u64>().is_ok()
 }
 
-/// The command that shows a pull request, if a group of commands was given its number.
+/// The command that shows a pull request, if a group is followed by its number.
 fn of_pr(group: &[String], word: &str) -> Option<Vec<String>> {
     if !is_pr(word) {
         return None;
@@ -119,7 +119,7 @@ fn of_pr(group: &[String], word: &str) -> Option<Vec<String>> {
     Some(vec![verb.to_owned(), word.to_owned()])
 }
 
-/// The commands that the word may mean below those above it, each as its names.
+/// The commands that the word may mean after those in `above`, each as its names.
 fn meant(whole: &Command, above: &[String], word: &str) -> Vec<Vec<String>> {
     let names = |path: &str| path.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let plain = word.to_lowercase().replace('_', "-");
@@ -138,7 +138,7 @@ fn meant(whole: &Command, above: &[String], word: &str) -> Vec<Vec<String>> {
             return vec![names(&format!("send {kind}"))];
         }
     }
-    // The same name elsewhere, then a slip of a name here, then a slip of a name anywhere.
+    // Look for the same name elsewhere, then a misspelling here, then one anywhere.
     let same: Vec<_> = all
         .iter()
         .filter(|path| last(path) == plain)
@@ -175,7 +175,7 @@ fn meant(whole: &Command, above: &[String], word: &str) -> Vec<Vec<String>> {
     }
 }
 
-/// Every command as its names, those of the first level first.
+/// All commands as their names, first-level ones first.
 fn paths(whole: &Command) -> Vec<Vec<String>> {
     let visible = |command: &Command| {
         command

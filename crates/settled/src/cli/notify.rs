@@ -36,7 +36,7 @@ pub(super) struct Args {
 /// The JSON form. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 struct NotifyView {
-    /// The channels that a test went through.
+    /// The channels that were tested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tested: Vec<&'static str>,
     /// True if nothing waits to be sent.
@@ -81,7 +81,7 @@ fn once(root: &Path, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The failure to notify anybody, sorted by who has to act.
+/// The failure to notify anybody, classified by who has to act.
 fn failure(error: &RunError, context: &Context) -> Failure {
     let exit = match error {
         RunError::Config(ConfigError::Invalid { .. }) | RunError::NoChannel => Exit::Usage,

@@ -1,4 +1,4 @@
-//! How a command tells the daemon something, and shows what came of it.
+//! Submits orders to the daemon and shows their outcome.
 
 use std::io;
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::serve;
 use crate::exit::Exit;
 
-/// The review a command is about.
+/// The review that a command is about.
 #[derive(Debug, clap::Args)]
 pub(super) struct Target {
     /// The number of the pull request
@@ -40,14 +40,14 @@ impl Target {
     }
 }
 
-/// Gives the order and shows what came of it.
+/// Submits an order and shows its outcome.
 pub(super) fn give(event: Event, context: &Context) -> Result<Exit, Failure> {
     let outcome = submit(event, context)?;
     context.say(&CommandOutput::new(outcome), OrderOutcome::text)?;
     Ok(Exit::Ok)
 }
 
-/// Gives the order; fails where it is declined.
+/// Submits an order; fails if it is declined.
 pub(super) fn submit(event: Event, context: &Context) -> Result<OrderOutcome, Failure> {
     let root = context.workspace()?;
     let heard = submit_order::submit(root, event).map_err(|error| failure(&error, root))?;
@@ -64,7 +64,7 @@ pub(super) fn submit(event: Event, context: &Context) -> Result<OrderOutcome, Fa
     }
 }
 
-/// The failure to learn the result of an order, sorted by who has to act.
+/// The failure to learn an order's outcome, classified by who has to act.
 pub(super) fn failure(error: &SubmitError, root: &Path) -> Failure {
     match error {
         SubmitError::Unfit(_) => Failure::new(Exit::Usage, error),
@@ -79,7 +79,7 @@ pub(super) fn failure(error: &SubmitError, root: &Path) -> Failure {
         }
         SubmitError::Unserved { file, error } => {
             let failure = serve::failure(error, root);
-            // An order that was not recorded yet is not lost, and its sender should know.
+            // An order that is not recorded yet is not lost, and the caller should know.
             let message = format!(
                 "{}; the order is accepted and waits as {}",
                 failure.message,
@@ -97,8 +97,7 @@ pub(super) fn failure(error: &SubmitError, root: &Path) -> Failure {
     }
 }
 
-/// A missing review or thread has another exit code than a decision that does
-/// not fit.
+/// A missing review or thread has a different exit code than a decision that does not fit.
 fn exit(code: Code) -> Exit {
     let is_missing = code == Code::NoOpenRequest || code == Code::ThreadUnknown;
     if is_missing {

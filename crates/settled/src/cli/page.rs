@@ -1,4 +1,4 @@
-//! `settled page`: becomes the program `settled-page`, so that the daemon's program has no web server in it.
+//! `settled page`: becomes the program `settled-page`, which keeps the web server out of this one.
 
 use std::ffi::OsString;
 

@@ -23,7 +23,7 @@ use crate::exit::Exit;
 use ::pair::view::{Last, PairLine, Transcripts, said, transcript};
 use ::pair::{Driver, PairError, Progress, RecordedStep, Role, Stop, history};
 
-/// The redraw interval of a running command's line.
+/// The interval at which the line of a running command is redrawn.
 const FRAME: Duration = Duration::from_secs(1);
 
 /// Alternates an author and a reviewer command.
@@ -106,7 +106,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if let Some(id) = &args.transcript {
         return show(root, id.clone().map(PairId).as_ref(), context);
     }
-    // The commands run in other directories, so they need the absolute path.
+    // The commands run in other directories, so they need an absolute path.
     let root = &std::path::absolute(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
     let failed = |error: PairError| failure(&error, root, context);
     let stop = Stop::listen().map_err(|error| Failure::new(Exit::Failed, &error))?;
@@ -136,7 +136,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         }
     };
     teller.finish()?;
-    // What is in the ledger counts, and the next driver can go on from there.
+    // Everything in the ledger counts, and the next driver can continue from there.
     let standing = ended
         .map_err(|error| failed(error).next(context.command(&format!("pair --resume {id}"))))?;
     finish(&Last { id: &id, standing }, as_json, context)
@@ -248,7 +248,7 @@ fn are_free(
     })
 }
 
-/// What an agent's command writes is judged where the agent is at home, and nowhere else.
+/// An agent's mail is judged only on its home host.
 fn is_at_home(root: &Path, member: &PairMember) -> Result<(), Failure> {
     let agent = &member.agent;
     let Some(home) = index::home_elsewhere(root, agent) else {
@@ -265,7 +265,7 @@ fn config(root: &Path) -> Result<Config, Failure> {
     Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))
 }
 
-/// An agent that the daemon starts, or that is another user, is not ours to run.
+/// Fails for an agent that the daemon starts or that runs as another user: its command is not ours to run.
 fn is_free(config: &Config, member: &PairMember, context: &Context) -> Result<(), Failure> {
     let section = config.agents.get(&member.agent);
     let why = if section.is_some_and(|section| !section.command.is_empty()) {
@@ -279,8 +279,8 @@ fn is_free(config: &Config, member: &PairMember, context: &Context) -> Result<()
     Err(Failure::plain(Exit::Usage, message).next(context.command("doctor")))
 }
 
-/// The pair that is meant, and how it was set up: of several none is guessed. A name is a path as well, so one that the
-/// ledger does not know makes no folder.
+/// The pair to use, with its set-up; fails rather than guess between several. A name becomes part of a path, so one
+/// that the ledger does not know must not create a folder.
 fn which(
     root: &Path,
     named: Option<PairId>,
@@ -339,7 +339,7 @@ fn failure(error: &PairError, root: &Path, context: &Context) -> Failure {
     }
 }
 
-/// A form by its word in the config.
+/// Checks the name of an output format, as in the config.
 fn form(word: &str) -> Result<String, String> {
     let known = serde_json::from_value::<OutputFormat>(word.into());
     known
@@ -347,7 +347,7 @@ fn form(word: &str) -> Result<String, String> {
         .map_err(|_| "expected text, claude, codex, gemini or opencode".to_owned())
 }
 
-/// Tells what becomes of a pair while it goes on.
+/// Reports the progress of a pair.
 pub(super) struct Teller {
     as_json: bool,
     drawn: Option<Instant>,
@@ -363,9 +363,9 @@ impl Teller {
         }
     }
 
-    /// Fails if a report could not be written.
+    /// Returns the error of the first report that could not be written.
     pub(super) fn finish(self) -> Result<(), Failure> {
-        // A reader that went away ends no pair: the ledger has it all.
+        // A closed pipe does not end a pair, because the ledger has everything.
         match self.failed {
             Some(failure) if !failure.is_broken_pipe => Err(failure),
             Some(_) | None => Ok(()),
@@ -388,7 +388,7 @@ impl Teller {
     }
 
     fn line(&mut self, told: RecordedStep<'_>) -> Result<(), Failure> {
-        // The line of the command at work gives way.
+        // Clears the line of the running command first.
         let clear = if self.drawn.take().is_some() {
             "\r\u{1b}[K"
         } else {
@@ -418,7 +418,7 @@ impl Teller {
     }
 }
 
-/// 0 for a pair that is complete, 6 where a person has to decide, 9 where it can go on, else 1.
+/// The exit code: 0 if the pair is complete, 6 if a person has to decide, 9 if it can be resumed, otherwise 1.
 fn exit(standing: &PairStanding) -> Exit {
     match standing.pair.failure() {
         None if standing.pair.run() == RunState::Complete => Exit::Ok,

@@ -1,5 +1,5 @@
-//! What a person decides: about a review (`settled review`) or about a thread (`settled thread`). Each decision is
-//! recorded with a name and a reason.
+//! `settled review` and `settled thread`: a person's decisions about a review or a thread, each recorded with a name
+//! and a reason.
 
 use std::io::{BufRead, IsTerminal as _, Write};
 use std::path::Path;
@@ -133,7 +133,7 @@ struct OfThread {
     signed: Signed,
 }
 
-/// Who decides, and why.
+/// Names the person who decides, and the reason.
 #[derive(Debug, clap::Args)]
 pub(super) struct Signed {
     /// The person who decides [default: your login name]
@@ -183,7 +183,7 @@ fn decide(target: &Target, signed: &Signed, act: Act, context: &Context) -> Resu
 }
 
 impl Signed {
-    /// The name and the reason as they are recorded; asks for a reason that was not given.
+    /// The name and the reason to record; asks for a reason that was not given.
     pub(super) fn decided(&self, root: &Path) -> Result<(String, String), Failure> {
         let by = fit(
             "the name of the person who decides",
@@ -203,17 +203,17 @@ impl Signed {
     }
 }
 
-/// The source of the reason.
+/// The source of a reason.
 #[derive(Debug, PartialEq, Eq)]
 enum Source<'a> {
-    /// It was given with the command.
+    /// An option of the command.
     Given(&'a str),
-    /// It is typed at the terminal.
+    /// The terminal.
     Typed,
 }
 
-/// Chooses the source of the reason. If an agent runs as this very user, a script of its own could give one as well, so
-/// a person has to type it at a terminal.
+/// Chooses the source of the reason. If an agent runs as this user, its script could pass an option too, so the person
+/// has to type the reason at a terminal.
 fn source<'a>(
     given: Option<&'a str>,
     agent: Option<&AgentName>,
@@ -244,14 +244,14 @@ fn not_by_script(agent: &AgentName, how: &str) -> Failure {
     Failure::plain(Exit::Identity, message)
 }
 
-/// Asks at the terminal, and gives the line that is typed there.
+/// Asks at the terminal and returns the line typed there.
 fn ask(by: &str, typing: impl BufRead, mut out: impl Write) -> Result<String, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::Failed, &error);
     write!(out, "{}, why? ", line::escaped(by))
         .and_then(|()| out.flush())
         .map_err(failed)?;
     let mut typed = String::new();
-    // A terminal's line is shorter; the rest of a longer one is not read.
+    // No line of a terminal is longer; more is not read.
     typing
         .take(16 * 1024)
         .read_line(&mut typed)
@@ -259,7 +259,7 @@ fn ask(by: &str, typing: impl BufRead, mut out: impl Write) -> Result<String, Fa
     Ok(typed)
 }
 
-/// The text as it is recorded: one line, not empty.
+/// The text as recorded: one line, not empty.
 fn fit(what: &str, text: &str) -> Result<String, Failure> {
     let text = text.trim();
     if !orders::is_fit(text) {

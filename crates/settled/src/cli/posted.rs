@@ -1,4 +1,4 @@
-//! The outcome of a message, as JSON and in words.
+//! Shows the outcome of a message, as JSON and as text.
 
 use std::path::Path;
 
@@ -27,15 +27,15 @@ pub(super) struct Posted {
     /// The message's path now; absent if nothing was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
-    /// True if it had been sent before and nothing was written now.
+    /// True if it was sent before and nothing was written now.
     pub(super) again: bool,
-    /// The packet it names, if it was written with it.
+    /// The path of a packet that was written with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) packet: Option<String>,
     /// The review's status now, if the ledger can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) review: Option<ReviewStatus>,
-    /// The report of its refusal.
+    /// The report of a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) report: Option<Report>,
     /// The violations that kept it from being written.
@@ -44,13 +44,13 @@ pub(super) struct Posted {
     /// True if a daemon serves; present while the message waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) serving: Option<bool>,
-    /// Of a dry run: what the daemon would say now.
+    /// Only for a dry run: what the daemon would decide now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) forecast: Option<Forecast>,
-    /// Of a dry run: the message.
+    /// Only for a dry run: the text of the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) message_text: Option<String>,
-    /// Of a dry run: its packet.
+    /// Only for a dry run: the text of its packet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) packet_text: Option<String>,
 }
@@ -74,7 +74,7 @@ impl Posted {
     }
 }
 
-/// A message the validator refuses; nothing was written.
+/// The failure for a message that the validator refuses; nothing was written.
 pub(super) fn invalid(
     context: &Context,
     id: &MessageId,
@@ -101,14 +101,14 @@ pub(super) fn invalid(
     let failure = Failure::plain(Exit::InvalidMessage, message)
         .data(&data)
         .code(code.as_str());
-    // A fix says more than the page of its code.
+    // A fix says more than the explanation of the code.
     if has_fix {
         return failure;
     }
     failure.next(context.command(&format!("explain {code}")))
 }
 
-/// The options of the command that was run, each behind the field it sets.
+/// The options of the command that was run, each after the field that it sets.
 fn flags(origin: WordsFrom<'_>) -> Vec<(String, String)> {
     let name = match origin {
         WordsFrom::Flags | WordsFrom::Yaml(_) | WordsFrom::Packet(_) => "send",
@@ -128,7 +128,7 @@ fn flags(origin: WordsFrom<'_>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A refusal as its sender needs it: every violation with its fix, what may come next, and what it cost.
+/// A refusal for its sender: every violation with its fix, the legal next messages, and what it cost.
 pub(super) fn told(report: &Report, origin: WordsFrom<'_>) -> String {
     let flags = flags(origin);
     let violations: Vec<ReportedViolation> = report
@@ -136,7 +136,7 @@ pub(super) fn told(report: &Report, origin: WordsFrom<'_>) -> String {
         .iter()
         .map(|violation| origin.told(violation.clone(), &report.file, &flags))
         .collect();
-    // One violation says all that the summary does.
+    // A single violation already says everything in the summary.
     let mut lines = match violations.as_slice() {
         [_] => vec!["refused:".to_owned()],
         [] | [_, ..] => vec![format!(
@@ -151,7 +151,7 @@ pub(super) fn told(report: &Report, origin: WordsFrom<'_>) -> String {
             .attempts_left
             .map(|left| format!("{left} attempts are left in this round")),
     );
-    // A fix says what may be sent; without a fix, the rules do.
+    // A fix says what to send; without one, the rules do.
     let has_fix = violations.iter().all(|violation| violation.fix.is_some());
     lines.extend(
         report

@@ -1,4 +1,4 @@
-//! Posting a message and telling what became of it: the same for every command that writes as an agent.
+//! Posts a message and reports its outcome, for every command that writes as an agent.
 
 use std::time::{Duration, Instant};
 
@@ -32,10 +32,10 @@ use super::home;
 use super::posted::{Posted, invalid, told};
 use crate::exit::Exit;
 
-/// The time to wait for the notice of a refusal, so that it can be put away.
+/// The time to wait for the notice of a refusal, to archive it.
 const NOTICE_PATIENCE: Duration = Duration::from_millis(500);
 
-/// The way a message goes out.
+/// Options for sending a message.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "How it is sent")]
 pub(super) struct SendOptions {
@@ -53,7 +53,7 @@ pub(super) struct SendOptions {
     timeout: u64,
 }
 
-/// A message on its way.
+/// A message that is being sent.
 struct Outgoing<'a> {
     context: &'a Context,
     me: &'a Me,
@@ -63,7 +63,7 @@ struct Outgoing<'a> {
     notes: Vec<(&'static str, String)>,
 }
 
-/// Sends the letter, and tells what became of it.
+/// Sends the message and reports its outcome.
 pub(super) fn post(
     context: &Context,
     me: &Me,
@@ -87,8 +87,8 @@ pub(super) fn post(
     post.send(&id, now)
 }
 
-/// The result of the message of that type with this id, if no request is open any more and so none can be answered
-/// again; none if no such message was accepted.
+/// Reports the message of this type and id as accepted before, for a command that finds no open request. None if no
+/// such message was accepted.
 pub(super) fn sent_before(
     context: &Context,
     me: &Me,
@@ -140,7 +140,7 @@ impl Outgoing<'_> {
             at,
             is_id_given: way.id.is_some(),
         };
-        // Before the first look for a message of this id: what is judged between that look and the wait is news.
+        // Opened before looking for a message of this id, so that the wait also sees what is judged in between.
         let lookout = Lookout::new(&me.root, &me.agent, id).map_err(|error| cannot_read(&error))?;
         if way.dry_run {
             return match posting.compose().map_err(|error| self.failed(id, &error))? {
@@ -179,7 +179,7 @@ impl Outgoing<'_> {
         }
     }
 
-    /// The result of a message with this id that was sent before.
+    /// Reports the outcome of a message with this id that was sent before.
     fn before(
         &self,
         id: &MessageId,
@@ -257,7 +257,7 @@ impl Outgoing<'_> {
             .into_iter()
             .map(|done| (done, "already answered"));
         let next = match self.my_review(review.as_ref()) {
-            // What has been dealt with is put away first, unless the review waits for this very agent.
+            // Archive what is dealt with first, unless the review waits for this agent.
             Some(mine) if mine.whose == Move::Theirs && mine.role == "reviewer" => done.collect(),
             Some(mine) => home::moves(&mine, self.me, self.context)
                 .into_iter()
@@ -270,7 +270,7 @@ impl Outgoing<'_> {
                     .collect()
             }
         };
-        // The acceptance has what the daemon changed or limited, also when the same message is sent again.
+        // The record has what the daemon changed or limited, also when the message is sent again.
         let text = posted
             .file
             .as_ref()
@@ -290,7 +290,7 @@ impl Outgoing<'_> {
         })
     }
 
-    /// The findings of a packet that was made for the message, by the ids that were given to them.
+    /// The findings of a packet that was written for the message, with the ids they were given.
     fn findings(&self) -> String {
         let is_feedback = self.letter.kind == MessageType::Review(ReviewKind::Feedback);
         let (PacketGiven::Text(text), true) = (&self.letter.packet, is_feedback) else {
@@ -308,7 +308,7 @@ impl Outgoing<'_> {
         findings.unwrap_or_default().iter().map(line).collect()
     }
 
-    /// The commands that put away the messages this one answers, if they are in the inbox or taken.
+    /// The commands that archive the messages this one answers, if they are in the inbox or taken.
     fn settled(&self) -> Vec<String> {
         let MessageDraft {
             kind, pr, envelope, ..
@@ -317,7 +317,7 @@ impl Outgoing<'_> {
             .get("parent_message_id")
             .and_then(serde_json::Value::as_str);
         let bag = AgentMailboxes::new(&self.me.root, &self.me.agent);
-        // It was accepted, whatever can be read of the inbox.
+        // The message is accepted even if the inbox cannot be read.
         let letters = answers::answered(&bag, *kind, pr.as_ref(), parent).unwrap_or_default();
         let names: Vec<String> = letters.iter().map(MailboxEntry::name).collect();
         home::done(&names, self.context)
@@ -350,7 +350,7 @@ impl Outgoing<'_> {
     }
 
     fn refused(&self, text: &str, posted: Posted, report: Report) -> Result<Exit, Failure> {
-        // Two that say the same were sent at the same time: the other one went through.
+        // If two identical messages were sent at the same time, the other one was accepted.
         if report.refused == Code::IdCollision
             && let Ok(id) = MessageId::new(posted.id.as_str())
             && let Ok(Some(known)) = sent_before::find(&self.me.root, &self.me.agent, &id)
@@ -374,7 +374,7 @@ impl Outgoing<'_> {
             .pr
             .as_ref()
             .map(|pr| home::reviews_of(pr, self.me));
-        // What cannot be mended leads on to what may be sent in its place.
+        // If a correction cannot help, suggest what may be sent instead.
         for mine in mine.into_iter().flatten().filter(|_| !report.retryable) {
             for (command, _) in home::moves(&mine, self.me, self.context) {
                 failure = failure.or(command);
@@ -394,15 +394,15 @@ impl Outgoing<'_> {
         Err(failure.data(&data))
     }
 
-    /// Puts away the daemon's notice of a refusal that this command prints: its sender has read it. The notice is
-    /// delivered after the message is put into `dead_letter/`, so it may take a moment.
+    /// Archives the daemon's notice of a refusal that this command prints, because the sender has now read it. The
+    /// notice arrives after the message is in `dead_letter/`, so this may take a moment.
     fn put_notice_away(&self, id: &str) {
         let bag = AgentMailboxes::new(&self.me.root, &self.me.agent);
         let start = Instant::now();
         while start.elapsed() < NOTICE_PATIENCE {
             match answers::refusal_notice(&bag, id) {
                 Ok(Some(notice)) => {
-                    // One that another worker took is dealt with there.
+                    // If another worker took the notice, that one deals with it.
                     let _ = bag.put_away(&notice);
                     return;
                 }
@@ -432,7 +432,7 @@ impl Outgoing<'_> {
         })
     }
 
-    /// Prints what would be written and what the daemon would say; ends as the sending would.
+    /// Prints what would be written and what the daemon would decide; exits as sending would.
     fn dry(
         &self,
         id: &MessageId,
@@ -480,7 +480,7 @@ impl Outgoing<'_> {
         })
     }
 
-    /// The command that waits for the answer, if the message asks for one.
+    /// The command that waits for an answer, if the message asks for one.
     fn next(&self, id: &str) -> Option<String> {
         let words = match self.letter.kind {
             MessageType::Review(ReviewKind::Request) => {
@@ -521,7 +521,7 @@ impl Outgoing<'_> {
         for (command, why) in next {
             answer.next(command, why);
         }
-        // What was foreseen before it was sent, the record says now.
+        // Leave out warnings that the record now repeats.
         let foreseen = |code: &str| !alerts.iter().any(|alert| alert.code == code);
         for (code, note) in self.notes.iter().filter(|(code, _)| foreseen(code)) {
             answer.alert(*code, note.as_str());
@@ -533,7 +533,7 @@ impl Outgoing<'_> {
         Ok(Exit::Ok)
     }
 
-    /// The failure to post, sorted by who has to act.
+    /// The failure to post, classified by who has to act.
     fn failed(&self, id: &MessageId, error: &PostError) -> Failure {
         match error {
             PostError::Draft(error) => self.no_draft(error),
@@ -547,7 +547,7 @@ impl Outgoing<'_> {
         }
     }
 
-    /// True if the pull request has had reviews of this agent, and none is open.
+    /// True if this agent has had reviews of the pull request and none is open.
     fn is_over(&self) -> bool {
         let reviews = self
             .letter

@@ -1,4 +1,4 @@
-//! `settled problems`: everything that needs somebody, worst first.
+//! `settled problems`: lists everything that needs action, worst first.
 
 use chrono::{DateTime, Utc};
 use inspect::status::problems::Problem;
@@ -12,7 +12,7 @@ use super::failure::Failure;
 use crate::exit::Exit;
 use screen::{Screen, Tone, ago};
 
-/// Shows everything that needs somebody.
+/// Shows everything that needs action.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled problems ./mailroom
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         Exit::ActionRequired
     };
     let mut answer = CommandOutput::new(Problems { problems });
-    // In the text each fix is below its problem.
+    // The text shows each fix below its problem.
     if context.json {
         let mut known: Vec<String> = Vec::new();
         for Problem { fix, .. } in answer.data.problems.clone() {

@@ -1,4 +1,4 @@
-//! `settled pr`: what happened to a pull request, told by hand or by a forge's payload.
+//! `settled pr`: reports an event of a pull request, by hand or from a forge's payload.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use super::failure::Failure;
 use super::order;
 use crate::exit::Exit;
 
-/// The largest payload that is read, in bytes; a forge sends up to 25 MiB.
+/// The largest payload to read, in bytes; a forge sends up to 25 MiB.
 const PAYLOAD_MAX: u64 = 32 * 1024 * 1024;
 
-/// The form of a payload, for error messages.
+/// The expected form of a payload, for error messages.
 const EXPECTED: &str = "a GitHub `pull_request` payload: `action`, `number`, `pull_request` with `merged`, \
                         `head.sha` and `user.login`, `repository` with `full_name`";
 
-/// Tells what happened to a pull request.
+/// Reports an event of a pull request.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled pr synchronize 86 --head 9b2f41c
@@ -63,7 +63,7 @@ enum Command {
     Ingest(Ingest),
 }
 
-/// An event told by hand.
+/// An event reported by hand.
 #[derive(Debug, clap::Args)]
 struct ReportedPull {
     /// The number of the pull request
@@ -88,7 +88,7 @@ struct Ingest {
     payload: PathBuf,
 }
 
-/// An action of a forge that Settled does not use.
+/// A forge's action that Settled does not use.
 #[derive(Debug, Serialize)]
 struct Ignored {
     ignored: String,

@@ -1,4 +1,4 @@
-//! `settled reply`: answers a message of the agent's own mailboxes; what the answer has in common with it is filled in.
+//! `settled reply`: answers a message in the agent's mailboxes and fills in what both have in common.
 
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry};
 use message_schema::envelope::{DAEMON, MessageType, ReviewKind, TextKind};
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     )
 }
 
-/// The answer to feedback says what was fixed; an argument goes with it.
+/// The failure for an answer to feedback without the commit of the fixes.
 fn no_commit(context: &Context, pr: Option<&PrNumber>) -> Failure {
     let message = "the reply to a review_feedback is a review_addressed: give --commit-sha, the commit with the fixes.\n\
         To disagree with a finding, name only those you fixed with --addressed-finding-ids, and argue in --body;\n\
@@ -99,7 +99,7 @@ fn find(context: &Context, me: &Me, what: &str) -> Result<MailboxEntry, Failure>
     })
 }
 
-/// The sender of the message; the daemon does not count, since it reads no mail.
+/// The sender of the message; fails for the daemon, which reads no mail.
 fn sender(context: &Context, parent: &MailboxEntry) -> Result<Vec<AgentName>, Failure> {
     let from = parent.from.as_deref().unwrap_or_default();
     match AgentName::new(from) {
@@ -121,7 +121,7 @@ fn sender(context: &Context, parent: &MailboxEntry) -> Result<Vec<AgentName>, Fa
     }
 }
 
-/// The type that answers another. A request is answered by one of two, and which is not to be guessed.
+/// The type of the answer. A request has two possible answers, and the command does not guess between them.
 fn answer(context: &Context, parent: &MailboxEntry) -> Result<MessageType, Failure> {
     let kind = parent.kind.as_deref().and_then(MessageType::from_word);
     match kind {
@@ -158,7 +158,7 @@ fn answer(context: &Context, parent: &MailboxEntry) -> Result<MessageType, Failu
     }
 }
 
-/// The subject of an answer, cut to what a subject may hold.
+/// The subject of an answer, cut to the longest subject.
 fn subject(parent: &str) -> String {
     const RE: &str = "Re: ";
     let rest = parent.strip_prefix(RE).unwrap_or(parent);

@@ -1,4 +1,4 @@
-//! `settled feedback` and `settled lgtm`: packet and message of a reviewer's answer, out of a small file or a few options.
+//! `settled feedback` and `settled lgtm`: makes a reviewer's packet and message from a small file or a few options.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ use super::input;
 use super::posting::{self, SendOptions};
 use crate::exit::Exit;
 
-/// Gives findings, and an action for each open thread.
+/// Sends findings and an action for each open thread.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled feedback 86 --findings findings.yaml
@@ -71,7 +71,7 @@ pub(super) struct LgtmArgs {
     said: ResponseInput,
 }
 
-/// What both may say.
+/// Options of both commands.
 #[derive(Debug, clap::Args)]
 struct ResponseInput {
     /// The action on an open thread: resolve, veto, escalate, reply, or in an lgtm defer; repeatable
@@ -139,7 +139,7 @@ fn origin<'a>(file: Option<&'a Path>, text: &'a str) -> WordsFrom<'a> {
 }
 
 impl ResponseInput {
-    /// The file, and what the options add to it.
+    /// The response in the file, with the additions of the options.
     fn sheet(
         &self,
         file: Option<&PathBuf>,
@@ -198,7 +198,7 @@ fn respond(
         ResponseKind::Feedback => MessageType::Review(ReviewKind::Feedback),
         ResponseKind::Lgtm => MessageType::Review(ReviewKind::Lgtm),
     };
-    // Said once more after a crash, an answer finds nothing asked any more: it was given.
+    // Repeated after a crash, the command finds no open request, because the response was accepted.
     let ask = match which.ask(context, &me) {
         Ok(ask) => ask,
         Err(nothing) => {
@@ -242,7 +242,7 @@ fn respond(
             "you reviewed {}, but the request is for {head}",
             escaped(named)
         );
-        // The code of the alert that the record will have: said once.
+        // The same code as the alert in the record, so that it is reported once.
         ("other_commit", note)
     });
     posting::post(
@@ -255,7 +255,7 @@ fn respond(
     )
 }
 
-/// New findings without a title: a packet may have them, but nobody who reads one knows what to fix.
+/// The failure for new findings without a title. A packet may have them, but no reader would know what to fix.
 fn untitled(ask: &Ask, findings: &[Map<String, Value>], origin: WordsFrom<'_>) -> Option<Failure> {
     let is_untitled = |finding: &Map<String, Value>| {
         let id = finding.get("id").and_then(Value::as_str);
@@ -287,7 +287,7 @@ fn untitled(ask: &Ask, findings: &[Map<String, Value>], origin: WordsFrom<'_>) -
     })
 }
 
-/// The reason that nothing was written, and the fix.
+/// The reason that nothing was written, with the fix.
 fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
     match why {
         Unwritten::Gaps(gaps) => {
@@ -359,7 +359,7 @@ fn gap(gap: &Omission) -> String {
     format!("{}: {}{legal}", escaped(&gap.id), gap.what)
 }
 
-/// Splits the text at its last `=`.
+/// Splits the text at the last `=`.
 fn pair(text: &str) -> Result<(String, String), String> {
     let (name, value) = text
         .rsplit_once('=')

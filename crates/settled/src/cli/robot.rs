@@ -1,4 +1,4 @@
-//! `settled robot`: what an agent needs that has never seen Settled.
+//! `settled robot`: introduces an agent to Settled and gives it the next step.
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -33,7 +33,7 @@ enum Command {
     Triage,
 }
 
-/// The primer, for programs.
+/// The primer as JSON.
 #[derive(Debug, Serialize)]
 struct Primer {
     markdown: &'static str,

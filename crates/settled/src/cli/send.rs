@@ -1,4 +1,4 @@
-//! `settled send`: a message out of options, checked before it is written, and what became of it.
+//! `settled send`: makes a message from options, checks it before writing it, and reports its outcome.
 
 use mailbox::compose::draft::MessageDraft;
 use mailbox::compose::words_from::WordsFrom;
@@ -31,7 +31,7 @@ pub(super) struct Args {
     parts: Parts,
 }
 
-/// What may be said besides the envelope, and how it goes out.
+/// The options besides the envelope: the content, and how to send it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Parts {
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// The place where the caller wrote the message's content.
+    /// The place where the caller gave the message's content.
     pub(super) fn origin<'a>(&'a self, envelope: &'a EnvelopeArgs) -> WordsFrom<'a> {
         match (self.answer.packet(), &envelope.body_file) {
             (Some(packet), _) => WordsFrom::Packet(packet),
@@ -56,7 +56,7 @@ impl Parts {
         }
     }
 
-    /// True if no option gives a field of the body.
+    /// True if no option sets a field of the body.
     fn says_no_field(&self) -> bool {
         let mut letter = MessageDraft::new(MessageType::Review(ReviewKind::Request));
         self.request.add(&mut letter);
@@ -64,7 +64,7 @@ impl Parts {
         letter.body.names().next().is_none()
     }
 
-    /// The message with everything given.
+    /// The message with everything that was given.
     pub(super) fn letter(
         &self,
         envelope: &EnvelopeArgs,
@@ -92,7 +92,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     )
 }
 
-/// The purpose of messages of the type.
+/// The purpose of messages of this type.
 pub(super) fn sentence(kind: MessageType) -> &'static str {
     match kind {
         MessageType::Review(ReviewKind::Request) => "Ask for a review",
@@ -114,7 +114,7 @@ pub(super) fn sentence(kind: MessageType) -> &'static str {
     }
 }
 
-/// A type by its word; of the review loop also without `review_`, and with hyphens.
+/// Parses a type: hyphens are allowed, and so are review types without `review_`.
 pub(super) fn kind(text: &str) -> Result<MessageType, String> {
     let word = text.to_lowercase().replace('-', "_");
     let found =

@@ -1,4 +1,4 @@
-//! `settled init --separate-users`: gives each part of the workspace to the user it is for, and says so in
+//! `settled init --separate-users`: gives each part of the workspace to the user who needs it, and records this in
 //! `settled.toml`.
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
 
-/// What `init` is told about users.
+/// The options of `init` about users.
 #[derive(Debug, clap::Args)]
 pub(super) struct Separate {
     /// Give each agent's part of the workspace to a separate user; needs root
@@ -115,11 +115,11 @@ fn show(
     Ok(Exit::Ok)
 }
 
-/// The owner of each part of the workspace, and the reason.
+/// The owner of each part of the workspace, with the reason.
 #[derive(Debug, Serialize)]
 struct Scheme {
     entries: Vec<SchemeEntry>,
-    /// The number of entries that were different before.
+    /// The number of entries that differed before.
     different: usize,
     changed: bool,
 }

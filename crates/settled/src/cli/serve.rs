@@ -1,4 +1,4 @@
-//! `settled serve`
+//! `settled serve`: serves a workspace in the foreground.
 
 use std::path::Path;
 
@@ -50,7 +50,7 @@ pub(super) struct LogForm {
 }
 
 impl LogForm {
-    /// Begins to log in the form that was asked for.
+    /// Starts logging in the chosen format.
     pub(super) fn start(self) {
         logs::start(self.log_format);
     }
@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     }
 }
 
-/// Serves until a signal, and logs in the form that was asked for.
+/// Serves until a signal, logging in the chosen format.
 pub(super) fn logged(root: &Path, log: LogForm) -> Result<Exit, Failure> {
     foreground(root, Until::Signal, log)
 }
@@ -102,7 +102,7 @@ fn foreground(root: &Path, until: Until, log: LogForm) -> Result<Exit, Failure> 
     Ok(Exit::Ok)
 }
 
-/// Whether several hosts share the ledger.
+/// True if several hosts share the ledger.
 fn is_shared(root: &Path) -> bool {
     Config::load(root).is_ok_and(|config| config.ledger.log.is_some())
 }
@@ -138,8 +138,7 @@ fn once(root: &Path, context: &Context) -> Result<Exit, Failure> {
     })
 }
 
-/// Warns of names in the config that are of no agent of this workspace. What cannot be read is
-/// the daemon's to complain about.
+/// Warns of names in the config that belong to no agent of this workspace. The daemon reports what cannot be read.
 fn warn_of_strangers(root: &Path) {
     if let (Ok(config), Ok(agents)) = (Config::load(root), directory::agents(root)) {
         for agent in config.strangers(&agents) {
@@ -148,7 +147,7 @@ fn warn_of_strangers(root: &Path) {
     }
 }
 
-/// The failure to serve, sorted by who has to act.
+/// The failure to serve, classified by who has to act.
 pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
     let root_shown = quoted(root.as_os_str());
     match error {

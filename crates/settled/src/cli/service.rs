@@ -1,4 +1,4 @@
-//! `settled service`: the file by which systemd or launchd knows the daemon.
+//! `settled service`: manages the file by which systemd or launchd knows the daemon.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -89,17 +89,17 @@ struct Of {
 /// The JSON form. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 struct ServiceView {
-    /// `made`, `changed`, `unchanged`, `removed`; of `status`: `same`, `other`, `absent`.
+    /// `made`, `changed`, `unchanged`, `removed`; for `status`: `same`, `other`, `absent`.
     state: &'static str,
     dry_run: bool,
     file: PathBuf,
     program: PathBuf,
     root: PathBuf,
     enabled: bool,
-    /// Absent where it cannot be seen.
+    /// Absent if it cannot be determined.
     #[serde(skip_serializing_if = "Option::is_none")]
     serving: Option<bool>,
-    /// The text of the file, with `install --dry-run`.
+    /// The text of the file; only with `install --dry-run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }
@@ -203,7 +203,7 @@ fn text(document: &ServiceView, said: &str) -> String {
     )
 }
 
-/// The command that installs the service that was asked about.
+/// The command that installs this service.
 fn again(args: &Install) -> String {
     let Of {
         root: _,
@@ -296,7 +296,7 @@ fn unresolved(error: &ResolveError, context: &Context) -> Failure {
     }
 }
 
-/// The failure of the change, sorted by who has to act.
+/// The failure of a change, classified by who has to act.
 fn failure(error: &ServiceError, service: &Service) -> Failure {
     let path = service.path();
     let look = |path: &Path| format!("cat {}", quoted(path.as_os_str()));

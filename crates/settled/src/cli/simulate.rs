@@ -1,4 +1,4 @@
-//! `settled simulate`: scenarios, and a ledger under another policy.
+//! `settled simulate`: runs scenarios, or judges a ledger again under another policy.
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ fn scenarios(files: &[PathBuf], context: &Context) -> Result<Exit, Failure> {
         });
         let transcript = match played {
             Ok(transcript) => transcript,
-            // One that cannot be read keeps none of the others from being played.
+            // A scenario that cannot be read does not keep the others from running.
             Err(failure) => {
                 let is_worse = exit == Exit::Ok || exit == Exit::Failed;
                 exit = if is_worse { failure.exit } else { exit };

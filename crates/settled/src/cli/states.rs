@@ -1,4 +1,4 @@
-//! `settled states`: the state table, printed from the rules.
+//! `settled states`: prints the state table from the rules.
 
 use serde::Serialize;
 use simulate::states;
@@ -15,7 +15,7 @@ use crate::exit::Exit;
   settled states | grep '^| fixing'    possible events while the author fixes")]
 pub(super) struct Args {}
 
-/// The page, for programs.
+/// The page as JSON.
 #[derive(Debug, Serialize)]
 struct Page {
     markdown: String,

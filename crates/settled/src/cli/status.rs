@@ -1,4 +1,4 @@
-//! `settled status`: every review, whose move it is, and what needs somebody.
+//! `settled status`: shows every review, whose move it is, and what needs action.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use super::failure::Failure;
 use crate::exit::Exit;
 use screen::Screen;
 
-/// The most commands named here; `settled problems` names all.
+/// The most commands named here; `settled problems` names them all.
 const NAMED_MAX: usize = 3;
 
 /// Shows every review.
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Reads the status, with the problems and the next commands.
+/// Reads the status, with its problems and the next commands.
 fn look(
     root: &Path,
     now: DateTime<Utc>,
@@ -66,7 +66,7 @@ fn look(
     Ok(with_problems(answer, &problems, context))
 }
 
-/// An answer with what should be known and what comes next.
+/// Adds an alert for each kind of problem and the commands that fix them.
 pub(super) fn with_problems<T: Serialize>(
     mut answer: CommandOutput<T>,
     problems: &[Problem],
@@ -98,8 +98,8 @@ pub(super) fn with_problems<T: Serialize>(
     answer
 }
 
-/// The files that `settled gc` would remove, if the config limits the age of any. A config that cannot be read is for
-/// others to report.
+/// The files that `settled gc` would remove, if the config limits any age. Other commands report a config that cannot
+/// be read.
 pub(super) fn removable(root: &Path, now: DateTime<Utc>) -> Option<Removable> {
     let keep = Config::load(root).ok()?.retention;
     keep.sent_days

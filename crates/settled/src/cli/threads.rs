@@ -1,4 +1,4 @@
-//! `settled threads PR`: each finding's discussion, what may be done with it now, and by what it came there.
+//! `settled threads PR`: shows each finding's discussion, its legal actions now, and how it got there.
 
 use cockpit::words::add_words;
 use inspect::status::threads::{Histories, Threads};
@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let mut last = String::new();
     for (mine, me) in moves.iter().zip(me.iter().cycle()) {
         if mine.role == "author" && mine.phase == "fixing" && mine.open_blockers > 0 {
-            // The author has to fill in its words in capitals, so it is none of the commands that can be run unchanged.
+            // The author has to fill in the words in capitals, so it is not among the commands that run unchanged.
             let words = format!(
                 "send review_addressed --pr {} --commit-sha SHA --body TEXT",
                 mine.pr
@@ -102,7 +102,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The messages of the review's two agents, from the mailboxes of the one that asks.
+/// The messages between the review's two agents, from the mailboxes of the one that asks.
 fn said(me: &Me, key: &ReviewKey, review: &Review) -> Said {
     let other = if key.author == me.agent {
         review.reviewer(key)

@@ -1,4 +1,4 @@
-//! `settled trace`: the whole life of one message, each step with its evidence.
+//! `settled trace`: shows the whole life of one message, each step with its evidence.
 
 use inspect::trace::{self, MessageTrace};
 use message_schema::id::{AgentName, MessageId};
@@ -9,7 +9,7 @@ use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
 
-/// Follows one message.
+/// Traces one message.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled trace msg-86-1
@@ -55,7 +55,7 @@ fn nowhere(trace: &MessageTrace, args: &Args, context: &Context) -> Failure {
         escaped(&trace.id)
     );
     match &trace.without_ledger {
-        // The ledger's answer is unknown, so nothing counts as missing.
+        // Without the ledger nothing counts as missing.
         Some(why) => Failure::plain(
             Exit::Failed,
             format!("{message}, and the ledger cannot be read: {}", escaped(why)),

@@ -1,4 +1,4 @@
-//! `settled turn` and `settled take`: what a runner reports of a reviewer at work.
+//! `settled turn` and `settled take`: reports the turns and takes of a reviewer; `take` also takes a message.
 
 use message_schema::id::{AgentName, PrNumber, Repo};
 use review::{Event, Which};

@@ -1,4 +1,4 @@
-//! `settled up`: from nothing to a working mailroom.
+//! `settled up`: creates the workspace if it is missing, and serves it.
 
 use spool::dirs;
 use workspace::directory;

@@ -1,4 +1,4 @@
-//! `settled validate-run`: carries out the validation commands of an open request and has the daemon record how they went.
+//! `settled validate-run`: runs the validation commands of an open request and has the daemon record the results.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `settled verdict`: a verdict in a file, and what such a file proves.
+//! `settled verdict`: exports a verdict to a file, and verifies such a file.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -20,7 +20,7 @@ use super::failure::Failure;
 use super::gate::{self, At};
 use crate::exit::Exit;
 
-/// Works with verdicts in files.
+/// Exports and verifies verdicts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled verdict export 86 -o verdict-86.txt
@@ -87,10 +87,10 @@ struct Verify {
 struct ExportView {
     file: PathBuf,
     records: usize,
-    /// The digest of all of it.
+    /// The digest of the whole file.
     seal: Digest,
     ledger: Anchor,
-    /// The evidence of each review that counts, by its key.
+    /// The evidence for each review that counts, by its key.
     evidence: BTreeMap<String, EvidenceSummary>,
 }
 
@@ -99,9 +99,9 @@ struct ExportView {
 struct Proven {
     #[serde(flatten)]
     verdict: ApprovalVerdict,
-    /// Records judged again.
+    /// The number of records judged again.
     judged: usize,
-    /// Records of other pull requests, whose tasks were taken as given.
+    /// The number of records of other pull requests, whose tasks are taken as given.
     given: usize,
     seal: Digest,
     ledger: Anchor,

@@ -1,4 +1,4 @@
-//! `settled wait`: blocks until something comes for an agent, so that waiting costs it no turn.
+//! `settled wait`: blocks until mail arrives for an agent, so that waiting costs it no turn.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ pub(super) struct Args {
     timeout: Duration,
 }
 
-/// What is waited for.
+/// The mail to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 enum WaitFor {
@@ -59,17 +59,17 @@ enum WaitFor {
     Verdict,
 }
 
-/// The result of a wait: the messages that came, or the state of the reviews.
+/// The result of a wait: the messages that arrived, or the state of the reviews.
 #[derive(Debug, Serialize)]
 struct WaitView {
     #[serde(rename = "for")]
     what: WaitFor,
     waited_s: u64,
     messages: Vec<MailboxEntry>,
-    /// True if a daemon serves; absent if that cannot be seen.
+    /// True if a daemon serves; absent if that cannot be determined.
     #[serde(skip_serializing_if = "Option::is_none")]
     serving: Option<bool>,
-    /// The reviews that have not ended; absent where the ledger cannot be read.
+    /// The reviews that have not ended; absent if the ledger cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     reviews: Option<Vec<MyReview>>,
 }
@@ -103,7 +103,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     match found {
         Some(WaitEnd::Messages(messages)) => {
             let mut answer = CommandOutput::new(came(messages));
-            // Of all the mail, `settled` alone knows what comes first; of an awaited answer it is the answer.
+            // For any mail, only `settled` alone knows what comes first; an awaited answer comes first itself.
             let first = match (args.what, &args.pr) {
                 (WaitFor::Any, None) => home::next(&me, context)?,
                 (WaitFor::Any | WaitFor::Reply | WaitFor::Verdict, _) => None,
@@ -154,7 +154,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             let message = format!("nothing arrived within {waited_s} s");
             let is_own = |mine: &&MyReview| mine.whose == Move::Yours;
             let own = stands.reviews.iter().flatten().find(is_own);
-            // An agent that has to move itself need not wait once more.
+            // An agent whose own move it is need not wait again.
             let next = match own.filter(|_| args.what != WaitFor::Reply) {
                 Some(_) => "next".to_owned(),
                 None => args.words(),
@@ -175,7 +175,7 @@ impl Args {
         }
     }
 
-    /// The same wait once more, as words of a command.
+    /// The words of a command that repeats this wait.
     fn words(&self) -> String {
         let what = match self.what {
             WaitFor::Any => "",
@@ -195,7 +195,7 @@ impl Args {
 }
 
 impl WaitView {
-    /// The status after a wait in which nothing came.
+    /// The status after a wait in which nothing arrived.
     fn text(&self, args: &Args) -> String {
         let (now, screen) = (clock::now(), Screen::of_output());
         let mut text = String::new();

@@ -1,6 +1,6 @@
-//! `settled watch`: the state of the workspace, shown again whenever something happens. On a terminal it becomes
-//! `settled-watch`, or draws plain text where that is not installed; in a pipe and with `--json` it prints one document
-//! a line.
+//! `settled watch`: shows the state of the workspace, and again whenever something happens. On a terminal it becomes
+//! `settled-watch`, or draws plain text if that is not installed. In a pipe and with `--json` it prints one document
+//! per line.
 
 use std::io::{IsTerminal as _, Write as _, stdin, stdout};
 use std::os::unix::process::CommandExt as _;
@@ -25,24 +25,23 @@ use super::status;
 use crate::exit::Exit;
 use screen::{AlternateScreen, Screen, is_dumb};
 
-/// The program with the screen.
+/// The program that draws the screen.
 const SCREEN: &str = "settled-watch";
 
 /// The interval between two ticks of the clock on the screen.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The interval between two looks without an event: a daemon that was killed leaves none, and some file systems never
-/// tell.
+/// The longest time between two looks without an event: a killed daemon leaves none, and some file systems report none.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// After a look, this many times as long as it took passes before the next: a large ledger takes no more
-/// than a fifth of a core.
+/// The pause after a look, as a multiple of the time it took, so that a large ledger takes no more than a fifth of a
+/// core.
 const REST: u32 = 4;
 
 /// The time to gather changes that are shown together.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// Shows how things stand, again and again.
+/// Shows the state of the workspace continuously.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled watch ./mailroom
@@ -70,7 +69,7 @@ pub(super) struct Args {
 struct WatchView {
     #[serde(flatten)]
     overview: Overview,
-    /// The reviews that were asked for.
+    /// The full details of the selected reviews.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     selected: Vec<ReviewDetail>,
 }
@@ -78,9 +77,9 @@ struct WatchView {
 /// The destination of the frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Output {
-    /// A screen that is drawn over and over.
+    /// A screen that is redrawn.
     Live,
-    /// One document a line; frames below each other on a terminal that cannot place text.
+    /// One document per line, or one frame after another on a terminal that cannot place text.
     Lines,
 }
 
@@ -119,8 +118,8 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     }
 }
 
-/// Becomes the program with the screen, a separate one so that what it is built of is not part of `settled`. Returns
-/// where it is not installed.
+/// Becomes the screen program, a separate one that keeps its dependencies out of `settled`. Returns if it is not
+/// installed.
 fn become_screen(args: &Args, root: &Path, context: &Context) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::Failed, &error);
     let program = std::env::current_exe()
@@ -150,7 +149,7 @@ async fn follow(
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut resized = signal(SignalKind::window_change()).map_err(failed)?;
-    // Without events the sweep sees all, only later.
+    // Without events, the sweep finds everything, only later.
     let (mut watch, _) = Watch::start();
     let _alternate = (output == Output::Live)
         .then(AlternateScreen::enter)
@@ -255,7 +254,7 @@ fn keep(watch: &mut Watch, root: &Path) {
         directories.push(layout.mailbox(&Mailbox::DeadLetter(agent.to_string())));
     }
     for directory in directories {
-        // One that cannot be watched is seen by the sweep.
+        // The sweep covers a directory that cannot be watched.
         let _ = watch.keep(&directory);
     }
 }

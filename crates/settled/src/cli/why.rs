@@ -1,4 +1,4 @@
-//! `settled why PR`: the one thing a review waits for, and the command that brings it.
+//! `settled why PR`: shows what a review waits for, and the command that provides it.
 
 use inspect::status::WorkspaceStatus;
 use inspect::status::fix::FixCommand;
@@ -29,7 +29,7 @@ pub(super) struct Args {
 /// The JSON form. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 struct Whys {
-    /// True if a daemon serves the workspace.
+    /// True if a daemon serves the workspace; null if that cannot be determined.
     serving: Option<bool>,
     reviews: Vec<Why>,
 }
@@ -70,12 +70,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The commands that can be run unchanged.
+/// The commands that run unchanged.
 fn runnable(fixes: &[FixCommand]) -> impl Iterator<Item = &FixCommand> {
     fixes.iter().filter(|fix| fix.fill.is_empty())
 }
 
-/// No review, which may be because nobody has judged its request.
+/// The failure for an unknown review, possibly because its request is not judged yet.
 pub(super) fn unknown(standing: &WorkspaceStatus, which: &Which, context: &Context) -> Failure {
     let pr = &which.pr;
     let letter = standing

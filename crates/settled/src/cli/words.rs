@@ -1,4 +1,4 @@
-//! Words of the command line for values of the rooms below, which know no command line.
+//! Command-line words for values of rooms that know no command line.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use daemon::logs::LogFormat;
@@ -13,7 +13,7 @@ pub(super) fn programs() -> impl TypedValueParser<Value = Program> {
     ])
 }
 
-/// The forms of the log.
+/// The formats of the log.
 pub(super) fn log_forms() -> impl TypedValueParser<Value = LogFormat> {
     words([
         ("text", "For people", LogFormat::Text),

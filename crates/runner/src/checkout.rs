@@ -1,8 +1,8 @@
 //! A worktree for a run: the commit under review, as git stores it, in `.settled/trees/<id>`. Makes and removes it,
 //! also after a kill; the caller chooses the commit.
 //!
-//! It writes a note beside the tree before any of the tree, and removes the note after the repository has forgotten the
-//! tree: a note without a run names what is left to remove.
+//! It writes a note beside the tree before it makes the tree, and removes the note after the repository has forgotten
+//! the tree. A note without a run names a tree to remove.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -15,24 +15,24 @@ use message_schema::id::{CommitSha, DiffDigest};
 use serde::{Deserialize, Serialize};
 use spool::Layout;
 
-/// The ending of a note that is being written, and the age at which its writer must have been killed.
+/// The extension of a note that is being written, and the age at which its writer must have been killed.
 const HALF: &str = "note";
 const HALF_AGE: Duration = Duration::from_secs(60);
 
-/// A tree that is made for one run.
+/// The tree of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkout {
-    /// A directory of the repository that has the commit.
+    /// A directory in the repository of the commit.
     pub repository: PathBuf,
-    /// The commit, by its whole name.
+    /// The full id of the commit.
     pub commit: CommitSha,
-    /// The commit that it is compared with, if one is known.
+    /// The commit to compare it with, if one is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub base: Option<CommitSha>,
     /// The directory of its files.
     pub tree: PathBuf,
-    /// The names of files and directories that the agent does not find in it, such as those by which a repository instructs
-    /// its program.
+    /// The names of files and directories that the agent must not see, such as those by which a repository instructs
+    /// the agent's program.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub leave_out: Vec<String>,
 }
@@ -40,14 +40,14 @@ pub struct Checkout {
 /// The commit and the diff in the tree of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reviewed {
-    /// The commit, by its whole name.
+    /// The full id of the commit.
     pub commit: CommitSha,
     /// The digest of the diff between the base and the commit, if the repository has both.
     pub diff: Option<DiffDigest>,
 }
 
 impl Checkout {
-    /// The tree of the run with that id; nothing is made yet.
+    /// The tree of the run with this id; does not make it.
     pub fn of(
         root: &Path,
         id: &str,
@@ -63,7 +63,7 @@ impl Checkout {
         }
     }
 
-    /// Makes it.
+    /// Makes the tree.
     pub fn make(&self) -> io::Result<()> {
         let trees = self.tree.parent().unwrap_or(&self.tree);
         DirBuilder::new()
@@ -71,8 +71,7 @@ impl Checkout {
             .recursive(true)
             .create(trees)?;
         let note = serde_json::to_vec(self).expect("paths of ours and a commit are JSON");
-        // Another process may look for leftovers right now, and would mistake half a note for one that was cut
-        // off.
+        // A process that looks for leftovers right now would take half a note for one that was cut off.
         let half = self.tree.with_extension(HALF);
         std::fs::write(&half, note)?;
         std::fs::rename(&half, self.note())?;
@@ -90,15 +89,15 @@ impl Checkout {
             .map_err(told)
     }
 
-    /// Takes out of it what the agent is not to find.
+    /// Removes from the tree what the agent must not see.
     pub fn leave_out(&self) -> io::Result<()> {
         Repository::at(&self.tree)
             .leave_out(&self.leave_out)
             .map_err(told)
     }
 
-    /// The commit and the diff to review. git computes the digest, since the request's is only the author's claim; if
-    /// git cannot, there is none.
+    /// The commit and the digest of the diff under review. git computes the digest, because the one in the request is
+    /// only the author's claim; none if git cannot.
     pub(crate) fn reviewed(&self) -> Reviewed {
         let digest = |base: &CommitSha| {
             let repository = Repository::at(&self.repository);
@@ -112,10 +111,10 @@ impl Checkout {
         }
     }
 
-    /// Removes it, as far as it was made, and has its repository forget it.
+    /// Removes the tree, even a partial one, and has its repository forget it.
     pub fn remove(&self) -> io::Result<()> {
         remove_all(&self.tree)?;
-        // A repository that is gone remembers nothing.
+        // A deleted repository remembers nothing.
         if self.repository.exists() {
             Repository::at(&self.repository)
                 .forget_worktree(&self.tree)
@@ -129,7 +128,7 @@ impl Checkout {
     }
 }
 
-/// Every tree that was begun and not removed.
+/// The trees that were begun and not removed.
 pub fn left(root: &Path) -> io::Result<Vec<Checkout>> {
     let listed = match std::fs::read_dir(trees(root)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -149,7 +148,7 @@ pub fn left(root: &Path) -> io::Result<Vec<Checkout>> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             note => note?,
         };
-        // What is no note of ours came before any tree.
+        // A note that is not ours was written before any tree.
         match serde_json::from_slice::<Checkout>(&note) {
             Ok(checkout) if checkout.note() == path => found.push(checkout),
             Ok(_) | Err(_) => gone(std::fs::remove_file(&path))?,
@@ -158,7 +157,7 @@ pub fn left(root: &Path) -> io::Result<Vec<Checkout>> {
     Ok(found)
 }
 
-/// Removes a note that nobody finishes any more: to write one takes no time.
+/// Removes a half-written note whose writer must have been killed, because writing one takes no time.
 fn forget_half(path: &Path) -> io::Result<()> {
     let age = path.metadata().and_then(|data| data.modified());
     let age = age.ok().and_then(|written| written.elapsed().ok());
@@ -193,7 +192,7 @@ fn gone(removed: io::Result<()>) -> io::Result<()> {
     })
 }
 
-/// Removes a directory with all that is in it, also what somebody may not write to.
+/// Removes a directory and everything in it, even what is write-protected.
 fn remove_all(directory: &Path) -> io::Result<()> {
     match gone(std::fs::remove_dir_all(directory)) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -204,12 +203,12 @@ fn remove_all(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Lets its owner write to each directory below.
+/// Gives the owner write permission to each directory below.
 fn open_up(directory: &Path) -> io::Result<()> {
     std::fs::set_permissions(directory, Permissions::from_mode(0o700))?;
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
-        // A link is not a directory here, so nothing outside is reached.
+        // The type of a link is not a directory, so this never leaves the tree.
         if entry.file_type()?.is_dir() {
             open_up(&entry.path())?;
         }

@@ -1,8 +1,8 @@
-//! `.settled/runs/<id>/`: the input of a command, its process, its output and its result. Answers for the files and
-//! for their number; only the owner of `.settled` can look into them.
+//! `.settled/runs/<id>/`: the input of a command, its processes, its output and its result. Keeps these files and
+//! limits their number; only the owner of `.settled` can read them.
 //!
-//! `run.json` is there before anything starts, `process.json` before the agent starts, and `end.json` once
-//! none of its processes runs: a folder without the last belongs to a run that was cut off.
+//! `run.json` exists before anything starts, `process.json` before the agent starts, and `end.json` when none of its
+//! processes is left: a folder without the last belongs to a run that was cut off.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -26,43 +26,43 @@ use crate::validation::{CommandRun, Validation};
 /// The number of folders to keep; older ones are removed.
 const KEPT_MAX: usize = 200;
 
-/// The commands of settled that an agent needs in a run. The others, such as `pair` and `agent add`, start programs or set
-/// the workspace up: a program whose shell may call the wrapper alone is not to get further by it.
+/// The commands of settled that an agent needs in a run. Others, such as `pair` and `agent add`, start programs or set
+/// up the workspace, and must not widen what a program can do whose shell may call only the wrapper.
 const COMMANDS: &str =
     "brief|diff|feedback|lgtm|reply|inbox|show|threads|why|status|explain|mcp|--help|--version";
 
-/// The number of bytes at the end of standard error that are searched for its last line.
+/// The number of bytes at the end of standard error in which to find its last line.
 const LAST_BYTES: i64 = 4096;
 
-/// The number of bytes at the end of an output that are searched for its last words.
+/// The number of bytes at the end of an output in which to find its last line.
 const SAID_BYTES: i64 = 64 * 1024;
 
-/// The command a keeper starts, and its surroundings.
+/// The command that a keeper starts, with its surroundings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
     /// The program and its arguments.
     pub command: Vec<String>,
     /// The directory it starts in.
     pub workdir: PathBuf,
-    /// The checkout it starts in, if it has one of its own.
+    /// The run's own checkout, if it has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub checkout: Option<Checkout>,
-    /// The commands to run in that checkout first.
+    /// The commands to run in the checkout before the agent starts.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub validation: Option<Validation>,
-    /// The sandbox around it, if there is to be one.
+    /// The sandbox around the command, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandbox: Option<Sandbox>,
-    /// True if it reads the prompt on standard input.
+    /// True if the command reads the prompt from standard input.
     pub reads_prompt: bool,
     /// The form of its output.
     pub output: OutputFormat,
-    /// The seconds after which it is ended, whatever anybody says.
+    /// The time limit, in seconds, which the keeper enforces even without the daemon.
     pub seconds_max: u64,
 }
 
 impl Launch {
-    /// The parts of it that its sandbox has to know; `folder` is its own.
+    /// The parts that the sandbox needs; `folder` is that of this run.
     pub(crate) fn walled<'a>(&'a self, folder: &'a Folder) -> Walled<'a> {
         let own = self.checkout.as_ref().map(|own| &own.tree);
         Walled {
@@ -77,13 +77,13 @@ impl Launch {
 /// The processes of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Processes {
-    /// The run of the machine.
+    /// The id of the boot in which they run.
     pub boot: String,
     /// The agent's keeper.
     pub keeper: Option<Process>,
     /// The agent itself.
     pub agent: Option<Process>,
-    /// The control group of the agent and all that it starts, where there is one.
+    /// The control group of the agent and everything it starts, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub group: Option<ControlGroup>,
 }
@@ -101,24 +101,24 @@ pub struct RunEnd {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitReason {
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
-    /// By this signal, which was not ours.
+    /// A signal that we did not send ended it.
     Signal(i32),
-    /// By us: the daemon asked for it or is gone, or its time was over.
+    /// We ended it: the daemon asked for it or is gone, or the time was up.
     Ended,
     /// It could not be started.
     NotStarted(String),
-    /// Its folder or checkout could not be made, so nothing was started.
+    /// Its folder or checkout could not be made, so nothing started.
     Unprepared(String),
 }
 
-/// One run's folder.
+/// The folder of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// The folder at that path.
+    /// The folder at this path.
     pub fn at(path: &Path) -> Self {
         Self(path.to_owned())
     }
@@ -142,13 +142,13 @@ impl Folder {
         Self::make_at(&runs.join(id))
     }
 
-    /// Makes a folder at a path that is free.
+    /// Makes a folder at a path where nothing is.
     pub fn make_at(path: &Path) -> io::Result<Self> {
         DirBuilder::new().mode(0o700).create(path)?;
         Ok(Self(path.to_owned()))
     }
 
-    /// Removes it. One that cannot be removed keeps no command from its start.
+    /// Removes the folder. Only logs an error, so that a start can go on.
     pub fn remove(&self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
             tracing::warn!(folder = %self.0.display(), %error, "the folder of a run cannot be removed");
@@ -168,38 +168,38 @@ impl Folder {
             .unwrap_or_default()
     }
 
-    /// The prompt.
+    /// The path of the prompt.
     pub fn prompt(&self) -> PathBuf {
         self.0.join("prompt.md")
     }
 
-    /// The brief.
+    /// The path of the brief.
     pub fn brief(&self) -> PathBuf {
         self.0.join("brief.yaml")
     }
 
-    /// The request.
+    /// The path of the request.
     pub fn request(&self) -> PathBuf {
         self.0.join("request.yaml")
     }
 
-    /// The schema of its answer, in a file of its own.
+    /// The path of the schema for the answer.
     pub fn schema(&self) -> PathBuf {
         self.0.join("schema.json")
     }
 
-    /// The program by which it calls settled.
+    /// The path of the wrapper with which the agent calls settled.
     pub fn wrapper(&self) -> PathBuf {
         self.0.join("settled")
     }
 
-    /// Writes a text for the agent.
+    /// Writes a new file for the agent.
     pub fn write(path: &Path, text: &str) -> io::Result<()> {
         new_file(path, 0o600)?.write_all(text.as_bytes())
     }
 
-    /// Writes the program by which the agent calls settled as itself, and as nobody else: some programs run commands in a
-    /// login shell, which sets a `PATH` of its own.
+    /// Writes the wrapper with which the agent calls settled in its own name and no other. Some programs run commands
+    /// in a login shell, which sets its own `PATH`.
     pub fn write_wrapper(&self, root: &Path, agent: &AgentName) -> io::Result<()> {
         let settled = program::installed()?;
         let quoted = |path: &Path| {
@@ -219,37 +219,37 @@ impl Folder {
         new_file(&self.wrapper(), 0o700)?.write_all(text.as_bytes())
     }
 
-    /// A file for what it prints.
+    /// Makes a file for the output.
     pub fn log(&self, name: &str) -> io::Result<File> {
         new_file(&self.0.join(name), 0o600)
     }
 
-    /// The run, as the caller that started it wrote it down.
+    /// Reads the run as the caller that started it wrote it.
     pub fn run<T: DeserializeOwned>(&self) -> io::Result<T> {
         self.read("run.json")
     }
 
-    /// The launch that the keeper carries out.
+    /// Reads the launch that the keeper carries out.
     pub fn launch(&self) -> io::Result<Launch> {
         self.read("run.json")
     }
 
-    /// Says what is started.
+    /// Writes what is started.
     pub fn tell_run(&self, run: &impl Serialize) -> io::Result<()> {
         self.tell("run.json", run)
     }
 
-    /// Says how the validation commands went.
+    /// Writes how the validation commands went.
     pub(crate) fn tell_validation(&self, runs: &[CommandRun]) -> io::Result<()> {
         self.tell("validation.json", &runs)
     }
 
-    /// The commit and the diff in its checkout, if it has one of its own.
+    /// The commit and the diff in its checkout, if it has one.
     pub fn reviewed(&self) -> Option<Reviewed> {
         self.read("reviewed.json").ok()
     }
 
-    /// Writes down the commit and the diff in its checkout.
+    /// Writes the commit and the diff in its checkout.
     pub(crate) fn tell_reviewed(&self, reviewed: &Reviewed) -> io::Result<()> {
         self.tell("reviewed.json", reviewed)
     }
@@ -259,43 +259,42 @@ impl Folder {
         self.read("process.json").unwrap_or_default()
     }
 
-    /// Says who runs.
+    /// Writes which processes run.
     pub(crate) fn tell_processes(&self, processes: &Processes) -> io::Result<()> {
         self.tell("process.json", processes)
     }
 
-    /// The result, once the run is over.
+    /// The result; none while the run goes on.
     pub fn end(&self) -> Option<RunEnd> {
         self.read("end.json").ok()
     }
 
-    /// Says what came of it.
+    /// Writes the result.
     pub(crate) fn tell_end(&self, end: &RunEnd) -> io::Result<()> {
         self.tell("end.json", end)
     }
 
-    /// The agent's answer as parsed from the stored output, as far as that goes.
+    /// Parses the agent's answer from the stored output, as far as that goes.
     pub fn printed(&self, form: OutputFormat) -> io::Result<AgentOutput> {
         let mut reader = OutputReader::new(form);
         reader.read(&std::fs::read(self.0.join("stdout"))?);
         Ok(reader.finish())
     }
 
-    /// The last line of its output so far that is not blank, as far as the last bytes of the output hold it; empty if
-    /// all are blank.
+    /// The last line of the output so far that is not blank, within the last 64 KiB; empty if there is none.
     pub fn last_words(&self, form: OutputFormat) -> String {
         let mut reader = OutputReader::new(form);
         reader.read(&last_bytes(&self.0.join("stdout"), SAID_BYTES));
         line::last(&reader.finish().text).to_owned()
     }
 
-    /// The last line of standard error that is not blank, as far as its last bytes hold it; empty if all are blank.
+    /// The last line of standard error that is not blank, within the last 4 KiB; empty if there is none.
     pub fn last_error_line(&self) -> String {
         let bytes = last_bytes(&self.0.join("stderr"), LAST_BYTES);
         line::last(&String::from_utf8_lossy(&bytes)).to_owned()
     }
 
-    /// Whole or not at all, for a reader as well as after a kill.
+    /// Replaces the file atomically, for readers and across a kill.
     fn tell(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
         let temporary = self.0.join(format!(".{name}.tmp"));
         let mut file = OpenOptions::new()
@@ -313,7 +312,7 @@ impl Folder {
     }
 }
 
-/// Every run's folder, oldest first: an id begins with its time.
+/// The folders of all runs, oldest first, because an id begins with its time.
 pub fn all(root: &Path) -> io::Result<Vec<Folder>> {
     let listed = match std::fs::read_dir(runs(root)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -327,7 +326,7 @@ pub fn all(root: &Path) -> io::Result<Vec<Folder>> {
     Ok(folders.into_iter().map(Folder).collect())
 }
 
-/// The folder of the run with that id, whether or not it is there.
+/// The folder of the run with this id, whether or not it exists.
 pub fn named(root: &Path, id: &str) -> Folder {
     Folder(runs(root).join(id))
 }
@@ -336,7 +335,7 @@ pub fn named(root: &Path, id: &str) -> Folder {
 fn last_bytes(path: &Path, bytes_max: i64) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Ok(mut file) = File::open(path) {
-        // A shorter file is read from its beginning.
+        // This fails for a shorter file, which is then read from the beginning.
         let _ = file.seek(SeekFrom::End(-bytes_max));
         let _ = file.read_to_end(&mut bytes);
     }

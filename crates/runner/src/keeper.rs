@@ -1,8 +1,8 @@
-//! The process that keeps one agent: it starts the command, stores what is printed, counts turns, and ends all of
-//! it, whatever the agent has started and wherever that has gone. It does not interpret the answer.
+//! The process that keeps one agent: it starts the command, stores its output, counts turns, and ends everything that
+//! the agent has started, wherever that has gone. It does not interpret the answer.
 //!
-//! It is a process of its own so that everything below it is the agent's. The daemon holds the other end of its
-//! standard input: when that closes, because the daemon says so or is gone, the agent is ended.
+//! It is a separate process so that everything below it belongs to the agent. The daemon holds the other end of its
+//! standard input: when that closes, because the daemon wants it or is gone, the keeper ends the agent.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -26,7 +26,7 @@ use crate::stream::{AgentOutput, OutputReader};
 use crate::tree::{self, Process};
 use crate::validation::{self, CommandRun, Validation};
 
-/// The most bytes of an agent's output that are stored; the rest is read and dropped.
+/// The most bytes of an agent's output and errors that are stored; the rest is read and dropped.
 const STDOUT_MAX: u64 = 8 * 1024 * 1024;
 const STDERR_MAX: u64 = 1024 * 1024;
 
@@ -36,19 +36,19 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The time that the processes it leaves behind have to end.
 const GRACE_OF_THE_REST: Duration = Duration::from_millis(500);
 
-/// The time its output has to end once none of its processes runs.
+/// The time its output has to end once none of its processes is left.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// The pause between two looks at whether all of its standard error is stored.
+/// The pause between two checks that all of its standard error is stored.
 const POLL: Duration = Duration::from_millis(5);
 
 /// An event that a keeper reacts to.
 enum KeeperEvent {
-    /// The tree is made, or why it cannot be.
+    /// The tree is made, or cannot be made.
     Prepared(io::Result<()>),
     /// The agent ended.
     Exited(io::Result<ExitStatus>),
-    /// The daemon wants it ended, or is gone.
+    /// The daemon wants the agent ended, or is gone.
     Told,
     /// The number of turns completed so far.
     Turns(u16),
@@ -56,16 +56,16 @@ enum KeeperEvent {
     Spent(Spend),
     /// The agent read a file.
     Read(String),
-    /// The daemon has what was run before the agent.
+    /// The daemon has recorded the validation commands.
     Go,
-    /// The output is over.
+    /// The output has ended.
     Said(AgentOutput),
 }
 
-/// Keeps the agent of this folder until none of its processes runs, and writes the result into the folder.
+/// Keeps the agent of this folder until none of its processes is left, and writes the result into the folder.
 pub fn keep(folder: &Folder) -> io::Result<()> {
-    // A terminal's Ctrl-C is for the daemon, which ends its agents in its own way. A keeper that leads a session
-    // already is fine as well.
+    // Ctrl-C at a terminal is meant for the daemon, which ends its agents in its own way. An error means that the
+    // keeper already leads a session.
     let _ = rustix::process::setsid();
     tree::become_reaper();
     let run = folder.launch()?;
@@ -82,7 +82,7 @@ pub fn keep(folder: &Folder) -> io::Result<()> {
     let (tell, news) = channel();
     hear_the_daemon(tell.clone());
     let begun = prepare(&run, folder, &tell, &news, until, own).and_then(|()| {
-        // The system's error would be that of a program which is not there.
+        // The system would report a missing program instead.
         if !run.workdir.is_dir() {
             let why = format!("its workdir {} is not a directory", run.workdir.display());
             return Err(ExitReason::Unprepared(why));
@@ -101,7 +101,7 @@ pub fn keep(folder: &Folder) -> io::Result<()> {
             let end = see_through(agent, tell, &news, until, || {
                 kept(own, processes.group.as_ref())
             });
-            // The last line of it may be the cause of a failure.
+            // The last line of standard error may name the cause of a failure.
             let last = Instant::now() + LAST_WORDS;
             while !errors.is_finished() && Instant::now() < last {
                 thread::sleep(POLL);
@@ -118,18 +118,18 @@ pub fn keep(folder: &Folder) -> io::Result<()> {
         group.remove();
     }
     if let Some(checkout) = &run.checkout {
-        // What is left of it is removed by the daemon, which can say so.
+        // The daemon removes what is left, and can log it.
         let _ = checkout.remove();
     }
     folder.tell_end(&end)
 }
 
-/// The name of the run, which no other run of any workspace has; its folder may be called like that of another pair.
+/// The name of the run, unique in all workspaces; folders of several pairs may have the same name.
 fn run_name() -> Option<String> {
     std::env::var("SETTLED_RUN").ok()
 }
 
-/// The daemon holds the other end: a line lets the agent start, and when it closes, the agent is ended.
+/// Reads from the daemon: a line lets the agent start, the end of the input ends it.
 fn hear_the_daemon(tell: Sender<KeeperEvent>) {
     thread::spawn(move || {
         for _ in io::stdin().lines().map_while(Result::ok) {
@@ -139,8 +139,8 @@ fn hear_the_daemon(tell: Sender<KeeperEvent>) {
     });
 }
 
-/// Makes the tree of its own that the run is to have, and runs the validation commands in it. Both take their time, and
-/// the daemon may want the run ended meanwhile.
+/// Makes the run's own tree, if it has one, and runs the validation commands in it. Both take long, and the daemon may
+/// want the run ended meanwhile.
 fn prepare(
     run: &Launch,
     folder: &Folder,
@@ -164,7 +164,7 @@ fn prepare(
                 Some(asked) => validate(&checkout, (&run, asked), &folder, &is_over, own),
                 None => Ok(()),
             });
-            // The commands before it find the whole commit.
+            // The validation commands see the whole commit; what is left out goes after them.
             let made = made.and_then(|()| checkout.leave_out());
             tell.send(KeeperEvent::Prepared(made))
         })
@@ -182,15 +182,15 @@ fn prepare(
         };
     }
     is_over.store(true, Ordering::Relaxed);
-    // Git and the commands are ended as often as they are started.
+    // Ends git and the commands again as often as the thread starts one.
     while !making.is_finished() {
         tree::end(|| tree::below(own), None, GRACE_OF_THE_REST);
     }
     Err(ExitReason::Ended)
 }
 
-/// Runs the commands in the tree, and tells each end. What they changed does not belong to the commit, so the agent
-/// gets a tree made after them.
+/// Runs the commands in the tree and reports how each ended. What they change is not part of the commit, so the agent
+/// gets a tree made afterwards.
 fn validate(
     checkout: &Checkout,
     (run, asked): (&Launch, &Validation),
@@ -208,7 +208,7 @@ fn validate(
         shell.current_dir(&checkout.tree);
         let end = validation::run(shell, limit)?;
         if is_over.load(Ordering::Relaxed) {
-            // It was cut off, which says nothing of it.
+            // The command was cut off, so its end says nothing.
             return Err(io::Error::other("the run is over"));
         }
         let command = command.clone();
@@ -225,7 +225,7 @@ fn validate(
     checkout.make()
 }
 
-/// Starts the agent; gives it and the thread that stores its standard error.
+/// Starts the agent; returns it and the thread that stores its standard error.
 fn start(
     run: &Launch,
     folder: &Folder,
@@ -251,7 +251,7 @@ fn start(
     let (stdout, stderr) = (folder.log("stdout")?, folder.log("stderr")?);
     let mut child = command
         .current_dir(&run.workdir)
-        // Some programs ask it, not the kernel, where they are.
+        // Some programs read their directory from this variable.
         .env("PWD", &run.workdir)
         .process_group(0)
         .stdin(if prompt.is_some() {
@@ -264,7 +264,7 @@ fn start(
         .spawn()
         .map_err(|error| program::unstarted(&command, &error))?;
     if let (Some(prompt), Some(mut stdin)) = (prompt, child.stdin.take()) {
-        // An agent that does not read it answers for that.
+        // An agent that does not read its prompt has to answer for that.
         thread::spawn(move || stdin.write_all(&prompt));
     }
     let out = child.stdout.take().expect("it was piped");
@@ -292,7 +292,7 @@ fn see_through(
             Ok(KeeperEvent::Spent(spend)) => report(&spent(spend)),
             Ok(KeeperEvent::Read(file)) => report(&format!("{READ}{}", json_text(&file))),
             Ok(KeeperEvent::Said(words)) => said = Some(words),
-            // Only `prepare` waits for it.
+            // Only `prepare` waits for these.
             Ok(KeeperEvent::Prepared(_) | KeeperEvent::Go) => {}
             Ok(KeeperEvent::Exited(Err(_)) | KeeperEvent::Told) | Err(_) => {
                 break ExitReason::Ended;
@@ -300,8 +300,8 @@ fn see_through(
         }
     };
     let is_over = how != ExitReason::Ended;
-    // Once the leader of a group is reaped, the kernel may reuse the group's number; below the keeper its
-    // members are found anyway.
+    // Once the group's leader is reaped, the kernel may reuse its number. The members are found below the keeper
+    // anyway.
     let group = (!is_over || cfg!(not(target_os = "linux"))).then_some(group);
     tree::end(kept, group, if is_over { GRACE_OF_THE_REST } else { GRACE });
     let last = Instant::now() + LAST_WORDS;
@@ -326,8 +326,8 @@ fn see_through(
     RunEnd { how, said }
 }
 
-/// The processes below this one and in the group. If there are none, reaps the zombies: with them the group would still
-/// seem to exist, and the keeper would wait for the whole grace.
+/// The processes below the keeper and in the control group. If there are none, it reaps zombies: with them the process
+/// group would still seem to exist, and the keeper would wait for the whole grace period.
 fn kept(own: i32, group: Option<&ControlGroup>) -> Vec<Process> {
     let mut kept = tree::below(own);
     let members = group.into_iter().flat_map(ControlGroup::members);
@@ -347,7 +347,7 @@ fn how(status: ExitStatus) -> ExitReason {
     }
 }
 
-/// The spend, as one line.
+/// The note about the spend, on one line.
 fn spent(spend: Spend) -> String {
     let spend = serde_json::to_string(&spend).expect("numbers are JSON");
     format!("{SPENT}{spend}")
@@ -358,7 +358,7 @@ fn json_text(file: &str) -> String {
     serde_json::to_string(file).expect("a text is JSON")
 }
 
-/// Reports to the daemon, one note a line: a number of turns, what was used, or a file. Does nothing if the daemon has ended.
+/// Reports a note to the daemon, on one line. Does nothing if the daemon has ended.
 fn report(note: &str) {
     let mut out = io::stdout();
     let _ = writeln!(out, "{note}").and_then(|()| out.flush());
@@ -371,21 +371,21 @@ fn listen(out: impl Read, file: File, mut reader: OutputReader, tell: &Sender<Ke
         for file in reader.take_reads() {
             let _ = tell.send(KeeperEvent::Read(file));
         }
-        // The spend that came with the answer is reported with the end: the answer is looked at first.
+        // Spend that comes with the answer is reported with the end, so that the daemon handles the answer first.
         if reader.spend() != spent && !reader.is_done() {
             spent = reader.spend();
             let _ = tell.send(KeeperEvent::Spent(spent));
         }
         if reader.completed() > told {
             told = reader.completed();
-            // Nobody listens any more once the keeper is done.
+            // Once the keeper is done, nobody receives this.
             let _ = tell.send(KeeperEvent::Turns(told));
         }
     });
     let _ = tell.send(KeeperEvent::Said(reader.finish()));
 }
 
-/// Reads all of it and stores the first `max` bytes. On a full disk it reads the rest without storing it.
+/// Reads everything and stores the first `max` bytes. On a full disk it continues to read without storing.
 fn store(mut from: impl Read, mut file: File, max: u64, seen: &mut dyn FnMut(&[u8])) {
     let mut buffer = [0; 64 * 1024];
     let mut left = max;
@@ -409,7 +409,7 @@ fn store(mut from: impl Read, mut file: File, max: u64, seen: &mut dyn FnMut(&[u
 mod tests {
     use super::*;
 
-    /// The number of bytes stored of so much output, and the number read.
+    /// The numbers of bytes stored and read of an output of `bytes` bytes.
     fn stored(bytes: u64, max: u64) -> (u64, u64) {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("printed");

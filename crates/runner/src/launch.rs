@@ -1,4 +1,4 @@
-//! Starts a keeper and reads its notes: for the daemon's agents and for pairs of commands.
+//! Starts a keeper and reads its notes, for the daemon's agents and for pairs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use crate::program;
 use crate::tree;
 use crate::validation::CommandRun;
 
-/// The word by which our own program is a keeper; not a command for people.
+/// The word that makes our own program a keeper; not a command for people.
 pub const KEEPER: &str = "keep-run";
 
 /// The prefix of a keeper's note about a file.
@@ -27,46 +27,45 @@ pub(crate) const SPENT: &str = "spent ";
 /// The prefix of a keeper's note about a command.
 pub(crate) const RAN: &str = "ran ";
 
-/// A keeper's note that it waits with the agent until the daemon has what it ran.
+/// A keeper's note that it holds the agent back until the daemon has recorded the validation commands.
 pub(crate) const VALIDATED: &str = "validated";
 
-/// A keeper's note: the progress of its agent so far, or that the keeper is silent from now on.
+/// A keeper's note: the progress of its agent, or that the keeper says nothing more.
 #[derive(Clone, Debug)]
 pub enum KeeperNote {
     /// The number of turns completed so far.
     Turns(u16),
     /// The spend so far.
     Spent(Spend),
-    /// The agent read a file, which it named so.
+    /// The agent read a file, named as the agent named it.
     Read(String),
     /// A validation command was run.
     Ran(CommandRun),
-    /// All of them were run; the keeper waits for the word to start the agent.
+    /// All validation commands were run, and the keeper waits for permission to start the agent.
     Validated,
-    /// Its output has ended, and nothing more comes from it.
+    /// The keeper's output has ended.
     Silent,
 }
 
-/// The owner of a command.
+/// The identity of a run, which its command finds in the environment.
 pub struct RunIdentity<'a> {
     /// The workspace.
     pub root: &'a Path,
-    /// The agent whose command it is.
+    /// The agent whose command runs.
     pub agent: &'a AgentName,
     /// The name of the run.
     pub run: &'a str,
-    /// Further variables of its environment.
+    /// More variables for its environment.
     pub env: &'a BTreeMap<String, String>,
 }
 
-/// Starts the keeper of a folder that names the command to run. The keeper ends the agent when its standard input
-/// is closed.
+/// Starts the keeper of a folder that says which command to run. It ends the agent when its standard input is closed.
 pub fn keeper(folder: &Folder, it: &RunIdentity<'_>) -> io::Result<Child> {
     tree::become_reaper();
     Command::new(program::running()?)
         .arg(KEEPER)
         .arg(folder.path())
-        // A pair hands a copy of the brief out, which its variables name.
+        // A pair hands out a copy of the brief and names it in `env`.
         .env("SETTLED_BRIEF", folder.brief())
         .envs(it.env)
         .env("PATH", path(it.env)?)
@@ -79,7 +78,7 @@ pub fn keeper(folder: &Folder, it: &RunIdentity<'_>) -> io::Result<Child> {
         .spawn()
 }
 
-/// Reports a keeper's events, on a thread of its own, until the keeper closes its output.
+/// Passes a keeper's notes to `tell`, on a thread of its own, until the keeper closes its output.
 pub fn listen(heard: ChildStdout, mut tell: impl FnMut(KeeperNote) + Send + 'static) {
     thread::spawn(move || {
         let notes = BufReader::new(heard).lines().map_while(Result::ok);
@@ -104,8 +103,8 @@ fn note(line: &str) -> Option<KeeperNote> {
     line.parse().ok().map(KeeperNote::Turns)
 }
 
-/// The path that is given, or our own, with the place of `settled` at its end: an agent answers by it. A directory that
-/// depends on where a command starts would be one of the commit under review.
+/// The given `PATH`, or our own, with the directory of `settled` at the end, so that the agent can answer with it.
+/// Relative directories are dropped, because they could belong to the commit under review.
 fn path(env: &BTreeMap<String, String>) -> io::Result<OsString> {
     let own = std::env::current_exe()?;
     let known = env

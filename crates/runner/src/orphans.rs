@@ -1,5 +1,5 @@
-//! The end of a run whose keeper was killed: its agent is known by its number and the time it was started, by the
-//! run's name in its environment, or by the control group that nothing of it can leave.
+//! Ends a run whose keeper was killed. It finds the agent by its number and start time, by the run's name in its
+//! environment, or in the control group that it cannot leave.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::cgroup::ControlGroup;
 use crate::folder::Folder;
 use crate::tree::{self, Process};
 
-/// The time that a keeper that lost its daemon has to end its agent by itself.
+/// The time a keeper that lost its daemon has to end its agent by itself.
 const GRACE: Duration = Duration::from_secs(6);
 
-/// Ends whatever of a run still runs: what its folder says, and what says the run's name.
+/// Ends every process of a run: those in its folder and those with the run's name in their environment.
 pub fn end(folder: &Folder, run: &str) {
     let processes = folder.processes();
     let is_same_boot = processes.boot == tree::boot();

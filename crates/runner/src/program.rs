@@ -1,4 +1,4 @@
-//! Programs: where one is on the `PATH`, and our own, to start it and to name it to others.
+//! Finds programs on the `PATH`, and our own program to start it and to name it to others.
 
 use std::ffi::OsStr;
 use std::io;
@@ -13,20 +13,20 @@ use rustix::fs::{Access, access};
 /// The pause between two checks whether a program has printed its version.
 const POLL: Duration = Duration::from_millis(10);
 
-/// The most bytes that are read of a version.
+/// The most bytes of a version to keep.
 const VERSION_BYTES_MAX: usize = 4_096;
 
-/// The time that the version of a program that has ended may take to be read.
+/// The time that reading the version may take after the program has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// The error of a program that was not started, with its name: the system's own words do not have it.
+/// Adds the program's name to the error of a failed start; the system's message lacks it.
 pub(crate) fn unstarted(command: &Command, error: &io::Error) -> io::Error {
     let program = command.get_program().display();
     io::Error::new(error.kind(), format!("`{program}`: {error}"))
 }
 
-/// Finds a program by its name alone or by its whole path: the first file of that name on the `PATH` that we may run. A
-/// directory on the `PATH` that depends on the working directory is skipped.
+/// Finds a program by its name or absolute path: the first file of that name on the `PATH` that we may run. Skips
+/// relative directories on the `PATH`.
 pub fn find(name: &str) -> Option<PathBuf> {
     find_on(&std::env::var_os("PATH").unwrap_or_default(), name)
 }
@@ -45,8 +45,8 @@ fn is_program(file: &Path) -> bool {
     file.is_file() && access(file, Access::EXEC_OK).is_ok()
 }
 
-/// Starts a program with `--version`, for [`version_by`]; `None` if it cannot be started. It runs in the root directory: a
-/// program may read settings of the one that it is started in.
+/// Starts a program with `--version`, for [`version_by`]; `None` if it cannot be started. It runs in the root
+/// directory, because a program may read settings from its working directory.
 pub fn ask_version(program: &Path) -> Option<Child> {
     let mut command = Command::new(program);
     command
@@ -58,8 +58,8 @@ pub fn ask_version(program: &Path) -> Option<Child> {
     command.spawn().ok()
 }
 
-/// The text that [`ask_version`] made a program print, if it ends by then; otherwise it is killed, because it may hang
-/// forever. What it leaves running may hold its output open, so the end of the output is not waited for.
+/// The text that [`ask_version`] made a program print, if the program ends in time; otherwise it is killed, because it
+/// may hang. It does not wait for the end of the output, which a process left running may hold open.
 pub fn version_by(mut asked: Child, end: Instant) -> Option<String> {
     let output = asked.stdout.take()?;
     let said = Arc::<Mutex<Vec<u8>>>::default();
@@ -86,7 +86,7 @@ pub fn version_by(mut asked: Child, end: Instant) -> Option<String> {
     Some(String::from_utf8_lossy(&said).into_owned())
 }
 
-/// Reads all of an output, so that its program does not wait for a reader, and stores the first bytes.
+/// Reads all of an output, so that the program never blocks, and keeps the first bytes.
 fn read_beginning(mut output: impl io::Read, said: &Mutex<Vec<u8>>) {
     let mut buffer = [0; VERSION_BYTES_MAX];
     while let Ok(count @ 1..) = output.read(&mut buffer) {
@@ -96,7 +96,7 @@ fn read_beginning(mut output: impl io::Read, said: &Mutex<Vec<u8>>) {
     }
 }
 
-/// Our own program, also after another version took its name.
+/// The path of our own running program, even if another version has replaced its file.
 pub fn running() -> io::Result<PathBuf> {
     let running = PathBuf::from("/proc/self/exe");
     if running.exists() {
@@ -106,7 +106,7 @@ pub fn running() -> io::Result<PathBuf> {
     }
 }
 
-/// The path of our own program, or of its successor: the kernel marks the path of one that was replaced.
+/// The path of our own program, or of the version that replaced it; the kernel marks the path of a replaced file.
 pub(crate) fn installed() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let text = own.to_string_lossy();
@@ -146,13 +146,13 @@ mod tests {
             let program = home.path().join("program");
             fs::write(&program, format!("#!/bin/sh\n{text}\n")).expect("a file");
             fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("its mode");
-            // It is busy as long as a process that another test forked meanwhile has it open.
+            // It is busy as long as a process that another test forked has it open.
             let asked = (0..1_000).find_map(|_| ask_version(&program));
             let asked = asked.expect("it starts");
             version_by(asked, Instant::now() + Duration::from_secs(20))
         };
         let start = Instant::now();
-        // An updater in the background has the output open long after.
+        // An updater in the background holds the output open much longer.
         let said = version("echo 1.2.3; sleep 15 &");
         assert_eq!(said.as_deref(), Some("1.2.3\n"));
         let said = version("echo 1.2.3; yes | head -c 1000000");

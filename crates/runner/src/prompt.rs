@@ -1,21 +1,21 @@
-//! The prompt a command is started with: a template and the few values that may be in it. All of them are the
-//! daemon's own: numbers, names of agents, paths. What others wrote is in files, and the prompt names only their paths.
+//! Makes the prompt of a command from a template and a few values. All values are the daemon's own: numbers, names of
+//! agents, paths. What others wrote is in files, and the prompt only names their paths.
 
 use serde::de::IgnoredAny;
 
-/// The template where the config names no other.
+/// The template that is used if the config names no other.
 pub const BUILT_IN: &str = include_str!("prompt.md");
 
 /// The largest template, in bytes.
 pub const TEMPLATE_MAX: u64 = 64 * 1024;
 
-/// The template with each `{name}` that is known replaced by its value, once: a value is not searched for names.
+/// Replaces each known `{name}` in the template once; does not search the values for names.
 pub fn fill(template: &str, values: &[(&str, String)]) -> String {
     fill_by(template, values, |value, _| value.to_owned())
 }
 
-/// The same for a word of a command or a variable of its environment. A value inside quotes there, in a JSON
-/// document or as `"{name}"`, is escaped for them: a path may have a quote or a backslash.
+/// Does the same for a word of a command or a variable of its environment. Inside quotes, in a JSON document or as
+/// `"{name}"`, it escapes the value: a path may contain a quote or a backslash.
 pub fn fill_word(template: &str, values: &[(&str, String)]) -> String {
     let is_document =
         template.starts_with('{') && serde_json::from_str::<IgnoredAny>(template).is_ok();
@@ -24,7 +24,7 @@ pub fn fill_word(template: &str, values: &[(&str, String)]) -> String {
             let escaped = serde_json::to_string(value).expect("a text is JSON");
             escaped[1..escaped.len() - 1].to_owned()
         } else if is_quoted {
-            // Alike in TOML and in a shell, where a line break stays one.
+            // The same escapes work in TOML and in a shell, both of which keep a line break.
             value.replace('\\', r"\\").replace('"', r#"\""#)
         } else {
             value.to_owned()
@@ -32,7 +32,7 @@ pub fn fill_word(template: &str, values: &[(&str, String)]) -> String {
     })
 }
 
-/// Replaces each known name by what `put` makes of its value; `put` learns whether the name alone is in double quotes.
+/// Replaces each known name by what `put` makes of its value; `put` learns if the name alone is in double quotes.
 fn fill_by(
     template: &str,
     values: &[(&str, String)],

@@ -1,8 +1,7 @@
-//! Walls around a command, made by `bwrap`: it reads the code, the folder of its run and the programs of the system,
-//! and nothing else of this machine; what it writes disappears when it ends; and it reaches only hosts that the section
-//! names.
+//! Builds walls around a command with `bwrap`: it reads only the code, the folder of its run and the programs of the
+//! system; what it writes disappears with it; and it reaches only the hosts in its config section.
 //!
-//! Answers for what is inside. A command whose walls cannot be built is not started: nothing falls back to running without.
+//! If the walls cannot be built, the command does not start; it never runs without them.
 
 mod network;
 
@@ -21,23 +20,23 @@ pub use self::network::{Hosts, InvalidHost, inside};
 /// The program that builds the walls.
 pub const PROGRAM: &str = "bwrap";
 
-/// The word by which our own program carries a command's connections out of its walls; not a command for people.
+/// The word that makes our own program carry a command's connections out of its walls; not a command for people.
 pub const INSIDE: &str = "run-inside";
 
 /// The things a command may use besides the code, its folder and the programs of the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
-    /// The workspace: the command sees only its own folder there, even if the workspace is within the code.
+    /// The workspace, of which the command sees only its own folder, even if the workspace is within the code.
     pub root: PathBuf,
-    /// Files and directories that it reads.
+    /// More files and directories that it may read.
     pub reads: Vec<PathBuf>,
-    /// The names of variables that it gets besides those that every program needs.
+    /// The names of variables that it gets besides those every program needs.
     pub env: Vec<String>,
     /// The hosts that it may reach.
     pub hosts: Hosts,
 }
 
-/// Directories with the programs of a system.
+/// Directories with the system's programs.
 const PROGRAMS: [&str; 11] = [
     "/usr",
     "/bin",
@@ -52,8 +51,8 @@ const PROGRAMS: [&str; 11] = [
     "/run/current-system",
 ];
 
-/// Paths that the kernel lets its user 0 write to although nobody else may. `bwrap` covers them only where they look
-/// writable, which the directories do not.
+/// Paths that the kernel lets uid 0 write to although nobody else may. `bwrap` covers only those that look writable,
+/// and these directories do not.
 const KERNEL: [&str; 6] = [
     "/proc/acpi",
     "/proc/bus",
@@ -63,7 +62,7 @@ const KERNEL: [&str; 6] = [
     "/proc/sys",
 ];
 
-/// The files that programs read in `/etc`; keys and passwords are elsewhere in it.
+/// The files in `/etc` that programs read; keys and passwords are in others.
 const SETTINGS: [&str; 22] = [
     "alternatives",
     "ca-certificates",
@@ -89,7 +88,7 @@ const SETTINGS: [&str; 22] = [
     "timezone",
 ];
 
-/// Variables that every program needs, and those by which an agent knows its run.
+/// Variables that every program needs, and those that tell an agent about its run.
 const VARIABLES: [&str; 11] = [
     "HOME",
     "LANG",
@@ -104,15 +103,15 @@ const VARIABLES: [&str; 11] = [
     "USER",
 ];
 
-/// The parts of a run that its sandbox has to know.
+/// The parts of a run that its sandbox needs.
 pub(crate) struct Walled<'a> {
     /// The folder of the run.
     pub folder: &'a Path,
     /// The program and its arguments.
     pub command: &'a [String],
-    /// The directory it starts in.
+    /// The directory in which the command starts.
     pub workdir: &'a Path,
-    /// The directory in which the commands before it start: its own checkout, if it has one.
+    /// The directory in which the validation commands start: the run's own checkout, if it has one.
     pub tree: &'a Path,
 }
 
@@ -124,7 +123,8 @@ enum Code {
 }
 
 impl Sandbox {
-    /// The command of a run. Where hosts are named, what carries its connections is started with it.
+    /// The agent's command inside the walls. If it may reach some hosts, the process that carries its connections
+    /// starts with it.
     pub(crate) fn agent(&self, run: &Walled<'_>) -> io::Result<Command> {
         let mut walls = self.walls(run, Code::ReadOnly)?;
         let env = VARIABLES
@@ -149,8 +149,7 @@ impl Sandbox {
         Ok(walls.0)
     }
 
-    /// A command line that is run in the code, which it may write to, without a network and without variables of the
-    /// agent.
+    /// A command line that runs in the code and may write there, without a network and without the agent's variables.
     pub(crate) fn shell(&self, line: &str, run: &Walled<'_>) -> io::Result<Command> {
         let mut walls = self.walls(run, Code::Writable)?;
         walls.pass(VARIABLES);
@@ -159,10 +158,10 @@ impl Sandbox {
         Ok(walls.0)
     }
 
-    /// The part of the sandbox that is the same for every command.
+    /// The walls that all commands share.
     fn walls(&self, run: &Walled<'_>, code: Code) -> io::Result<Walls> {
         let mut walls = Walls(Command::new(PROGRAM));
-        // It ends with its keeper, and has no capability, also where the daemon is root.
+        // It ends with its keeper, and has no capabilities even if the daemon is root.
         walls.add(["--unshare-all", "--die-with-parent", "--cap-drop", "ALL"]);
         walls.add(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]);
         for path in KERNEL.into_iter().chain(PROGRAMS) {
@@ -183,12 +182,12 @@ impl Sandbox {
             walls.bind("--ro-bind", &program);
         }
         self.code(run, (home.as_deref(), code), &mut walls)?;
-        // Last: it may be within any of these.
+        // Last, because it may be inside any of the others.
         walls.bind("--ro-bind", run.folder);
         Ok(walls)
     }
 
-    /// The code, with the history of its repository and without its config.
+    /// The code, with the history of its repository but without its config.
     fn code(
         &self,
         run: &Walled<'_>,
@@ -242,7 +241,7 @@ impl Sandbox {
     }
 }
 
-/// A command line of `bwrap` in the making: what comes later covers what came before.
+/// A `bwrap` command line that is being built; later arguments cover earlier ones.
 struct Walls(Command);
 
 impl Walls {
@@ -255,17 +254,17 @@ impl Walls {
         self.add([how.as_ref(), path.as_os_str(), path.as_os_str()]);
     }
 
-    /// Shows one file in the place of another.
+    /// Shows one file in place of another.
     fn cover(&mut self, shown: &Path, at: &Path) {
         self.add(["--ro-bind".as_ref(), shown.as_os_str(), at.as_os_str()]);
     }
 
-    /// Shows an empty directory, whose files are gone with the command.
+    /// Shows an empty directory; files written there disappear with the command.
     fn hide(&mut self, path: &Path) {
         self.add(["--tmpfs".as_ref(), path.as_os_str()]);
     }
 
-    /// Passes these variables on, and no other.
+    /// Passes on these variables and no others.
     fn pass<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) {
         self.0.env_clear();
         for name in names {

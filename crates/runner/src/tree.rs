@@ -1,9 +1,8 @@
-//! The processes below one, and their end: all of them, whatever group or session they have moved to. Answers for
-//! signals and for telling a process from another that was given its number later; when a tree is to end is the
-//! callers' to say.
+//! Finds the processes below one and ends all of them, whatever group or session they have moved to. It sends signals,
+//! and tells a process from a later one with the same number; callers decide when a tree ends.
 //!
-//! What is below a process is read from `/proc`. The asking process has made itself the reaper of what it started
-//! (`become_reaper`), so that a process whose parent ends stays below. Without `/proc` only the group is reached.
+//! It reads from `/proc` what is below a process. The calling process has made itself the reaper of what it started
+//! (`become_reaper`), so that a process whose parent ends stays below it. Without `/proc` it reaches only the group.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,19 +10,19 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 use serde::{Deserialize, Serialize};
 
-/// The interval between two looks at a tree that is to end.
+/// The pause between two looks at a tree that is ending.
 const POLL: Duration = Duration::from_millis(20);
 
-/// The most looks for new processes before the stopped ones are killed: a later look finds one that forked during an
-/// earlier look.
+/// The most looks for new processes before the stopped ones are killed: a later look finds what a process forked during
+/// an earlier one.
 const LOOKS_MAX: usize = 50;
 
-/// A process that no other is mistaken for: a number is given again, at another time.
+/// A process, distinguished from later ones with the same number by its start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Process {
-    /// Its number.
+    /// The process number.
     pub pid: i32,
-    /// The start time, in ticks since the machine started; 0 if it cannot be known.
+    /// The start time, in ticks since boot; 0 if it is unknown.
     pub start: u64,
 }
 
@@ -36,7 +35,7 @@ struct Stat {
 }
 
 impl Process {
-    /// The process of that number, if it runs.
+    /// The process with this number, if it runs.
     pub fn of(pid: i32) -> Option<Self> {
         let stat = stat(pid).filter(|stat| !stat.is_over)?;
         Some(Self {
@@ -45,29 +44,29 @@ impl Process {
         })
     }
 
-    /// True if this very process still runs.
+    /// True if this process, and not a later one with its number, still runs.
     pub fn is_running(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
 
-    /// Sends it a signal; nothing happens if it is gone.
+    /// Sends a signal; does nothing if the process is gone.
     #[cfg(target_os = "linux")]
     pub fn signal(self, signal: Signal) {
         use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
         let Some(pid) = Pid::from_raw(self.pid) else {
             return;
         };
-        // The descriptor is taken before the look: the signal goes to the process that it means then.
+        // Opened before the check, so that the signal goes to the process that was checked.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
             return;
         };
         if self.is_running() {
-            // It may be over by now, which is what is wanted.
+            // If the process has ended meanwhile, that is the goal.
             let _ = pidfd_send_signal(handle, signal);
         }
     }
 
-    /// Sends it a signal; nothing happens if it is gone.
+    /// Sends a signal; does nothing if the process is gone.
     #[cfg(not(target_os = "linux"))]
     pub fn signal(self, signal: Signal) {
         if let Some(pid) = Pid::from_raw(self.pid).filter(|_| self.is_running()) {
@@ -76,8 +75,8 @@ impl Process {
     }
 }
 
-/// Makes this process the parent of whatever below it loses its own. Only Linux can; elsewhere a process that left
-/// its group is out of reach.
+/// Makes this process the parent of every orphan below it. Only Linux can; elsewhere nothing reaches a process outside
+/// its group.
 pub(crate) fn become_reaper() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
@@ -85,14 +84,14 @@ pub(crate) fn become_reaper() {
     }
 }
 
-/// Every process below that one, without itself.
+/// Every process below this one, without itself.
 pub fn below(root: i32) -> Vec<Process> {
     Snapshot::take().below(vec![root])
 }
 
-/// One look at all processes. A comparison of two looks mistakes what was forked in between.
+/// One look at all processes; comparing two looks would misjudge a process forked in between.
 struct Snapshot {
-    /// The processes that run, with their session, by their parent.
+    /// The running processes with their sessions, by parent.
     children: BTreeMap<i32, Vec<(Process, i32)>>,
 }
 
@@ -122,9 +121,8 @@ impl Snapshot {
         found
     }
 
-    /// The children of a process that are in another session than it and are none of these, and all that is below
-    /// them. It never descends below one of these, so it cannot find anything that such a process forks
-    /// meanwhile.
+    /// The children of a process in another session that are none of the keepers, and everything below them. It never
+    /// descends below a keeper, so it cannot find what a keeper's agent forks meanwhile.
     fn strays(mut self, root: i32, session: i32, keepers: &[i32]) -> Vec<Process> {
         let children = self.children.remove(&root).unwrap_or_default();
         let strays = children
@@ -137,8 +135,7 @@ impl Snapshot {
     }
 }
 
-/// Ends everything that `members` names: asks first, then kills what is left after `grace`. Says whether nothing is
-/// left.
+/// Ends everything that `members` names: first asks, then kills what is left after `grace`. True if nothing is left.
 pub fn end(members: impl Fn() -> Vec<Process>, group: Option<Pid>, grace: Duration) -> bool {
     let start = Instant::now();
     signal_group(group, Signal::TERM);
@@ -163,7 +160,7 @@ pub fn end(members: impl Fn() -> Vec<Process>, group: Option<Pid>, grace: Durati
     }
     for _ in 0..LOOKS_MAX {
         let left = members();
-        // What was stopped and is no member any more was stopped by mistake.
+        // A stopped process that is no longer a member was stopped by mistake.
         let is_mistaken = |process: &&Process| !left.contains(process);
         let mistaken = stopped.iter().filter(is_mistaken);
         mistaken.for_each(|process| process.signal(Signal::CONT));
@@ -177,9 +174,8 @@ pub fn end(members: impl Fn() -> Vec<Process>, group: Option<Pid>, grace: Durati
     members().is_empty()
 }
 
-/// Ends what is below this process and below none of these keepers: what agents left behind whose keeper was
-/// killed. A keeper has a session of its own, so nothing of an agent is in ours; what else our parent may have left
-/// us is.
+/// Ends what is below this process but below no keeper: what agents left behind when their keeper was killed. Every
+/// keeper has a session of its own, so processes in our session, which our parent may have left us, belong to no agent.
 pub fn end_strays(keepers: &[i32]) {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let Some(session) = stat(own).map(|stat| stat.session) else {
@@ -192,18 +188,18 @@ pub fn end_strays(keepers: &[i32]) {
     reap(keepers);
 }
 
-/// Takes away what is over of the children of this process that nobody else waits for; `kept` are waited for.
+/// Reaps ended children of this process, except `kept`, which others wait for.
 pub(crate) fn reap(kept: &[i32]) {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     for pid in running().filter(|pid| !kept.contains(pid)) {
         if stat(pid).is_some_and(|stat| stat.is_over && stat.parent == own) {
-            // Nothing is left to do about one that cannot be waited for.
+            // If it cannot be waited for, nothing is left to do.
             let _ = waitpid(Pid::from_raw(pid), WaitOptions::NOHANG);
         }
     }
 }
 
-/// The processes, as far as they can be seen, whose environment says this.
+/// The visible processes whose environment has this assignment.
 pub fn saying(assignment: &str) -> Vec<Process> {
     let says = |pid: i32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -217,7 +213,7 @@ pub fn saying(assignment: &str) -> Vec<Process> {
         .collect()
 }
 
-/// The id of this boot of the machine; empty if it cannot be known.
+/// The id of this boot; empty if it is unknown.
 pub fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .unwrap_or_default()
@@ -227,7 +223,7 @@ pub fn boot() -> String {
 
 fn signal_group(group: Option<Pid>, signal: Signal) {
     if let Some(group) = group {
-        // A group nobody is in any more is ended already.
+        // An empty group has already ended.
         let _ = kill_process_group(group, signal);
     }
 }
@@ -241,7 +237,7 @@ fn running() -> impl Iterator<Item = i32> {
     listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The name in the line is in brackets and may hold anything, brackets too: the fields come after the last one.
+/// Reads a process's line. The name in brackets may contain brackets, so the fields begin after the last one.
 fn stat(pid: i32) -> Option<Stat> {
     let line = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let line = String::from_utf8_lossy(&line);
@@ -305,7 +301,7 @@ mod tests {
             }
             condition()
         };
-        // No member while it could be asked to end, a member where it is stopped, and none of those that are left.
+        // A member only while processes are stopped: neither when they are asked to end nor when the rest is killed.
         let looks = std::cell::Cell::new(0);
         let members = || {
             looks.set(looks.get() + 1);
@@ -316,7 +312,7 @@ mod tests {
         };
         let is_ended = end(members, None, Duration::ZERO);
         let goes_on = within(&|| !is_stopped());
-        // Before anything fails: nobody else would end what is stopped.
+        // Before any assertion can fail, because nobody else would end the stopped process.
         process.signal(Signal::KILL);
         child.wait().expect("it is our child");
         assert!(is_ended && goes_on);

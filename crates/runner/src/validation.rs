@@ -1,5 +1,5 @@
-//! One validation command: run in a shell, with its exit code, its duration and the digest of its output. Whether that is
-//! good enough is not its business.
+//! Runs one validation command in a shell and returns its exit code, its duration and the digest of its output. Others
+//! decide if that is good enough.
 
 use std::io::{self, Read as _};
 use std::os::unix::process::CommandExt as _;
@@ -15,12 +15,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::program;
 
-/// The commands that are run in the tree of a run before its agent is started.
+/// The commands to run in a run's tree before its agent starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validation {
     /// The command lines.
     pub commands: Vec<String>,
-    /// The seconds that each may take.
+    /// The time limit of each command, in seconds.
     pub seconds_max: u64,
 }
 
@@ -37,22 +37,22 @@ pub struct CommandRun {
 /// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandEnd {
-    /// The code it ended with; none if a signal ended it, or its time.
+    /// The exit code; none if a signal or the time limit ended it.
     pub exit: Option<i32>,
     /// The time it took, in milliseconds.
     pub duration_ms: u64,
-    /// The SHA-256 of its standard output and errors together.
+    /// The SHA-256 of its standard output and standard error together.
     pub output: DiffDigest,
 }
 
-/// A command line, to be run by a shell.
+/// A command line for a shell.
 pub fn shell(line: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", line]);
     shell
 }
 
-/// Runs a command in a process group of its own that is killed when its time is over.
+/// Runs a command in its own process group, which is killed after `limit`.
 pub fn run(mut command: Command, limit: Duration) -> io::Result<CommandEnd> {
     let start = Instant::now();
     let (mut printed, output) = io::pipe()?;
@@ -63,7 +63,7 @@ pub fn run(mut command: Command, limit: Duration) -> io::Result<CommandEnd> {
         .stderr(output)
         .spawn()
         .map_err(|error| program::unstarted(&command, &error))?;
-    // It holds the pipe's other end.
+    // The command holds the other end of the pipe.
     drop(command);
     let group = Pid::from_child(&child);
     let reading = thread::spawn(move || {
@@ -86,7 +86,7 @@ pub fn run(mut command: Command, limit: Duration) -> io::Result<CommandEnd> {
         status
     });
     let is_over_time = ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
-    // What the command left running holds the pipe open and would be waited for.
+    // Processes that the command left running would hold the pipe open.
     let _ = kill_process_group(group, Signal::KILL);
     let status = waiting
         .join()

@@ -1,5 +1,5 @@
-//! Trees of runs, in real repositories: made of the commit alone, removed whatever was done to them, and no other
-//! worktree of the repository touched.
+//! Tests trees of runs in real repositories: they contain only the commit, are removed whatever was done to them, and
+//! affect no other worktree of the repository.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -24,7 +24,7 @@ fn sh(directory: &Path, script: &str) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// A workspace and a repository with one commit; a tree of it that is not made yet.
+/// A workspace and a repository with one commit, and a tree that is not made yet.
 struct Begun {
     place: TempDir,
     checkout: Checkout,
@@ -49,7 +49,7 @@ impl Begun {
         checkout::left(&self.place.path().join("room")).expect("a list")
     }
 
-    /// The worktrees that the repository knows besides its own.
+    /// The number of worktrees that the repository knows.
     fn known(&self) -> usize {
         let list = "git worktree list --porcelain | grep -c ^worktree";
         let count = sh(&self.place.path().join("code"), list);
@@ -68,7 +68,7 @@ fn a_tree_holds_the_commit_and_is_forgotten_when_it_is_removed() {
         begun.left().as_slice(),
         std::slice::from_ref(&begun.checkout)
     );
-    // What an agent leaves, also where it took the right to write away.
+    // What an agent may leave behind, even without write permission.
     sh(
         tree,
         "mkdir -p target/x; echo y > target/x/y; ln -s / outside; chmod 500 target/x; chmod 500 src",
@@ -83,7 +83,7 @@ fn a_tree_holds_the_commit_and_is_forgotten_when_it_is_removed() {
 fn a_removal_that_was_cut_off_is_completed_and_other_worktrees_stay_known() {
     let begun = Begun::new();
     let code = begun.place.path().join("code");
-    // A worktree of somebody else whose disk is away.
+    // Somebody else's worktree, whose disk is not mounted.
     sh(&code, "git worktree add -q ../other; rm -r ../other");
     begun.checkout.make().expect("a tree");
     std::fs::remove_dir_all(&begun.checkout.tree).expect("the tree");
@@ -91,7 +91,7 @@ fn a_removal_that_was_cut_off_is_completed_and_other_worktrees_stay_known() {
     begun.left()[0].remove().expect("a removal");
     assert_eq!((begun.left().len(), begun.known()), (0, 1));
 
-    // Git itself, or a person, may have pruned it meanwhile.
+    // Git or a person may have pruned it meanwhile.
     begun.checkout.make().expect("a tree");
     std::fs::remove_dir_all(&begun.checkout.tree).expect("the tree");
     sh(&code, "git worktree prune");

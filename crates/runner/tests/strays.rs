@@ -1,18 +1,18 @@
-//! The search for what agents left behind, beside an agent that forks all the time. Alone in its program, since it
-//! looks at all children of this process.
+//! Tests the search for what agents left behind, beside an agent that forks all the time. Alone in its program, because
+//! the search covers all children of this process.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use runner::tree;
 
-/// Two looks at the processes, with a fork in between, would have this agent stopped or killed.
+/// Comparing two looks at the processes, with a fork in between, would stop or kill this agent.
 #[test]
 fn what_a_kept_agent_forks_meanwhile_is_never_taken_for_a_stray() {
     let directory = tempfile::tempdir().expect("a directory");
     let done = directory.path().join("done");
     let script = "for i in $(seq 1500); do /bin/true || exit 1; done; touch \"$0\"";
-    // As a keeper's, its session is its own.
+    // A session of its own, like a keeper's.
     let mut keeper = Command::new("setsid")
         .args(["sh", "-c", script])
         .arg(&done)

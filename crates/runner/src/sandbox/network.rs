@@ -1,7 +1,7 @@
-//! The one way out of a sandbox that has no network: a proxy outside connects to the hosts that are named, and our own
-//! program inside carries the command's connections to it, through a socket in the folder of the run.
+//! The only way out of a sandbox without a network: a proxy outside connects to the allowed hosts, and our own program
+//! inside carries the command's connections to it, through a socket in the run's folder.
 //!
-//! It checks hosts only: the traffic to them is encrypted, and it does not read it.
+//! The proxy checks only the host. The traffic is encrypted, and it does not read it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -22,9 +22,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hosts {
-    /// These hosts; without any there is no network.
+    /// These hosts; no network if the list is empty.
     These(Vec<Host>),
-    /// All that this machine reaches.
+    /// Everything that this machine reaches.
     Any,
 }
 
@@ -34,13 +34,13 @@ impl Default for Hosts {
     }
 }
 
-/// A host, or all hosts of a domain, and the port there.
+/// A host, or all hosts below a domain, with a port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Host {
     name: String,
     port: u16,
-    /// True if it means the hosts below that name, and not the name itself.
+    /// True if it means the hosts below that name, but not the name itself.
     below: bool,
 }
 
@@ -51,16 +51,16 @@ pub struct Host {
 )]
 pub struct InvalidHost(String);
 
-/// The port where none is named: that of HTTPS.
+/// The default port, that of HTTPS.
 const PORT: u16 = 443;
 
-/// The longest request to be connected, in bytes.
+/// The longest `CONNECT` request, in bytes.
 const REQUEST_MAX: u64 = 8192;
 
-/// Connections at a time; one more is closed at once.
+/// The most connections at a time; more are closed at once.
 const CONNECTIONS_MAX: usize = 256;
 
-/// The time a command has to say which host it wants.
+/// The time a command has to send its request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl TryFrom<String> for Host {
@@ -106,7 +106,7 @@ impl fmt::Display for Host {
 }
 
 impl Host {
-    /// True if this is the host and port that a command asked for.
+    /// True if the command asked for this host and port.
     fn is(&self, name: &str, port: u16) -> bool {
         let name = name.to_ascii_lowercase();
         let name = name.strip_suffix('.').unwrap_or(&name);
@@ -120,7 +120,7 @@ impl Host {
     }
 }
 
-/// Starts a proxy at a socket in this folder. It connects to these hosts until this process ends.
+/// Starts a proxy at a socket in this folder, which connects to these hosts until this process ends.
 pub(super) fn serve(folder: &Path, hosts: &[Host]) -> io::Result<()> {
     let socket = UnixListener::bind(Socket::of(folder)?.path())?;
     let hosts: Arc<[Host]> = hosts.into();
@@ -141,7 +141,7 @@ pub(super) fn serve(folder: &Path, hosts: &[Host]) -> io::Result<()> {
     Ok(())
 }
 
-/// The socket, by a path that is short however deep the folder is.
+/// The socket, reached by a path that is short however deep the folder is.
 struct Socket(std::fs::File);
 
 impl Socket {
@@ -188,7 +188,7 @@ fn connect(asking: &UnixStream, hosts: &[Host]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads as far as the empty line that ends the request; gives its first line.
+/// Reads up to the empty line that ends the request, and returns the first line.
 fn request(asking: &mut impl BufRead) -> io::Result<String> {
     let (mut first, mut line) = (String::new(), String::new());
     let mut asking = asking.take(REQUEST_MAX);
@@ -204,9 +204,9 @@ fn request(asking: &mut impl BufRead) -> io::Result<String> {
     Err(io::ErrorKind::InvalidData.into())
 }
 
-/// Carries what each side says to the other, until both are done.
+/// Copies bytes both ways until both sides are done.
 fn carry(there: &TcpStream, here: &UnixStream, mut from_here: impl io::Read + Send) {
-    // A connection that breaks is known to both of its ends.
+    // Both ends notice a broken connection themselves.
     thread::scope(|scope| {
         scope.spawn(|| {
             let _ = io::copy(&mut from_here, &mut &*there);
@@ -217,8 +217,7 @@ fn carry(there: &TcpStream, here: &UnixStream, mut from_here: impl io::Read + Se
     });
 }
 
-/// Runs a command inside the walls, with a proxy of its own whose connections go to the socket in this folder, and gives
-/// the code it ends with.
+/// Runs a command inside the walls, with a proxy that forwards to the socket in this folder; returns its exit code.
 pub fn inside(folder: &Path, command: &[OsString]) -> io::Result<u8> {
     let (program, arguments) = command
         .split_first()
@@ -239,7 +238,7 @@ pub fn inside(folder: &Path, command: &[OsString]) -> io::Result<u8> {
         // Node uses a proxy only with this variable.
         .env("NODE_USE_ENV_PROXY", "1")
         .status()?;
-    // As a shell tells a signal, and `bwrap` as well.
+    // A signal becomes 128 plus its number, as in a shell and `bwrap`.
     let code = status.code().or_else(|| {
         use std::os::unix::process::ExitStatusExt as _;
         status.signal().map(|signal| 128 + signal)

@@ -1,18 +1,18 @@
-//! The reason a program could not answer, in its own words: it is not logged in, its quota is used up and until when,
-//! or something else failed. The words are the program's or its service's: they are kept short, on one line, and are
+//! Finds the reason a program could not answer: it is not logged in, its quota is used up (and until when), or
+//! something else failed. The words come from the program or its service: they are kept short and on one line, and are
 //! never instructions.
 
 use message_schema::line::{cut, escaped};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The most characters of a program's words that are kept.
+/// The most characters of a program's words to keep.
 const WORDS_MAX: usize = 200;
 
-/// The longest wait that is believed, in seconds: 31 days.
+/// The longest plausible wait, in seconds: 31 days.
 pub const WAIT_S_MAX: u64 = 31 * 86_400;
 
-/// Words by which programs and services say that nobody is logged in.
+/// Words with which programs and services say that nobody is logged in.
 const NOT_LOGGED_IN: [&str; 12] = [
     "unauthorized",
     "not logged in",
@@ -28,7 +28,7 @@ const NOT_LOGGED_IN: [&str; 12] = [
     "set an auth method",
 ];
 
-/// Words by which they say that a quota is used up.
+/// Words with which they say that a quota is used up.
 const QUOTA: [&str; 13] = [
     "quota",
     "usage limit",
@@ -45,10 +45,10 @@ const QUOTA: [&str; 13] = [
     "too many requests",
 ];
 
-/// Words after which a number is the status of an answer. Elsewhere it is a line, a count, or part of an id.
+/// Words before an HTTP status. Elsewhere a number is a line, a count, or part of an id.
 const STATUS: [&str; 4] = ["http", "status", "code", "error"];
 
-/// Words after which they say how long to wait.
+/// Words before the time to wait.
 const WAIT: [&str; 8] = [
     "retry in ",
     "retry after ",
@@ -60,7 +60,7 @@ const WAIT: [&str; 8] = [
     "reset after ",
 ];
 
-/// The reason a program gives for its failure.
+/// The failure that a program reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramFailure {
     /// The failure in one line, with the program's words.
@@ -77,34 +77,34 @@ pub enum Cause {
     NotLoggedIn,
     /// A quota or a rate limit is used up.
     Quota {
-        /// The time it can be used again, if the program says so.
+        /// When it can be used again, if the program says so.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         retry: Option<Retry>,
     },
 }
 
-/// The time a quota can be used again.
+/// When a quota can be used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Retry {
-    /// After so many seconds, counted from the end of the program: at most 31 days.
+    /// This many seconds after the program ended; at most 31 days.
     AfterS(u64),
     /// At this second since 1970-01-01T00:00:00Z.
     At(u64),
 }
 
-/// The failure by the program's result, with the status of the service if the program names it.
+/// The failure in a program's result, with the status of the service if it names one.
 pub(super) fn failure(status: Option<u64>, words: &str) -> ProgramFailure {
     told(status, "its result is an error", words)
 }
 
-/// The failure by the last line that a program wrote to standard error.
+/// The failure in the last line that a program wrote to standard error.
 pub fn last_words(how: &str, words: &str) -> ProgramFailure {
     told(None, how, words)
 }
 
 fn told(status: Option<u64>, otherwise: &str, words: &str) -> ProgramFailure {
-    // The quota of a disk is nobody's who sells answers.
+    // A full disk quota is no quota of a service.
     let lower = words.to_lowercase().replace("disk quota", "disk space");
     let says = |known: &[&str]| known.iter().any(|word| lower.contains(word));
     let quota = || Cause::Quota {
@@ -127,7 +127,7 @@ fn told(status: Option<u64>, otherwise: &str, words: &str) -> ProgramFailure {
     ProgramFailure { why, cause }
 }
 
-/// The status that words name, of those that have a cause: the first word, or behind a word that announces one.
+/// The first status in the words that has a cause, at the beginning or after a word that announces a status.
 fn status_in_words(lower: &str) -> Option<u64> {
     let mut before = None;
     let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric());
@@ -151,7 +151,7 @@ impl Cause {
 }
 
 impl ProgramFailure {
-    /// The same, with the cause that the program named before it failed, unless the failure names another.
+    /// Adds the cause that the program announced earlier, unless the failure has one itself.
     pub(super) fn announced(mut self, cause: Option<Cause>) -> Self {
         match (self.cause, cause) {
             (None, Some(cause)) => {
@@ -164,7 +164,7 @@ impl ProgramFailure {
         }
     }
 
-    /// The same, with a wait that the program names outside its words.
+    /// Sets the wait that the program names outside its words.
     pub(super) fn with_retry(mut self, named: Option<Retry>) -> Self {
         if let Some(Cause::Quota { retry }) = &mut self.cause {
             *retry = named.or(*retry);
@@ -173,7 +173,7 @@ impl ProgramFailure {
     }
 }
 
-/// The wait that a document of a service names: `resets_in_seconds`, `retry_after`, `retryDelay`, or an instant.
+/// The wait in a service's document: `resets_in_seconds`, `retry_after`, `retryDelay`, or an instant.
 pub(super) fn retry_in_document(document: &Value) -> Option<Retry> {
     match document {
         Value::Object(fields) => fields.iter().find_map(|(name, value)| {
@@ -199,15 +199,15 @@ pub(super) fn retry_in_document(document: &Value) -> Option<Retry> {
     }
 }
 
-/// Programs put the document of their service into a text.
+/// The wait in a document inside a text: programs quote their service's document.
 fn retry_in_text(text: &str) -> Option<Retry> {
     let document = text.get(text.find('{')?..=text.rfind('}')?)?;
     let document: Value = serde_json::from_str(document).ok()?;
     retry_in_document(&document)
 }
 
-/// The wait that words name: `try again in 2h 5m`, `retry in 34.07s`, or an instant after a bar, as
-/// `usage limit reached|1771030800`.
+/// The wait in words: `try again in 2h 5m`, `retry in 34.07s`, or an instant after a bar, as in `usage limit
+/// reached|1771030800`.
 fn retry_in_words(words: &str) -> Option<Retry> {
     let lower = words.to_lowercase();
     let after = WAIT
@@ -216,7 +216,7 @@ fn retry_in_words(words: &str) -> Option<Retry> {
     let instant = || {
         let (_, digits) = words.rsplit_once('|')?;
         let seconds: u64 = digits.trim().parse().ok()?;
-        // Ten digits: an instant between 2001 and 2286.
+        // Ten digits are an instant between 2001 and 2286.
         (digits.trim().len() == 10).then_some(Retry::At(seconds))
     };
     after
@@ -226,7 +226,7 @@ fn retry_in_words(words: &str) -> Option<Retry> {
         .or_else(instant)
 }
 
-/// The duration at the beginning of a text, in whole seconds: numbers, each with its unit.
+/// The duration at the beginning of a text, in whole seconds: numbers with their units.
 fn duration_s(text: &str) -> Option<u64> {
     let mut rest = text.trim_start().trim_start_matches("about ");
     let mut sum = None;
@@ -256,18 +256,18 @@ fn duration_s(text: &str) -> Option<u64> {
     whole_seconds(sum?)
 }
 
-/// Rounded up, and at most the longest wait that is believed.
+/// Rounds up, and to at most the longest plausible wait.
 fn whole_seconds(seconds: f64) -> Option<u64> {
     if !seconds.is_finite() || seconds < 0.0 {
         return None;
     }
-    // A wait that is longer than the longest, or a fraction, does not matter beyond that.
+    // The lost fraction and any excess do not matter after rounding up and the limit.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let whole = seconds.ceil() as u64;
     Some(whole.min(WAIT_S_MAX))
 }
 
-/// One line without what could steer a terminal, and not too long.
+/// Puts the words on one line, escaped and cut.
 fn short(words: &str) -> String {
     let words: Vec<&str> = words.split_whitespace().collect();
     escaped(&cut(&words.join(" "), WORDS_MAX))

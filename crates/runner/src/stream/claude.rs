@@ -1,5 +1,5 @@
-//! `claude -p --output-format stream-json --verbose`: an `assistant` line for each piece of an answer of the model,
-//! the pieces of one under the same message id, and at the end one `result`.
+//! `claude -p --output-format stream-json --verbose`: an `assistant` line for each piece of a model's answer, all
+//! pieces under the same message id, and at the end one `result`.
 
 use message_schema::spend::Spend;
 use serde_json::Value;
@@ -9,11 +9,11 @@ use super::reads::printed_by;
 use super::spend::{SpendReport, dollars, sum};
 use super::{StreamEvent, text};
 
-/// The model that wrote what no model did: the program itself, about an error.
+/// The model of messages that the program itself writes about an error.
 const NO_MODEL: &str = "<synthetic>";
 
-/// Reads one line. A turn is one answer of the model in the conversation itself; those of helpers it calls name the
-/// tool they came by.
+/// Reads one line. A turn is one answer of the model in the main conversation; answers of helpers name the tool call
+/// that started them.
 pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
     let asked = asked(value);
     match text(value, "type") {
@@ -29,7 +29,7 @@ pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
                 ..StreamEvent::default()
             }
         }
-        // A helper reads for the agent that called it.
+        // Files that a helper reads count for the agent that called it.
         "assistant" => StreamEvent {
             asked,
             spend: answer(value),
@@ -50,7 +50,7 @@ pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
     }
 }
 
-/// The tokens of an answer. The program says them at its beginning, where most of what is written is still to come.
+/// The tokens of an answer. The program reports them at its beginning, before most of it is written.
 fn answer(value: &Value) -> Option<SpendReport> {
     Some(SpendReport::Answer {
         helper: text(value, "parent_tool_use_id").to_owned(),
@@ -69,7 +69,7 @@ fn used(usage: &Value) -> Spend {
     Spend::tokens(sum(usage, &fields))
 }
 
-/// The result's `usage` leaves helpers out; its models and its money do not.
+/// `usage` in the result leaves helpers out; `modelUsage` and the cost include them.
 fn total(value: &Value) -> SpendReport {
     let fields = [
         "inputTokens",
@@ -120,7 +120,7 @@ fn answered(value: &Value) -> Vec<(String, bool)> {
         .collect()
 }
 
-/// Reads the result. An answer to a schema has a field of its own, and takes precedence.
+/// Reads the result. Structured output has its own field, which takes precedence.
 fn result(value: &Value) -> StreamEvent {
     let is_error =
         value["is_error"].as_bool().unwrap_or(false) || text(value, "subtype") != "success";
@@ -135,7 +135,7 @@ fn result(value: &Value) -> StreamEvent {
         .get("structured_output")
         .filter(|output| output.is_object());
     let words = structured.map_or_else(|| text(value, "result").to_owned(), Value::to_string);
-    // What the program says of an error is no answer.
+    // The program's words about an error are no answer.
     let words = if is_error { String::new() } else { words };
     StreamEvent {
         words: Some((words, false)),

@@ -1,5 +1,4 @@
-//! `codex exec --json`: `turn.started` and `turn.completed` around the items of a turn; an `agent_message` is
-//! its text.
+//! `codex exec --json`: `turn.started` and `turn.completed` around the items of a turn; `agent_message` has the text.
 
 use message_schema::spend::Spend;
 use serde_json::Value;
@@ -9,10 +8,10 @@ use super::reads::printed_by;
 use super::spend::{SpendReport, sum};
 use super::{StreamEvent, text};
 
-/// The mark in `last` while a turn of the model is under way.
+/// The value of `last` while a turn of the model is in progress.
 const AT_WORK: &str = "model";
 
-/// Items that are calls of tools: the model goes on when they are completed.
+/// Items that are tool calls; the model continues when they are completed.
 const TOOLS: [&str; 5] = [
     "command_execution",
     "file_change",
@@ -21,8 +20,8 @@ const TOOLS: [&str; 5] = [
     "web_search",
 ];
 
-/// Reads one line. Codex calls a turn all that it does for one prompt, so a turn here is what the model says and asks for
-/// between two answers of tools, as with the other programs; `last` says whether one is under way.
+/// Reads one line. Codex calls everything it does for one prompt a turn. Here, as for the other programs, a turn is
+/// what the model says and asks for between two tool results; `last` says if one is in progress.
 pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
     let mut begin = || last.replace(AT_WORK.to_owned()).is_none();
     let item = &value["item"];
@@ -63,20 +62,20 @@ pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
             spend: Some(total(value)),
             ..StreamEvent::default()
         },
-        // A connection that is taken up again says so by an `error`, too: the turn that completes afterwards counts.
+        // A connection that is restored also reports an `error`; a turn that completes afterwards counts.
         ("turn.failed", _) => failed(text(&value["error"], "message")),
         ("error", _) => failed(text(value, "message")),
         _ => StreamEvent::default(),
     }
 }
 
-/// The usage is that of the whole run. What came from a cache, and what the model thought, is part of the two numbers.
+/// The usage covers the whole run; both numbers include cached and reasoning tokens.
 fn total(value: &Value) -> SpendReport {
     let own = Spend::tokens(sum(&value["usage"], &["input_tokens", "output_tokens"]));
     SpendReport::Total { own, whole: own }
 }
 
-/// The message is often the document of the service.
+/// The message is often the service's document.
 fn failed(message: &str) -> StreamEvent {
     let document: Value = serde_json::from_str(message).unwrap_or_default();
     let words = document["error"]["message"].as_str().unwrap_or(message);

@@ -9,14 +9,13 @@ use super::reads::printed_by;
 use super::spend::{SpendReport, sum};
 use super::{StreamEvent, text};
 
-/// The mark in `last` while a turn of the model is under way.
+/// The value of `last` while a turn of the model is in progress.
 const AT_WORK: &str = "model";
 
-/// The beginning of the text with which the program says that it ended itself because the model repeats its steps.
+/// The beginning of the message that the program stopped because the model repeats its steps.
 const LOOP: &str = "Loop detected";
 
-/// Reads one line. A turn is what the model says and asks for between two answers of tools; `last` says whether one
-/// is under way.
+/// Reads one line. A turn is what the model says and asks for between two tool results; `last` is set during one.
 pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
     let mut begin = || last.replace(AT_WORK.to_owned()).is_none();
     match text(value, "type") {
@@ -42,11 +41,11 @@ pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
                 ..StreamEvent::default()
             }
         }
-        // An answer that is interrupted is over; what comes next is another.
+        // An interrupted answer is over; what comes next is another.
         "error" => {
             *last = None;
             let words = text(value, "message");
-            // The result of a run that was stopped says that all went well.
+            // The result of a run that was stopped still reports success.
             let is_stopped = text(value, "severity") == "error" || words.starts_with(LOOP);
             StreamEvent {
                 stopped: is_stopped.then(|| failure(None, words)),
@@ -71,13 +70,13 @@ pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
     }
 }
 
-/// The statistics are those of the whole run, whether or not it went well.
+/// The statistics cover the whole run, even a failed one.
 fn total(value: &Value) -> SpendReport {
     let own = Spend::tokens(sum(&value["stats"], &["total_tokens"]));
     SpendReport::Total { own, whole: own }
 }
 
-/// The id of a tool call and the files it reads, if it reads any.
+/// The id of a tool call and the files it reads, if any.
 fn asked(value: &Value) -> Option<(String, Vec<String>)> {
     let given = &value["parameters"];
     let files = match text(value, "tool_name") {

@@ -1,6 +1,5 @@
-//! Reads a command's output line by line while it works: the number of completed turns, the spend, and what it says
-//! last. Knows the forms of the command-line agents that print one JSON object a line; starts nothing and judges
-//! nothing.
+//! Reads a command's output line by line while it runs: the completed turns, the spend, and the last words. It knows
+//! the formats of command-line agents that print one JSON object per line; it starts nothing and judges nothing.
 
 pub mod cause;
 mod claude;
@@ -19,20 +18,20 @@ use serde_json::Value;
 use self::cause::{Cause, ProgramFailure};
 use self::spend::{SpendMeter, SpendReport};
 
-/// The longest line that is read, in bytes; of a longer one nothing is.
+/// The longest line that is read, in bytes; a longer one is skipped.
 const LINE_MAX: usize = 4 * 1024 * 1024;
 
 /// The longest last words that are kept, in bytes: as much as a message may have.
 const SAID_MAX: usize = message_schema::limit::MESSAGE_BYTES_MAX as usize;
 
-/// The most calls of tools that are remembered at a time.
+/// The most open tool calls to remember.
 const CALLS_MAX: usize = 1_000;
 
-/// The form of an output.
+/// The format of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputFormat {
-    /// Text without a form: all of it is the answer, and turns cannot be counted.
+    /// Plain text: all of it is the answer, and turns cannot be counted.
     #[default]
     Text,
     /// `claude -p --output-format stream-json --verbose`.
@@ -47,7 +46,7 @@ pub enum OutputFormat {
 }
 
 impl OutputFormat {
-    /// True if programs of this form report the tokens they use.
+    /// True if programs with this format report the tokens they use.
     pub fn tells_tokens(self) -> bool {
         self != Self::Text
     }
@@ -61,31 +60,31 @@ impl OutputFormat {
 /// The meaning of one line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct StreamEvent {
-    /// The turn it belongs to has begun with it: the turn before is completed.
+    /// True if the line begins a new turn, which completes the one before.
     begins_turn: bool,
     /// Words of the agent, and true if they continue the last ones.
     words: Option<(String, bool)>,
-    /// The end of the whole, as success or failure.
+    /// The end of the output, as success or failure.
     end: Option<Result<(), ProgramFailure>>,
-    /// The reason the program ended the run itself, whatever it says of its end.
+    /// The reason the program stopped the run itself, whatever its end says.
     stopped: Option<ProgramFailure>,
     /// The cause of a failure that may follow.
     cause: Option<Cause>,
-    /// The tool calls that read files: the call, and the files.
+    /// Tool calls that read files: the id of the call, and the files.
     asked: Vec<(String, Vec<String>)>,
-    /// Calls of tools that ended, and true for each that succeeded.
+    /// Tool calls that ended, each with true if it succeeded.
     answered: Vec<(String, bool)>,
-    /// The tokens and the money it reports.
+    /// The spend that the line reports.
     spend: Option<SpendReport>,
 }
 
-/// An output as far as it was read.
+/// An output that is being read.
 #[derive(Debug)]
 pub struct OutputReader {
     form: OutputFormat,
     line: Vec<u8>,
     is_line_too_long: bool,
-    /// The id of the last turn, where the form has one.
+    /// The id of the last turn, if the format has one.
     last: Option<String>,
     begun: u16,
     words: Vec<u8>,
@@ -93,9 +92,9 @@ pub struct OutputReader {
     end: Option<Result<(), ProgramFailure>>,
     stopped: Option<ProgramFailure>,
     cause: Option<Cause>,
-    /// Calls of tools that read files and have not ended.
+    /// Tool calls that read files and have not ended.
     asked: BTreeMap<String, Vec<String>>,
-    /// Files that were read and not told yet.
+    /// Files that were read and not reported yet.
     read: Vec<String>,
     spend: SpendMeter,
 }
@@ -105,12 +104,12 @@ pub struct OutputReader {
 pub struct AgentOutput {
     /// The last words.
     pub text: String,
-    /// The reason the last words are not an answer, if they are not.
+    /// The reason the last words are no answer, if they are none.
     pub unreadable: Option<String>,
     /// The cause of that, if the program names one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<Cause>,
-    /// The turns that were begun; all are over with the output.
+    /// The turns that were begun; all of them end with the output.
     pub turns: u16,
     /// The spend, as far as the program reports it.
     #[serde(skip_serializing_if = "Spend::is_nothing", default)]
@@ -118,7 +117,7 @@ pub struct AgentOutput {
 }
 
 impl OutputReader {
-    /// Reads an output of this form.
+    /// A reader for this format.
     pub fn new(form: OutputFormat) -> Self {
         let (line, words) = (Vec::new(), Vec::new());
         Self {
@@ -138,7 +137,7 @@ impl OutputReader {
         }
     }
 
-    /// Reads on.
+    /// Reads the next bytes.
     pub fn read(&mut self, bytes: &[u8]) {
         if self.form == OutputFormat::Text {
             return self.keep(bytes);
@@ -154,7 +153,7 @@ impl OutputReader {
         }
     }
 
-    /// The files that the agent has read since the last call, as the agent named them.
+    /// The files that the agent has read since the last call, named as the agent named them.
     pub fn take_reads(&mut self) -> Vec<String> {
         std::mem::take(&mut self.read)
     }
@@ -169,13 +168,13 @@ impl OutputReader {
         matches!(self.end, Some(Ok(())))
     }
 
-    /// The turns that are completed for certain: each was followed by another. The turn that brings the answer
-    /// counts only once the answer has been read.
+    /// The turns that are certainly completed, because another one followed. The turn with the answer counts only once
+    /// the answer has been read.
     pub fn completed(&self) -> u16 {
         self.begun.saturating_sub(1)
     }
 
-    /// The output is over.
+    /// Ends the output and returns the result.
     pub fn finish(mut self) -> AgentOutput {
         self.take_line();
         let unfinished = match (self.form, &self.end) {
@@ -222,7 +221,7 @@ impl OutputReader {
         }
     }
 
-    /// A line that is no JSON object says nothing: agents print notes of their own in between.
+    /// Reads the current line. Ignores a line that is no JSON object: agents print notes of their own in between.
     fn take_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         let is_whole = !std::mem::take(&mut self.is_line_too_long);
@@ -272,7 +271,7 @@ impl OutputReader {
         self.cause = cause.or(self.cause);
     }
 
-    /// Keeps the end of the text.
+    /// Appends words and keeps only their end.
     fn keep(&mut self, bytes: &[u8]) {
         self.words.extend_from_slice(bytes);
         if self.words.len() > SAID_MAX {

@@ -9,7 +9,7 @@ use super::reads::printed_by;
 use super::spend::{SpendReport, dollars, sum};
 use super::{StreamEvent, text};
 
-/// Reads one line. A turn is one step. The step that calls no tool is the last.
+/// Reads one line. A turn is one step; the step without a tool call is the last.
 pub(super) fn read(value: &Value) -> StreamEvent {
     let part = &value["part"];
     match text(value, "type") {
@@ -45,7 +45,7 @@ pub(super) fn read(value: &Value) -> StreamEvent {
     }
 }
 
-/// The tokens and the money of one step.
+/// The spend of one step.
 fn step(part: &Value) -> SpendReport {
     let tokens = &part["tokens"];
     let counted = sum(tokens, &["input", "output", "reasoning"]);

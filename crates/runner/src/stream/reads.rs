@@ -1,7 +1,7 @@
-//! The files that an agent was seen to read: with its own tool for reading files, or with a plain command that prints
-//! one. What a command line could hide, behind a pipe, a variable or a pattern, is not taken for reading.
+//! Finds the files that an agent read: with its own tool for reading files, or with a plain command that prints one. A
+//! pipe, a variable or a pattern could hide something, so such a command does not count.
 
-/// Commands whose arguments are files they print.
+/// Commands that print the files in their arguments.
 const PRINTERS: [&str; 5] = ["cat", "nl", "head", "tail", "sed"];
 
 /// The files that a command line prints; none unless it is one simple command.
@@ -30,7 +30,7 @@ pub(super) fn printed_by(line: &str) -> Vec<String> {
         .iter()
         .filter(|word| !word.starts_with('-'))
         .collect();
-    // `sed` prints only with `-n`, by an argument that is its script; with `-i` it writes.
+    // `sed` prints only with `-n`, and its next argument is the script; with `-i` it writes.
     if program == "sed" {
         let is_quiet = arguments.first().is_some_and(|first| first == "-n");
         let options = arguments.iter().filter(|word| word.starts_with('-'));
@@ -65,7 +65,7 @@ fn unquoted(text: &str) -> String {
         .to_owned()
 }
 
-/// The words of a simple command; nothing if a shell would do anything but split it.
+/// The words of a simple command; none if a shell would do more than split it.
 fn words(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

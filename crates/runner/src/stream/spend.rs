@@ -1,31 +1,31 @@
-//! Adds up the spend that a program reports. Programs report it in different ways: for each answer of the model, for
-//! each step, or once for the whole run. A figure reported twice counts once.
+//! Adds up the spend that a program reports: for each answer of the model, for each step, or once for the whole run. A
+//! figure reported twice counts once.
 
 use std::collections::BTreeMap;
 
 use message_schema::spend::{Spend, micro_usd};
 use serde_json::Value;
 
-/// The most conversations whose last answer is remembered at a time.
+/// The most conversations whose last answer is remembered.
 const CONVERSATIONS_MAX: usize = 1_000;
 
 /// The spend that one line reports.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SpendReport {
-    /// An answer of the model in a conversation; told again with the same id it is the same answer, further on.
+    /// An answer of the model in a conversation; the same id again is the same answer, further on.
     Answer {
-        /// The call by which a helper came; empty for the conversation itself.
+        /// The call that started the helper; empty for the main conversation.
         helper: String,
         id: String,
         spend: Spend,
     },
-    /// One more step.
+    /// Another step.
     Step(Spend),
-    /// All so far: of the conversation without its helpers, and with them as far as the program says it.
+    /// Everything so far: the main conversation alone, and with its helpers as far as the program reports them.
     Total { own: Spend, whole: Spend },
 }
 
-/// The spend of a program so far; it never falls.
+/// The spend of a program so far, which never falls.
 #[derive(Debug, Default)]
 pub(super) struct SpendMeter {
     own: Spend,
@@ -64,13 +64,13 @@ impl SpendMeter {
     }
 }
 
-/// The sum of these fields, as far as they are there.
+/// Adds up these fields; a missing one counts as 0.
 pub(super) fn sum(value: &Value, fields: &[&str]) -> u64 {
     let numbers = fields.iter().filter_map(|field| value[*field].as_u64());
     numbers.fold(0, u64::saturating_add)
 }
 
-/// An amount of dollars; nothing if the program does not name one.
+/// Reads an amount in dollars as micro-dollars; 0 if it is missing.
 pub(super) fn dollars(value: &Value) -> u64 {
     value.as_f64().and_then(micro_usd).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Outputs in the documented forms (`tests/fixtures/stream`), whole and in pieces.
+//! Tests outputs in the documented formats (`tests/fixtures/stream`), whole and in pieces.
 
 use super::cause::Retry;
 use super::*;
@@ -7,7 +7,7 @@ const CLAUDE: &str = include_str!("../../../../tests/fixtures/stream/claude.json
 const CODEX: &str = include_str!("../../../../tests/fixtures/stream/codex.jsonl");
 const GEMINI: &str = include_str!("../../../../tests/fixtures/stream/gemini.jsonl");
 
-/// Reads an output in pieces of so many bytes; returns the result and the number of turns completed before its end.
+/// Reads an output in pieces of `piece` bytes; returns the result and the number of turns completed before its end.
 fn read(form: OutputFormat, output: &str, piece: usize) -> (AgentOutput, u16) {
     let mut reader = OutputReader::new(form);
     output
@@ -164,13 +164,13 @@ fn files_that_a_tool_or_a_plain_command_reads_are_told_once_it_went_well() {
     }
 }
 
-/// The form that the name of a recorded stream begins with.
+/// The format that the name of a recorded stream begins with.
 fn form_of(name: &str) -> OutputFormat {
     let word = name.split('_').next().expect("a name has a beginning");
     serde_json::from_value(word.into()).expect("the form of a program")
 }
 
-/// The streams that the real programs printed give the expected turns, last words, and reason those are no answer.
+/// Checks the turns, the last words, and why those are no answer, in streams that real programs printed.
 #[test]
 fn streams_of_the_real_programs_are_read_as_what_they_are() {
     const PASS: &str = "Nothing is left.\n\nPASS";
@@ -211,7 +211,7 @@ fn streams_of_the_real_programs_are_read_as_what_they_are() {
         ("codex_reconnect", 1, "script over", None),
         ("codex_stop_hook", 1, HOOK, None),
         ("codex_tool", 2, PASS, None),
-        // The interrupted answer is not glued to the next.
+        // The interrupted answer is not joined to the next.
         ("gemini_after_agent_hook", 2, HOOK, None),
         ("gemini_error_api400", 0, "", Some(gemini)),
         ("gemini_loop_detected", 5, "Looking on.", Some(looped)),
@@ -245,11 +245,11 @@ fn streams_of_the_real_programs_are_read_as_what_they_are() {
     }
 }
 
-/// The tokens and the money of the streams that the real programs printed, exactly.
+/// Checks the exact tokens and money in streams that real programs printed.
 #[test]
 fn streams_of_the_real_programs_are_counted_exactly() {
     for (name, tokens, micro_usd) in [
-        // Cut off before its result: the beginning of six answers, and no money.
+        // Cut off before its result: the beginnings of six answers, and no money.
         ("claude_ended_by_budget", 66, 0),
         ("claude_error_401_retries", 0, 0),
         ("claude_error_api400", 0, 0),
@@ -258,11 +258,11 @@ fn streams_of_the_real_programs_are_counted_exactly() {
         ("claude_partial_messages", 15, 140),
         ("claude_schema", 15, 140),
         ("claude_stop_hook", 30, 280),
-        // Of its helper the stream shows the beginning of one answer; the money is whole.
+        // The stream shows only the beginning of its helper's one answer; the money is complete.
         ("claude_subagent", 41, 560),
         ("claude_tool", 30, 280),
         ("claude_tool_denied", 30, 280),
-        // Codex tells what it used at the end, or never.
+        // Codex reports its usage at the end, or never.
         ("codex_ended_by_budget_head", 0, 0),
         ("codex_error_api400", 0, 0),
         ("codex_ok", 15, 0),
@@ -321,7 +321,7 @@ fn an_answer_that_is_told_in_pieces_counts_once_and_a_helpers_beside_it() {
     assert_eq!(reader.finish().spend, whole);
 }
 
-/// The end of a run without quota, as each program prints it, and when the quota can be used again.
+/// The end of a run without quota, as each program prints it, with the time to wait.
 #[test]
 fn the_quota_of_each_program_is_recognised_with_its_wait() {
     let claude = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1771030800,"rateLimitType":"five_hour"}}
@@ -344,7 +344,7 @@ fn the_quota_of_each_program_is_recognised_with_its_wait() {
         let why = said.unreadable.expect("no answer");
         assert!(why.starts_with("its quota is used up: "), "{why}");
     }
-    // A warning before an answer is none.
+    // A warning before an answer is no failure.
     let warned = format!(
         "{}\n{CLAUDE}",
         r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1}}"#

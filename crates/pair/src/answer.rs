@@ -1,5 +1,5 @@
-//! The result of a run: a signal, from its last line, its agent's message or structured output; or a crash. No signal
-//! approves a review by itself: the driver sends an approval as a message, and the gate judges that.
+//! Reads the result of a run: a signal, from its last line, its agent's message or structured output; or a crash. No
+//! signal approves a review by itself: the driver sends an approval as a message, and the gate judges it.
 
 use daemon::invocation::answer::{self, NotPosted};
 use mailbox::compose::ask::Ask;
@@ -17,12 +17,12 @@ use super::mail::{self, Sent};
 use super::turn::{Prepared, run_name};
 use super::{Driver, PairError, Role, places};
 
-/// A run that is over: its end, and the messages it sent.
+/// A run that has ended, with the messages it sent.
 pub(super) struct FinishedRun {
     pub(super) end: Option<RunEnd>,
-    /// True if the driver ended it because no turn is left.
+    /// True if the driver ended it because no turns are left.
     pub(super) no_turns: bool,
-    /// The messages of its agent that the daemon accepted meanwhile.
+    /// The agent's messages that the daemon accepted during the run.
     pub(super) messages: Vec<Sent>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn read(
     let written = written(driver, role, ran)?;
     let said = match ended_well(ran) {
         Ok(said) => said,
-        // What it wrote counts, whatever became of it afterwards.
+        // Messages count, whatever happened to the command afterwards.
         Err(why) => return Ok(written.map_or(Word::Crashed(why), Word::Signal)),
     };
     note(driver, role, "")?;
@@ -68,7 +68,7 @@ pub(super) fn read(
     }
 }
 
-/// Reads the signal of its agent's messages, which replaces that of a last line.
+/// The signal of the agent's messages, which replaces that of its last line.
 fn written(
     driver: &Driver<'_>,
     role: Role,
@@ -96,7 +96,7 @@ fn near_miss(role: Role, words: &SignalWords) -> String {
     )
 }
 
-/// Tells one side the fate of its last answer; replaces the note about an earlier one.
+/// Tells one side what happened to its last answer, in place of the previous note.
 fn note(driver: &Driver<'_>, role: Role, text: &str) -> Result<(), PairError> {
     let failed = |source| PairError::Io {
         what: "a note".to_owned(),
@@ -122,8 +122,8 @@ fn ended_well(ran: &FinishedRun) -> Result<&runner::stream::AgentOutput, String>
     }
 }
 
-/// Reads the signal of a message: an author that asks for a review is ready, a reviewer that approves passes. A
-/// reviewer's message about a review that is not the pair's gives no signal.
+/// The signal of a message: an author that requests a review is ready, a reviewer that approves passes. A reviewer's
+/// message about a review that is not the pair's gives none.
 fn by_message(role: Role, sent: &Sent, is_own: impl Fn(&ReviewKey) -> bool) -> Option<Signal> {
     if role == Role::Reviewer && !sent.review.as_ref().is_some_and(is_own) {
         return None;
@@ -138,8 +138,8 @@ fn by_message(role: Role, sent: &Sent, is_own: impl Fn(&ReviewKey) -> bool) -> O
     }
 }
 
-/// Sends the answer of a reviewer that has an open request. Without one, its `PASS` is the whole answer. A request that
-/// was not in its brief gets no answer from this run, because the reviewer has not read it.
+/// Sends the reviewer's answer to its open request. Without one, `PASS` is the whole answer. A request that was not in
+/// the reviewer's brief gets no answer from this run, because the reviewer has not read it.
 fn respond(
     driver: &Driver<'_>,
     prepared: &Prepared,
@@ -168,7 +168,7 @@ fn respond(
     let mut tail = Tail::open(&driver.root, Since::End)?;
     let id = MessageId::new(format!("run-{}", run_name(driver, prepared.start)))
         .expect("letters, digits and dashes");
-    // Its reviewer reads the author's files, which are of no commit yet.
+    // The reviewer reads files that the author may not have committed.
     let posted = answer::post(&driver.root, ask, &id, (verdict, sheet), None, clock::now());
     if let Err(why) = posted {
         write(&format!("Your last answer was not sent: {why}.\n"))?;

@@ -1,4 +1,4 @@
-//! Everything the ledger has of a pair.
+//! Reads everything that the ledger has about a pair.
 
 use std::path::Path;
 
@@ -6,12 +6,12 @@ use review::{Event, PairId, PairStanding, PairStep};
 use spool::SpoolError;
 use workspace::index;
 
-/// Something that happened to a pair.
+/// A step of a pair, as recorded.
 #[derive(Debug)]
 pub struct Past {
     /// The record's number.
     pub seq: u64,
-    /// The time of the ledger's record.
+    /// The time of the record.
     pub at: String,
     /// The step.
     pub step: PairStep,
@@ -19,8 +19,8 @@ pub struct Past {
     pub standing: PairStanding,
 }
 
-/// Reads the steps of the pair of that name, or of the pair opened last, oldest first; empty if there is no such
-/// pair.
+/// Reads the steps of a pair, oldest first: the one with this id or, without an id, the one opened last. Returns none
+/// if there is no such pair.
 pub fn of(root: &Path, id: Option<&PairId>) -> Result<Option<(PairId, Vec<Past>)>, SpoolError> {
     let mut found: Option<(PairId, Vec<Past>)> = None;
     spool::read_ledger(root, &mut |entry| {

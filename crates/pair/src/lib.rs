@@ -1,14 +1,14 @@
-//! `settled pair`: runs an author's and a reviewer's command in turn until the reviewer passes, one of them gives up, or
-//! the budget is spent. The rules decide where each run leads; the driver does nothing before the ledger has it. Nothing
+//! `settled pair`: runs an author's and a reviewer's command in turn until the reviewer passes, one of them gives up,
+//! or the budget is spent. The rules decide where each run leads; the driver acts only on what the ledger has. Nothing
 //! is printed here.
 //!
-//! One turn: the daemon judges the outboxes, the driver drains the agent's mail into a folder, records in the ledger that
-//! a run begins, runs the command under a keeper as the daemon runs its agents, has the daemon judge what it wrote, and
-//! records what it said. A killed driver leaves a run with a beginning and no end; the next `--resume` ends what is left
-//! of it and records that first.
+//! One turn: the daemon judges the outboxes; the driver drains the agent's mail into a folder, records in the ledger
+//! that a run begins, runs the command under a keeper as the daemon does for its agents, has the daemon judge what the
+//! command wrote, and records the result. A killed driver leaves a run with a beginning and no end; the next `--resume`
+//! ends its processes and records that first.
 //!
-//! - `turn` runs a command once, `answer` reads its result; `mail` drains the inbox and waits for judgement;
-//! - `serving` starts a daemon where none serves, `places` names the folders, `stop` listens for signals;
+//! - `turn` runs a command once, `answer` reads its result, `mail` drains the inbox and waits for judgement;
+//! - `serving` starts a daemon if none serves, `places` names the folders, `stop` listens for signals;
 //! - `history` reads a pair back from the ledger, `view` puts it into words.
 
 mod answer;
@@ -48,7 +48,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns the side that has the turn in that state.
+    /// The side that has the turn in this state, if any.
     pub fn of(run: RunState) -> Option<Self> {
         match run {
             RunState::Working => Some(Self::Author),
@@ -57,7 +57,7 @@ impl Role {
         }
     }
 
-    /// The word on the screen, in JSON and in names of files.
+    /// The side's word on the screen, in JSON and in file names.
     pub fn word(self) -> &'static str {
         match self {
             Self::Author => "author",
@@ -73,15 +73,15 @@ impl Role {
     }
 }
 
-/// News of a pair while it is driven.
+/// News about a running pair.
 pub enum Progress<'a> {
-    /// The ledger has it.
+    /// The ledger has a step.
     Told(RecordedStep<'a>),
-    /// A command is at work; with the time and the turns it has used.
+    /// A command is running; with the time and turns it has used.
     Works(Role, Duration, u32),
 }
 
-/// A step that the ledger has, and the pair's state since.
+/// A step in the ledger, with the pair's states before and after it.
 #[derive(Clone, Copy)]
 pub struct RecordedStep<'a> {
     /// The pair.
@@ -110,16 +110,16 @@ pub enum PairError {
         /// The reason, in a sentence.
         why: String,
     },
-    /// No daemon serves, and none could be run here.
+    /// No daemon serves, and this process cannot replace it.
     #[error(transparent)]
     Serve(DaemonError),
-    /// The ledger.
+    /// The ledger cannot be read.
     #[error(transparent)]
     Ledger(#[from] SpoolError),
     /// No such pair is running or can be resumed.
     #[error("no pair {0} is running or can be resumed")]
     Unknown(PairId),
-    /// Its folder cannot be used.
+    /// The pair's folder cannot be used.
     #[error("the pair {id}: {source}")]
     Places {
         /// The pair.
@@ -127,7 +127,7 @@ pub enum PairError {
         /// The reason.
         source: NoPlaces,
     },
-    /// The disk, or a process that cannot be started.
+    /// The disk failed, or a process cannot be started.
     #[error("{what}: {source}")]
     Io {
         /// The attempted action.
@@ -150,7 +150,7 @@ impl PairError {
     }
 }
 
-/// A pair that is driven by this process.
+/// A pair that this process drives.
 pub struct Driver<'a> {
     root: PathBuf,
     id: PairId,
@@ -163,7 +163,7 @@ pub struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
-    /// Sets a pair up.
+    /// Opens a pair with this set-up.
     pub fn open(
         root: &Path,
         setup: PairSetup,
@@ -216,7 +216,7 @@ impl<'a> Driver<'a> {
         Ok(driver.standing)
     }
 
-    /// Holds a pair that was interrupted. If its driver was killed, records the interruption first.
+    /// Takes over an interrupted pair. If its driver was killed, records the interruption first.
     fn take_over(
         root: &Path,
         id: &PairId,
@@ -224,7 +224,7 @@ impl<'a> Driver<'a> {
         progress: &'a mut dyn FnMut(&Progress<'_>),
     ) -> Result<Self, PairError> {
         let places = hold(root, id)?;
-        // Only now: its driver until then has reported all it will.
+        // Read only now, when the previous driver can report nothing more.
         let (index, _) = LedgerIndex::read(root)?;
         let known = index.state().pair(id).cloned();
         let OpenPair {
@@ -259,7 +259,7 @@ impl<'a> Driver<'a> {
         &self.id
     }
 
-    /// Runs the commands in turn until the pair is over, and returns its last state.
+    /// Runs the commands in turn until the pair is over; returns its last state.
     pub fn drive(&mut self) -> Result<PairStanding, PairError> {
         loop {
             let run = self.standing.pair.run();
@@ -291,7 +291,7 @@ impl<'a> Driver<'a> {
         self.tell(step)
     }
 
-    /// Reports a step to the ledger and takes over the pair's state from its record.
+    /// Records a step in the ledger and adopts the pair's state from the record.
     fn tell(&mut self, what: PairStep) -> Result<(), PairError> {
         let news = PairReport {
             pair: self.id.clone(),

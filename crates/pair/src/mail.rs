@@ -1,5 +1,5 @@
-//! The mail of a pair's agents: judges it before and after each run, drains it before, and lists what was accepted
-//! meanwhile.
+//! Handles the mail of a pair's agents: has it judged before and after each run, drains it, and lists what was
+//! accepted.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,15 +15,15 @@ use workspace::index;
 
 use super::{PairError, places};
 
-/// The most time the daemon may take to judge an agent's files: a little more than its longest patience with a file
-/// whose packet is missing.
+/// The time the daemon has to judge an agent's files: a little more than its longest patience with a file whose packet
+/// is missing.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// The most messages handed over in one turn; the rest stay for the next.
+/// The most messages handed over in one turn; the rest wait for the next.
 const DRAINED_MAX: usize = 100;
 
-/// Waits until the daemon has judged and delivered the agent's messages; without a daemon, does so in its place. A
-/// message judged later does not count for this turn.
+/// Waits until the daemon has judged and delivered the agent's messages, or does so if no daemon serves. A message
+/// judged later does not count for this turn.
 pub(super) fn judged(root: &Path, agent: &AgentName) -> Result<(), PairError> {
     let outbox = AgentMailboxes::new(root, agent);
     let is_empty = || {
@@ -36,17 +36,16 @@ pub(super) fn judged(root: &Path, agent: &AgentName) -> Result<(), PairError> {
         .map_err(PairError::Serve)
 }
 
-/// An accepted message, and its review.
+/// An accepted message with its review.
 pub(super) struct Sent {
     pub(super) id: MessageId,
     pub(super) kind: MessageType,
     pub(super) review: Option<ReviewKey>,
 }
 
-/// Takes the messages out of an agent's inbox and copies each into the folder of the turn under a name of ours, because
-/// its sender chose its own name. The copy comes first, so that a kill leaves no message taken and not handed over.
-/// Unreadable messages stay in the inbox, and so do requests of reviews that the pair does not answer for: their time
-/// would run.
+/// Takes messages from an agent's inbox and copies each into the turn's folder under a name of our own, because senders
+/// choose theirs. The copy comes first, so that a kill leaves no message taken but not handed over. Unreadable messages
+/// stay in the inbox, and so do requests of reviews that the pair does not answer: taking one would start its clock.
 pub(super) fn drain(
     root: &Path,
     agent: &AgentName,
@@ -86,7 +85,7 @@ pub(super) fn drain(
         }
         match bag.take(&letter) {
             Ok(_) => taken += 1,
-            // Its reader was faster.
+            // Another reader took it first.
             Err(MoveError::Gone(_)) => {}
             Err(MoveError::Io { source, .. }) => return Err(failed(source)),
         }
@@ -94,7 +93,7 @@ pub(super) fn drain(
     Ok(taken)
 }
 
-/// Reads the messages of an agent that the daemon has accepted since.
+/// The messages of an agent that the daemon has accepted since the last call.
 pub(super) fn accepted(tail: &mut Tail, agent: &AgentName) -> Result<Vec<Sent>, SpoolError> {
     let mut found = Vec::new();
     tail.read(&mut |entry| {

@@ -1,9 +1,9 @@
-//! `.settled/pairs/<id>/`: the input and the output of a pair's commands. Only the owner of `.settled` can look into
-//! it. What counts is in the ledger; a folder that is lost costs the commands their reading.
+//! `.settled/pairs/<id>/`: the input and output of a pair's commands. Only the owner of `.settled` can read it. The
+//! ledger has everything that counts; a lost folder costs the commands only what they would read.
 //!
-//! `mail/<iteration>-<role>/` with copies of the messages of one turn; what each side said last; and one numbered folder
-//! for every run, as the daemon's own runner has them. In it, `given/` has copies of all that this run reads: a program
-//! that may write there reaches neither another run's reading nor what any run printed.
+//! It has `mail/<iteration>-<role>/` with copies of one turn's messages, each side's last output, and a numbered folder
+//! for each run, as the daemon's runner makes them. In that, `given/` has copies of all that the run reads: a program
+//! that may write there reaches neither the input of another run nor the output of any.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
@@ -18,10 +18,10 @@ use spool::Layout;
 
 use super::Role;
 
-/// The number of pairs' folders kept; older ones are removed.
+/// The number of pair folders to keep; older ones are removed.
 const KEPT_MAX: usize = 50;
 
-/// The folder of one pair, held by one process at a time.
+/// The folder of one pair, locked by one process at a time.
 #[derive(Debug)]
 pub(super) struct Places {
     at: PathBuf,
@@ -34,7 +34,7 @@ pub enum NoPlaces {
     /// Another process drives the pair.
     #[error("another process drives the pair")]
     Busy,
-    /// The disk.
+    /// The disk failed.
     #[error("{}: {source}", at.display())]
     Io {
         /// The folder.
@@ -45,7 +45,7 @@ pub enum NoPlaces {
 }
 
 impl Places {
-    /// Makes the folder of a pair, if it is missing, and holds it.
+    /// Makes the folder of a pair, if it is missing, and locks it.
     pub(super) fn hold(root: &Path, id: &PairId) -> Result<Self, NoPlaces> {
         let pairs = Layout::new(root).own().join("pairs");
         let at = pairs.join(id.as_str());
@@ -69,27 +69,27 @@ impl Places {
         Ok(Self { at, _lock: lock })
     }
 
-    /// Removes the folder of a pair that was not opened. What cannot be removed stays.
+    /// Removes the folder of a pair that was not opened; ignores errors.
     pub(super) fn discard(&self) {
         let _ = std::fs::remove_dir_all(&self.at);
     }
 
-    /// The log of a daemon of the pair's own.
+    /// The log of the daemon that the pair started.
     pub(super) fn log(&self) -> PathBuf {
         self.at.join("serve.log")
     }
 
-    /// The file with the last output of that side.
+    /// The file with the last output of this side.
     pub(super) fn said(&self, role: Role) -> PathBuf {
         self.at.join(format!("{}.said", role.word()))
     }
 
-    /// The file with the note to that side about its last answer.
+    /// The file with the note to this side about its last answer.
     pub(super) fn note(&self, role: Role) -> PathBuf {
         self.at.join(format!("{}.note", role.word()))
     }
 
-    /// The folder for the messages of a turn; a restarted run uses the same one.
+    /// The folder for a turn's messages; a restarted run uses the same one.
     pub(super) fn mail(&self, iteration: u8, role: Role) -> io::Result<PathBuf> {
         let at = self
             .at
@@ -99,7 +99,7 @@ impl Places {
         Ok(at)
     }
 
-    /// Makes the folder of a new run. An older folder there is of a run that the ledger does not have, and is removed.
+    /// Makes the folder of a new run. Removes an older one of the same number, whose run the ledger does not have.
     pub(super) fn new_run(&self, start: u16) -> io::Result<Folder> {
         let at = self.run(start);
         match std::fs::remove_dir_all(&at) {
@@ -115,17 +115,17 @@ impl Places {
     }
 }
 
-/// The files that one run reads: copies, in a folder of their own.
+/// Copies of the files that one run reads, in a folder of their own.
 #[derive(Debug)]
 pub(super) struct Given(PathBuf);
 
 impl Given {
-    /// The folder in that of a run; nothing is made yet.
+    /// The folder inside a run's; does not make it.
     pub(super) fn of(run: &Folder) -> Self {
         Self(run.path().join("given"))
     }
 
-    /// Makes it, with the task and the messages of the turn.
+    /// Makes the folder, with the task and the messages of the turn.
     pub(super) fn fill(&self, task: &str, mail: &Path) -> io::Result<()> {
         make(&self.mail())?;
         std::fs::write(self.task(), task)?;
@@ -136,7 +136,7 @@ impl Given {
         Ok(())
     }
 
-    /// Copies a file of the pair into it, or makes an empty one if the pair has no such file.
+    /// Copies a file of the pair into the folder, or makes an empty one if there is no such file.
     pub(super) fn copy(&self, file: &Path) -> io::Result<PathBuf> {
         let copied = self.0.join(file.file_name().unwrap_or_default());
         match std::fs::copy(file, &copied) {
@@ -146,23 +146,23 @@ impl Given {
         Ok(copied)
     }
 
-    /// The task.
+    /// The path of the task.
     pub(super) fn task(&self) -> PathBuf {
         self.0.join("task.md")
     }
 
-    /// The brief.
+    /// The path of the brief.
     pub(super) fn brief(&self) -> PathBuf {
         self.0.join("brief.yaml")
     }
 
-    /// The messages.
+    /// The folder of the messages.
     pub(super) fn mail(&self) -> PathBuf {
         self.0.join("mail")
     }
 }
 
-/// Writes a text whole, in the place of what is there.
+/// Replaces a file by this text atomically.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     let temporary = path.with_extension("tmp");
     std::fs::write(&temporary, text)?;
@@ -173,7 +173,7 @@ fn make(at: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(at)
 }
 
-/// Removes the oldest folders beyond those that are kept, but none that a process holds. What cannot be removed stays.
+/// Removes the oldest folders above the number to keep, except locked ones; ignores errors.
 fn tidy(pairs: &Path, own: &Path) {
     let mut all: Vec<PathBuf> = std::fs::read_dir(pairs)
         .into_iter()

@@ -1,4 +1,4 @@
-//! A daemon for the time of a pair, if none serves: it judges the commands' messages while they wait for the result.
+//! Runs a daemon for the duration of a pair if none serves, so that the commands' messages are judged while they wait.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use runner::program;
 
-/// The most time the daemon may take to start, and to end.
+/// The time the daemon has to start, and to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The interval of checks whether a daemon serves. Each check holds the lock for an instant, which must not get in its
-/// way.
+/// The pause between two checks for a serving daemon. Each check holds the lock for an instant, which could get in the
+/// way of a daemon that starts.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Our own daemon, if we had to start one. It ends with the value, and with this process.
+/// The daemon that we started, if we had to. It ends with this value and with this process.
 #[derive(Debug)]
 pub(super) struct Serving(Option<Child>);
 
 impl Serving {
-    /// Starts a daemon unless one serves. If that fails, each order runs in the daemon's place, or reports why it
+    /// Starts a daemon unless one serves. If that fails, each order does the daemon's work itself, or reports why it
     /// cannot.
     pub(super) fn see_to(root: &Path, log: &Path) -> Self {
         if spool::is_served(root) == Some(true) {
@@ -48,7 +48,7 @@ fn start(root: &Path, log: &Path) -> std::io::Result<Child> {
     Command::new(program::running()?)
         .args(["serve", "--until-eof"])
         .arg(root)
-        // A terminal's Ctrl-C is for the pair, whose end the daemon still has to hear of.
+        // Ctrl-C at the terminal is meant for the pair, and the daemon must still record its end.
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -61,13 +61,14 @@ impl Drop for Serving {
         let Some(mut child) = self.0.take() else {
             return;
         };
-        // The end of its input is what it waits for.
+        // The daemon ends with its input.
         drop(child.stdin.take());
         let told = Instant::now();
         while told.elapsed() < PATIENCE && matches!(child.try_wait(), Ok(None)) {
             std::thread::sleep(POLL);
         }
-        // A daemon loses nothing by it. The number of one that is gone may be another's by now.
+        // A kill loses nothing. Only a child that still runs is killed, because its number could otherwise belong to
+        // another process.
         if matches!(child.try_wait(), Ok(None)) {
             let _ = child.kill();
             let _ = child.wait();

@@ -1,5 +1,5 @@
-//! The signals of a terminal and of a service manager, which end a pair. They do not end this process: the driver ends
-//! the running command in order and records the reason.
+//! Turns signals of a terminal or a service manager into the end of a pair. They do not end this process: the driver
+//! ends the running command in order and records the reason.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -7,17 +7,17 @@ use std::sync::{Arc, OnceLock};
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind, signal};
 
-/// A request from outside to end the pair, with its cause; set at most once.
+/// A request to end the pair, with its cause; set at most once.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<OnceLock<&'static str>>);
 
 impl Stop {
-    /// Listens from now on, on a thread of its own.
+    /// Starts listening, on a thread of its own.
     pub fn listen() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        // A pair that is started by `nohup` is to outlive its terminal.
+        // A pair started by `nohup` must outlive its terminal.
         let hears_hangup = !is_ignored(Signal::HUP);
         let (mut interrupt, mut terminate, mut hangup) = {
             let _entered = runtime.enter();
@@ -45,7 +45,7 @@ impl Stop {
         Ok(stop)
     }
 
-    /// The cause, once the pair is to end.
+    /// The cause, once somebody has asked to end the pair.
     pub fn heard(&self) -> Option<&'static str> {
         self.0.get().copied()
     }
@@ -60,7 +60,7 @@ async fn hung_up(hangup: Option<&mut unix::Signal>) {
     }
 }
 
-/// True if this process was started with the signal ignored. Without `/proc` it is assumed to hear all.
+/// True if this process was started with the signal ignored; false without `/proc`.
 fn is_ignored(signal: Signal) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

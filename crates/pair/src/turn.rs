@@ -1,4 +1,4 @@
-//! One run of a pair's command: what it is given, its keeper, and its end.
+//! Makes one run of a pair's command: its input, its keeper and its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -25,41 +25,41 @@ use super::answer::{self, FinishedRun, Word};
 use super::places::Given;
 use super::{Driver, PairError, Progress, Role, mail, places};
 
-/// The interval at which the driver reports a command at work and checks for signals.
+/// The interval at which the driver reports a running command and checks for signals.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The pause between two checks whether a keeper has exited: a silent one exits at once.
+/// The pause between two checks for the keeper's exit: a silent keeper exits at once.
 const LAST_LOOK: Duration = Duration::from_millis(2);
 
-/// The most time a keeper may take to end its agent: more than it gives the agent.
+/// The time a keeper has to end its agent; longer than it gives the agent.
 const KEEPER: Duration = Duration::from_secs(8);
 
-/// The brief of a command that has no open request.
+/// The brief of a command without an open request.
 const NO_BRIEF: &str = "# No request is open: do only what the task says.\n";
 
 const AUTHOR: &str = include_str!("author.md");
 const REVIEWER: &str = include_str!("reviewer.md");
 
-/// A run that is prepared and not begun.
+/// A run that is prepared but has not begun.
 pub(super) struct Prepared {
     /// The number of the run, from 1.
     pub(super) start: u16,
     folder: Folder,
-    /// The request whose brief it can read.
+    /// The request whose brief it gets.
     pub(super) asked: Option<(ReviewKey, MessageId)>,
 }
 
-/// The reason we ended a run.
+/// The reason the driver ended a run.
 #[derive(Clone, Debug)]
 enum StopReason {
-    /// A signal ended the pair.
+    /// A signal stopped the pair.
     Stopped(&'static str),
-    /// No turn is left.
+    /// No turns are left.
     NoTurns,
 }
 
 impl Driver<'_> {
-    /// Runs the command that has the turn once, and reports the result to the ledger.
+    /// Runs the command of the side that has the turn once, and records the result.
     pub(super) fn turn(&mut self, role: Role) -> Result<(), PairError> {
         let member = self.member(role).clone();
         for member in self.setup.members() {
@@ -112,7 +112,7 @@ impl Driver<'_> {
         })
     }
 
-    /// A pair without a budget for today is interrupted, and can be resumed when the day has turned.
+    /// Interrupts a pair that has no budget left for today; it can be resumed when the next day begins.
     fn rest(&mut self, error: PairError) -> Result<(), PairError> {
         if let PairError::Declined {
             code: Code::ProviderUnavailable,
@@ -135,7 +135,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Drains the mail of the agent that has the turn, and makes the folder with all it is given.
+    /// Drains the mail of the agent that has the turn, and makes the run's folder with all its input.
     fn prepare(&self, role: Role, member: &PairMember, start: u16) -> Result<Prepared, PairError> {
         let failed = |source| PairError::Io {
             what: format!("the folder of run {start}"),
@@ -206,7 +206,7 @@ impl Driver<'_> {
                 .map(str::to_owned)
                 .to_vec(),
             workdir: PathBuf::from(&self.setup.workdir),
-            // Its reviewer reads what its author has not committed yet.
+            // The reviewer reads what the author has not committed yet.
             checkout: None,
             validation: None,
             sandbox: None,
@@ -217,7 +217,7 @@ impl Driver<'_> {
         Ok(asked)
     }
 
-    /// The requests to the agent that has the turn: those of the pair's own reviews, and those of all others.
+    /// The open requests to this side: those of the pair's own reviews, and the ids of all others.
     pub(super) fn asks(&self, role: Role) -> Result<(Vec<Ask>, BTreeSet<MessageId>), PairError> {
         let me = &self.member(role).agent;
         let asks = ask::open(&self.root, me, clock::now()).map_err(|error| PairError::Io {
@@ -233,7 +233,7 @@ impl Driver<'_> {
         Ok((own, others.collect()))
     }
 
-    /// The seconds the next run has, at least one.
+    /// The time limit of the next run, in seconds; at least one.
     fn seconds(&self) -> u64 {
         u64::from(self.setup.run_seconds)
             .min(self.standing.ms_left.div_ceil(1_000))
@@ -263,8 +263,8 @@ impl Driver<'_> {
         )
     }
 
-    /// Waits for the end of a run, or ends it when its time is up or the pair stops. No process of it is left
-    /// when this returns.
+    /// Waits for the end of a run, or ends it when its time is up or the pair stops. Then none of its processes is
+    /// left.
     fn see_through(
         &mut self,
         role: Role,
@@ -274,7 +274,7 @@ impl Driver<'_> {
     ) -> (Option<RunEnd>, Option<StopReason>) {
         let mut control = keeper.stdin.take();
         let (tell, heard) = channel();
-        // Nobody listens any more once the run is over.
+        // Once the run is over, nobody receives notes.
         launch::listen(keeper.stdout.take().expect("it was piped"), move |note| {
             let _ = tell.send(note);
         });
@@ -285,18 +285,18 @@ impl Driver<'_> {
         while matches!(keeper.try_wait(), Ok(None)) && Instant::now() < until {
             std::thread::sleep(LAST_LOOK);
         }
-        // One that is gone cannot be killed; one that hangs is, and what it kept with it.
+        // Ends a keeper that hangs, and then the processes it kept.
         let _ = keeper.kill();
         let _ = keeper.wait();
         tree::end_strays(&[]);
-        // A keeper that was killed has left it.
+        // A killed keeper has left the group behind.
         if let Some(group) = folder.processes().group {
             group.remove();
         }
         (folder.end(), why)
     }
 
-    /// Waits until the keeper is silent or the run must end.
+    /// Waits until the keeper falls silent or the run must end.
     fn wait(
         &mut self,
         role: Role,
@@ -331,7 +331,7 @@ impl Driver<'_> {
         None
     }
 
-    /// Keeps the answer for the other side.
+    /// Keeps the output for the other side.
     fn keep_words(&self, role: Role, said: &AgentOutput) -> Result<(), PairError> {
         let failed = |source| PairError::Io {
             what: "what was said".to_owned(),
@@ -341,8 +341,8 @@ impl Driver<'_> {
     }
 }
 
-/// Ends what a killed driver left running, and returns what is known about it. Charges it the time until now, but
-/// no more than a run may take.
+/// Ends what a killed driver left running, and returns what is known about the run. Charges it the time until now, up
+/// to the limit of a run.
 pub(super) fn cut_off(driver: &Driver<'_>, began_at: DateTime<Utc>) -> Transcript {
     let start = driver.standing.starts;
     let folder = Folder::at(&driver.places.run(start));
@@ -362,7 +362,7 @@ pub(super) fn cut_off(driver: &Driver<'_>, began_at: DateTime<Utc>) -> Transcrip
     )
 }
 
-/// The name of a run in the environment of all it starts.
+/// The name of a run in the environment of all its processes.
 pub(super) fn run_name(driver: &Driver<'_>, start: u16) -> String {
     format!("{}-{start}", driver.id)
 }
@@ -374,7 +374,7 @@ fn not_started(error: &io::Error) -> RunEnd {
     }
 }
 
-/// The output of a run. If the keeper was killed, it is what it had stored by then: turns that were used stay used.
+/// The output of a run. If the keeper was killed, it is what was stored by then, because used turns stay used.
 fn said(folder: &Folder, end: Option<&RunEnd>, member: &PairMember) -> AgentOutput {
     end.map_or_else(
         || {
@@ -405,7 +405,7 @@ fn transcript(said: &AgentOutput, start: u16, ms: u64) -> Transcript {
     }
 }
 
-/// The form of an output by its word in the ledger; an unknown word means text.
+/// The output format of this name; text if the name is unknown.
 fn form(word: &str) -> OutputFormat {
     serde_json::from_value(word.into()).unwrap_or_default()
 }

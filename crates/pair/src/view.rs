@@ -1,4 +1,4 @@
-//! A pair for its audience: each step as a line for programs and a sentence for people, its end, and its transcript.
+//! Shows a pair: each step as JSON and as a sentence, its end, and its transcript.
 
 use chrono::TimeDelta;
 use message_schema::id::MessageId;
@@ -13,7 +13,7 @@ use workspace::clock::span;
 use super::RecordedStep;
 use super::history::Past;
 
-/// One thing that happened to a pair. Fields are added, never changed.
+/// One step of a pair. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 pub struct PairLine {
     /// `opened`, `started`, `began`, `ended`, `crashed`, `interrupted`, `resumed`, `dropped`, `not_started`, or at the end `over`.
@@ -48,22 +48,22 @@ pub struct PairLine {
 struct Used {
     ms: u64,
     turns: u32,
-    /// The tokens it used, as its program reports them; absent if it reports none.
+    /// The tokens used, as the program reports them; absent if it reports none.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<u64>,
-    /// The money it used, in US dollars, likewise.
+    /// The money used, in US dollars; absent if the program reports none.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<String>,
     /// The end of the output.
     said: String,
     /// The length of the whole output, in characters.
     length: u64,
-    /// The messages of its agent that the daemon accepted meanwhile.
+    /// The agent's messages that the daemon accepted during the run.
     messages: Vec<String>,
 }
 
 impl PairLine {
-    /// The line of a step that the ledger has.
+    /// The line of a recorded step.
     pub fn of(told: RecordedStep<'_>) -> Self {
         let RecordedStep {
             pair,
@@ -140,7 +140,7 @@ impl Used {
     }
 }
 
-/// A step in a line for people; nothing for one that the next says as well.
+/// The step as a line for people; none if the next step says the same.
 pub fn said(told: RecordedStep<'_>) -> Option<String> {
     let RecordedStep {
         setup,
@@ -231,12 +231,12 @@ pub struct Last<'a> {
 }
 
 impl Last<'_> {
-    /// The last line for programs.
+    /// The last line as JSON.
     pub fn line(&self) -> PairLine {
         PairLine::bare(self.id, "over", &self.standing)
     }
 
-    /// The words of the command that comes next.
+    /// The words of the next command.
     pub fn next(&self) -> Option<String> {
         match self.standing.pair.failure()? {
             PairFailure::Interrupted => Some(format!("pair --resume {}", self.id)),
@@ -249,7 +249,7 @@ impl Last<'_> {
         }
     }
 
-    /// The last line for people.
+    /// The last line as a sentence.
     pub fn sentence(&self) -> String {
         let iterations = match self.standing.pair.iteration() {
             1 => "1 iteration".to_owned(),
@@ -277,7 +277,7 @@ fn reason(failure: PairFailure) -> &'static str {
     }
 }
 
-/// All that happened to a pair.
+/// Everything that happened to a pair.
 #[derive(Debug, Serialize)]
 pub struct Transcripts {
     steps: Vec<TranscriptStep>,
@@ -293,7 +293,7 @@ struct TranscriptStep {
     line: PairLine,
 }
 
-/// The transcript of a pair, from what [`super::history`] found.
+/// Makes the transcript of a pair from what [`super::history`] found.
 pub fn transcript(id: &PairId, past: &[Past]) -> Transcripts {
     let (mut lines, mut steps) = (Vec::new(), Vec::new());
     let opened = past.iter().find_map(|past| match &past.step {
@@ -339,7 +339,7 @@ pub fn transcript(id: &PairId, past: &[Past]) -> Transcripts {
     Transcripts { steps, lines }
 }
 
-/// The words that were given or said in a step.
+/// The text that was given or printed in a step.
 fn words(step: &PairStep) -> Option<&str> {
     match step {
         PairStep::Opened(setup) => Some(&setup.task),
@@ -355,7 +355,7 @@ fn words(step: &PairStep) -> Option<&str> {
     }
 }
 
-/// Marks each line of text that others wrote and escapes what would steer a terminal.
+/// Marks each line that others wrote, and escapes terminal control characters.
 fn marked(text: &str) -> Vec<String> {
     text.lines()
         .map(|line| format!("    | {}", escaped(line)))
@@ -363,7 +363,7 @@ fn marked(text: &str) -> Vec<String> {
 }
 
 impl Transcripts {
-    /// The transcript for people, what the commands said marked line by line.
+    /// The transcript as text, with each line that a command printed marked.
     pub fn text(&self) -> String {
         self.lines.iter().map(|line| format!("{line}\n")).collect()
     }

@@ -1,7 +1,7 @@
-//! Pairs of shell commands on a real workspace: whose turn it is, what counts as a word, and why a pair stops.
+//! Tests pairs of shell commands on a real workspace: whose turn it is, what counts as a signal, and why a pair stops.
 //!
-//! The driver starts its own program as the keeper of each command and as a daemon. Here that is this file: it keeps, and
-//! serves where a test asks for it; elsewhere every order is processed in the daemon's place.
+//! The driver starts its own program as the keeper of each command and as a daemon. Here that program is this file: it
+//! is the keeper, and serves if a test asks for it; otherwise every order is processed without a daemon.
 
 #![allow(
     clippy::print_stdout,
@@ -77,11 +77,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// The word before the name of the one test that a process runs.
+/// The argument before the name of the one test to run.
 const ONE: &str = "one-test";
 
-/// Runs each test in a process of its own, as a program drives one pair: of several in one process each took a command of
-/// another for crashed. As many run at a time as in cargo's own harness, because they wait most of the time.
+/// Runs each test in a process of its own, because a process drives one pair: when several tests shared one, they took
+/// each other's commands for crashed. As many run at once as in cargo's harness, because they mostly wait.
 fn all_hold(tests: Vec<&str>) -> bool {
     let threads = std::env::var("RUST_TEST_THREADS").ok();
     let threads: usize = threads.and_then(|count| count.parse().ok()).unwrap_or(4);
@@ -109,18 +109,18 @@ fn all_hold(tests: Vec<&str>) -> bool {
     hold.into_inner()
 }
 
-/// A file beside the workspace: the daemon serves, but is slow to begin.
+/// A file beside the workspace that makes the daemon serve, but start slowly.
 const SLOW_DAEMON: &str = "slow_daemon";
 
-/// A workspace, and a folder in which the commands leave a letter each time they are run.
+/// A workspace, and a folder where each run of a command leaves its letter.
 struct Table {
     directory: TempDir,
 }
 
-/// What became of a pair.
+/// The end of a pair.
 struct Over {
     standing: PairStanding,
-    /// Every step the ledger has, as `ended done`.
+    /// Every step in the ledger, such as `ended done`.
     steps: Vec<String>,
     transcript: String,
 }
@@ -182,7 +182,7 @@ impl Table {
         }
     }
 
-    /// Who was run, in order.
+    /// The letters of the commands that ran, in order.
     fn turns(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("turns")).unwrap_or_default()
     }
@@ -201,7 +201,7 @@ impl Table {
         phase.unwrap_or_default()
     }
 
-    /// Lets the author ask for a review of pull request 86, before any pair.
+    /// Has the author request a review of pull request 86 before any pair.
     fn request(&self) {
         let example =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packets/valid/review_request.yaml");
@@ -221,7 +221,7 @@ impl Over {
 
 const COMPLETE: (RunState, u8, Option<PairFailure>) = (RunState::Complete, 1, None);
 
-/// In the shell: the first line the first time, the second one ever after.
+/// A shell command that prints `first` the first time and `then` from then on.
 fn first_then(first: &str, then: &str) -> String {
     format!("if mkdir once 2> log; then echo '{first}'; else echo '{then}'; fi")
 }
@@ -408,7 +408,7 @@ fn a_pass_approves_the_pull_request_that_is_named() {
         "{}",
         over.transcript
     );
-    // One that gives up leaves it to a person.
+    // A reviewer that gives up leaves the request to a person.
     let table = Table::new();
     table.request();
     let mut setup = table.setup("echo DONE", Some("echo FAIL"));

@@ -1,5 +1,5 @@
-//! Matches answers to messages, by the agent's own mailboxes alone: whether a message is the verdict its reader waits
-//! for, and which messages one of the reader's own settles.
+//! Matches answers to messages, using only the agent's own mailboxes: decides if a message is the awaited verdict, and
+//! finds the messages that an answer deals with.
 
 use std::io;
 
@@ -10,8 +10,8 @@ use message_schema::{Report, parse};
 use crate::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 use crate::my_reviews::{Move, MyReview};
 
-/// True if this is the verdict its reader waits for: feedback, an lgtm or a notice of the daemon on a review. Neither a
-/// message that the reader has answered since, nor the refusal of its own message while another agent has to move.
+/// True if this is the verdict its reader waits for: feedback, an lgtm or a notice of the daemon about a review. False
+/// for a message that the reader has answered, and for the refusal of its own message while another agent has to move.
 pub fn is_verdict(letter: &MailboxEntry, me: &AgentName, bag: &AgentMailboxes) -> io::Result<bool> {
     let is_one = match letter.kind.as_deref().and_then(MessageType::from_word) {
         Some(MessageType::Review(ReviewKind::Feedback | ReviewKind::Lgtm)) => true,
@@ -27,7 +27,7 @@ pub fn is_verdict(letter: &MailboxEntry, me: &AgentName, bag: &AgentMailboxes) -
     Ok(is_one && !is_answered(letter, bag)?)
 }
 
-/// True if this is a refusal after which another agent has to move: the verdict is still to come.
+/// True if this is a refusal after which another agent has to move, so that the verdict is still to come.
 fn leaves_waiting(letter: &MailboxEntry, me: &AgentName) -> bool {
     let Some(report) = report_in(letter) else {
         return false;
@@ -40,7 +40,7 @@ fn leaves_waiting(letter: &MailboxEntry, me: &AgentName) -> bool {
     !movers.is_empty() && !movers.contains(me)
 }
 
-/// The report in a notice of the daemon on a refusal.
+/// The report in a refusal notice of the daemon.
 fn report_in(letter: &MailboxEntry) -> Option<Report> {
     let message = parse(letter.text.as_bytes()).ok()?;
     let body = message.root().field_text("body")?;
@@ -55,8 +55,7 @@ pub fn tells_of(letter: &MailboxEntry, refusal: &Report) -> bool {
     letter.from.as_deref() == Some(DAEMON) && report_in(letter).is_some_and(is_same)
 }
 
-/// True if its reader has sent a request or a report of fixes on that pull request since: the message is dealt with,
-/// though nobody put it away.
+/// True if the reader has since sent a request or a report of fixes for that pull request.
 fn is_answered(letter: &MailboxEntry, bag: &AgentMailboxes) -> io::Result<bool> {
     let number = |letter: &MailboxEntry| letter.pr.as_deref().and_then(|pr| PrNumber::new(pr).ok());
     let (Some(pr), Some(arrived)) = (number(letter), letter.arrived) else {
@@ -75,8 +74,8 @@ fn is_answered(letter: &MailboxEntry, bag: &AgentMailboxes) -> io::Result<bool> 
     Ok(false)
 }
 
-/// True if its reader has dealt with it, though it is still in the inbox: the answer was accepted, as far as the
-/// reviews and the agent's own `sent/` tell.
+/// True if the reader has dealt with a message that is still in its inbox: its answer was accepted, according to the
+/// reviews and the agent's own `sent/`.
 pub fn is_dealt_with(letter: &MailboxEntry, reviews: &[MyReview], bag: &AgentMailboxes) -> bool {
     let owes = |role: &str| {
         let is_own = |mine: &&MyReview| letter.pr.as_deref() == Some(mine.pr.as_str());
@@ -95,7 +94,7 @@ pub fn is_dealt_with(letter: &MailboxEntry, reviews: &[MyReview], bag: &AgentMai
     }
 }
 
-/// The notice of the daemon that reports the refusal of this message, if it is in the inbox.
+/// Finds the daemon's notice in the inbox that this message was refused.
 pub fn refusal_notice(bag: &AgentMailboxes, id: &str) -> io::Result<Option<MailboxEntry>> {
     let letters = bag.messages(MailboxPlace::Inbox)?;
     Ok(letters.into_iter().find(|letter| {
@@ -103,8 +102,8 @@ pub fn refusal_notice(bag: &AgentMailboxes, id: &str) -> io::Result<Option<Mailb
     }))
 }
 
-/// The inbox and taken messages that a message of that type answers: the one it names, and of its review what asked
-/// for it.
+/// The messages in the inbox or taken that a message of this type answers: its parent, and what asked for it in the
+/// same review.
 pub fn answered(
     bag: &AgentMailboxes,
     kind: MessageType,

@@ -1,4 +1,4 @@
-//! Waiting for mail: decides whether the awaited message is there, can never come, or may still come.
+//! Waits for mail: decides if the awaited message has arrived, can never arrive, or may still arrive.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use crate::{answers, in_transit};
 pub enum Awaited<'a> {
     /// Any message.
     Any,
-    /// The reply to one's own message with this id.
+    /// The reply to the agent's own message with this id.
     Reply(&'a str),
-    /// Feedback, an lgtm or a notice about a review that one has not answered yet.
+    /// Feedback, an lgtm or a notice about a review that the agent has not answered yet.
     Verdict,
 }
 
@@ -30,20 +30,20 @@ pub struct MailWait<'a> {
     pub agent: &'a AgentName,
     /// Its mailboxes.
     pub mailboxes: &'a AgentMailboxes,
-    /// The mail that ends it.
+    /// The mail that ends the wait.
     pub what: Awaited<'a>,
-    /// The pull request that the mail has to be about.
+    /// The pull request that the mail must be about.
     pub pr: Option<&'a PrNumber>,
 }
 
-/// The event that ends a wait.
+/// The end of a wait.
 #[derive(Debug)]
 pub enum WaitEnd {
     /// The awaited mail that arrived.
     Messages(Vec<MailboxEntry>),
-    /// Nothing will come, for the agent itself has to move, or nobody has.
+    /// Nothing will come, because the agent itself has to move, or nobody.
     OwnMove(Vec<MyReview>),
-    /// The report on the message, which was refused: nobody will answer it.
+    /// The message was refused, so nobody will answer it; the path of the report.
     Refused(PathBuf),
 }
 
@@ -58,7 +58,7 @@ pub struct UnreadMailbox {
 }
 
 impl MailWait<'_> {
-    /// Gives the event that ends the wait, if it is there by now.
+    /// Returns the end of the wait, if it has come.
     pub fn look(&self) -> Result<Option<WaitEnd>, UnreadMailbox> {
         if let Awaited::Reply(id) = self.what
             && let Some(report) = self.refused(id)?
@@ -73,7 +73,7 @@ impl MailWait<'_> {
         if own.is_empty() {
             return Ok(None);
         }
-        // The ledger was read after the inbox: what it has may have come in between.
+        // The ledger was read after the inbox, so mail that it knows may have arrived in between.
         let letters = self.messages()?;
         Ok(Some(if letters.is_empty() {
             WaitEnd::OwnMove(own)
@@ -103,7 +103,7 @@ impl MailWait<'_> {
             }
         }
         if self.what == Awaited::Any && !letters.is_empty() {
-            // What the agent has answered and not put away is no news.
+            // Mail that the agent has answered but not archived is not news.
             if let Ok((index, _)) = LedgerIndex::read(self.root) {
                 let reviews = my_reviews::of(index.state(), me);
                 letters.retain(|letter| !answers::is_dealt_with(letter, &reviews, mailboxes));
@@ -112,13 +112,13 @@ impl MailWait<'_> {
         Ok(letters)
     }
 
-    /// The reviews that wait for the agent itself, where its wait is for an answer in a review that none is due in. An
-    /// answer that the ledger has and the inbox has not is still due.
+    /// The agent's reviews, if it waits for a verdict and none of them owes it one. A verdict that is in the ledger but
+    /// not in the inbox yet is still owed.
     fn own_moves(&self) -> Result<Vec<MyReview>, UnreadMailbox> {
         if self.what != Awaited::Verdict {
             return Ok(Vec::new());
         }
-        // A message in the outbox may move the review as soon as it is judged.
+        // A message in the outbox may move the review when it is judged.
         let outbox = self.mailboxes.names(MailboxPlace::Outbox);
         let outbox = outbox.map_err(|error| self.unread(MailboxPlace::Outbox, error))?;
         if !outbox.is_empty() {
@@ -140,7 +140,7 @@ impl MailWait<'_> {
         Ok(reviews)
     }
 
-    /// The report on a refused message of one's own, unless it was sent again since.
+    /// The report on the agent's own refused message, unless the message was sent again.
     fn refused(&self, id: &str) -> Result<Option<PathBuf>, UnreadMailbox> {
         let named = |place| {
             let letters = self.all(place)?.into_iter();

@@ -1,15 +1,15 @@
-//! Mail in transit: the ledger has it, and its file is not in the inbox yet.
+//! Mail in transit: the ledger has it, but its file is not in the inbox yet.
 
 use std::path::Path;
 
 use message_schema::id::AgentName;
 use spool::{Folded, Mailbox, Since, Tail};
 
-/// True if a record that `folded` covers sends this agent a file that its inbox has not got yet. A caller that looks into
-/// the inbox only afterwards finds whatever that stretch of the ledger brought, unless somebody took it.
+/// True if a record that `folded` covers sends this agent a file that is not in its inbox yet. If not, a caller that
+/// lists the inbox afterwards finds everything that these records delivered, unless somebody took it.
 ///
-/// A snapshot replaces only records whose files were delivered, so the records behind it are all that count. Where a
-/// cursor cannot tell, as after a reboot, the file counts as delivered: the daemon checks that at its start.
+/// A snapshot replaces only records whose files were delivered, so only later records count. If a cursor cannot tell,
+/// as after a reboot, the file counts as delivered: the daemon checks that at its start.
 pub fn has_any(root: &Path, agent: &AgentName, folded: &Folded) -> bool {
     let inbox = Mailbox::Inbox(agent.to_string());
     let mut last = None;
@@ -29,7 +29,7 @@ pub fn has_any(root: &Path, agent: &AgentName, folded: &Folded) -> bool {
             Ok(())
         })
     });
-    // What cannot be read is for the next look, or for a command that says why.
+    // The next call, or another command, deals with a ledger that cannot be read.
     let Some((seq, n)) = last.filter(|_| read.is_ok()) else {
         return false;
     };

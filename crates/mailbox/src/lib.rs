@@ -1,5 +1,5 @@
-//! The operations of an agent on its own mail: read it, take it, answer it, wait for more, and tell its own
-//! program. Never takes the lock and never decides anything.
+//! Lets an agent work with its own mail: read it, take it, answer it, wait for more, and tell its own program about it.
+//! Never takes the lock and never decides anything.
 
 pub mod alerts;
 pub mod answers;

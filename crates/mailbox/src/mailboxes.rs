@@ -1,6 +1,5 @@
-//! The content of an agent's own mailboxes, as the agent itself finds it: the messages of its inbox, those it has
-//! taken, those it has finished with, and the fate of its own. Reads envelopes and moves files. The daemon checked each
-//! message before it delivered it, and nothing here asks the ledger.
+//! Reads an agent's own mailboxes: messages in its inbox, taken and archived ones, and the fate of its own. Reads
+//! envelopes and moves files. The daemon checked each message before it delivered it, so nothing here reads the ledger.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
@@ -16,17 +15,17 @@ use serde::Serialize;
 use spool::Layout;
 use workspace::atomic_file::rename_new;
 
-/// The mailbox a message of an agent is in.
+/// The mailbox that a message is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MailboxPlace {
-    /// It is delivered and nobody has taken it.
+    /// It is delivered, and nobody has taken it.
     Inbox,
     /// It is being worked on.
     Taken,
     /// Its reader has finished with it.
     Archive,
-    /// The agent wrote it, and it was not judged yet.
+    /// The agent wrote it, and it is not judged yet.
     Outbox,
     /// The agent wrote it, and it was accepted.
     Sent,
@@ -34,7 +33,7 @@ pub enum MailboxPlace {
     DeadLetter,
 }
 
-/// A message in one of the agent's mailboxes; a field that is missing or cannot be read is left out.
+/// A message in one of the agent's mailboxes; missing and unreadable fields are left out.
 #[derive(Clone, Debug, Serialize)]
 pub struct MailboxEntry {
     /// Its id.
@@ -55,7 +54,7 @@ pub struct MailboxEntry {
     /// One line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// The time of writing, by the sender's own word.
+    /// The time of writing, as the sender states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at_utc: Option<String>,
     /// The message it answers.
@@ -71,7 +70,7 @@ pub struct MailboxEntry {
     pub place: MailboxPlace,
     /// Its file.
     pub path: PathBuf,
-    /// The reason why it is no message; then only the place is known.
+    /// The reason it is not a message; then only its place is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
     /// Its exact text.
@@ -82,13 +81,13 @@ pub struct MailboxEntry {
     pub arrived: Option<SystemTime>,
 }
 
-/// The reason why a message was not moved.
+/// The reason a message was not moved.
 #[derive(Debug, thiserror::Error)]
 pub enum MoveError {
-    /// Somebody else was faster.
+    /// Another worker moved it first.
     #[error("{} no longer exists", .0.display())]
     Gone(PathBuf),
-    /// The disk.
+    /// The disk failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or directory.
@@ -106,7 +105,7 @@ pub struct AgentMailboxes {
 }
 
 impl AgentMailboxes {
-    /// The mailboxes of an agent; touches nothing.
+    /// The mailboxes of an agent; reads nothing yet.
     pub fn new(root: &Path, agent: &AgentName) -> Self {
         Self {
             layout: Layout::new(root),
@@ -127,7 +126,7 @@ impl AgentMailboxes {
         }
     }
 
-    /// The names of the messages in a place, in no order. A place that is not there is empty.
+    /// The names of the messages in a place, in no order; none if there is no such directory.
     pub fn names(&self, place: MailboxPlace) -> io::Result<Vec<PathBuf>> {
         let entries = match std::fs::read_dir(self.directory(place)) {
             Ok(entries) => entries,
@@ -144,13 +143,13 @@ impl AgentMailboxes {
         Ok(names)
     }
 
-    /// The messages in a place: the most urgent first, of the same priority the one that came first.
+    /// The messages in a place, most urgent first and oldest first within a priority.
     pub fn messages(&self, place: MailboxPlace) -> io::Result<Vec<MailboxEntry>> {
         Ok(self.first_messages(place, usize::MAX)?.0)
     }
 
-    /// The same of at most so many, the first by their names, and how many names there are: for callers without time to
-    /// read them all.
+    /// Up to `at_most` messages of a place, the first by name, in the same order, and the number of all. For callers
+    /// without time to read them all.
     pub fn first_messages(
         &self,
         place: MailboxPlace,
@@ -172,7 +171,7 @@ impl AgentMailboxes {
         Ok((letters, count))
     }
 
-    /// At most so many messages of a place, those that were finished last.
+    /// Up to `at_most` messages of a place, those that were finished last.
     pub fn newest(&self, place: MailboxPlace, at_most: usize) -> io::Result<Vec<MailboxEntry>> {
         let mut names = self.names(place)?;
         if names.len() > at_most {
@@ -190,7 +189,7 @@ impl AgentMailboxes {
             .collect())
     }
 
-    /// The messages in a place that were finished after that instant, in no order.
+    /// The messages in a place that were finished after `instant`, in no order.
     pub fn since(&self, place: MailboxPlace, instant: SystemTime) -> io::Result<Vec<MailboxEntry>> {
         let is_newer = |path: &PathBuf| {
             let modified = path.symlink_metadata().and_then(|data| data.modified());
@@ -204,7 +203,7 @@ impl AgentMailboxes {
             .collect())
     }
 
-    /// The received messages with this id or file name; taken ones before archived ones.
+    /// The received messages with this id or file name, those in the inbox first, then taken, then archived ones.
     pub fn find(&self, what: &str) -> io::Result<Vec<MailboxEntry>> {
         let mut found = Vec::new();
         for place in [
@@ -218,17 +217,17 @@ impl AgentMailboxes {
         Ok(found)
     }
 
-    /// Takes a message out of the inbox to work on it. Of several that try, one succeeds.
+    /// Takes a message from the inbox to work on it. If several workers try, one succeeds.
     pub fn take(&self, letter: &MailboxEntry) -> Result<PathBuf, MoveError> {
         self.to(letter, MailboxPlace::Taken)
     }
 
-    /// Archives a message that its reader has finished with.
+    /// Archives a message with which its reader has finished.
     pub fn put_away(&self, letter: &MailboxEntry) -> Result<PathBuf, MoveError> {
         self.to(letter, MailboxPlace::Archive)
     }
 
-    /// Moves a file in one step. A file of that name, which another message has left there, is not replaced.
+    /// Moves a file atomically. If the name is taken there, uses one with a number.
     fn to(&self, letter: &MailboxEntry, place: MailboxPlace) -> Result<PathBuf, MoveError> {
         let directory = self.directory(place);
         let failed = |path: &Path, source: io::Error| MoveError::Io {
@@ -256,12 +255,12 @@ impl AgentMailboxes {
 }
 
 impl MailboxEntry {
-    /// True if this is the id or the file's name.
+    /// True if this is its id or file name.
     pub fn is(&self, what: &str) -> bool {
         self.id.as_deref() == Some(what) || self.path.file_name().is_some_and(|name| name == what)
     }
 
-    /// Its id, or else its file's name.
+    /// Its id, or its file name if it has none.
     pub fn name(&self) -> String {
         let file = || {
             self.path
@@ -274,7 +273,7 @@ impl MailboxEntry {
     }
 }
 
-/// The file's own name, and where that is taken the name with a number before the extension.
+/// The file's own name or, for later tries, that name with a number before the extension.
 fn numbered(path: &Path, n: u32) -> OsString {
     if n == 1 {
         return path.file_name().unwrap_or_default().to_owned();
@@ -288,13 +287,13 @@ fn numbered(path: &Path, n: u32) -> OsString {
     name
 }
 
-/// True if the daemon and agents take it for a message by its name.
+/// True if the daemon and agents treat a file of this name as a message.
 fn is_message(path: &Path) -> bool {
     let is_hidden = path
         .file_name()
         .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
     let extension = path.extension().and_then(|extension| extension.to_str());
-    // The report of a refused message is beside it.
+    // The report of a refused message is in the same directory.
     let is_report = path
         .file_stem()
         .is_some_and(|stem| stem.as_encoded_bytes().ends_with(b".report"));
@@ -303,7 +302,7 @@ fn is_message(path: &Path) -> bool {
 
 /// Reads a message; `None` if it was moved or is not a file.
 fn read(path: &Path, place: MailboxPlace) -> Option<MailboxEntry> {
-    // A pipe without a writer must not hold us, nor a link lead us elsewhere.
+    // Do not block on a pipe without a writer or follow a link.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let opened = File::options()
         .read(true)

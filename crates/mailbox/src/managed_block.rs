@@ -1,4 +1,4 @@
-//! A block of text that is ours in a file that is not: found by its marks, replaced or removed, all else left as it is.
+//! Replaces or removes our block of text in somebody else's file, found by its marks, and changes nothing else.
 
 /// The line before the block.
 const BEGIN: &str = "<!-- settled:begin (kept by `settled agents-md`; what is written between the marks is replaced) -->";
@@ -6,13 +6,13 @@ const BEGIN: &str = "<!-- settled:begin (kept by `settled agents-md`; what is wr
 /// The start of the line before a block, whatever follows.
 const BEGIN_MARK: &str = "<!-- settled:begin";
 
-/// The line behind the block.
+/// The line after the block.
 const END: &str = "<!-- settled:end -->";
 
-/// The file with this block in place of ours, or behind all else where there is none; without a block, the file without
+/// Returns the file with this block in place of ours, or appended if it has none; without a block, the file without
 /// ours. The error says which mark is missing.
 pub fn with_block(before: &str, block: Option<&str>) -> Result<String, String> {
-    // The lines end as the file's do, else a checkout that changes line ends would make the block look old.
+    // The block uses the file's line ends; otherwise a checkout that converts them would make it look outdated.
     let end = if ends_in_crlf(before) { "\r\n" } else { "\n" };
     let ours = block.map(|block| {
         let lines = std::iter::once(BEGIN)
@@ -38,12 +38,12 @@ pub fn with_block(before: &str, block: Option<&str>) -> Result<String, String> {
     })
 }
 
-/// True if the first line ends as on Windows.
+/// True if the first line ends in CRLF.
 fn ends_in_crlf(text: &str) -> bool {
     text.find('\n').is_some_and(|at| text[..at].ends_with('\r'))
 }
 
-/// Returns the text before and behind our block.
+/// Returns the text before and after our block.
 fn around(text: &str) -> Result<Option<(&str, &str)>, String> {
     let line = |mark: &str, from: usize| {
         let found = text[from..].match_indices(mark).map(|(at, _)| at + from);
@@ -124,7 +124,7 @@ mod tests {
     fn a_block_without_an_end_is_told_and_not_guessed() {
         let told = with_block("<!-- settled:begin -->\nmine\n", Some("x")).expect_err("no end");
         assert!(told.contains("settled:end"), "{told}");
-        // Marks in the middle of a line are somebody's prose.
+        // Marks in the middle of a line are prose.
         let prose = "say <!-- settled:begin --> and <!-- settled:end -->\n";
         assert!(
             with_block(prose, Some("x"))

@@ -1,4 +1,4 @@
-//! The reviews an agent has part in, seen from its side: what it owes, what it waits for, and until when.
+//! Shows the reviews of an agent from its side: what it owes, what it waits for, and until when.
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
@@ -12,22 +12,22 @@ use crate::said::Said;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Move {
-    /// The one who asks has to move.
+    /// This agent has to move.
     Yours,
-    /// The other agent has.
+    /// The other agent has to move.
     Theirs,
-    /// A person has.
+    /// A person has to decide.
     Person,
-    /// Nobody: it has ended.
+    /// Nobody: the review has ended.
     Nobody,
 }
 
-/// A review, for one of its two agents.
+/// A review as one of its two agents sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MyReview {
-    /// As in `#86 claude -> codex`.
+    /// Such as `#86 claude -> codex`.
     pub review: String,
-    /// The repository, where the requests name one.
+    /// The repository, if the requests name one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
     /// The pull request.
@@ -53,10 +53,10 @@ pub struct MyReview {
     /// The time at which the daemon ends the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_at: Option<DateTime<Utc>>,
-    /// The number of open findings that block.
+    /// The number of open blocking findings.
     #[serde(skip)]
     pub open_blockers: usize,
-    /// The commit that was approved.
+    /// The approved commit.
     #[serde(skip)]
     pub approved_head: Option<String>,
     /// True if the pull request was merged or closed.
@@ -67,7 +67,7 @@ pub struct MyReview {
     pub legal_next: Vec<String>,
 }
 
-/// The reviews of an agent that have not ended, or wait for a person; its own moves first, the most pressing first.
+/// The reviews of an agent that have not ended or wait for a person: its own moves first, then the earliest deadlines.
 pub fn of(state: &State, agent: &AgentName) -> Vec<MyReview> {
     let mut mine: Vec<MyReview> = state
         .current_reviews()
@@ -76,14 +76,14 @@ pub fn of(state: &State, agent: &AgentName) -> Vec<MyReview> {
         .map(|(key, review)| one(state, key, review, agent))
         .collect();
     mine.sort_by(|a, b| {
-        // Where no deadline runs nothing presses.
+        // Without a deadline nothing is urgent.
         let due = |mine: &MyReview| mine.due_at.unwrap_or(DateTime::<Utc>::MAX_UTC);
         (a.whose, due(a), &a.review).cmp(&(b.whose, due(b), &b.review))
     });
     mine
 }
 
-/// The reviews of a pull request that the agent takes part in, whether they have ended or not.
+/// All reviews of a pull request in which the agent takes part, ended ones too.
 pub fn of_pr(state: &State, pr: &PrNumber, agent: &AgentName) -> Vec<MyReview> {
     state
         .reviews_of(pr)
@@ -134,8 +134,8 @@ fn one(state: &State, key: &ReviewKey, review: &Review, agent: &AgentName) -> My
 }
 
 impl MyReview {
-    /// The commands, without the options that say who asks, that this agent runs next, the first one first. `said` is
-    /// what the two have said to each other.
+    /// The commands that this agent should run next, the first one first, without the options for workspace and agent.
+    /// `said` is what the two agents wrote to each other.
     pub fn helps(&self, said: &Said) -> Vec<(String, &'static str)> {
         let (pr, other) = (&self.pr, &self.other);
         let repo = self
@@ -182,7 +182,7 @@ impl MyReview {
         }
     }
 
-    /// The author's next request, with all that is known.
+    /// The author's next request, with everything that is known.
     fn request(&self, said: &Said) -> String {
         let mut words = format!("send review_request --to {} --pr {}", self.other, self.pr);
         let mut add = |flag: &str, value: Option<&String>| {

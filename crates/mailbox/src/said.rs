@@ -1,6 +1,6 @@
-//! The words of a review's two agents to each other, from one agent's own mailboxes: the branch and summary of the
-//! newest request, the author's newest report of fixes, and what the reviewer wrote about each finding. Nothing here
-//! asks the ledger, so removed files are unknown.
+//! Collects what a review's two agents wrote to each other, from one agent's own mailboxes: the branch and summary of
+//! the newest request, the newest report of fixes, and the reviewer's words about each finding. It does not read the
+//! ledger, so removed files are unknown.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,21 +15,21 @@ use serde_json::Value;
 use crate::compose::packet::read;
 use crate::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 
-/// The most messages read of a mailbox, the newest first.
+/// The most messages read from a mailbox, newest first.
 const LOOKED_AT_MAX: usize = 500;
 
-/// The newest messages about a pull request between an agent and another.
+/// The newest messages about a pull request between two agents.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     /// The newest request.
     pub request: Option<SaidRequest>,
     /// The newest report of fixes.
     pub addressed: Option<SaidAddressed>,
-    /// The newest packet's account of each finding, by its id.
+    /// The words of the newest packet about each finding, by its id.
     pub findings: BTreeMap<String, SaidFinding>,
 }
 
-/// A request, as its author put it.
+/// A request in its author's words.
 #[derive(Clone, Debug)]
 pub struct SaidRequest {
     /// The branch.
@@ -43,21 +43,21 @@ pub struct SaidRequest {
     created: String,
 }
 
-/// A report of fixes, as its author put it.
+/// A report of fixes in its author's words.
 #[derive(Clone, Debug)]
 pub struct SaidAddressed {
-    /// The round it is about.
+    /// The round that it answers.
     pub round: Option<u64>,
     /// The commit with the fixes.
     pub commit: Option<String>,
     /// A summary of the fixes.
     pub summary: Option<String>,
-    /// The findings it names; none means all.
+    /// The findings that it names; empty means all.
     pub findings: Vec<String>,
     created: String,
 }
 
-/// A reviewer's account of a finding.
+/// A reviewer's words about a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SaidFinding {
     /// The observation that shows it.
@@ -69,7 +69,7 @@ pub struct SaidFinding {
 }
 
 impl Said {
-    /// Reads the mailboxes of `me` for what was said with `other` about the pull request.
+    /// Reads what `me` and `other` wrote about the pull request from the mailboxes of `me`.
     pub fn read(root: &Path, me: &AgentName, other: &AgentName, pr: &PrNumber) -> Self {
         let mailboxes = AgentMailboxes::new(root, me);
         let places = [
@@ -98,8 +98,7 @@ impl Said {
         self.note(&letter.text, created, agents, packet);
     }
 
-    /// Takes in a message that was written later than all before, with what its packet holds, if it is one of these
-    /// agents to another.
+    /// Adds a message, with its packet, if it is between these agents. Messages must be added oldest first.
     pub fn note(
         &mut self,
         text: &str,
@@ -172,7 +171,7 @@ impl Said {
         }
     }
 
-    /// The report of fixes that no later request followed.
+    /// The report of fixes, unless a request followed it.
     pub fn unasked(&self) -> Option<&SaidAddressed> {
         let asked = self
             .request
@@ -183,8 +182,8 @@ impl Said {
             .filter(|addressed| addressed.created.as_str() >= asked)
     }
 
-    /// The author's newest report on a finding: the commit if it names it as fixed, and its words. They are the
-    /// argument where the report leaves the finding out.
+    /// The author's newest report about a finding: the commit if it names the finding as fixed, and its words, which
+    /// are the author's argument otherwise.
     pub fn reported(&self, finding: &str) -> Option<String> {
         let report = self.addressed.as_ref()?;
         let claim = if report.names(finding) {

@@ -1,5 +1,5 @@
-//! The record of what `settled diff` printed for a reviewer: a receipt in the reviewer's own archive, one for each
-//! request. A command of the reviewer's user wrote it, and it proves no more than that.
+//! Records what `settled diff` printed for a reviewer: a receipt in the reviewer's own archive for each request. A
+//! command of the reviewer's user wrote it, and it proves no more than that.
 
 use std::fs;
 use std::io;
@@ -16,27 +16,27 @@ use workspace::atomic_file;
 
 use crate::compose::ask::Ask;
 
-/// A change as the reviewer's own checkout has it.
+/// A change in the reviewer's own checkout.
 #[derive(Debug)]
 pub struct OwnChange {
-    /// The commit it is based on.
+    /// The base commit.
     pub base: String,
-    /// The commit that is reviewed.
+    /// The commit under review.
     pub head: String,
-    /// The digest, which is the request's.
+    /// The digest, equal to the request's.
     pub digest: DiffDigest,
     /// Each file's part of the diff.
     pub parts: Vec<FileDiff>,
 }
 
-/// One file of a change, for programs.
+/// One file of a change, for JSON output.
 #[derive(Debug, Serialize)]
 pub struct ServedFile<'a> {
     /// The file.
     pub path: &'a RepoPath,
     /// True if its diff was printed before.
     pub served: bool,
-    /// True if its diff shows the content that differs.
+    /// True if its diff shows the changed content.
     pub has_content: bool,
     /// The diff, if the caller wants it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ pub struct ServedFile<'a> {
 }
 
 impl<'a> ServedFile<'a> {
-    /// The file of this part, with its diff or without.
+    /// The file of this part, with or without its diff.
     pub fn of(part: &'a FileDiff, known: Option<&Served>, with_diff: bool) -> Self {
         Self {
             path: &part.path,
@@ -54,7 +54,7 @@ impl<'a> ServedFile<'a> {
         }
     }
 
-    /// The file on one line, with what is known of it.
+    /// The file and its state on one line.
     pub fn line(&self) -> String {
         let word = match (self.has_content, self.served) {
             (false, _) => "binary",
@@ -65,15 +65,15 @@ impl<'a> ServedFile<'a> {
     }
 }
 
-/// The reason why the diff of a request cannot be served.
+/// The reason the diff of a request cannot be printed.
 #[derive(Debug, thiserror::Error)]
 pub enum NoDiff {
-    /// The request does not say what differs.
+    /// The request does not describe the change.
     #[error(
         "the request names no diff; read the change yourself and list the files in `examined.declared`"
     )]
     NotSaid,
-    /// A commit is not there.
+    /// The repository does not have a commit.
     #[error("{commit} is not in the repository of {}", directory.display())]
     Absent {
         /// The commit.
@@ -81,7 +81,7 @@ pub enum NoDiff {
         /// The directory that was searched.
         directory: PathBuf,
     },
-    /// Something else differs here than the request says.
+    /// The change here differs from the one in the request.
     #[error("the change here has the digest {found}, but the request names {asked}")]
     Other {
         /// The request's digest.
@@ -89,22 +89,22 @@ pub enum NoDiff {
         /// The digest here.
         found: DiffDigest,
     },
-    /// The files that differ are not those that the request lists. Those decide whether a person has to approve.
+    /// The changed files are not those that the request lists, which decide whether a person has to approve.
     #[error(
         "the {found} files that differ here are not the {listed} that the request lists in `changed_files`"
     )]
     OtherFiles {
-        /// The number of files the request lists.
+        /// The number of files in the request.
         listed: usize,
-        /// The number that differ here.
+        /// The number of changed files here.
         found: usize,
     },
-    /// Git.
+    /// git failed.
     #[error(transparent)]
     Git(#[from] GitError),
 }
 
-/// The change that a request asks to have read, out of the repository of this directory.
+/// The change under review, from the repository in this directory.
 pub fn change(ask: &Ask, directory: &Path) -> Result<OwnChange, NoDiff> {
     let said = ask.change.as_ref();
     let digest = said.and_then(|change| change.diff_digest.clone());
@@ -148,21 +148,21 @@ const KEPT: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 const PREFIX: &str = ".served-";
 
-/// The files of one diff that were printed.
+/// The printed files of one diff.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
-    /// The digest of the diff, worked out in the reviewer's own checkout.
+    /// The digest of the diff, computed in the reviewer's own checkout.
     pub diff_digest: DiffDigest,
-    /// The files whose diff was printed whole, sorted.
+    /// The files whose diff was printed in full, sorted.
     pub files: Vec<RepoPath>,
 }
 
-/// The files printed for the request of that id; nothing if they cannot be read.
+/// The files printed for this request; none if the receipt cannot be read.
 pub fn read(root: &Path, me: &AgentName, request: &MessageId) -> Option<Served> {
     serde_json::from_slice(&fs::read(path(root, me, request)).ok()?).ok()
 }
 
-/// Notes that these files were printed too, and drops receipts that are old. Another diff replaces what was noted.
+/// Adds these files to the receipt, or replaces it if it is for another diff, and removes old receipts.
 pub fn note(root: &Path, me: &AgentName, request: &MessageId, served: Served) -> io::Result<()> {
     let mut served = served;
     if let Some(known) = read(root, me, request)
@@ -186,7 +186,7 @@ fn path(root: &Path, me: &AgentName, request: &MessageId) -> PathBuf {
         .join(format!("{PREFIX}{request}.json"))
 }
 
-/// One that cannot be removed stays; nothing depends on it.
+/// Ignores errors, because nothing depends on an old receipt.
 fn drop_old(folder: &Path) {
     let limit = SystemTime::now().checked_sub(KEPT);
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -1,5 +1,5 @@
-//! Waiting for something to happen in directories that others write to: by events of the file system where there are any,
-//! and by a look now and then, which makes it certain. What came is the caller's to look at.
+//! Waits for changes in directories that others write to: by file system events if there are any, and by regular looks,
+//! which make it certain. The caller finds out what has changed.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -8,24 +8,24 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-/// The length of a wait without events, and so the latest time at which a change without an event is seen.
+/// The length of a wait without events, and so the longest delay of a change without an event.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Wakes its owner when something changes in one of some directories.
 #[derive(Debug)]
 pub struct Wakeup {
     directories: Vec<PathBuf>,
-    /// Absent where the system offers no events; then the clock alone wakes.
+    /// None if the system offers no events; then only the clock wakes the caller.
     watcher: Option<RecommendedWatcher>,
     events: Receiver<()>,
 }
 
 impl Wakeup {
-    /// Watches directories. What cannot be watched is looked at once a second.
+    /// Watches directories. What cannot be watched is checked once a second.
     pub fn at(directories: &[&Path]) -> Self {
         let (send, events) = channel();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // What could not be told may be anything.
+            // An event that could not be reported may be anything.
             if event.map_or(true, |event| event.need_rescan() || is_news(&event.kind)) {
                 // The waiting caller may be gone, and the watcher with it.
                 let _ = send.send(());
@@ -44,13 +44,13 @@ impl Wakeup {
         wakeup
     }
 
-    /// Waits until something changed, or for a second.
+    /// Waits for a change, at most a second.
     pub fn wait(&mut self) {
         self.wait_at_most(TICK);
     }
 
-    /// Looks until `look` finds something or the time is up: at once, after each ring, and when the time is up. A failed
-    /// look ends the wait.
+    /// Calls `look` at once, after each wakeup, and when the time is up, until it finds something. An error ends the
+    /// wait.
     pub fn until<T, E>(
         mut self,
         patience: Duration,
@@ -58,7 +58,7 @@ impl Wakeup {
     ) -> Result<Option<T>, E> {
         let start = Instant::now();
         loop {
-            // The watch began before this look, so nothing comes unseen between the two.
+            // The watch began before this look, so nothing is missed between the two.
             if let Some(found) = look()? {
                 return Ok(Some(found));
             }
@@ -71,9 +71,9 @@ impl Wakeup {
 
     fn wait_at_most(&mut self, time: Duration) {
         match self.events.recv_timeout(time) {
-            // What comes in a burst is looked at once: a batch is one write and several events.
+            // Events in a burst need one look: a batch is one write and several events.
             Ok(()) => while self.events.try_recv().is_ok() {},
-            // A directory that was exchanged, or made since, is watched from now on, so that the next change events.
+            // Watch a directory that was replaced or created meanwhile, so that its next change is an event.
             Err(RecvTimeoutError::Timeout) => self.watch(),
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(time),
         }
@@ -84,14 +84,14 @@ impl Wakeup {
             return;
         };
         for directory in &self.directories {
-            // Neither one that is not watched yet nor one that is not there is a failure: the looks go on.
+            // An error is harmless: the directory is not watched yet or does not exist, and the regular looks continue.
             let _ = watcher.unwatch(directory);
             let _ = watcher.watch(directory, RecursiveMode::NonRecursive);
         }
     }
 }
 
-/// True if a file came, went or was finished. An opening is often our own, and to look because of it would never end.
+/// True if a file was created, removed or finished. Opening one is no news: our own looks do it, and would never end.
 fn is_news(kind: &EventKind) -> bool {
     match kind {
         EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) => true,
@@ -147,7 +147,7 @@ mod tests {
         let (one, other) = (directory.path().join("one"), directory.path().join("other"));
         let mut wakeup = Wakeup::at(&[&one, &other]);
         std::fs::create_dir(&other).expect("a directory");
-        // Nothing is watched yet, so this is the second after which it is.
+        // Nothing is watched yet; after this second it is.
         wakeup.wait();
         std::fs::write(other.join("a.yaml"), "x").expect("a file");
         assert_eq!(wakeup.events.recv_timeout(Duration::from_secs(60)), Ok(()));

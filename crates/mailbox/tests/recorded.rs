@@ -1,5 +1,5 @@
-//! Agents' view of a recorded workspace: their mail, their reviews, their open requests and what was said, and the
-//! responses they could give. The texts are kept in `golden/`; `UPDATE=1` rewrites them.
+//! Tests what agents see of a recorded workspace: their mail, their reviews, their open requests and what was said, and
+//! the responses they could give. `golden/` has the texts; `UPDATE=1` rewrites them.
 
 #[path = "../../../tests/recorded_workspace.rs"]
 mod recorded_workspace;
@@ -35,7 +35,7 @@ fn pr(number: &str) -> PrNumber {
     number.parse().expect("a number")
 }
 
-/// The request that is open with codex: the second round of pull request 86, with two open threads.
+/// The open request to codex: the second round of pull request 86, with two open threads.
 fn open(root: &Path) -> Ask {
     let mut asks = ask::open(root, &agent("codex"), at(TimeDelta::zero())).expect("a policy");
     assert_eq!(asks.len(), 1);
@@ -173,7 +173,7 @@ fn what_was_sent_before_is_found_by_its_id_whatever_its_file_is_called() {
         ("req-86", Some(("req-86.yaml", true))),
         ("req-87", Some(("other.yaml", true))),
         ("n-1", Some(("n-1.yaml", false))),
-        // It was refused, or is another's, or begins like one.
+        // These were refused, belong to another agent, or only begin like an id.
         ("bad-1", None),
         ("fb-86", None),
         ("req", None),

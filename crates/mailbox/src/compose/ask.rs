@@ -1,5 +1,4 @@
-//! The requests to a reviewer: the brief of each one that is open with it, out of the ledger where that can be read,
-//! else out of `packets/briefs/`.
+//! Reads the open requests to a reviewer: each brief, from the ledger or, if it cannot be read, from `packets/briefs/`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -26,10 +25,10 @@ use super::packet::read;
 use super::review_status::ReviewStatuses;
 use crate::served::{self, Served};
 
-/// One open request, as its reviewer has to answer it.
+/// One open request, in the form in which its reviewer answers it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Ask {
-    /// The repository, where the requests name one.
+    /// The repository, if the requests name one.
     #[serde(default)]
     pub repo: Option<Repo>,
     /// The pull request.
@@ -48,7 +47,7 @@ pub struct Ask {
     pub rounds_of_generation: u32,
     /// True if no round follows.
     pub last_round: bool,
-    /// The commit the round is about, where its author named one.
+    /// The commit of the round, if its author named one.
     #[serde(default)]
     pub head: Option<CommitSha>,
     /// True if the threads allow an lgtm to pass.
@@ -74,13 +73,13 @@ pub struct Ask {
     pub validation_commands: Vec<String>,
     /// The JSON Schema of the response.
     pub response_schema: Value,
-    /// The files that `settled diff` has printed of it.
+    /// The files that `settled diff` has printed for the request.
     #[serde(skip)]
     pub served: Option<Served>,
     /// The whole brief, as in its file.
     #[serde(skip)]
     pub whole: Value,
-    /// The meaning of silence; `Nothing` where that cannot be known.
+    /// The meaning of silence; `Nothing` if it is unknown.
     #[serde(skip)]
     pub silence: Silence,
     /// True if every action has to be written out.
@@ -89,7 +88,7 @@ pub struct Ask {
     /// True if the quality gate may only advise.
     #[serde(skip)]
     pub advised: bool,
-    /// The review itself, where the ledger can be read.
+    /// The review itself, if the ledger can be read.
     #[serde(skip)]
     review: Option<Review>,
 }
@@ -103,10 +102,10 @@ pub struct AskedChange {
     /// The digest of the diff.
     #[serde(default)]
     pub diff_digest: Option<DiffDigest>,
-    /// The number of files its author lists.
+    /// The number of files that the author lists.
     #[serde(default)]
     pub count: usize,
-    /// The first of them.
+    /// The first of these files.
     #[serde(default)]
     pub changed_files: Vec<RepoPath>,
 }
@@ -128,7 +127,7 @@ pub struct Budget {
     pub attempts_left: u8,
 }
 
-/// A thread no response can act on.
+/// A thread that no response can act on.
 #[derive(Clone, Debug, Deserialize)]
 pub struct HeldThread {
     /// The thread.
@@ -146,7 +145,7 @@ pub struct OpenThread {
     pub severity: Severity,
     /// True if it blocks approval.
     pub blocking: bool,
-    /// One line on what it is.
+    /// Its title, in one line.
     #[serde(default)]
     pub title: Option<String>,
     /// The file it is in.
@@ -155,7 +154,7 @@ pub struct OpenThread {
     /// The lines it covers.
     #[serde(default)]
     pub lines: Option<LineRange>,
-    /// The stance the reviewer took last.
+    /// The reviewer's last stance.
     pub stance: Stance,
     /// The number of times that stance was repeated.
     pub round_count: u8,
@@ -165,42 +164,42 @@ pub struct OpenThread {
     pub legal: Legal,
 }
 
-/// The legal actions, by the stance taken with them.
+/// The legal actions for each stance.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Legal {
-    /// The author should change something.
+    /// With a stance that the author should change something.
     pub seeks_change: Vec<Action>,
-    /// Nothing need change.
+    /// With a stance that nothing needs to change.
     pub accepts: Vec<Action>,
 }
 
 /// The meaning of a response's silence about an open thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Silence {
-    /// Nothing, or it cannot be known what: each thread is to be named.
+    /// Nothing, or it is unknown: the response must name each thread.
     #[default]
     Nothing,
-    /// These threads are resolved: the author named them.
+    /// It resolves these threads, which the author named.
     ResolvesNamed(BTreeSet<FindingId>),
-    /// In an lgtm every thread but a P0 is resolved: the author reported fixes and named none.
+    /// In an lgtm it resolves every thread but a P0: the author reported fixes and named none.
     ResolvesAllButP0,
 }
 
-/// The reason why the open requests cannot be read.
+/// The reason the open requests cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// The policy.
+    /// The config cannot be read.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The briefs.
+    /// The briefs cannot be read.
     #[error("packets/briefs: {0}")]
     Briefs(#[from] io::Error),
 }
 
-/// Every request that is open with this agent as its reviewer.
+/// Returns every open request to this agent as reviewer.
 pub fn open(root: &Path, me: &AgentName, now: DateTime<Utc>) -> Result<Vec<Ask>, AskError> {
-    // An agent with a user of its own may read neither the ledger nor the policy: then nothing is presumed of either, and
-    // what the daemon makes of an answer is its word.
+    // An agent with a user of its own may read neither the ledger nor the policy. Then nothing is assumed about them,
+    // and the daemon decides what an answer means.
     let config = match Config::load(root) {
         Err(ConfigError::Unreadable { source, .. })
             if source.kind() == io::ErrorKind::PermissionDenied =>
@@ -229,7 +228,7 @@ pub fn open(root: &Path, me: &AgentName, now: DateTime<Utc>) -> Result<Vec<Ask>,
     Ok(asks)
 }
 
-/// The open request of one review, out of a state in memory: nothing of the ledger is read.
+/// The open request of one review, from a state in memory.
 pub fn of_review(
     root: &Path,
     (state, policy): (&State, &Policy),
@@ -265,8 +264,8 @@ pub fn of_review(
     })
 }
 
-/// The newest brief of each review that this agent has not answered, as far as its own `sent/` tells. The daemon may
-/// have closed the request meanwhile; then it refuses the answer, and says so.
+/// The newest brief of each review that this agent has not answered, according to its own `sent/`. The daemon may have
+/// closed the request meanwhile; then it refuses the answer and says so.
 fn of_files(root: &Path, me: &AgentName) -> io::Result<Vec<Ask>> {
     let directory = Layout::new(root).packets(spool::dirs::BRIEFS);
     let listed = match std::fs::read_dir(directory) {
@@ -309,7 +308,7 @@ fn of_files(root: &Path, me: &AgentName) -> io::Result<Vec<Ask>> {
         .collect())
 }
 
-/// The rounds this agent has given its one response to.
+/// The rounds to which this agent has already responded.
 fn answered(root: &Path, me: &AgentName) -> BTreeSet<(PrNumber, u32)> {
     let sent = Layout::new(root).sent(me.as_str());
     let files = std::fs::read_dir(sent).into_iter().flatten().flatten();
@@ -335,7 +334,7 @@ impl Ask {
         Ok(Self { whole, ..ask })
     }
 
-    /// True if the runner saw this command pass on that commit, so that nobody has to record it.
+    /// True if the runner saw this command pass on this commit, so that no reviewer has to record it.
     pub fn saw_pass(&self, command: &str, commit: Option<&CommitSha>) -> bool {
         let runs = self.review.iter().flat_map(|review| &review.reading.runs);
         let is_of_commit = |head: Option<&CommitSha>| match (head, commit) {
@@ -346,7 +345,7 @@ impl Ask {
         runs.next_back().is_some_and(ObservedRun::passed)
     }
 
-    /// The open thread of that id.
+    /// The open thread with this id.
     pub fn thread(&self, id: &str) -> Option<&OpenThread> {
         self.open_threads
             .iter()
@@ -386,7 +385,7 @@ impl Ask {
         )
     }
 
-    /// The review: out of the ledger, or with what the brief says of its open threads.
+    /// The review from the ledger or, if that cannot be read, as far as the brief describes it.
     pub fn review(&self, now: DateTime<Utc>) -> Review {
         self.review.clone().unwrap_or_else(|| Review {
             generation: 1,
@@ -416,7 +415,7 @@ impl Ask {
 }
 
 impl OpenThread {
-    /// The thread, as far as the brief tells it.
+    /// The thread, as far as the brief describes it.
     pub fn thread(&self) -> Thread {
         let Self {
             stance,
@@ -438,7 +437,7 @@ impl OpenThread {
         }
     }
 
-    /// The actions that may be taken with this stance, or with that of last time.
+    /// The legal actions with this stance or, without one, with the last stance.
     pub fn legal(&self, stance: Option<Stance>) -> &[Action] {
         match stance.unwrap_or(self.stance) {
             Stance::SeeksChange => &self.legal.seeks_change,

@@ -1,5 +1,5 @@
-//! The description of a request's change if its author works in a git repository: the commits by their whole names, the
-//! digest of the diff, the files. What the author said itself stays.
+//! Describes the change of a request if its author works in a git repository: full commit ids, the digest of the diff,
+//! the files. Keeps what the author gave.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::message::Fields;
 
-/// The branches a change is compared with where none is named: the first that there is.
+/// The default branches to compare a change with: the first that exists.
 const BASES: [&str; 5] = [
     "refs/remotes/origin/HEAD",
     "refs/remotes/origin/main",
@@ -21,20 +21,20 @@ const BASES: [&str; 5] = [
     "refs/heads/master",
 ];
 
-/// The most characters of names in a body; longer lists go into a packet, since a body has an end.
+/// The most characters of file names in a body; a longer list goes into a packet.
 const NAMES_MAX: usize = 8_000;
 
-/// The outcome of describing a change: the part too long for the body, and the reason for a gap.
+/// The result of describing a change: what is too long for the body, and why something is missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Described {
-    /// The text of the packet with the files, where they are too many for the body.
+    /// The text of a packet with the files, if they are too many for the body.
     pub packet: Option<String>,
-    /// The reason why the request does not describe the change, if it does not.
+    /// The reason the request does not describe the change, if it does not.
     pub missing: Option<String>,
 }
 
-/// Adds to the body of a request what git knows of the change in the repository of this directory. Outside of one nothing
-/// is added and nothing is missing.
+/// Adds to the body of a request what git knows about the change in this directory. Outside a repository it adds
+/// nothing and reports nothing missing.
 pub fn describe(body: &mut Fields, directory: &Path) -> Described {
     let repository = Repository::at(directory);
     let is_said = ["diff_digest", "changed_files", "changed_files_packet"]
@@ -56,7 +56,7 @@ pub fn describe(body: &mut Fields, directory: &Path) -> Described {
     }
 }
 
-/// A change, with its two commits by their whole names.
+/// A change with the full ids of its two commits.
 struct Change {
     base: String,
     head: String,
@@ -88,7 +88,7 @@ fn names(files: &[RepoPath]) -> Value {
     files.iter().map(RepoPath::as_str).collect()
 }
 
-/// Returns the change, or the reason why git cannot tell. Adds the known commits to the body either way.
+/// Returns the change, or the reason git cannot determine it.
 fn change(body: &mut Fields, repository: &Repository) -> Result<Result<Change, String>, GitError> {
     let said = |name: &str| body.get(name).and_then(Value::as_str);
     let (head, named) = match (said("declared_head"), said("branch")) {

@@ -1,5 +1,5 @@
-//! An agent's words about a message, and the draft made of them: a missing value is filled in where only one can be
-//! meant, from the review, the packet and the type.
+//! Makes a draft of what an agent gave for a message. The review, the packet or the type supply a missing value where
+//! only one is possible.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,47 +22,46 @@ use super::packet::{self, MessagePacket, Named, NewPacket};
 use super::review_status::{self, ReviewStatuses};
 use crate::said::Said;
 
-/// A message as far as its sender has given it.
+/// A message, as far as its sender gave it.
 #[derive(Clone, Debug)]
 pub struct MessageDraft {
     /// The type.
     pub kind: MessageType,
-    /// The recipients; with none, the only agent that can be meant.
+    /// The recipients; if empty, the only possible agent.
     pub to: Vec<AgentName>,
     /// The pull request.
     pub pr: Option<PrNumber>,
     /// The urgency of an answer.
     pub priority: Option<Priority>,
-    /// One line on what it is about.
+    /// The subject, in one line.
     pub subject: Option<String>,
     /// The other fields of the envelope.
     pub envelope: Fields,
-    /// The long text: the body, or of a review message its YAML, or the summary in it.
+    /// The long text: the body or, for a review message, its YAML or summary.
     pub text: Option<String>,
     /// The fields of a review message's body.
     pub body: Fields,
-    /// Its findings packet.
+    /// The findings packet.
     pub packet: PacketGiven,
     /// The trailer of a signature.
     pub auth: Option<String>,
-    /// The directory in which git describes the change of a request; with none, the request has only the fields given
-    /// here.
+    /// The directory in which git describes a request's change; without one, only the given fields do.
     pub repository: Option<PathBuf>,
 }
 
-/// The findings packet as it was given.
+/// The findings packet, as given.
 #[derive(Clone, Debug, Default)]
 pub enum PacketGiven {
-    /// Not at all.
+    /// No packet.
     #[default]
     None,
     /// A file, in the workspace or elsewhere.
     Path(PathBuf),
-    /// Its text, which has no place yet.
+    /// The text of a packet that has no file yet.
     Text(String),
 }
 
-/// The reason why no message can be made of a draft.
+/// The reason a draft cannot become a message.
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
     /// The recipient is unknown.
@@ -87,7 +86,7 @@ pub enum DraftError {
 }
 
 impl MessageDraft {
-    /// A letter of that kind that says nothing yet.
+    /// An empty draft of this type.
     pub fn new(kind: MessageType) -> Self {
         Self {
             kind,
@@ -104,7 +103,7 @@ impl MessageDraft {
         }
     }
 
-    /// The whole message, with the packet that goes before it.
+    /// Makes the whole message, with the packet to write before it.
     pub fn draft(
         &self,
         root: &Path,
@@ -195,8 +194,8 @@ impl MessageDraft {
         ))
     }
 
-    /// The other side of the review on that pull request, and the round a message about it names; as far as the ledger
-    /// tells, or else the files.
+    /// The other agent of the review and the round that a message names, from the ledger if it can be read, else from
+    /// the files.
     fn other_side(
         &self,
         root: &Path,
@@ -232,7 +231,7 @@ impl MessageDraft {
         Schema::of_body(self.kind).is_some_and(|schema| schema.shape().field(field).is_some())
     }
 
-    /// The field of a review message that holds a long text.
+    /// The field of a review message for a long text.
     fn summary(&self) -> Option<&'static str> {
         match self.kind {
             MessageType::Review(ReviewKind::Request) => Some("diff_summary"),
@@ -243,8 +242,8 @@ impl MessageDraft {
         }
     }
 
-    /// Puts the long text of a review message where it belongs: each field of a mapping that has one of the body's own,
-    /// else the whole as the summary. Returns a text that is the whole body.
+    /// Spreads the long text of a review message over the body: the fields of a mapping that has some of the body's, or
+    /// else all of it as the summary. Returns the text if it is the whole body.
     fn spread(&self, body: &mut Fields) -> Option<String> {
         let text = self.text.clone()?;
         let Some(schema) = Schema::of_body(self.kind) else {
@@ -262,7 +261,7 @@ impl MessageDraft {
                 }
             }
             (None, Some(summary)) => body.fill(summary, text.trim()),
-            // The validator has no code for a text where fields belong, but it reports an unknown field by its name.
+            // The validator has no code for a text in place of fields, but it reports an unknown field by name.
             (None, None) => body.fill("text", text.trim()),
         }
         None
@@ -326,7 +325,7 @@ impl MessageDraft {
         }
     }
 
-    /// Fills the fields that follow from the type, the number and the packet.
+    /// Fills in the fields that follow from the type, the number and the packet.
     fn complete(&self, body: &mut Fields, pr: Option<&PrNumber>, packet: &MessagePacket) {
         match self.kind {
             MessageType::Review(ReviewKind::Request) => {
@@ -378,8 +377,8 @@ impl MessageDraft {
     }
 }
 
-/// Fills in what a further request of a pull request says as the one before: its branch, and as its commit and summary
-/// those of the fixes that were reported since.
+/// Fills in what a new request has in common with the last one: its branch, and as commit and summary those of the
+/// fixes reported since.
 fn as_before(body: &mut Fields, said: &Said) {
     let Some(request) = &said.request else {
         return;
@@ -397,7 +396,7 @@ fn as_before(body: &mut Fields, said: &Said) {
     }
 }
 
-/// The number of findings in the packet that block, as far as they can be read.
+/// The number of blocking findings in the packet, as far as they can be read.
 fn blocking(packet: &MessagePacket) -> Option<usize> {
     let bytes = match packet {
         MessagePacket::None | MessagePacket::Missing => return None,

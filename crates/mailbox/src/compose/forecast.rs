@@ -1,6 +1,6 @@
-//! Forecasts the daemon's decision about a message: the same judgement, on the ledger as its sender can read it.
-//! Nothing is recorded, so a refusal costs no attempt. Messages that wait in other outboxes and are judged first are
-//! not seen.
+//! Forecasts the daemon's decision about a message by the same judgement, on the ledger as its sender can read it.
+//! Nothing is recorded, so a refusal costs no attempt. It ignores messages in other outboxes that the daemon would
+//! judge first.
 
 use std::path::Path;
 
@@ -23,47 +23,47 @@ use super::outbox::file_name;
 use super::packet::MessagePacket;
 use super::review_status::ReviewStatus;
 
-/// The daemon's answer to a message, if it were judged now.
+/// The daemon's decision about a message, if it judged it now.
 #[derive(Debug, Serialize)]
 pub struct Forecast {
     /// The verdict.
     pub verdict: ForecastVerdict,
-    /// The reason why the verdict is unknown.
+    /// The reason the verdict is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The review after that.
+    /// The review after the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<ReviewStatus>,
-    /// The commit that the review would be about, or the approval bound to.
+    /// The commit that the review would be about or the approval be bound to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<CommitSha>,
-    /// Of an lgtm that came as far as the gate: the clauses that it breaks; none if it passes.
+    /// The clauses that an lgtm breaks; absent unless it reached the gate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Vec<&'static str>>,
-    /// The alerts of its acceptance: changed, limited or seen.
+    /// The alerts that its acceptance would have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<ToldAlert>,
-    /// The report it would come back with.
+    /// The report that its refusal would have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
 }
 
-/// The daemon's verdict on a message, as far as it can be foreseen.
+/// The verdict, as far as it can be foreseen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ForecastVerdict {
     /// It would be accepted.
     Accepted,
-    /// It would be put away as the same message again.
+    /// It would be archived as a duplicate.
     Duplicate,
     /// It would be refused.
     Refused,
-    /// Its sender may not read what the daemon would decide by.
+    /// Its sender may not read what the daemon decides by.
     Unknown,
 }
 
 impl Forecast {
-    /// Judges a message of that agent as the daemon would at this time.
+    /// Judges a message of this agent as the daemon would at `now`.
     pub fn of(
         root: &Path,
         agent: &AgentName,
@@ -91,7 +91,7 @@ impl Forecast {
         }
     }
 
-    /// In lines of words.
+    /// The forecast as lines of text.
     pub fn told(&self) -> Vec<String> {
         let first = match (self.verdict, &self.review, &self.report) {
             (ForecastVerdict::Accepted, Some(review), _) => {
@@ -128,7 +128,7 @@ impl Forecast {
     }
 }
 
-/// The judgement; the error says what keeps it from being made.
+/// Judges the message; the error says what prevents it.
 fn judged(
     root: &Path,
     agent: &AgentName,
@@ -224,7 +224,7 @@ fn accepted(
     forecast
 }
 
-/// The commit that a review is about, or its approval bound to.
+/// The commit that a review is about or that its approval is bound to.
 fn head(review: &Review) -> Option<CommitSha> {
     match &review.phase {
         Phase::Approved(approval) => approval.commit.clone(),
@@ -243,7 +243,7 @@ fn words(clauses: impl IntoIterator<Item = Clause>) -> Vec<&'static str> {
     words
 }
 
-/// The file that the daemon would find.
+/// The file as the daemon would find it.
 fn file(agent: &AgentName, checked: &CheckedMessage) -> OutboxFile {
     let name = FileName::new(file_name(&checked.id)).expect("a message's name is a file's");
     let body = Body::message(checked.text.as_bytes().to_vec());

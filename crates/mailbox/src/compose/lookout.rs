@@ -1,5 +1,5 @@
-//! Finds the daemon's decision about a message from the files alone: an agent with a user of its own cannot read the
-//! ledger. The original leaves the outbox for `sent/`, or for `dead_letter/` beside its report.
+//! Finds the daemon's decision about a message from the files alone, because an agent with a user of its own cannot
+//! read the ledger. The original leaves the outbox for `sent/`, or for `dead_letter/` beside its report.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,21 +14,21 @@ use spool::Layout;
 use super::outbox;
 use super::packet::read;
 
-/// The interval between two looks at the files.
+/// The pause between two looks at the files.
 const POLL: Duration = Duration::from_millis(10);
 
 /// The fate of a message.
 #[derive(Clone, Debug)]
 pub enum MessageFate {
-    /// It was accepted, or is the same as one that was; its file now.
+    /// It was accepted, or is a duplicate of an accepted one; the new path.
     Accepted(PathBuf),
-    /// It was refused; its file now, and the report.
+    /// It was refused; the new path and the report.
     Refused(PathBuf, Box<Report>),
-    /// It is in the outbox and not judged yet.
+    /// It is still in the outbox and not judged.
     Waiting(PathBuf),
 }
 
-/// A look out for one message; made before it is written, to tell apart the files that were there before.
+/// Watches for the fate of one message. Made before the message is written, to recognize files that are older.
 #[derive(Debug)]
 pub struct Lookout {
     outbox: PathBuf,
@@ -39,7 +39,7 @@ pub struct Lookout {
 }
 
 impl Lookout {
-    /// Looks out for the message of that id.
+    /// Watches for the fate of the message with this id.
     pub fn new(root: &Path, agent: &AgentName, id: &MessageId) -> io::Result<Self> {
         let layout = Layout::new(root);
         let file = outbox::file_name(id);
@@ -58,7 +58,7 @@ impl Lookout {
         Ok(lookout)
     }
 
-    /// Waits at most so long for the daemon's word on the text that was written.
+    /// Waits up to `patience` for the daemon's decision about this text.
     pub fn wait(&self, text: &str, patience: Duration) -> io::Result<MessageFate> {
         let start = Instant::now();
         loop {
@@ -72,7 +72,7 @@ impl Lookout {
         }
     }
 
-    /// Returns the fate that is known now; nothing while the daemon is at it.
+    /// The fate, if it is known now.
     fn look(&self, text: &str) -> io::Result<Option<MessageFate>> {
         if self.outbox.symlink_metadata().is_ok() {
             return Ok(None);
@@ -103,7 +103,7 @@ impl Lookout {
         Ok(names)
     }
 
-    /// The files the daemon may have made of this message: its own name, or that with a number.
+    /// The files that the daemon may have made of this message: under its own name or with a number.
     fn names(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
         let listed = match std::fs::read_dir(directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -128,7 +128,7 @@ fn is_text(path: &Path, text: &str) -> io::Result<bool> {
     Ok(gone_is_empty(read(path))? == text.as_bytes())
 }
 
-/// A clean-up may remove a file between the list and the reading.
+/// Reads a file that disappeared since the listing as empty.
 fn gone_is_empty(read: io::Result<Vec<u8>>) -> io::Result<Vec<u8>> {
     match read {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

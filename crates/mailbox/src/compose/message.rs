@@ -1,5 +1,5 @@
-//! A message that is being written: its fields as they were given, right or wrong, and the text made of them. What is
-//! wrong is for the validator to say, in its words.
+//! Holds a message that is being written: its fields as given, right or wrong, and the text made of them. The validator
+//! judges them.
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::{MessageType, Priority, Timestamp};
@@ -11,7 +11,7 @@ use validate_message::{PacketInput, Violation, Violations, check};
 
 use super::packet::MessagePacket;
 
-/// Named values in the order they are written in; each name is unique.
+/// Named values in writing order; each name is unique.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fields(Vec<(String, Value)>);
 
@@ -28,7 +28,7 @@ pub struct UncheckedMessage {
     pub body: BodyContent,
     /// The trailer of a signature, carried untouched.
     pub auth: Option<String>,
-    /// The reason why it does not describe the change, where git could not tell.
+    /// The reason it does not describe the change, if git could not determine it.
     pub no_diff: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub enum BodyContent {
     Fields(Fields),
 }
 
-/// A message without a violation, with the packet that goes before it. Only [`UncheckedMessage::check`] makes one.
+/// A valid message with the packet to write before it. Only [`UncheckedMessage::check`] makes one.
 #[derive(Debug)]
 pub struct CheckedMessage {
     pub(super) id: MessageId,
@@ -58,7 +58,7 @@ pub struct EnvelopeHead<'a> {
     pub id: &'a MessageId,
     /// The sender.
     pub from: &'a AgentName,
-    /// The recipients; none is a violation.
+    /// The recipients; without one the message is invalid.
     pub to: &'a [AgentName],
     /// The type.
     pub kind: MessageType,
@@ -69,7 +69,7 @@ pub struct EnvelopeHead<'a> {
 }
 
 impl Fields {
-    /// Sets a value; one of the same name is replaced in its place.
+    /// Sets a value; replaces one of the same name in its place.
     pub fn put(&mut self, name: &str, value: impl Into<Value>) {
         let value = value.into();
         match self.0.iter_mut().find(|(known, _)| known == name) {
@@ -78,21 +78,21 @@ impl Fields {
         }
     }
 
-    /// Sets a value that was given.
+    /// Sets a value if it was given.
     pub fn put_given(&mut self, name: &str, value: Option<impl Into<Value>>) {
         if let Some(value) = value {
             self.put(name, value);
         }
     }
 
-    /// Sets a value unless one of that name exists.
+    /// Sets a value unless the name already has one.
     pub fn fill(&mut self, name: &str, value: impl Into<Value>) {
         if self.get(name).is_none() {
             self.put(name, value);
         }
     }
 
-    /// The value of that name.
+    /// The value with this name.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0
             .iter()
@@ -141,7 +141,7 @@ impl EnvelopeHead<'_> {
 }
 
 impl UncheckedMessage {
-    /// The message as its file will have it.
+    /// The exact text of the message's file.
     pub fn text(&self) -> String {
         let body = match &self.body {
             BodyContent::Text(text) => text.clone(),
@@ -150,7 +150,7 @@ impl UncheckedMessage {
         render_draft(&self.envelope, &body, self.auth.as_deref())
     }
 
-    /// The message, if the validator finds nothing wrong with it and its packet; else all that it finds.
+    /// Returns the message if it and its packet are valid, or every violation that the validator finds.
     pub fn check(&self, packet: MessagePacket) -> Result<CheckedMessage, Violations> {
         let text = self.text();
         let message = parse(text.as_bytes())?;
@@ -173,17 +173,17 @@ impl UncheckedMessage {
 }
 
 impl CheckedMessage {
-    /// The warnings: the message is valid, but its sender may want to know them.
+    /// Warnings about the valid message that its sender may want to know.
     pub fn warnings(&self) -> &[Violation] {
         &self.warnings
     }
 
-    /// The reason why it does not describe the change, where git could not tell.
+    /// The reason it does not describe the change, if git could not determine it.
     pub fn no_diff(&self) -> Option<&str> {
         self.no_diff.as_deref()
     }
 
-    /// The packet that goes before it.
+    /// The packet to write before it.
     pub fn packet(&self) -> &MessagePacket {
         &self.packet
     }

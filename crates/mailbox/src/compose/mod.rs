@@ -1,19 +1,19 @@
-//! From what an agent wants to say to a message in its outbox, and to what became of it: one way for every command
-//! that writes as an agent.
+//! Turns an agent's words into a message in its outbox and finds its outcome, for every command that writes as an
+//! agent.
 //!
-//! - `change` says of a request what git knows of its change;
-//! - `draft` fills in what its sender left out; `message` holds the fields and their text, and has them checked;
+//! - `change` adds what git knows about the change of a request;
+//! - `draft` fills in what the sender left out; `message` holds the fields and has their text checked;
 //! - `packet` gives a findings packet its place in the workspace;
-//! - `post` goes the whole way, and `outbox` writes the checked message, once and whole;
-//! - `forecast` says what the daemon would say about a checked message now, and writes nothing;
-//! - `lookout` waits for the daemon's verdict, by the files alone;
-//! - `sent_before` finds the message that was sent under the same id;
-//! - `ask` reads the requests to a reviewer, `response_file` reads its answer, `omissions` names what that leaves open,
+//! - `post` does all of it, and `outbox` writes the checked message once and whole;
+//! - `forecast` tells how the daemon would judge a checked message now, and writes nothing;
+//! - `lookout` waits for the daemon's verdict, using the files alone;
+//! - `sent_before` finds an earlier message with the same id;
+//! - `ask` reads the requests to a reviewer, `response_file` reads its answer, `omissions` finds what that leaves open,
 //!   and `response` makes packet and body of it;
-//! - `words_from` names what is wrong with a message by what its author wrote: a flag, a line of a file;
-//! - `review_status` says where an agent's reviews are, as far as it may read that.
+//! - `words_from` reports an error at the place where the author made it: a flag, a line of a file;
+//! - `review_status` reports the state of an agent's reviews, as far as it may read that.
 //!
-//! Nothing here decides about a review: a message written here is judged like any other file.
+//! Nothing here decides about a review: the daemon judges a message written here like any other file.
 
 pub mod ask;
 pub mod change;

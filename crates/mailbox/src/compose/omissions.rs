@@ -1,5 +1,5 @@
-//! Finds what a response leaves out before it is written, because each such response that reaches the daemon costs
-//! an attempt: open threads without a legal action, and what the quality gate would not let pass.
+//! Finds what a response leaves out before it is written, because the daemon charges an attempt for it: open threads
+//! without a legal action, and anything that the quality gate would refuse.
 
 use message_schema::Code;
 use message_schema::id::CommitSha;
@@ -11,23 +11,23 @@ use serde_json::Value;
 
 use super::ask::{Ask, OpenThread};
 
-/// One open thread that a response does not deal with, or not in a way that is legal now.
+/// An open thread that a response does not deal with legally.
 #[derive(Clone, Debug, Serialize)]
 pub struct Omission {
-    /// The code the daemon would refuse it with.
+    /// The code of the daemon's refusal.
     pub code: Code,
     /// The thread.
     pub id: String,
     /// The problem, in one phrase.
     pub what: String,
-    /// The actions that are legal on it; `defer` in an lgtm leaves it for later under a nit.
+    /// The legal actions; in an lgtm, `defer` leaves the thread for later as a nit.
     pub legal: Vec<String>,
 }
 
-/// A response's treatment of one open thread.
+/// The treatment of an open thread in a response.
 #[derive(Clone, Debug)]
 pub enum Dealt {
-    /// It does not name it.
+    /// It does not name the thread.
     Unnamed,
     /// An action, with a stance if one was given.
     Act(Action, Option<Stance>),
@@ -37,15 +37,15 @@ pub enum Dealt {
     Deferred,
     /// A word that is no action.
     Unknown(String),
-    /// This is given more than once: the action, or what goes with it.
+    /// Something is given more than once: the action, or a field of it.
     Twice(&'static str),
-    /// This is given, and means nothing beside the action.
+    /// This field is given, but has no effect beside the action.
     Meaningless(String),
-    /// Nothing, and something that looks like it is raised: the finding.
+    /// It does not name the thread, but raises this finding, which looks like it.
     Overlooked(String),
 }
 
-/// The kind of terminal response that is written.
+/// The kind of terminal response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseKind {
     /// Findings.
@@ -63,8 +63,7 @@ impl ResponseKind {
     }
 }
 
-/// True if a feedback asks nothing of anybody, so that the daemon would refuse it. False where that depends on
-/// something that cannot be seen from here.
+/// True if a feedback asks nothing of anybody, so that the daemon would refuse it. False if that is unknown here.
 pub fn says_nothing(ask: &Ask, escalation: Option<&str>, findings: &[Finding]) -> bool {
     let resolves = |finding: &Finding| match finding.action {
         Some(action) => action == Action::Resolve,
@@ -74,10 +73,10 @@ pub fn says_nothing(ask: &Ask, escalation: Option<&str>, findings: &[Finding]) -
     !may_be_empty && ask.held_threads.is_empty() && findings.iter().all(resolves)
 }
 
-/// Finds the problem in a response's treatment of an open thread, if there is one.
+/// Finds the problem with how a response deals with an open thread, if there is one.
 pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -> Option<Omission> {
     let gives = |code, what: String, legal: &[Action]| {
-        // No gate lets an lgtm pass that leaves a blocker as it is.
+        // No gate passes an lgtm that leaves a blocker open.
         let is_possible = |action: &&Action| {
             verdict == ResponseKind::Feedback || !open.blocking || **action == Action::Resolve
         };
@@ -158,7 +157,7 @@ pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -
     }
 }
 
-/// Says why an action is not legal on a thread, in one phrase.
+/// Explains in one phrase why an action is not legal on a thread.
 pub fn illegal(ask: &Ask, open: &OpenThread, action: Action) -> String {
     let why = if ask.last_round {
         "this is the last round".to_owned()
@@ -170,7 +169,7 @@ pub fn illegal(ask: &Ask, open: &OpenThread, action: Action) -> String {
     format!("{action} is not legal now: {why}")
 }
 
-/// The action that a status of a plain packet means.
+/// The action that a status in a plain packet stands for.
 fn action_of(status: Status, ask: &Ask) -> Action {
     match status {
         Status::Fixed | Status::Resolved | Status::WontFix => Action::Resolve,
@@ -181,8 +180,7 @@ fn action_of(status: Status, ask: &Ask) -> Action {
     }
 }
 
-/// Lists the reasons why the quality gate would refuse an lgtm of that commit, one phrase each. None where the gate may
-/// only advise.
+/// The reasons the quality gate would refuse an lgtm of this commit, one phrase each; none if the gate may only advise.
 pub fn gate<'a>(
     ask: &Ask,
     dealt: impl Fn(&OpenThread) -> Dealt,

@@ -1,4 +1,4 @@
-//! Writing for others to read: a whole file or none, under a name nobody has.
+//! Writes files for others to read: whole or not at all, and under a name that is free.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
@@ -12,19 +12,19 @@ use workspace::atomic_file::rename_new;
 use super::message::CheckedMessage;
 use super::packet::MessagePacket;
 
-/// The permissions that the daemon's user needs on a file, whatever the writer's umask is.
+/// The permissions that the daemon's user needs on a file, whatever the writer's umask.
 const OTHERS_READ: u32 = 0o440;
 
-/// The reason why a message was not written.
+/// The reason a message was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// A packet took the name that was planned for this one; plan again.
+    /// Another packet took the name planned for this one; plan again.
     #[error("the name {} was taken meanwhile", .0.display())]
     PacketTaken(PathBuf),
-    /// A message of that name is in the outbox.
+    /// The outbox already has a message with that name.
     #[error("{} already exists", .0.display())]
     Taken(PathBuf),
-    /// The disk.
+    /// The disk failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -34,8 +34,8 @@ pub enum WriteError {
     },
 }
 
-/// The name of a message's file. An id may begin with a dot, and a file with such a name is left alone by the daemon. It may
-/// have a colon, which other systems do not allow in a name; `=` stands for it and occurs in no id.
+/// The name of a message's file. The daemon ignores names that begin with a dot, but an id may, so `_` goes before it.
+/// Other systems allow no colon in a name, so `=`, which no id contains, replaces it.
 pub fn file_name(id: &MessageId) -> String {
     let hidden = if id.as_str().starts_with('.') {
         "_"
@@ -45,13 +45,13 @@ pub fn file_name(id: &MessageId) -> String {
     format!("{hidden}{}.yaml", id.as_str().replace(':', "="))
 }
 
-/// The file of a message with that id.
+/// The path of the message with this id.
 pub fn path(root: &Path, agent: &AgentName, id: &MessageId) -> PathBuf {
     Layout::new(root).outbox(agent.as_str()).join(file_name(id))
 }
 
-/// Writes the packet, then the message. A kill between the two leaves a packet nobody points to, which the next try uses;
-/// once this returns, the message is on the disk.
+/// Writes the packet, then the message. A kill between the two leaves a packet that no message points to, and the next
+/// try uses it. When this returns, the message is on the disk.
 pub fn write(
     root: &Path,
     agent: &AgentName,
@@ -76,8 +76,8 @@ pub fn write(
     }
 }
 
-/// Writes a file under a hidden name, syncs it and gives it its own, which nobody may have. A kill before the rename
-/// leaves a file that nobody reads.
+/// Writes a file under a hidden name, syncs it and renames it to its own name, which must be free. A kill before the
+/// rename leaves a file that nobody reads.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path
         .parent()
@@ -92,7 +92,7 @@ pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
         File::open(directory)?.sync_all()
     });
     if written.is_err() {
-        // What is left of it has a name nobody reads.
+        // If this fails too, a file under a name that nobody reads remains.
         let _ = std::fs::remove_file(&temporary);
     }
     written

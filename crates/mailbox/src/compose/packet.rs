@@ -1,6 +1,5 @@
-//! The findings packet that goes before its message: its path, or the free name it will get. A packet that was
-//! written is never written over, since a message may point to it; one with the same text is used again, so that a second
-//! try after a kill leaves nothing behind.
+//! Finds the path of a findings packet, or a free name for a new one. A packet is never overwritten, because a message
+//! may point to it; one with the same text is used again, so that a second try after a kill leaves nothing behind.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -18,36 +17,36 @@ use super::outbox;
 pub enum MessagePacket {
     /// The message names none.
     None,
-    /// The message names one that is not there.
+    /// The message names one that does not exist.
     Missing,
-    /// It is in the workspace; its bytes.
+    /// It is in the workspace, with these bytes.
     InPlace(Vec<u8>),
-    /// It is to be written.
+    /// It has to be written.
     New(NewPacket),
 }
 
-/// A packet that is to be written before its message.
+/// A packet to write before its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPacket {
-    /// Its future path, relative to the root.
+    /// The future path, relative to the root.
     pub path: PacketPath,
     /// Its text.
     pub text: String,
 }
 
-/// The file that a given path leads to.
+/// The file at a given path.
 #[derive(Debug)]
 pub enum Named {
     /// A file of the workspace.
     Inside(PacketPath, Vec<u8>),
-    /// A file elsewhere, which has to be copied.
+    /// The text of a file elsewhere, which has to be copied.
     Outside(String),
-    /// Nothing.
+    /// There is no such file.
     Missing,
 }
 
 impl NewPacket {
-    /// A place for this text: the first name after `stem` that is free, or that has this very text from this user.
+    /// Plans a place for this text: the first name after `stem` that is free or has the same text from the same user.
     pub fn plan(root: &Path, stem: &str, text: String) -> io::Result<Self> {
         for n in 1_u32.. {
             let name = if n == 1 {
@@ -65,8 +64,8 @@ impl NewPacket {
         unreachable!("a directory has fewer files than there are numbers")
     }
 
-    /// Writes it, unless it is there already. Fails with `AlreadyExists` if somebody took the name meanwhile: then another
-    /// place has to be planned.
+    /// Writes the packet, unless it is there already. Fails with `AlreadyExists` if another packet took the name
+    /// meanwhile; the caller plans again.
     pub(super) fn write(&self, root: &Path) -> io::Result<()> {
         let path = root.join(self.path.as_str());
         match outbox::write_new(&path, self.text.as_bytes()) {
@@ -91,7 +90,7 @@ fn may_be_at(path: &Path, text: &str) -> io::Result<bool> {
     Ok(is_mine && data.len() == text.len() as u64 && std::fs::read(path)? == text.as_bytes())
 }
 
-/// Finds the packet a path means: relative to the root, or else relative to the current directory.
+/// Finds the packet at a path relative to the root or, failing that, to the current directory.
 pub fn named(root: &Path, path: &Path) -> io::Result<Named> {
     let inside = path.to_str().and_then(|text| PacketPath::new(text).ok());
     if let Some(inside) = inside
@@ -123,7 +122,7 @@ fn below(root: &Path, whole: &Path) -> io::Result<Option<PacketPath>> {
     Ok(inside.and_then(|inside| PacketPath::new(inside).ok()))
 }
 
-/// Reads a file that may be a packet: of at most [`PACKET_BYTES_MAX`] bytes.
+/// Reads a file of at most [`PACKET_BYTES_MAX`] bytes.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?

@@ -1,5 +1,5 @@
-//! Posting a message: fill in the draft, plan its packet's place, check it, write it, and plan again when another packet
-//! took the place meanwhile. Every command that writes as an agent and the daemon's own answers go through here.
+//! Posts a message: fills in the draft, plans a place for its packet, checks it, writes it, and plans again if another
+//! packet took the place. Every command that writes as an agent uses it, and so do the daemon's agents.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use super::message::CheckedMessage;
 use super::outbox::{self, WriteError};
 use super::sent_before::{self, SentMessage};
 
-/// The number of times a place is planned for a packet before the attempt is given up.
+/// The number of times a place for a packet is planned before posting fails.
 const PLANS_MAX: usize = 100;
 
-/// A message to be posted.
+/// A message to post.
 #[derive(Clone, Copy, Debug)]
 pub struct Posting<'a> {
     /// The workspace.
@@ -29,14 +29,14 @@ pub struct Posting<'a> {
     pub id: &'a MessageId,
     /// The time of writing.
     pub at: DateTime<Utc>,
-    /// True if the sender chose the id and may have used it before. A new random one is not looked for.
+    /// True if the sender chose the id and may have used it before. A new random id needs no search.
     pub is_id_given: bool,
 }
 
-/// A message that passed the checks, or the one that was sent before under its id.
+/// A checked message, or the one sent before under its id.
 #[derive(Debug)]
 pub enum Composed {
-    /// Nothing is wrong with it.
+    /// It is valid.
     Ready(CheckedMessage),
     /// Its id was used before.
     SentBefore(SentBefore),
@@ -51,7 +51,7 @@ pub enum PostedMessage {
     SentBefore(SentBefore),
 }
 
-/// The text of a message, and the message that its sender sent before under the same id.
+/// The text of a message, and the message sent before under the same id.
 #[derive(Debug)]
 pub struct SentBefore {
     /// The text to be written.
@@ -60,10 +60,10 @@ pub struct SentBefore {
     pub known: SentMessage,
 }
 
-/// The reason why a message was not posted. Nothing is in the outbox then.
+/// The reason a message was not posted. Then the outbox has nothing of it.
 #[derive(Debug, thiserror::Error)]
 pub enum PostError {
-    /// No whole message can be made of the draft.
+    /// The draft cannot become a message.
     #[error(transparent)]
     Draft(#[from] DraftError),
     /// The validator refuses it.
@@ -72,13 +72,13 @@ pub enum PostError {
     /// The agent's mailboxes cannot be read.
     #[error("the mailboxes cannot be read: {0}")]
     Mailboxes(io::Error),
-    /// Others took each place that was planned for the packet.
+    /// Others took every place planned for the packet.
     #[error("every name for the packet is taken; nothing was sent")]
     NoPlace,
-    /// Another message took the name and has left since.
+    /// Another message took the name and has disappeared since.
     #[error("{} disappeared meanwhile; run the command again", .0.display())]
     Gone(PathBuf),
-    /// The disk.
+    /// The disk failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -89,7 +89,7 @@ pub enum PostError {
 }
 
 impl Posting<'_> {
-    /// Composes the message and writes nothing.
+    /// Composes the message without writing anything.
     pub fn compose(&self) -> Result<Composed, PostError> {
         let Self {
             root, agent, id, ..
@@ -116,7 +116,7 @@ impl Posting<'_> {
             };
             match outbox::write(self.root, self.agent, &checked) {
                 Ok(path) => return Ok(PostedMessage::Written(path, checked)),
-                // Another packet took the place between the plan and the writing.
+                // Another packet took the place after it was planned.
                 Err(WriteError::PacketTaken(_)) => {}
                 Err(WriteError::Taken(path)) => return self.taken(path, &checked),
                 Err(WriteError::Io { path, source }) => {
@@ -127,7 +127,7 @@ impl Posting<'_> {
         Err(PostError::NoPlace)
     }
 
-    /// Somebody wrote a message of this id between our look and our writing.
+    /// Finds the message that somebody wrote under this id after our search.
     fn taken(&self, path: PathBuf, checked: &CheckedMessage) -> Result<PostedMessage, PostError> {
         let known =
             sent_before::find(self.root, self.agent, self.id).map_err(PostError::Mailboxes)?;

@@ -1,5 +1,5 @@
-//! A reviewer's answer as it travels: the findings packet and the body of its message, made from the reviewer's file
-//! and the request. Fills in ids, counts and the facts about open threads; changes none of the reviewer's words.
+//! Makes the findings packet and the message body of a reviewer's answer from the reviewer's file and the request.
+//! Fills in ids, counts and the facts about open threads; changes none of the reviewer's words.
 
 use std::collections::BTreeSet;
 
@@ -19,46 +19,46 @@ use super::message::Fields;
 use super::omissions::{self, Dealt, Omission, ResponseKind};
 use super::response_file::{LooseResponse, ResponseFile, ThreadAction};
 
-/// The keys that a finding may have for a deferred thread: facts that are known of it anyway.
+/// The keys that a finding for a deferred thread may have, because its thread has them anyway.
 const OF_A_NIT: [&str; 9] = [
     "id", "action", "severity", "blocking", "status", "title", "file", "line", "lines",
 ];
 
-/// The next action of a nit for which the reviewer gave none.
+/// The default next action of a nit.
 const LATER: &str = "look at it after the merge";
 
-/// The most characters of names in a body; longer lists go into the packet.
+/// The most characters of file names in a body; a longer list goes into the packet.
 const EXAMINED_MAX: usize = 8_000;
 
-/// A response without the path of its packet.
+/// A response, except for the path of its packet.
 #[derive(Clone, Debug)]
 pub struct Response {
-    /// The body's fields without `findings_packet`.
+    /// The fields of the body, without `findings_packet`.
     pub body: Fields,
     /// The packet's text; an lgtm without findings and commands needs none.
     pub packet: Option<String>,
-    /// The number of findings that block.
+    /// The number of blocking findings.
     pub blocking: usize,
     /// Threads that silence resolves.
     pub silent: Vec<String>,
 }
 
-/// The reason why nothing was written.
+/// The reason nothing was written.
 #[derive(Debug)]
 pub enum Unwritten {
     /// Open threads are not dealt with, or not legally.
     Gaps(Vec<Omission>),
-    /// The quality gate would refuse the lgtm; why, one phrase each.
+    /// The quality gate would refuse the lgtm; the reasons, one phrase each.
     Gate(Vec<String>),
     /// It cannot be written at all.
     Response(NotAResponse),
     /// It is a feedback that asks nothing of anybody.
     Empty,
-    /// It is the other one of the two responses.
+    /// It is the other kind of response.
     Other(ResponseKind),
 }
 
-/// Makes a response of what was written down.
+/// Makes a response from the reviewer's file.
 pub fn write(
     ask: &Ask,
     sheet: &ResponseFile,
@@ -81,14 +81,14 @@ pub fn write(
             ask: &for_a_word(ask),
             loose: &LooseResponse::default(),
             verdict,
-            // The daemon names the commit that was in the tree of the run: the one under review.
+            // The daemon names the commit in the run's tree, which is the one under review.
             commit: ask.head.clone(),
         }
         .write(),
     }
 }
 
-/// The request as it is for a reviewer that answers with a word: the answer is silent about all threads at once, so it
+/// The request, for a reviewer that answers with one word. Such an answer is silent about all threads at once, so it
 /// resolves only those that the author named.
 fn for_a_word(ask: &Ask) -> Ask {
     let silence = match &ask.silence {
@@ -125,7 +125,7 @@ fn structured(
             ..
         }) => Dealt::Act(*action, *stance),
     };
-    // A response by the schema says everything; silence is a slip in it.
+    // A response by the schema names everything, so silence in it is a mistake.
     let mut strict = ask.clone();
     strict.silence = Silence::Nothing;
     named(&strict, verdict, dealt)?;
@@ -171,7 +171,7 @@ fn structured(
     })
 }
 
-/// The reasons why the gate would refuse the lgtm as it is written.
+/// The reasons the gate would refuse the lgtm as written.
 fn gate(ask: &Ask, dealt: impl Fn(&OpenThread) -> Dealt, written: &WireResponse) -> Vec<String> {
     let packet = written.packet.as_ref();
     let findings = packet.map_or(&[][..], |packet| &packet.findings);
@@ -199,8 +199,8 @@ fn escalation(body: &Body) -> Option<&str> {
     }
 }
 
-/// Puts the examined files into the packet if they belong there, and returns them if the packet has none, so the body
-/// must name them.
+/// Puts the examined files into the packet if they belong there; otherwise returns them, because the body must have
+/// them.
 fn place_examined(ask: &Ask, written: &mut WireResponse) -> Option<Examined> {
     let said = written
         .packet
@@ -218,8 +218,7 @@ fn place_examined(ask: &Ask, written: &mut WireResponse) -> Option<Examined> {
     examined.filter(|_| !is_in_packet)
 }
 
-/// The files that the reviewer says it has read, and those that `settled diff` has printed for it. Nothing comes from
-/// the request.
+/// The files that the reviewer declares as read and those that `settled diff` printed; nothing from the request.
 fn examined(ask: &Ask, said: Option<&Examined>) -> Option<Examined> {
     let mut examined = said.cloned();
     if let Some(served) = &ask.served {
@@ -227,7 +226,7 @@ fn examined(ask: &Ask, said: Option<&Examined>) -> Option<Examined> {
         examined
             .diff_digest
             .get_or_insert_with(|| served.diff_digest.clone());
-        // What was printed of another diff says nothing of the one that is named.
+        // Files printed for another diff say nothing about this one.
         if examined.diff_digest.as_ref() == Some(&served.diff_digest) {
             examined.served.extend(served.files.iter().cloned());
             examined.served.sort();
@@ -255,7 +254,7 @@ fn fields(body: &impl Serialize) -> Vec<(String, Value)> {
     }
 }
 
-/// Sees that every open thread is dealt with.
+/// Fails unless the response deals with every open thread.
 fn named(
     ask: &Ask,
     verdict: ResponseKind,
@@ -285,7 +284,7 @@ struct Scribe<'a> {
     ask: &'a Ask,
     loose: &'a LooseResponse,
     verdict: ResponseKind,
-    /// The commit that the answer is about, if it names one.
+    /// The commit that the answer names, if any.
     commit: Option<CommitSha>,
 }
 
@@ -300,7 +299,7 @@ impl Scribe<'_> {
         named(self.ask, self.verdict, |open| {
             self.dealt_beside(open, &read)
         })?;
-        // What cannot be read as a finding is the validator's to name.
+        // The validator reports what cannot be read as a finding.
         if self.verdict == ResponseKind::Feedback
             && read.len() == findings.len()
             && omissions::says_nothing(self.ask, self.loose.escalation.as_deref(), &read)
@@ -339,7 +338,7 @@ impl Scribe<'_> {
         })
     }
 
-    /// Actions on what is no open thread: a slip in the id, most of the time.
+    /// Fails for actions on threads that are not open, usually a mistake in the id.
     fn strangers(&self) -> Result<(), Unwritten> {
         let strange = self
             .loose
@@ -377,7 +376,7 @@ impl Scribe<'_> {
             .find(|finding| finding.get("id").and_then(Value::as_str) == Some(open.id.as_str()))
     }
 
-    /// The treatment of an open thread, given everything else in the response.
+    /// The treatment of an open thread, considering the response's other findings.
     fn dealt_beside(&self, open: &OpenThread, findings: &[Finding]) -> Dealt {
         let dealt = self.dealt(open);
         if !matches!(dealt, Dealt::Unnamed) {
@@ -427,7 +426,7 @@ impl Scribe<'_> {
         }
         let word = deed.map(|deed| deed.action.clone()).or(in_packet);
         match word {
-            // Its nit tells only what the thread says already.
+            // A finding for a deferred thread may repeat only facts of the thread.
             Some(word) if word == "defer" => finding
                 .and_then(|finding| finding.keys().find(|key| !OF_A_NIT.contains(&key.as_str())))
                 .map_or(Dealt::Deferred, |key| Dealt::Meaningless(key.clone())),
@@ -449,7 +448,7 @@ impl Scribe<'_> {
         self.verdict == ResponseKind::Lgtm && self.loose.nits.iter().any(source)
     }
 
-    /// The findings that were written down, completed, and the open threads that only an action names.
+    /// The reviewer's findings, completed, and the open threads that only an action names.
     fn findings(&self) -> Vec<Map<String, Value>> {
         let mut used: BTreeSet<String> = self
             .ask
@@ -506,7 +505,7 @@ impl Scribe<'_> {
         findings
     }
 
-    /// An open thread under its id, with its facts and its action.
+    /// An open thread as a finding, with its facts and its action.
     fn again(&self, open: &OpenThread, mut finding: Map<String, Value>) -> Map<String, Value> {
         let mut fill = |name: &str, value: Value| {
             if !value.is_null() {
@@ -532,14 +531,14 @@ impl Scribe<'_> {
         if !finding.contains_key("line") && open.lines.is_some() {
             finding.entry("lines").or_insert(json!(open.lines));
         }
-        // The other severities leave no choice.
+        // The other severities determine whether a finding blocks.
         if finding.get("severity").and_then(Value::as_str) == Some(Severity::P2.as_str()) {
             finding.entry("blocking").or_insert(open.blocking.into());
         }
         finding
     }
 
-    /// The nits that were written down, completed, with one for each deferred thread and each new finding that waits.
+    /// The reviewer's nits, completed, and one for each deferred thread and each new finding left for later.
     fn nits(&self, findings: &[Finding]) -> Vec<Map<String, Value>> {
         if self.verdict == ResponseKind::Feedback {
             return Vec::new();
@@ -634,7 +633,7 @@ impl Scribe<'_> {
         let packet = Value::Object(packet);
         match FindingsPacket::deserialize(&packet) {
             Ok(read) if json!(read) == packet => render_packet(&read),
-            // What is wrong in it, or unknown, is the validator's to say.
+            // The validator reports what is wrong or unknown in it.
             Ok(_) | Err(_) => render_document(&packet),
         }
     }

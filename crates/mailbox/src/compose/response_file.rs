@@ -1,5 +1,5 @@
-//! A reviewer's own file: a list of findings; a mapping with findings, actions on open threads, nits and what was run;
-//! a whole findings packet; or structured output by a brief's schema. YAML or JSON, scalars as written.
+//! Reads a reviewer's own file: a list of findings; a mapping with findings, actions on open threads, nits and commands
+//! run; a whole findings packet; or structured output by a brief's schema. YAML or JSON, with scalars kept as written.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use message_schema::{Malformed, coerce, parse_packet};
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-/// The keys allowed at the top of the file.
+/// The keys allowed at the top level.
 const KEYS: &[&str] = &[
     "findings",
     "threads",
@@ -31,34 +31,34 @@ const OF_AN_ACTION: [&str; 5] = ["action", "stance", "evidence", "owner", "next_
 /// A reviewer's file.
 #[derive(Clone, Debug)]
 pub enum ResponseFile {
-    /// By the schema of a brief.
+    /// Structured output by the schema of a brief.
     Structured(Box<StructuredResponse>),
-    /// In its own way.
+    /// Findings and actions in the reviewer's own form.
     Loose(Box<LooseResponse>),
-    /// As one word: an approval that names no thread.
+    /// One word: an approval that names no thread.
     Word,
 }
 
-/// Findings, actions and nits as they were written; every value may be wrong.
+/// Findings, actions and nits as written; any value may be wrong.
 #[derive(Clone, Debug, Default)]
 pub struct LooseResponse {
-    /// New findings, and open threads that are named again.
+    /// New findings, and open threads named again.
     pub findings: Vec<Map<String, Value>>,
     /// The actions on open threads, by id.
     pub actions: BTreeMap<String, ThreadAction>,
-    /// The threads that more than one action is given for.
+    /// The threads with more than one action.
     pub twice: BTreeSet<String>,
     /// The items left for later.
     pub nits: Vec<Map<String, Value>>,
     /// The commands run to check the change.
     pub commands_run: Vec<Value>,
-    /// The reason why a person should go on.
+    /// The reason a person should continue.
     pub escalation: Option<String>,
     /// The commit that was reviewed.
     pub validated_head: Option<String>,
-    /// The claim that it may be merged now.
+    /// The claim that the pull request may be merged now.
     pub merge_ready: Option<Value>,
-    /// The files that the reviewer says it has read.
+    /// The files that the reviewer declares as read.
     pub examined: Option<Examined>,
     /// The other fields of a packet.
     pub header: Map<String, Value>,
@@ -67,9 +67,9 @@ pub struct LooseResponse {
 /// An action on one open thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadAction {
-    /// An action, or `defer`.
+    /// The action, or `defer`.
     pub action: String,
-    /// The reviewer's stance now.
+    /// The reviewer's current stance.
     pub stance: Option<String>,
     /// The observation that supports it.
     pub evidence: Option<String>,
@@ -94,7 +94,7 @@ pub enum NotAResponseFile {
 }
 
 impl ResponseFile {
-    /// The nodes of the file's findings, each with its place, in the order of the file.
+    /// The nodes of the file's findings with their places, in file order.
     pub fn places(text: &str) -> Vec<Node> {
         let text = text.trim_start_matches('\u{feff}');
         let root = match is_list(text) {
@@ -107,7 +107,7 @@ impl ResponseFile {
         items.unwrap_or_default().to_vec()
     }
 
-    /// The number of lines by which a list moves down when it is read as the value of a key.
+    /// The number of lines by which a list moves down when it becomes the value of a key.
     pub fn lines_before(text: &str) -> u32 {
         u32::from(is_list(text.trim_start_matches('\u{feff}')))
     }
@@ -120,7 +120,7 @@ impl ResponseFile {
                 "it is empty, expected findings; `findings: []` says there are none".to_owned(),
             ));
         }
-        // A whole document is a mapping; a list becomes the value of one.
+        // A document must be a mapping, so a list becomes a value in one.
         let root = match is_list(text) {
             true => parse_packet(indented(text).as_bytes())?,
             false => parse_packet(text.as_bytes())?,
@@ -132,7 +132,7 @@ impl ResponseFile {
     }
 
     fn structured(text: &str, root: &Node) -> Result<Self, NotAResponseFile> {
-        // A model that follows a schema writes JSON; texts written as YAML are read unchanged.
+        // A model that follows a schema writes JSON; YAML texts are kept unchanged.
         let value = serde_json::from_str(text).unwrap_or_else(|_| typed(root));
         if value["response"].is_object() && value["response"]["type"].is_null() {
             let message = "`response` has no `type`, expected review_feedback or review_lgtm as in `settled brief --schema`; \
@@ -215,7 +215,7 @@ impl LooseResponse {
         for (key, value) in packet {
             let is_header = Schema::FindingsPacket.shape().field(&key).is_some();
             match key.as_str() {
-                // A count of its own would only be wrong once something is added.
+                // A count given in the file would be wrong once something is added.
                 "summary" | "qa_validation" | "reviewed_sha" => {}
                 known if KEYS.contains(&known) => {}
                 _ if is_header => {
@@ -239,7 +239,7 @@ impl LooseResponse {
         Ok(loose)
     }
 
-    /// Adds the action on a thread. Keeps a second action apart: it is not for us to choose between the two.
+    /// Adds an action on a thread. Notes a second one on the same thread: we must not choose between them.
     pub fn act(&mut self, id: String, action: ThreadAction) {
         match self.actions.entry(id) {
             Entry::Occupied(first) => {
@@ -273,8 +273,7 @@ fn maps(list: Option<&Value>, what: &str) -> Result<Vec<Map<String, Value>>, Not
         .collect()
 }
 
-/// `threads`, as a mapping from the thread's id to an action or to a mapping with its fields, or as a list with
-/// ids.
+/// Reads `threads`: a mapping from thread ids to an action or to a mapping with its fields, or a list with ids.
 fn actions(root: &Node) -> Result<Vec<(String, ThreadAction)>, NotAResponseFile> {
     let mut actions = Vec::new();
     let given = || root.field("threads").into_iter();
@@ -326,8 +325,8 @@ impl ThreadAction {
         Action::from_word(&self.action)
     }
 
-    /// The first key given that has no effect beside its action: an owner is for a thread that is deferred, a stance
-    /// and evidence are for one that is not.
+    /// The first given key that has no effect beside the action: an owner needs a deferred thread, a stance and
+    /// evidence one that is not.
     pub fn meaningless(&self) -> Option<&'static str> {
         let said = match self.action.as_str() {
             "defer" => [("stance", &self.stance), ("evidence", &self.evidence)],
@@ -337,7 +336,7 @@ impl ThreadAction {
         said.find(|(_, text)| text.is_some()).map(|(key, _)| key)
     }
 
-    /// The stance, if one was given that there is.
+    /// The stance, if one is given and valid.
     pub fn stance(&self) -> Option<Stance> {
         self.stance.as_deref().and_then(Stance::from_word)
     }

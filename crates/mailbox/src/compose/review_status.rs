@@ -1,5 +1,5 @@
-//! The state of an agent's reviews, read from the ledger without its lock. An agent with a user of its own may not read
-//! it; then nothing is known, and the caller goes by the files or needs an argument.
+//! Reads the state of an agent's reviews from the ledger, without the lock. An agent with a user of its own may not
+//! read it; then the state is unknown, and the caller uses the files or needs an argument.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use workspace::index::LedgerIndex;
 
 use crate::mailboxes::{AgentMailboxes, MailboxPlace};
 
-/// The reviews an agent takes part in.
+/// The reviews in which an agent takes part.
 #[derive(Debug)]
 pub struct ReviewStatuses {
     index: LedgerIndex,
@@ -22,19 +22,19 @@ pub struct ReviewStatuses {
 /// The state of one review.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReviewStatus {
-    /// As in `#86 claude -> codex`.
+    /// Such as `#86 claude -> codex`.
     pub review: String,
     /// The phase.
     pub phase: &'static str,
-    /// The round, over the pull request's life.
+    /// The round, counted over the pull request's life.
     pub round: u32,
-    /// The one to move next: an agent, `person`, or nobody (absent).
+    /// Who moves next: an agent, `person`, or nobody (absent).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mover: Option<String>,
 }
 
 impl ReviewStatuses {
-    /// Reads the ledger; nothing if it cannot be read.
+    /// Reads the ledger; none if it cannot be read.
     pub fn read(root: &Path, me: &AgentName) -> Option<Self> {
         let (index, _) = LedgerIndex::read(root).ok()?;
         Some(Self {
@@ -48,7 +48,7 @@ impl ReviewStatuses {
         &self.index
     }
 
-    /// The reviews of that pull request, or the current ones of all, that this agent takes part in.
+    /// This agent's reviews of a pull request or, without one, its current reviews.
     pub fn mine<'a>(
         &'a self,
         pr: Option<&'a PrNumber>,
@@ -56,7 +56,7 @@ impl ReviewStatuses {
     ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> {
         let state = self.index.state();
         let of_pr = pr.into_iter().flat_map(|pr| state.reviews_of(pr));
-        // Those of all are as many as wait for a person; none of them is read for one pull request.
+        // The current reviews of all pull requests may be many, so none is read if one pull request is given.
         let of_all = pr.is_none().then(|| state.current_reviews());
         of_pr
             .chain(of_all.into_iter().flatten())
@@ -66,7 +66,7 @@ impl ReviewStatuses {
             })
     }
 
-    /// The only agent that can be meant on a pull request: the other side of the one review of it that is open.
+    /// The only possible agent on a pull request: the other side of its single open review.
     pub fn other_side(&self, pr: &PrNumber, repo: Option<&Repo>) -> Option<AgentName> {
         let mut open = self
             .mine(Some(pr), repo)
@@ -82,7 +82,7 @@ impl ReviewStatuses {
         })
     }
 
-    /// The round a message of this pull request to that agent is about.
+    /// The round that a message to that agent about the pull request belongs to.
     pub fn round(&self, pr: &PrNumber, repo: Option<&Repo>, other: &AgentName) -> Option<u32> {
         let mut reviews = self
             .mine(Some(pr), repo)
@@ -92,8 +92,8 @@ impl ReviewStatuses {
     }
 }
 
-/// The reviewer and the round of the newest feedback in the agent's own mailboxes on a pull request: what the author
-/// answers, where the ledger cannot be read.
+/// The reviewer and the round of the newest feedback on a pull request in the agent's own mailboxes: what the author
+/// answers if it cannot read the ledger.
 pub fn newest_feedback(root: &Path, me: &AgentName, pr: &PrNumber) -> Option<(AgentName, u32)> {
     let mailboxes = AgentMailboxes::new(root, me);
     let places = [
@@ -126,7 +126,7 @@ fn is_of(own: Option<&Repo>, named: Option<&Repo>) -> bool {
 }
 
 impl ReviewStatus {
-    /// The state of that review.
+    /// The status of this review.
     pub fn of(key: &ReviewKey, review: &Review) -> Self {
         let mover = match review.mover() {
             Side::Author => Some(key.author.to_string()),
@@ -142,7 +142,7 @@ impl ReviewStatus {
         }
     }
 
-    /// In one phrase.
+    /// The status in one phrase.
     pub fn told(&self) -> String {
         let Self {
             review,

@@ -1,5 +1,5 @@
-//! What an agent sent before under an id: in its outbox, or accepted in `sent/`. Refused ones are not known; their ids
-//! are free.
+//! Finds the message that an agent sent before under an id: in its outbox, or accepted in `sent/`. Refused messages do
+//! not count; their ids are free.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,22 @@ use spool::Layout;
 use super::outbox::file_name;
 use super::packet::read;
 
-/// A message that was sent before.
+/// A message sent before.
 #[derive(Clone, Debug)]
 pub struct SentMessage {
     /// Its file.
     pub path: PathBuf,
     /// Its text.
     pub text: String,
-    /// True if it was accepted; else it waits in the outbox.
+    /// True if it was accepted; otherwise it waits in the outbox.
     pub accepted: bool,
 }
 
-/// Finds the message an agent sent under this id, whatever its file is called.
+/// Finds the message that an agent sent under this id, whatever its file is called.
 pub fn find(root: &Path, agent: &AgentName, id: &MessageId) -> io::Result<Option<SentMessage>> {
     let layout = Layout::new(root);
     let (outbox, sent) = (layout.outbox(agent.as_str()), layout.sent(agent.as_str()));
-    // A message that is put away between the two looks is found in the second.
+    // A message that moves between the two searches is found by the second.
     for (directory, accepted) in [(outbox, false), (sent, true)] {
         let likely = directory.join(file_name(id));
         let listed = match std::fs::read_dir(&directory) {
@@ -68,7 +68,7 @@ fn is_message(path: &Path) -> bool {
             .any(|end| name.ends_with(end))
 }
 
-/// True if two messages have the same content, whenever they were written.
+/// True if two messages have the same content, except for the time of writing.
 pub fn same(a: &str, b: &str) -> bool {
     let read = |text: &str| parse(text.as_bytes()).ok().map(|message| content(&message));
     read(a).is_some_and(|a| Some(a) == read(b))

@@ -1,4 +1,4 @@
-//! The origin of a message's words, so that an error names the caller's own place: a flag, a line of its own file.
+//! Reports an error in a message at the caller's own place: a flag, or a line of its file.
 
 use std::path::Path;
 
@@ -7,19 +7,19 @@ use message_schema::line::escaped;
 
 use super::response_file::ResponseFile;
 
-/// The source of a message's words.
+/// The source of a message's content.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum WordsFrom<'a> {
-    /// In options of `send` or `reply`.
+    /// Options of `send` or `reply`.
     #[default]
     Flags,
-    /// In options of `feedback` or `lgtm`.
+    /// Options of `feedback` or `lgtm`.
     Response,
-    /// In the YAML of a body.
+    /// A file with the YAML of a body.
     Yaml(&'a Path),
-    /// In options, and a packet in a file of its own.
+    /// Options, and a file with the packet.
     Packet(&'a Path),
-    /// In options of `feedback` or `lgtm`, and a file with findings.
+    /// Options of `feedback` or `lgtm`, and a file with findings.
     Findings {
         /// The file, `-` for standard input.
         file: &'a Path,
@@ -29,8 +29,8 @@ pub enum WordsFrom<'a> {
 }
 
 impl WordsFrom<'_> {
-    /// The violation in the caller's words; `message` is the name of the message's file, `flags` the options of the
-    /// caller's command, each behind the field it sets.
+    /// Puts a violation in the caller's terms. `message` is the name of the message's file, `flags` the options of the
+    /// caller's command, each after the field that it sets.
     pub fn told(
         self,
         mut violation: ReportedViolation,
@@ -51,12 +51,12 @@ impl WordsFrom<'_> {
                     violation.fix = fix.map(|fix| with_flag(fix, name, &flag));
                     violation.file = flag;
                 } else {
-                    // The file is one that the caller has not written.
+                    // The caller did not write this file.
                     violation.file.clear();
                 }
                 (violation.line, violation.column) = (None, None);
             }
-            // The place is one in the message that was made of the body.
+            // The line and column are those in the message, not in the caller's file.
             (Self::Yaml(path), true) => {
                 violation.file = shown(path);
                 (violation.line, violation.column) = (None, None);
@@ -72,7 +72,7 @@ impl WordsFrom<'_> {
         violation
     }
 
-    /// The place of a field of the caller's findings, before what is wrong with it.
+    /// The place of a field in the caller's findings, as a prefix for an error.
     pub fn place_of(self, field: &str) -> String {
         match self {
             Self::Findings { file, text } => {
@@ -85,7 +85,7 @@ impl WordsFrom<'_> {
     }
 }
 
-/// One line on a violation, and its fix on a second one.
+/// Formats a violation on one line, and its fix on a second.
 pub fn line(violation: &ReportedViolation) -> String {
     let place = violation
         .line
@@ -110,14 +110,14 @@ pub fn line(violation: &ReportedViolation) -> String {
     )
 }
 
-/// A fix that sets fields, said of the options that set them.
+/// Names the options instead of the fields in a fix.
 fn with_flags(fix: &str, flags: &[(String, String)]) -> String {
     flags.iter().fold(fix.to_owned(), |fix, (field, flag)| {
         fix.replace(&format!("`{field}: "), &format!("`{flag} "))
     })
 }
 
-/// A text about a field, said of the option that sets it.
+/// Names the option instead of the field in a text.
 fn with_flag(text: &str, field: &str, flag: &str) -> String {
     text.replace(&format!("`{field}`"), &format!("`{flag}`"))
         .replace("add `--", "give `--")
@@ -141,7 +141,7 @@ fn flag(flags: &[(String, String)], field: &str) -> Option<String> {
     found.map(|(_, flag)| flag.clone())
 }
 
-/// Line and column of `findings[2].severity` in the caller's file.
+/// The line and column of a field such as `findings[2].severity` in the caller's file.
 fn place(field: &str, text: &str) -> Option<(u32, u32)> {
     let (index, rest) = field.strip_prefix("findings[")?.split_once(']')?;
     let places = ResponseFile::places(text);

@@ -1,5 +1,5 @@
-//! Puts our hooks into the settings of an agent's program and takes them out again. Everything else in the file stays as
-//! it is, in its order and its letters.
+//! Adds our hooks to the settings of an agent's program and removes them. Everything else in the file keeps its order
+//! and exact text.
 
 use std::fmt;
 
@@ -12,14 +12,14 @@ use super::{Moment, Program};
 /// The time limit of a hook, in seconds; it takes milliseconds.
 const TIMEOUT_S: u32 = 5;
 
-/// The same in milliseconds, for the program that counts so.
+/// The same in milliseconds, for the program that expects them.
 const TIMEOUT_MS: u32 = TIMEOUT_S * 1_000;
 
-/// The text that every command of ours contains.
+/// A text that every command of ours contains.
 const MARK: &str = " hook ";
 
 impl Program {
-    /// The file it reads hooks of a project from, relative to the project.
+    /// The file from which it reads a project's hooks, relative to the project.
     pub fn settings(self) -> &'static str {
         match self {
             Self::Claude => ".claude/settings.json",
@@ -35,7 +35,7 @@ impl Program {
         }
     }
 
-    /// The word of the command line.
+    /// Its word on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -45,12 +45,12 @@ impl Program {
     }
 }
 
-/// A JSON object whose members keep their order and their letters.
+/// A JSON object whose members keep their order and exact text.
 #[derive(Debug, Default)]
 struct Members(Vec<(String, Box<RawValue>)>);
 
-/// The settings with our hooks in them, or without: `command` is our program with the options that say who asks, as a
-/// shell takes it. The error says what is expected.
+/// Returns the settings with our hooks or, without a command, without them. `command` is our program with the options
+/// for workspace and agent, quoted for a shell. The error says what is expected.
 pub fn settings(before: &str, program: Program, command: Option<&str>) -> Result<String, String> {
     let mut top = read(before, "the file")?;
     let mut hooks = match top.get("hooks") {
@@ -89,7 +89,7 @@ pub fn settings(before: &str, program: Program, command: Option<&str>) -> Result
     Ok(top.raw(0).get().to_owned() + "\n")
 }
 
-/// A group in which every command is one of ours; another's that merely names us is left alone.
+/// True if every command of the group is ours; a command that only mentions us is not.
 fn is_ours(group: &Value) -> bool {
     let commands = group["hooks"]
         .as_array()
@@ -127,7 +127,7 @@ impl Members {
             .map(|(_, value)| &**value)
     }
 
-    /// Replaces a member in its place, adds it at the end, or removes it.
+    /// Replaces a member in place, appends it, or removes it.
     fn put(&mut self, key: &str, value: Option<Box<RawValue>>) {
         let at = self.0.iter().position(|(name, _)| name == key);
         match (at, value) {
@@ -138,7 +138,7 @@ impl Members {
         }
     }
 
-    /// One member a line, indented by so many blanks and two.
+    /// Writes one member per line, indented by `indent` and two more blanks.
     fn raw(&self, indent: usize) -> Box<RawValue> {
         let member = |(key, value): &(String, Box<RawValue>)| {
             format!(

@@ -1,5 +1,5 @@
-//! The text for an agent's own program when its session starts and when its turn ends: that mail waits, and how to read
-//! it. It never repeats what is in the mail, so that no sender writes into another agent's instructions.
+//! Tells an agent's own program, when its session starts and when its turn ends, that mail waits and how to read it. It
+//! never repeats the content of mail, so that no sender can write into another agent's instructions.
 
 pub mod install;
 pub mod payload;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::mailboxes::MailboxEntry;
 
-/// Programs whose hooks are known.
+/// The programs whose hooks are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Program {
@@ -21,17 +21,17 @@ pub enum Program {
     Gemini,
 }
 
-/// The moment at which a hook is called.
+/// When a hook is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// A session has started or goes on.
+    /// A session has started or was resumed.
     SessionStart,
     /// The agent wants to end its turn.
     TurnEnd,
 }
 
 impl Moment {
-    /// The event as the program calls it.
+    /// The program's name for the event.
     pub fn event(self, program: Program) -> &'static str {
         match (self, program) {
             (Self::SessionStart, _) => "SessionStart",
@@ -40,7 +40,7 @@ impl Moment {
         }
     }
 
-    /// The word of the command line.
+    /// The word on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::SessionStart => "session-start",
@@ -49,24 +49,23 @@ impl Moment {
     }
 }
 
-/// The text for a program while the ledger that several hosts share cannot be followed.
+/// The text for a program while its host cannot follow the shared ledger.
 const CUT_OFF: &str = "settled: this host cannot follow the shared ledger now. What you send stays in your outbox until it \
                        can; do not send it again.";
 
-/// The most messages that are named.
+/// The most messages named.
 pub const NAMED: usize = 5;
 
 /// The output for a program that needs no news.
 pub fn quiet(program: Program) -> String {
     match program {
         Program::Claude => String::new(),
-        // The documentation of Codex says both that nothing and that only JSON may be printed; Gemini reads JSON.
+        // Codex documents both that nothing and that only JSON may be printed; Gemini reads JSON.
         Program::Codex | Program::Gemini => "{}\n".to_owned(),
     }
 }
 
-/// The output for the program: nothing if no mail waits, or if it goes on already because of a hook at the end of this
-/// very turn.
+/// The output for the program: nothing new if no mail waits, or if a hook has already extended this turn.
 pub fn output(
     program: Program,
     moment: Moment,
@@ -75,7 +74,7 @@ pub fn output(
     goes_on_already: bool,
     is_cut_off: bool,
 ) -> String {
-    // Nobody's turn goes on for a ledger that cannot be reached.
+    // An unreachable ledger extends nobody's turn.
     let is_told = waiting > 0 || (is_cut_off && moment == Moment::SessionStart);
     if !is_told || (moment == Moment::TurnEnd && goes_on_already) {
         return quiet(program);
@@ -97,7 +96,7 @@ pub fn output(
     format!("{document}\n")
 }
 
-/// Only what the daemon has checked and what has no room for prose: numbers, types, ids, names of agents.
+/// Contains only what the daemon has checked and what leaves no room for prose: numbers, types, ids, names of agents.
 fn announcement(letters: &[MailboxEntry], waiting: usize) -> String {
     let messages = if waiting == 1 {
         "1 message waits"
@@ -133,7 +132,7 @@ fn named(letter: &MailboxEntry) -> Option<String> {
     Some(format!("{kind} {id} from {from}{pr}"))
 }
 
-/// True if the program says that it goes on already because of a hook.
+/// True if the program reports that a hook has already extended this turn.
 pub fn goes_on_already(payload: &[u8]) -> bool {
     serde_json::from_slice::<serde_json::Value>(payload)
         .is_ok_and(|payload| payload["stop_hook_active"] == true)
@@ -195,7 +194,7 @@ mod tests {
             assert_eq!(said(Moment::TurnEnd, 0, false, false), quiet);
             assert_eq!(said(Moment::TurnEnd, 3, true, false), quiet);
             assert_ne!(said(Moment::SessionStart, 3, true, false), quiet);
-            // A hook reports once that it cannot follow the ledger, and holds up nobody's turn.
+            // A hook reports at the start of a session that it cannot follow the ledger, and extends no turn.
             assert_ne!(said(Moment::SessionStart, 0, false, true), quiet);
             assert_eq!(said(Moment::TurnEnd, 0, false, true), quiet);
         }

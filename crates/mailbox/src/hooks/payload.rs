@@ -1,18 +1,17 @@
-//! The input that a program gives its hook on standard input. Some keep their end open, so nobody waits for it
-//! for long.
+//! Reads the input that a program gives its hook on standard input. Some programs never close it, so the wait is short.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// The largest payload that is read, in bytes.
+/// The largest payload to read, in bytes.
 pub const PAYLOAD_MAX: u64 = 1024 * 1024;
 
-/// The time a program may take to write its payload, in milliseconds.
+/// The time a program has to write its payload, in milliseconds.
 const PATIENCE_MS: i64 = 200;
 
-/// Reads the program's payload, up to its end or until nothing comes for a while. A terminal has none.
+/// Reads the program's payload until it ends or nothing arrives for a while. A terminal has none.
 pub fn payload(stdin: &(impl AsFd + IsTerminal)) -> Vec<u8> {
     let mut bytes = Vec::new();
     if stdin.is_terminal() {
@@ -51,7 +50,7 @@ mod tests {
         let (reader, mut writer) = std::io::pipe().expect("a pipe");
         writer.write_all(b"{}").expect("somebody reads");
         let (tell, told) = channel();
-        // A thread, so that a read without end fails the test and does not hold it up.
+        // On a thread, so that a read that never ends fails the test instead of blocking it.
         thread::spawn(move || tell.send(payload(&OwnedFd::from(reader))));
         assert_eq!(
             told.recv_timeout(Duration::from_secs(60)),

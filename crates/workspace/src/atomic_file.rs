@@ -1,4 +1,4 @@
-//! Replaces a file whole or not at all, and renames a file to a name that is free.
+//! Replaces a file atomically, and renames a file to a free name.
 
 use std::fs::Permissions;
 use std::io::{self, Write as _};
@@ -9,11 +9,11 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::Builder;
 
-/// The mode of a new file, less the umask.
+/// The mode of a new file, before the umask.
 const NEW_FILE_MODE: u32 = 0o666;
 
-/// Replaces the file's text and keeps its mode; creates the file and its directory if they are missing. A symbolic link
-/// stays, and its target is replaced.
+/// Replaces a file's text and keeps its mode; creates the file and its directory if they are missing. Replaces the
+/// target of a symbolic link, not the link.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let directory = target
@@ -30,7 +30,7 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     if let Ok(data) = target.metadata() {
         temporary.as_file().set_permissions(data.permissions())?;
     }
-    // Without it a power cut can leave the new name with none of the text.
+    // Without the sync, a power cut can leave the new name with none of the text.
     temporary.as_file().sync_all()?;
     temporary.persist(&target)?;
     Ok(())
@@ -39,8 +39,9 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
 /// Renames a file to a free name; fails with `AlreadyExists` if the name is taken.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Some file systems cannot promise it in one call. A link never replaces anything; a kill before the unlink leaves
-        // the file under both names. In an outbox the daemon gives it time to lose one, from an inbox it is taken again.
+        // Some file systems cannot do this in one call. A hard link never replaces anything, but a kill before the
+        // unlink leaves the file under both names. In an outbox the daemon waits until one is gone; in an inbox the
+        // file is taken again.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             std::fs::hard_link(from, to)?;
             std::fs::remove_file(from)

@@ -1,4 +1,4 @@
-//! Reads the clock, which nothing else does.
+//! Reads the clock; nothing else does.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -6,7 +6,7 @@ use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use spool::Now;
 
-/// A clock that never goes back, beside the time of day.
+/// A monotonic clock, read together with the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
@@ -15,9 +15,9 @@ pub struct Clock {
 /// A reading of both clocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// Milliseconds since the clock was started; never goes back.
+    /// Milliseconds since the clock was started; monotonic.
     pub mono: u64,
-    /// The time of day, cut to the millisecond, as the ledger keeps it.
+    /// The wall-clock time, truncated to milliseconds as in the ledger.
     pub utc: DateTime<Utc>,
 }
 
@@ -45,7 +45,7 @@ impl Clock {
 }
 
 impl Moment {
-    /// The reading as the spool wants it.
+    /// The reading in the form that the spool uses.
     pub fn spool(&self) -> Now {
         Now {
             mono: self.mono,
@@ -54,7 +54,7 @@ impl Moment {
     }
 }
 
-/// A length of time in one word and one unit: `90 s`, `12 min`, `3 h`, `2 d`.
+/// Formats a duration with one number and one unit: `90 s`, `12 min`, `3 h`, `2 d`.
 pub fn span(length: TimeDelta) -> String {
     match length.num_seconds() {
         seconds @ ..120 => format!("{seconds} s"),
@@ -64,32 +64,32 @@ pub fn span(length: TimeDelta) -> String {
     }
 }
 
-/// The uptime of the machine, by the clock that supervisors compare with their own.
+/// The time since boot, by the clock that supervisors use.
 pub fn since_boot() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let part = |number: i64| u64::try_from(number).unwrap_or(0);
     Duration::from_secs(part(now.tv_sec)) + Duration::from_nanos(part(now.tv_nsec))
 }
 
-/// The time of day, cut to the millisecond. A clock that was never set may be before 1970.
+/// The wall-clock time, truncated to milliseconds. A clock that was never set may be before 1970.
 pub fn now() -> DateTime<Utc> {
     // `Utc::now` panics before 1970.
     DateTime::from(SystemTime::now()).trunc_subsecs(3)
 }
 
-/// A new id for a message of the daemon's own.
+/// Makes an id for a message of the daemon.
 pub fn new_message_id() -> MessageId {
     let ulid = ulid::Ulid::generate();
     MessageId::new(format!("settled-{ulid}")).expect("a ULID is within the alphabet of message ids")
 }
 
-/// A new id for an order.
+/// Makes an id for an order.
 pub fn new_order_id() -> MessageId {
     let ulid = ulid::Ulid::generate();
     MessageId::new(format!("order-{ulid}")).expect("a ULID is within the alphabet of message ids")
 }
 
-/// A new id for a message an agent has written by a command: in the order of time, readable, and nobody else's.
+/// Makes an id for a message that an agent writes with a command: readable, sorted by time, and unique.
 pub fn new_id_of(agent: &AgentName, at: DateTime<Utc>) -> MessageId {
     let chance = new_name().split_off(18);
     MessageId::new(format!(
@@ -101,7 +101,7 @@ pub fn new_id_of(agent: &AgentName, at: DateTime<Utc>) -> MessageId {
     )
 }
 
-/// A name nobody else has: 26 letters and digits.
+/// Makes a unique name of 26 letters and digits.
 pub fn new_name() -> String {
     ulid::Ulid::generate().to_string().to_lowercase()
 }

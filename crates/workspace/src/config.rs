@@ -1,5 +1,5 @@
-//! `settled.toml`: policy and limits. Every key is optional, none is guessed: an unknown key or a
-//! value out of range is an error with line and column, and nothing starts on half a config.
+//! `settled.toml`: policy and limits. Every key is optional and none is guessed: an unknown key or a value out of range
+//! is an error with line and column, and nothing starts with half a config.
 
 mod budget;
 mod field;
@@ -34,20 +34,20 @@ pub use self::runner::{CheckoutMode, Concurrent, Input, RunnerSection};
 pub use self::sandbox::SandboxSection;
 pub use self::shared::{OF_AN_AGENT, OF_ONE_HOST, shared_part};
 
-/// The file's name in the workspace.
+/// The name of the config file.
 pub const FILE: &str = "settled.toml";
 
-/// The config `settled init` writes: every key with its default, commented out.
+/// The config that `settled init` writes: every key with its default, commented out.
 pub const TEMPLATE: &str = include_str!("settled.toml");
 
 /// The config as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Config {
-    /// The mode of the quality gate: it decides or it advises.
+    /// The mode of the quality gate: it decides or only advises.
     #[serde(deserialize_with = "field::profile")]
     pub profile: Profile,
-    /// The instant a reviewer's seconds begin to count.
+    /// The event that starts a reviewer's clock.
     #[serde(deserialize_with = "field::runtime_clock")]
     pub runtime_clock: RuntimeClock,
     /// The meaning of a response's silence about an open thread.
@@ -56,28 +56,28 @@ pub struct Config {
     /// The treatment of a blocker found late, outside the files the author touched.
     #[serde(deserialize_with = "field::late_findings")]
     pub late_findings: LateFindings,
-    /// The order of reviewers, from the first to the last; `person` may end it.
+    /// The reviewers in order, first to last; `person` may end the list.
     #[serde(deserialize_with = "field::reviewers")]
     pub reviewers: Vec<AgentName>,
     /// Round limits.
     pub rounds: RoundsSection,
     /// The quality gate.
     pub gate: GateSection,
-    /// The findings to hand off once a pull request is merged, and their targets.
+    /// Which findings are handed off when a pull request is merged, and to whom.
     pub handoff: HandoffSection,
     /// Rates.
     pub limits: LimitsSection,
-    /// The tokens and the money that the commands of agents may use.
+    /// The tokens and the money that agents' commands may use.
     pub budget: BudgetSection,
-    /// The ledger's segments and snapshots.
+    /// The size of segments and the frequency of snapshots.
     pub ledger: LedgerSection,
-    /// The retention of files after use.
+    /// The time for which files are kept after use.
     pub retention: RetentionSection,
     /// The address of the metrics.
     pub metrics: MetricsSection,
     /// The channels that tell people they are needed.
     pub notify: NotifySection,
-    /// The commands of agents, all together.
+    /// The limits and signals that all agents' commands share.
     #[serde(deserialize_with = "runner::section")]
     pub runner: RunnerSection,
     /// The settings per agent; an agent needs no entry.
@@ -104,15 +104,15 @@ pub struct GateSection {
     pub require_actions: bool,
     /// True if the gate refuses an approval that names no commit.
     pub require_head: bool,
-    /// Commands that must be recorded as passing.
+    /// Commands that an approval must record as passing.
     #[serde(deserialize_with = "field::commands")]
     pub validation_commands: Vec<String>,
-    /// The treatment of an approval that does not show that its change was read: `warn` or `require`.
+    /// The treatment of an approval without evidence that its change was read: `warn` or `require`.
     #[serde(deserialize_with = "field::evidence")]
     pub evidence: EvidenceMode,
-    /// True if author and reviewer must be of two vendors.
+    /// True if author and reviewer must use models of different vendors.
     pub reviewer_other_vendor: bool,
-    /// The files whose change only a person approves.
+    /// The files whose changes only a person may approve.
     #[serde(deserialize_with = "field::human_paths")]
     pub human_paths: HumanPaths,
 }
@@ -124,10 +124,10 @@ pub struct LimitsSection {
     /// Messages outside the review loop, per hour and pair: 1 to 10 000.
     #[serde(deserialize_with = "field::messages_per_hour")]
     pub messages_per_hour: MessagesPerHour,
-    /// Files out of one outbox per hour, before only open reviews go on: 1 to 1 000 000.
+    /// Files from one outbox per hour, after which only open reviews continue: 1 to 1 000 000.
     #[serde(deserialize_with = "field::files_per_hour")]
     pub files_per_hour: FilesPerHour,
-    /// Reviews of one author that are open with one reviewer at a time: 1 to 1 000 000.
+    /// Reviews of one author that may be open with one reviewer at a time: 1 to 1 000 000.
     #[serde(deserialize_with = "field::open_reviews")]
     pub open_reviews: OpenReviews,
 }
@@ -136,33 +136,33 @@ pub struct LimitsSection {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct AgentSection {
-    /// The parts the agent may take; none named means both.
+    /// The roles that the agent may take; none given means both.
     pub roles: BTreeSet<Role>,
-    /// The user the agent runs as: what belongs to another user is not from it. 1 to 4294967294.
+    /// The user that the agent runs as, 1 to 4294967294: a file of another user is not from the agent.
     #[serde(deserialize_with = "field::uid")]
     pub uid: Option<u32>,
-    /// The maker of its model, in one word.
+    /// The vendor of its model, one word.
     #[serde(deserialize_with = "field::vendor")]
     pub vendor: Option<String>,
-    /// The program the daemon starts for each request to this agent, and its arguments; none is started if it is empty.
-    /// In an argument `{prompt}` stands for the prompt, `{run}` for the folder of the run, and so on.
+    /// The program and arguments that the daemon starts for each request to this agent; empty for none. `{prompt}` in
+    /// an argument becomes the prompt, `{run}` the folder of the run, and so on.
     #[serde(deserialize_with = "runner::command")]
     pub command: Vec<String>,
-    /// The command's working directory, relative to the workspace, which is the default.
+    /// The command's working directory, relative to the workspace; the workspace itself by default.
     pub workdir: PathBuf,
-    /// The files it finds there: those of the commit under review, or those in `workdir`.
+    /// The files that the command works on: those of the commit under review, or those in `workdir`.
     #[serde(deserialize_with = "field::checkout")]
     pub checkout: CheckoutMode,
-    /// The names of files and directories that such a tree does not have.
+    /// The names of files and directories to leave out of that tree.
     #[serde(deserialize_with = "runner::leave_out")]
     pub leave_out: Vec<String>,
-    /// The walls around the command, if there are to be any.
+    /// The sandbox around the command, if there is one.
     #[serde(deserialize_with = "sandbox::section")]
     pub sandbox: Option<SandboxSection>,
-    /// Variables of its environment, added to the daemon's.
+    /// Variables that are added to the daemon's environment.
     #[serde(deserialize_with = "runner::env")]
     pub env: BTreeMap<String, String>,
-    /// The template of its prompt, from the workspace on; the built-in one if it is empty.
+    /// The path of the prompt template, relative to the workspace; empty for the built-in one.
     pub prompt: PathBuf,
     /// Its standard input.
     #[serde(deserialize_with = "field::input")]
@@ -170,15 +170,15 @@ pub struct AgentSection {
     /// The form of its output.
     #[serde(deserialize_with = "field::output")]
     pub output: OutputFormat,
-    /// Its commands that run at a time: 1 to 64.
+    /// The number of its commands that may run at a time: 1 to 64.
     #[serde(deserialize_with = "runner::concurrent_of_agent")]
     pub concurrent: Concurrent,
 }
 
-/// A config that cannot be used, and where.
+/// The reason a config cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file is there but cannot be read.
+    /// The file exists but cannot be read.
     #[error("{path}: {source}", path = path.display())]
     Unreadable {
         /// The file.
@@ -211,12 +211,12 @@ impl Config {
         }
     }
 
-    /// Reads a config from the bytes of its file; `path` is for the error only.
+    /// Reads a config from bytes; `path` is only for errors.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, ConfigError> {
         Self::parse(text_of(bytes, path)?, path)
     }
 
-    /// Reads a config from its text; `path` is for the error only.
+    /// Reads a config from text; `path` is only for errors.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         toml::from_str(text).map_err(|error| {
             let offset = error.span().map_or(0, |span| span.start);
@@ -231,7 +231,7 @@ impl Config {
         })
     }
 
-    /// The agents that are named and have no mailbox: perhaps not yet, perhaps a slip of the pen.
+    /// The agents in the config that have no mailbox: it may be missing yet, or the name may be misspelled.
     pub fn strangers<'c>(&'c self, agents: &[AgentName]) -> BTreeSet<&'c AgentName> {
         let named = self
             .agents
@@ -241,7 +241,7 @@ impl Config {
         named.filter(|name| !agents.contains(name)).collect()
     }
 
-    /// The user of each agent that has one of its own.
+    /// The user of each agent that has one.
     pub fn users(&self) -> BTreeMap<AgentName, u32> {
         self.agents
             .iter()
@@ -249,10 +249,10 @@ impl Config {
             .collect()
     }
 
-    /// The rules' view of the config, for the agents that have a mailbox.
+    /// The policy for the rules, for the agents that have a mailbox.
     pub fn policy(&self, agents: impl IntoIterator<Item = AgentName>) -> Policy {
         let agents: BTreeSet<AgentName> = agents.into_iter().collect();
-        // Nobody can deliver a request to an agent without a mailbox.
+        // An agent without a mailbox cannot get a request.
         let reviewers = self.reviewers.iter().filter(|name| agents.contains(*name));
         let reviewers = reviewers.cloned().collect();
         let roles = |name: &AgentName| self.agents.get(name).map(|agent| agent.roles.clone());
@@ -309,7 +309,7 @@ fn text_of<'b>(bytes: &'b [u8], path: &Path) -> Result<&'b str, ConfigError> {
 
 fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
-    // A byte order mark has no column.
+    // A byte order mark takes no column.
     let before = before.strip_prefix('\u{feff}').unwrap_or(before);
     let line = before.matches('\n').count() + 1;
     let column = before

@@ -1,4 +1,4 @@
-//! Creates the directories of a workspace and never overwrites any.
+//! Creates the directories of a workspace, without overwriting anything, and lists its agents.
 
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -9,7 +9,7 @@ use spool::{Layout, SpoolError};
 
 use crate::{config, orders};
 
-/// The reasons a workspace cannot be created.
+/// The reason a workspace cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
     /// A directory could not be created.
@@ -72,14 +72,14 @@ pub fn is_workspace(root: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// The agents that have a mailbox. Directories whose names are not valid agent names are ignored.
+/// The agents that have a mailbox. Ignores directories whose names are not valid for agents.
 pub fn agents(root: &Path) -> Result<Vec<AgentName>, SpoolError> {
     let mut agents = candidates(root)?;
     agents.retain(|agent| has_mailbox(root, agent));
     Ok(agents)
 }
 
-/// The agents that may have a mailbox, sorted: real directories under a valid name. Costs no look at any of them.
+/// The agents that may have a mailbox, sorted: real directories with a valid name. Examines none of them.
 pub fn candidates(root: &Path) -> Result<Vec<AgentName>, SpoolError> {
     let names = Layout::agent_directories(root)?;
     Ok(names
@@ -94,8 +94,8 @@ pub fn has_mailbox(root: &Path, agent: &AgentName) -> bool {
     Layout::has_mailbox(root, agent.as_str())
 }
 
-/// An agent whose outbox belongs to the user of this process, if there is one: a script of its own could decide like a
-/// person. An outbox that is gone for the moment proves no other owner.
+/// Finds an agent whose outbox belongs to the user of this process: a script of such an agent could decide like a
+/// person. A missing outbox does not prove another owner.
 pub fn agent_of_this_user(root: &Path) -> Result<Option<AgentName>, SpoolError> {
     let (layout, uid) = (Layout::new(root), rustix::process::geteuid().as_raw());
     let is_ours = |agent: &AgentName| {

@@ -1,5 +1,5 @@
-//! The state that hosts of a shared ledger report every few seconds, and the last report of each that reached this
-//! host. None of it is a record and nothing is decided by it: a heartbeat that is lost is followed by the next one.
+//! Writes and reads heartbeats: the state that hosts of a shared ledger report every few seconds, and the last report
+//! of each. No record has them and nothing is decided by them; the next heartbeat replaces a lost one.
 
 use std::path::Path;
 
@@ -12,32 +12,32 @@ use spool::{HostName, Layout};
 /// The file in `.settled`.
 const FILE: &str = "hosts.json";
 
-/// The interval between two heartbeats of a host, in milliseconds.
+/// The time between two heartbeats of a host, in milliseconds.
 pub const EVERY_MS: u64 = 10_000;
 
-/// The time without a heartbeat after which a host is called silent: two may be lost.
+/// The time without a heartbeat after which a host counts as silent: two may be lost.
 pub const SILENT: TimeDelta = TimeDelta::seconds(35);
 
-/// The longest version and the longest standing.
+/// The longest version and standing, in bytes.
 const WORD_BYTES_MAX: usize = 64;
 
-/// The state of a host, as it reports it.
+/// The state of a host, as the host reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostState {
     /// Its name.
     pub host: HostName,
-    /// The version of settled that runs there.
+    /// The version of settled that it runs.
     pub version: String,
     /// The last record of its ledger.
     pub seq: u64,
     /// The state of its connection to the shared ledger: `in_step`, `waiting`, `frozen` or `stopped`.
     pub standing: String,
-    /// Its clock.
+    /// Its clock's time.
     pub at: DateTime<Utc>,
-    /// Its clock when its daemon started, which tells this run of the daemon from the ones before.
+    /// Its clock's time when its daemon started, which distinguishes this daemon run from earlier ones.
     #[serde(default)]
     pub started: DateTime<Utc>,
-    /// The number of heartbeats of this run before it. Clocks go back; this does not.
+    /// The number of earlier heartbeats of this daemon run. A clock may go back; this cannot.
     #[serde(default)]
     pub number: u64,
 }
@@ -55,13 +55,13 @@ pub struct HeardHost {
 }
 
 impl HeardHost {
-    /// The lead of that host's clock over this one's, less the time that the heartbeat took to arrive.
+    /// The lead of that host's clock over this one's, less the time the heartbeat took to arrive.
     pub fn clock_ahead(&self) -> TimeDelta {
         self.state.at - self.heard_at
     }
 }
 
-/// A heartbeat on its way: the text, and the signature of the host that it names.
+/// A heartbeat for the log: its text and the signature of the host that it names.
 #[derive(Serialize, Deserialize)]
 struct SignedState {
     state: String,
@@ -69,7 +69,7 @@ struct SignedState {
 }
 
 fn signed_bytes(workspace: &str, state: &str) -> Vec<u8> {
-    // Nothing that is signed elsewhere begins like this.
+    // No other signed text begins like this.
     format!("heartbeat of a host of {workspace}\n{state}").into_bytes()
 }
 
@@ -80,12 +80,12 @@ pub fn written(state: &HostState, workspace: &str, keys: &dyn HostKeys) -> Vec<u
     serde_json::to_vec(&SignedState { state, signature }).expect("plain values are JSON")
 }
 
-/// Says whether people can be shown this as it is: a short word of a terminal's plain letters.
+/// True if the text can be shown to people as it is: short, and only visible ASCII.
 fn is_word(text: &str) -> bool {
     text.len() <= WORD_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Reads a heartbeat. Nothing if it is none, or is not signed by the host that it names.
+/// Reads a heartbeat; none if it is malformed or not signed by the host that it names.
 pub fn heard(
     bytes: &[u8],
     workspace: &str,
@@ -103,13 +103,13 @@ pub fn heard(
         .then_some(state)
 }
 
-/// Reads what the daemon heard last of each host; none if there is no readable file.
+/// Reads what the daemon last received from each host; empty if there is no readable file.
 pub fn read(root: &Path) -> Vec<HeardHost> {
     let text = std::fs::read(Layout::new(root).own().join(FILE)).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// Saves what was heard. It is not synced: what a power cut takes is heard again.
+/// Saves what was received, without a sync: hosts repeat what a power cut loses.
 pub fn save<'a>(root: &Path, heard: impl Iterator<Item = &'a HeardHost>) {
     let own = Layout::new(root).own();
     let (file, temporary) = (own.join(FILE), own.join(format!("{FILE}.tmp")));

@@ -1,5 +1,5 @@
-//! Folds the ledger into an index: the state of every review, the used file names and the requests no reviewer has
-//! taken. Writes the index as the lines and rows of a snapshot and restores it from them.
+//! Folds the ledger into an index: the state of every review, the used file names and the untaken requests. Writes the
+//! index as the lines and rows of a snapshot and restores it from them.
 
 use std::io;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::known_deliveries::KnownDeliveries;
 use crate::snapshot_rows::SnapshotRows;
 use crate::untaken_requests::{Delivered, UntakenRequests};
 
-/// The form of the snapshot lines below and of everything in them. Raise it with every change of a line or of how a
+/// The version of the snapshot lines below and everything in them. Raise it with every change to a line or to how a
 /// record is folded; the daemon's `tests/it/ledgers.rs` fails if you forget.
 const FORM: u32 = 8;
 
@@ -32,14 +32,14 @@ pub struct LedgerIndex {
     pub untaken: UntakenRequests,
     /// The deliveries to every inbox.
     pub known_deliveries: KnownDeliveries,
-    /// The hosts that share the ledger; none where it has one host.
+    /// The hosts that share the ledger; none if there is only one host.
     pub fleet: Fleet,
     /// The number of refused messages.
     refused: u64,
 }
 
 impl LedgerIndex {
-    /// Reads a workspace's ledger from its newest snapshot on, without the lock.
+    /// Reads a workspace's ledger from its newest snapshot, without the lock.
     pub fn read(root: &Path) -> Result<(Self, Folded), SpoolError> {
         let mut index = Self::default();
         let folded = spool::fold_ledger(root, &mut index)?;
@@ -73,7 +73,7 @@ impl LedgerIndex {
 }
 
 impl Fold for LedgerIndex {
-    /// Another version may fold differently, so it does not restore this one's snapshots.
+    /// Another version may fold differently, so it does not restore the snapshots of this one.
     fn form(&self) -> String {
         format!("settled {} {FORM}", env!("CARGO_PKG_VERSION"))
     }
@@ -164,8 +164,8 @@ impl Fold for LedgerIndex {
     }
 }
 
-/// The rows in the order of their keys. A start without a snapshot sorts a million at a time, so they are dealt out by
-/// kind and the first byte of the hash first: what remains to be compared fits a core's own memory.
+/// Sorts the rows by key. A start without a snapshot sorts a million at a time, so they are first distributed by kind
+/// and the first byte of the hash: each part then fits into a core's cache.
 fn in_order(rows: Vec<(RowKey, &[u8])>) -> Vec<(RowKey, &[u8])> {
     let lot = |key: &RowKey| usize::from(u16::from_be_bytes([key[0], key[1]]));
     let mut ends = vec![0; 1 << 16];
@@ -188,7 +188,7 @@ fn in_order(rows: Vec<(RowKey, &[u8])>) -> Vec<(RowKey, &[u8])> {
     sorted
 }
 
-/// The rows of a snapshot, for tables.
+/// The rows of a snapshot, for use by tables.
 pub fn stored_rows(rows: &Arc<Rows>) -> Arc<dyn StoredRows> {
     Arc::new(SnapshotRows::new(Arc::clone(rows)))
 }
@@ -199,7 +199,7 @@ const UNTAKEN: &str = "untaken";
 const FLEET: &str = "fleet";
 const REFUSED: &str = "refused";
 
-/// Folds what a record says of the hosts that share the ledger. No host takes over a change that the fleet refuses.
+/// Folds what a record says about hosts. No host takes over a change that the fleet refuses.
 pub fn fold_hosts(
     fleet: &mut Fleet,
     entry: &Entry,
@@ -216,7 +216,7 @@ pub fn fold_hosts(
     Ok(())
 }
 
-/// The change of hosts that a record is about, if it is about one.
+/// The change of hosts in a record, if there is one.
 pub fn host_change(record: &Record) -> Option<&HostChange> {
     match record {
         Record::Event(EventRecord::Happened(happened)) => {
@@ -230,9 +230,9 @@ pub fn host_change(record: &Record) -> Option<&HostChange> {
     }
 }
 
-/// The host at which an agent is at home, if that is another one than this.
+/// The home host of an agent, if it is not this host.
 pub fn home_elsewhere(root: &Path, agent: &AgentName) -> Option<HostName> {
-    // A config that cannot be read is for others to complain about.
+    // Other commands report a config that cannot be read.
     let this = Config::load(root).ok()?.ledger.shared().ok()??.host;
     let (index, _) = LedgerIndex::read(root).ok()?;
     index
@@ -254,10 +254,10 @@ pub struct Unreadable {
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// An entry's decision and its time, as read ahead.
+/// An entry's decision and time, read ahead.
 type ReadDecision = Result<(Record, DateTime<Utc>), Unreadable>;
 
-/// Reads an entry's decision and its time.
+/// Reads an entry's decision and time.
 pub fn decision(entry: &Entry) -> Result<(Record, DateTime<Utc>), Unreadable> {
     let unreadable = |what, source| Unreadable {
         seq: entry.seq,
@@ -271,7 +271,7 @@ pub fn decision(entry: &Entry) -> Result<(Record, DateTime<Utc>), Unreadable> {
     Ok((record, at.to_utc()))
 }
 
-/// Applies one entry to the state alone.
+/// Applies one entry to the state only.
 pub fn apply(state: &mut State, entry: &Entry) -> Result<(), Unreadable> {
     let (record, at) = decision(entry)?;
     review::apply(state, &record, at);

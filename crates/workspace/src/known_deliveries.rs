@@ -1,11 +1,11 @@
-//! Remembers every delivery to an inbox as a hash, so that a file no record made can be told from delivered mail.
+//! Remembers every delivery to an inbox as a hash, to tell delivered mail from files that no record made.
 
 use std::sync::Arc;
 
 use review::{RowKey, StoredRows, Table};
 use spool::{Content, Digest, Entry, Mailbox};
 
-/// The hashes of recipient and bytes of every file the ledger delivered to an inbox.
+/// The hashes of recipient and bytes of every file delivered to an inbox.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct KnownDeliveries(Table<b'k'>);
 
@@ -32,17 +32,17 @@ impl KnownDeliveries {
         self.0.new_rows()
     }
 
-    /// A snapshot is being made.
+    /// Notes that a snapshot has begun.
     pub fn begin_snapshot(&mut self) {
         self.0.begin_snapshot();
     }
 
-    /// The snapshot was not made.
+    /// Notes that the snapshot failed.
     pub fn give_up_snapshot(&mut self) {
         self.0.give_up_snapshot();
     }
 
-    /// The snapshot was made, and these are its rows.
+    /// Notes that the snapshot succeeded, and reads its rows from now on.
     pub fn rest_on(&mut self, stored: &Arc<dyn StoredRows>) {
         self.0.rest_on(Arc::clone(stored));
     }
@@ -56,7 +56,7 @@ fn digest(entry: &Entry, content: &Content) -> Option<Digest> {
     }
 }
 
-/// The same in every build, for snapshots keep it.
+/// The key of a row. Snapshots keep it, so it must be the same in every build.
 fn row_of(agent: &str, digest: &Digest) -> RowKey {
     Table::<b'k'>::key(&[agent.as_bytes(), &digest.bytes()])
 }

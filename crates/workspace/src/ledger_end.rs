@@ -1,18 +1,18 @@
-//! Searches the ledger from its end: what somebody asks about is usually among the newest records, and there may be a
+//! Searches the ledger from its end: what somebody asks about is usually in the newest records, and there may be a
 //! million older ones.
 
 use std::path::Path;
 
 use spool::{Since, SpoolError, Tail};
 
-/// The number of the last records that are searched first: reading them costs a few milliseconds.
+/// The number of last records to search first; reading them takes a few milliseconds.
 pub const RECORDS_AT_FIRST: u64 = 900;
 
-/// Each further search reads so many times as many, so that all of them together cost little more than the last.
+/// Each further search reads this many times as many records, so all together cost little more than the last.
 const READ_AGAIN_TIMES: u64 = 8;
 
-/// Hands the last `records` of the ledger to `look`, then the last of more and more of them, until it finds something; the
-/// last time it gets all of them. Fails if the ledger cannot be read.
+/// Calls `look` with the last `records` of the ledger, then with more and more of them, until it finds something or has
+/// seen all. Fails if the ledger cannot be read.
 pub fn search<T>(
     root: &Path,
     mut records: u64,
@@ -35,9 +35,9 @@ pub fn search<T>(
 /// The part of the ledger that a search reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Searched {
-    /// Its last records.
+    /// The last records.
     End,
-    /// All of it.
+    /// The whole ledger.
     All,
 }
 

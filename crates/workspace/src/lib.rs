@@ -1,5 +1,5 @@
-//! Reads what a workspace holds and allows: its config, the index folded from its ledger, the orders
-//! that wait, its agents and their users. Judges nothing and serves nobody.
+//! Reads what a workspace holds and allows: its config, the index folded from its ledger, waiting orders, its agents
+//! and their users. Judges nothing and serves nobody.
 
 pub mod atomic_file;
 pub mod clock;

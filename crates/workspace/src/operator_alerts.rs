@@ -1,5 +1,5 @@
-//! Conditions only an operator can fix. Each is logged once and listed by `settled status` while it lasts. Alerts decide
-//! nothing: if their file is lost, the daemon logs them again.
+//! Keeps conditions that only an operator can fix. Each is logged once and listed by `settled status` while it lasts.
+//! They decide nothing: if their file is lost, the daemon logs them again.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,7 @@ use spool::{Layout, SpoolError};
 /// The file in `.settled`.
 const FILE: &str = "alerts.json";
 
-/// The most alerts at a time; more than these have one cause.
+/// The most alerts at a time; more than this have a common cause.
 const ALERTS_MAX: usize = 1_000;
 
 /// The kind of an alert.
@@ -24,22 +24,22 @@ pub enum AlertKind {
     OutboxOwner,
     /// The daemon may not read a file or directory.
     Unreadable,
-    /// No record made a file in an inbox, and nothing proves its sender.
+    /// No record made a file in an inbox, so its sender is unknown.
     SenderUnproven,
     /// An accepted message was changed in its sender's `sent/` after it was judged.
     SentDiffers,
-    /// The ledger that several hosts share cannot be followed.
+    /// This host cannot follow the ledger that several hosts share.
     SharedLedger,
-    /// The clocks of two hosts that share the ledger are apart.
+    /// The clocks of two hosts that share the ledger differ.
     HostClock,
 }
 
-/// A condition an operator has to fix.
+/// A condition that an operator has to fix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alert {
     /// Its kind.
     pub kind: AlertKind,
-    /// The full path it is about.
+    /// The full path of what it is about.
     pub path: PathBuf,
     /// The problem and its fix, in one sentence.
     pub what: String,
@@ -53,7 +53,7 @@ pub struct Alerts {
     is_changed: bool,
 }
 
-/// Reads the alerts the daemon saved last; none if there is no readable file.
+/// Reads the alerts that the daemon saved last; empty if there is no readable file.
 pub fn read(root: &Path) -> Vec<Alert> {
     let text = std::fs::read(Layout::new(root).own().join(FILE)).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
@@ -90,7 +90,7 @@ impl Alerts {
         self.is_changed = true;
     }
 
-    /// Raises an alert for a path the daemon may not read; false if the error is another one.
+    /// Raises an alert for a path that the daemon may not read; false for any other error.
     pub fn raise_unreadable(&mut self, error: &SpoolError) -> bool {
         let SpoolError::Io { path, source, .. } = error else {
             return false;
@@ -111,7 +111,7 @@ impl Alerts {
         true
     }
 
-    /// Clears the alerts whose condition is over.
+    /// Clears the alerts for which `is_over` is true.
     pub fn clear(&mut self, is_over: impl Fn(&Alert) -> bool) {
         let before = self.known.len();
         self.known.retain(|_, alert| !is_over(alert));

@@ -1,7 +1,7 @@
-//! Writes orders of a person or a runner durably, one file each in `.settled/orders/`, and reads them back. The rules
+//! Writes orders of people and runners durably, one file each in `.settled/orders/`, and reads them back. The rules
 //! decide what an order does to a review.
 //!
-//! An order decides like a person, so only the owner of `.settled` can write there.
+//! An order counts like a person's decision, so only the owner of `.settled` can write there.
 
 mod check;
 #[cfg(test)]
@@ -23,44 +23,44 @@ use spool::Layout;
 
 pub use self::check::{TEXT_MAX, check, is_fit};
 
-/// The version of the file's form.
+/// The version of an order's form.
 const VERSION: u32 = 1;
 
-/// The directory of orders in `.settled`.
+/// The directory for orders in `.settled`.
 const ORDERS: &str = "orders";
 
-/// The directory for files that are not orders, below the orders.
+/// The directory below it for files that are not orders.
 const UNREADABLE: &str = "unreadable";
 
 /// The largest order, in bytes: as much as a message.
 const SIZE_MAX: u64 = MESSAGE_BYTES_MAX;
 
-/// The time an incomplete file has to become an order, in milliseconds: not every writer renames it in place.
+/// The time for which a file may stay incomplete, in milliseconds: not every writer renames it into place.
 const PATIENCE_MS: i64 = 2_000;
 
-/// The write permissions of everyone but the owner.
+/// The write permissions of everyone except the owner.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// A request of a person or a runner.
+/// An order of a person or a runner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     /// The version of the form: 1.
     pub schema_version: u32,
-    /// Its id; one id counts once.
+    /// Its id; an id counts once.
     pub id: MessageId,
-    /// The time of the request.
+    /// The time at which it was given.
     pub asked_at: DateTime<Utc>,
-    /// The event it reports; never a deadline, which is the daemon's own.
+    /// The event that it reports; never a deadline, which only the daemon reports.
     pub event: Event,
 }
 
-/// The reason why a file is not read as an order.
+/// The reason a file is not read as an order.
 #[derive(Debug, thiserror::Error)]
 pub enum NoOrder {
     /// The file is not an order.
     #[error("{0}")]
     Unfit(String),
-    /// The file is new and may be incomplete; it is read again.
+    /// The file is new and may be incomplete; the daemon reads it again.
     #[error("{0}; it may still be written")]
     Young(String),
     /// The disk failed; the daemon retries.
@@ -69,7 +69,7 @@ pub enum NoOrder {
 }
 
 impl Order {
-    /// An order as this version writes it.
+    /// An order in the current form.
     pub fn new(id: MessageId, asked_at: DateTime<Utc>, event: Event) -> Self {
         Self {
             schema_version: VERSION,
@@ -79,7 +79,7 @@ impl Order {
         }
     }
 
-    /// Reads an order; the error says what would have been accepted.
+    /// Parses an order; the error says what would have been accepted.
     fn parse(text: &[u8]) -> Result<Self, String> {
         let order: Self = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         if order.schema_version != VERSION {
@@ -91,7 +91,7 @@ impl Order {
         check(&order.event).map(|()| order)
     }
 
-    /// The file's name: sorted by name, orders are sorted by time.
+    /// The file's name, which sorts orders by time.
     fn file_name(&self) -> String {
         format!(
             "{}_{}.json",
@@ -101,12 +101,12 @@ impl Order {
     }
 }
 
-/// The directory of orders.
+/// The path of the directory for orders.
 pub fn directory(root: &Path) -> PathBuf {
     Layout::new(root).own().join(ORDERS)
 }
 
-/// Creates the directory of orders if it is missing and lets only the owner write there. True if it is new.
+/// Creates the directory for orders if it is missing, and lets only the owner write there. True if it is new.
 pub fn make(root: &Path) -> io::Result<bool> {
     let own = Layout::new(root).own();
     made(DirBuilder::new().mode(0o755).create(&own))?;
@@ -118,7 +118,7 @@ pub fn make(root: &Path) -> io::Result<bool> {
             return Err(io::Error::new(io::ErrorKind::NotADirectory, what));
         }
         // The umask may have been too open when the workspace was created: a user who can rename a directory in
-        // `.settled` can replace this one with orders of its own.
+        // `.settled` could replace this one with their own orders.
         if data.mode() & OTHERS_WRITE != 0 {
             std::fs::set_permissions(
                 &directory,
@@ -137,8 +137,7 @@ fn made(result: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// Writes an order so that it survives a power cut, and gives its path. The daemon removes the file
-/// once the order is in the ledger.
+/// Writes an order durably and returns its path. The daemon removes the file once the order is in the ledger.
 pub fn write(root: &Path, order: &Order) -> io::Result<PathBuf> {
     make(root)?;
     let directory = directory(root);
@@ -146,7 +145,7 @@ pub fn write(root: &Path, order: &Order) -> io::Result<PathBuf> {
     let temporary = directory.join(format!(".{}.tmp", order.file_name()));
     let text = serde_json::to_string(order).expect("orders have text keys and plain values") + "\n";
     let written = File::create_new(&temporary).and_then(|mut file| {
-        // A daemon of another user has to read what root wrote; the directory lets nobody else in.
+        // A daemon of another user has to read what root wrote; the directory keeps everybody else out.
         file.set_permissions(Permissions::from_mode(0o644))?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
@@ -154,14 +153,14 @@ pub fn write(root: &Path, order: &Order) -> io::Result<PathBuf> {
         File::open(&directory)?.sync_all()
     });
     if written.is_err() {
-        // What is left of it has a name nobody reads.
+        // If this fails too, a file under a name that nobody reads remains.
         let _ = std::fs::remove_file(&temporary);
     }
     written.map(|()| path)
 }
 
-/// The names of the waiting orders, oldest first, without dotfiles and files that do not end in `.json`. Fails if anyone
-/// but the owner could have written there.
+/// The names of the waiting orders, oldest first, without dotfiles and files that do not end in `.json`. Fails if
+/// anyone but the owner could have written there.
 pub fn waiting(root: &Path) -> io::Result<Vec<OsString>> {
     let directory = directory(root);
     let listed = match std::fs::read_dir(&directory) {
@@ -222,8 +221,7 @@ pub fn read(root: &Path, name: &OsStr, now: DateTime<Utc>) -> Result<Option<Orde
     })
 }
 
-/// The reason not to open such a file. Only a user who may write orders could exchange it between this check and the
-/// opening.
+/// The reason not to open a file. Until it is opened, only a user who may write orders could replace it.
 fn unfit(data: &Metadata, own: &Metadata) -> Option<String> {
     if !data.is_file() {
         return Some("it is not a regular file".to_owned());
@@ -244,12 +242,12 @@ fn unfit(data: &Metadata, own: &Metadata) -> Option<String> {
     None
 }
 
-/// True if this user's orders count in a workspace of that owner: root may give orders to a daemon of another user.
+/// True if this user's orders count in a workspace of this owner: root may give orders to another user's daemon.
 fn may_order(user: u32, owner: u32) -> bool {
     user == owner || user == 0
 }
 
-/// Moves a file that is not an order aside for a person to look at, numbered if its name is taken there.
+/// Moves a file that is not an order aside for a person to examine, with a number if its name is taken there.
 pub fn put_aside(root: &Path, name: &OsStr) -> io::Result<()> {
     let directory = directory(root);
     let aside = directory.join(UNREADABLE);
@@ -267,7 +265,7 @@ pub fn put_aside(root: &Path, name: &OsStr) -> io::Result<()> {
     std::fs::rename(directory.join(name), free)
 }
 
-/// True if a file of that name was put aside.
+/// True if a file with this name was moved aside.
 pub fn is_put_aside(root: &Path, name: &OsStr) -> bool {
     directory(root)
         .join(UNREADABLE)
@@ -276,7 +274,7 @@ pub fn is_put_aside(root: &Path, name: &OsStr) -> bool {
         .is_ok()
 }
 
-/// Removes an order that is in the ledger. After a kill or a power cut before this, the ledger knows its id.
+/// Removes an order that is in the ledger. If a kill or a power cut prevents this, the ledger still knows its id.
 pub fn remove(root: &Path, name: &OsStr) -> io::Result<()> {
     match std::fs::remove_file(directory(root).join(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

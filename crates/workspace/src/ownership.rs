@@ -1,7 +1,8 @@
 //! Reads and changes the owner, group and mode of a workspace's files and directories.
 //!
-//! Every call works on an entry opened beneath the root: `settled separate` runs as root, and a path that an agent swaps
-//! for a link must not make it change the owner of `/etc`. The caller decides which users there are and what they get.
+//! Every call works on an entry opened beneath the root: `settled init --separate-users` runs as root, and a path that
+//! an agent replaces by a link must not make it change the owner of `/etc`. The caller decides which users there are
+//! and what they get.
 
 use std::io;
 use std::path::Path;
@@ -10,21 +11,21 @@ use rustix::fs::{Gid, Mode, RawMode, Uid};
 
 use spool::{Disk, FileKind, FileName, Handle, Os, SpoolError};
 
-/// The bits of a mode that are permissions.
+/// The permission bits of a mode.
 const PERMISSIONS: u32 = 0o7777;
 
 /// The owner, group and permissions of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ownership {
-    /// The user's number.
+    /// The user id.
     pub uid: u32,
-    /// The group's number.
+    /// The group id.
     pub gid: u32,
-    /// The twelve bits of permission.
+    /// The twelve permission bits.
     pub mode: u32,
 }
 
-/// A workspace's tree, opened to hand its entries to users.
+/// A workspace's tree, opened to change who owns its entries.
 #[derive(Debug)]
 pub struct OwnedTree {
     root: Handle,
@@ -38,9 +39,9 @@ impl OwnedTree {
         })
     }
 
-    /// Reads a directory's or file's ownership; `None` if it does not exist. The root is the empty path. A file with
-    /// several names, and anything that is neither file nor directory, is an error: changing it may change something
-    /// outside the workspace.
+    /// Reads a directory's or file's ownership; `None` if it does not exist. The root is the empty path. Fails for a
+    /// file with several names and for anything that is neither file nor directory, because changing it might change
+    /// something outside the workspace.
     pub fn ownership(&self, path: &Path) -> Result<Option<Ownership>, SpoolError> {
         let found = if_there(self.entry(path)).map_err(failed("look at", path))?;
         found
@@ -48,7 +49,7 @@ impl OwnedTree {
             .transpose()
     }
 
-    /// Hands a directory or file to a user; true if that changed anything.
+    /// Gives a directory or file this ownership; true if that changed anything.
     pub fn grant(&self, path: &Path, to: Ownership) -> Result<bool, SpoolError> {
         let grant = || {
             let entry = self.entry(path)?;
@@ -60,7 +61,7 @@ impl OwnedTree {
                     Some(Gid::from_raw(to.gid)),
                 )?;
             }
-            // Changing the owner can take permissions away, so they come last.
+            // The permissions come last, because changing the owner can remove some.
             if before != to {
                 rustix::fs::fchmod(&entry, permissions(to.mode))?;
             }
@@ -69,13 +70,13 @@ impl OwnedTree {
         grant().map_err(failed("change the owner of", path))
     }
 
-    /// Lists the names in a directory; none if there is no such directory.
+    /// Lists the names in a directory; none if it does not exist.
     pub fn names(&self, path: &Path) -> Result<Vec<FileName>, SpoolError> {
         let listed = if_there(self.entry(path).and_then(|dir| Os.list(&dir)));
         Ok(listed.map_err(failed("list", path))?.unwrap_or_default())
     }
 
-    /// Says whether it is a directory, and not only a link to one.
+    /// True if it is a directory, not a link to one.
     pub fn is_dir(&self, path: &Path) -> bool {
         Os.open_dir(&self.root, path).is_ok()
     }
@@ -99,7 +100,7 @@ impl OwnedTree {
     }
 }
 
-/// The mode as the system has it.
+/// Converts a mode for the system call.
 fn permissions(mode: u32) -> Mode {
     let bits = RawMode::try_from(mode & PERMISSIONS).expect("twelve bits fit");
     Mode::from_raw_mode(bits)
@@ -118,7 +119,7 @@ fn ownership(entry: &Handle) -> io::Result<Ownership> {
     })
 }
 
-/// An error that says what was tried on a path.
+/// Wraps an error with the operation and the path.
 fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SpoolError {
     move |source| SpoolError::Io {
         operation,
@@ -127,7 +128,7 @@ fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Spo
     }
 }
 
-/// Turns "there is no such file" into `None`.
+/// Turns a "not found" error into `None`.
 fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

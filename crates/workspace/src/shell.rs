@@ -1,11 +1,11 @@
-//! Quotes words for a shell, in the commands that answers tell people to run.
+//! Quotes words for a shell, in the commands that answers suggest.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 use message_schema::id::AgentName;
 
-/// A command of ours: in this workspace, where it has to be named, and by this agent, or by a person.
+/// A command of ours, with the workspace and the agent if they are given; a person's command has no agent.
 pub fn settled(words: &str, root: Option<&Path>, agent: Option<&AgentName>) -> String {
     let root = root.map_or_else(String::new, |root| {
         format!(" --root {}", quoted(root.as_os_str()))
@@ -14,7 +14,7 @@ pub fn settled(words: &str, root: Option<&Path>, agent: Option<&AgentName>) -> S
     format!("settled {words}{root}{agent}")
 }
 
-/// A word as a shell takes it for one.
+/// Quotes a word so that a shell takes it as one.
 pub fn quoted(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);

@@ -1,5 +1,5 @@
-//! The rows of a snapshot, for the tables of an index. A row whose bytes fail their checksum misleads nobody: all are made
-//! again from the records, once, in memory.
+//! Reads the rows of a snapshot for the tables of an index. If a row fails its checksum, all rows are rebuilt from the
+//! records, once, in memory.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +8,7 @@ use spool::{Fold as _, Rows};
 
 use crate::index::LedgerIndex;
 
-/// The rows, and what the records say in their place.
+/// The rows, and the index of the records that replaces damaged rows.
 #[derive(Debug)]
 pub(crate) struct SnapshotRows {
     rows: Arc<Rows>,
@@ -23,7 +23,7 @@ impl SnapshotRows {
         }
     }
 
-    /// Reads the records up to the snapshot's last. Where even they cannot be read there is nothing to go on from.
+    /// Reads the records up to the snapshot's last. Panics if they cannot be read: nothing else has the rows.
     fn read_records(&self) -> Box<LedgerIndex> {
         let mut index = Box::new(LedgerIndex::default());
         let read = spool::read_ledger_to(self.rows.root(), self.rows.seq(), &mut |entry| {

@@ -1,5 +1,5 @@
-//! Follows the open requests no reviewer has taken yet and where each was delivered: a reviewer takes a request by moving
-//! it out of its inbox. Folded from the ledger, like the state.
+//! Follows the open requests that no reviewer has taken yet, and where each was delivered: a reviewer takes a request
+//! by moving it out of its inbox. Folded from the ledger, like the state.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,33 @@ use review::{Happened, Phase, Record, ReviewKey};
 use serde::{Deserialize, Serialize};
 use spool::{Entry, FileName, Mailbox};
 
-/// The untaken requests by review: the open one, and those it replaced in the same round, because a reviewer that takes
+/// The untaken requests by review: the open one and those it replaced in the same round, because a reviewer that takes
 /// a replaced request has started too.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct UntakenRequests(BTreeMap<ReviewKey, Vec<Delivered>>);
 
-/// A request's delivery.
+/// The delivery of a request.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivered {
     /// The reviewer's inbox.
     pub mailbox: Mailbox,
-    /// The file name the record gave it.
+    /// The file name in the record.
     pub file: FileName,
     /// The record's number.
     pub seq: u64,
 }
 
 impl UntakenRequests {
-    /// Follows what an entry does to open requests.
+    /// Applies what an entry does to open requests.
     pub fn note(&mut self, entry: &Entry, record: &Record) {
         for step in record.steps() {
             match &step.phase {
                 Phase::Reviewing(open) if open.taken_at.is_none() => {
-                    // The reviewer before takes nothing any more.
+                    // The previous reviewer can take nothing any more.
                     if step.reassigned_to.is_some() {
                         self.0.remove(&step.review);
                     }
-                    // Only a request delivers a file; a refused response leaves the old one in place.
+                    // Only a request delivers a file; after a refused response the old one stays.
                     if let Some(delivered) = request(entry, record) {
                         self.0
                             .entry(step.review.clone())

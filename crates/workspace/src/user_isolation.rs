@@ -1,5 +1,5 @@
-//! Isolates agents that run as users of their own: says who owns each directory of the workspace, with which mode, and
-//! why. `spool` writes ownership to the disk; `users` looks users up.
+//! Isolates agents that run as users of their own: decides who owns each directory of the workspace, with which mode,
+//! and why. `ownership` changes the disk; `users` looks users up.
 
 mod find;
 
@@ -18,40 +18,40 @@ pub use self::find::IsolationError;
 /// The users of a workspace.
 #[derive(Debug)]
 pub struct IsolatedUsers {
-    /// The user the daemon runs as.
+    /// The user that the daemon runs as.
     pub daemon: User,
     /// The user of every agent.
     pub agents: BTreeMap<AgentName, User>,
 }
 
-/// The ownership one directory is to have.
+/// The ownership that a directory must have.
 #[derive(Debug)]
 pub struct DirectoryRule {
-    /// Relative to the root; empty is the root itself.
+    /// The path relative to the root; empty for the root.
     pub path: PathBuf,
     /// Its owner, group and mode.
     pub ownership: Ownership,
-    /// The reason in a few words.
+    /// The reason, in a few words.
     pub why: &'static str,
-    /// The ownership of its contents.
+    /// The rule for its contents.
     contents: Contents,
 }
 
-/// The ownership of a directory's contents.
+/// The rule for the contents of a directory.
 #[derive(Clone, Copy, Debug)]
 enum Contents {
     /// They stay as they are.
     Left,
     /// Everyone who can enter the directory can read its files.
     Readable,
-    /// All of it has the directory's owner; files have this mode, directories the rule's.
+    /// All of it belongs to the directory's owner; files have this mode, directories the rule's.
     Owned(u32),
 }
 
 const ROOT: User = User { uid: 0, gid: 0 };
 
 impl IsolatedUsers {
-    /// Explains in one sentence why these users cannot be isolated; `is_member` says whether a user is in a group.
+    /// Explains in one sentence why these users cannot be isolated, if so; `is_member` says if a user is in a group.
     pub fn fault(&self, is_member: impl Fn(User, u32) -> io::Result<bool>) -> Option<String> {
         let everybody: Vec<(&str, User)> = std::iter::once(("the daemon", self.daemon))
             .chain(
@@ -291,7 +291,7 @@ impl DirectoryRule {
             Contents::Left => {}
             Contents::Readable => {
                 for path in children(tree, &self.path)? {
-                    // Its owner decides about anything that is not a plain file.
+                    // The owner decides about anything that is not a regular file.
                     let Ok(Some(there)) = tree.ownership(&path) else {
                         continue;
                     };
@@ -336,7 +336,7 @@ impl DirectoryRule {
     }
 }
 
-/// Tells whether an entry has another owner or mode than it should.
+/// Reports if an entry has another owner or mode than it should, and may fix it.
 type Differs<'a> = dyn Fn(&Path, Ownership) -> Result<bool, SpoolError> + 'a;
 
 fn children(tree: &OwnedTree, directory: &Path) -> Result<Vec<PathBuf>, SpoolError> {
@@ -347,7 +347,7 @@ fn children(tree: &OwnedTree, directory: &Path) -> Result<Vec<PathBuf>, SpoolErr
         .collect())
 }
 
-/// Writes every agent's `uid` into the agent's table of the config, and adds the table where it is missing.
+/// Writes each agent's `uid` into its table of the config, and adds missing tables.
 fn with_users(config: &str, users: &BTreeMap<AgentName, User>) -> String {
     let mut lines: Vec<String> = config.lines().map(str::to_owned).collect();
     for (name, user) in users {

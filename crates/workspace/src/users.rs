@@ -6,12 +6,12 @@ use std::{fmt, io};
 use nix::errno::Errno;
 use nix::unistd::{self, Gid, Group, Uid};
 
-/// A user and the group its files belong to.
+/// A user and the group of its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct User {
-    /// Its number.
+    /// The user id.
     pub uid: u32,
-    /// The number of its group.
+    /// The group id.
     pub gid: u32,
 }
 
@@ -21,12 +21,12 @@ impl fmt::Display for User {
     }
 }
 
-/// A user as named on the command line.
+/// A user as given on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserSpec {
-    /// By the name the system knows.
+    /// A name that the system knows.
     Name(String),
-    /// By number, perhaps with the group's.
+    /// A user id, possibly with a group id.
     Number(u32, Option<u32>),
 }
 
@@ -51,7 +51,7 @@ impl FromStr for UserSpec {
 }
 
 impl UserSpec {
-    /// Looks the user up. An unknown user given by number gets a group of the same number.
+    /// Looks the user up. A user id that the system does not know gets the group id of the same number.
     pub fn find(&self) -> Result<User, String> {
         match self {
             Self::Number(uid, Some(gid)) => Ok(User {
@@ -77,13 +77,13 @@ impl UserSpec {
     }
 }
 
-/// The name of the user with this number, if the system knows it.
+/// The name of the user with this id, if the system knows it.
 pub fn name(uid: u32) -> Option<String> {
     let known = known(unistd::User::from_uid(Uid::from_raw(uid)));
     known.ok().flatten().map(|known| known.name)
 }
 
-/// The name of the user this process runs as: what the system says, else what the session says, else the number.
+/// The name of the user that this process runs as: from the system, or else from the session, or else the user id.
 pub fn login() -> String {
     let uid = rustix::process::getuid().as_raw();
     let session = || {
@@ -96,13 +96,13 @@ pub fn login() -> String {
         .unwrap_or_else(|| format!("user {uid}"))
 }
 
-/// True if a group lists a user among its members; a user's own group need not.
+/// True if the group lists the user as a member; a user's own group need not list it.
 pub fn is_member(user: User, gid: u32) -> io::Result<bool> {
     let Some(group) = known(Group::from_gid(Gid::from_raw(gid)))? else {
         return Ok(false);
     };
     for name in &group.mem {
-        // Compared by number: one user may have several names.
+        // Compared by user id, because one user may have several names.
         let member = known(unistd::User::from_name(name))?;
         if member.is_some_and(|member| member.uid.as_raw() == user.uid) {
             return Ok(true);
@@ -111,7 +111,7 @@ pub fn is_member(user: User, gid: u32) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Reads the errors by which some systems say "no such user" as that answer.
+/// Treats the errors with which some systems report an unknown user as that answer.
 fn known<T>(looked_up: nix::Result<Option<T>>) -> io::Result<Option<T>> {
     match looked_up {
         Err(Errno::ENOENT | Errno::ESRCH) => Ok(None),
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// The members of groups differ from machine to machine, so this test takes them from the system.
+    /// The members of groups differ between machines, so this test takes them from the system.
     #[test]
     fn a_group_has_the_members_that_the_system_lists() {
         let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();

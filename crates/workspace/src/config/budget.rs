@@ -1,4 +1,4 @@
-//! Reads `[budget]`: how many tokens and how much money the commands of agents may use.
+//! Reads `[budget]`: how many tokens and how much money agents' commands may use.
 
 use std::fmt;
 
@@ -9,25 +9,25 @@ use serde::{Deserialize, Deserializer};
 
 use super::field;
 
-/// The most tokens that can be a limit.
+/// The largest limit on tokens.
 const TOKENS_MAX: u64 = 1_000_000_000_000;
 
-/// The most dollars that can be a limit.
+/// The largest limit on dollars.
 const USD_MAX: f64 = 1_000_000.0;
 
 /// `[budget]`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct BudgetSection {
-    /// In one generation of a review.
+    /// For one generation of a review.
     pub per_review: LimitSection,
-    /// On one day in UTC, all agents together.
+    /// For one day in UTC, all agents together.
     pub per_day: LimitSection,
-    /// On one day in UTC, each agent.
+    /// For one day in UTC, each agent.
     pub per_agent: LimitSection,
 }
 
-/// A limit; a key that is not there limits nothing.
+/// A limit; a missing key does not limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(
     default,
@@ -38,13 +38,13 @@ pub struct LimitSection {
     /// Tokens: 1 to 10^12.
     #[serde(deserialize_with = "tokens")]
     tokens: Option<u64>,
-    /// Dollars, kept in millionths: a millionth to a million.
+    /// Dollars, from a millionth to a million; stored in millionths.
     #[serde(rename = "usd", deserialize_with = "usd")]
     micro_usd: Option<u64>,
 }
 
 impl BudgetSection {
-    /// The rules' view of it.
+    /// The budget for the rules.
     pub fn policy(&self) -> SpendBudget {
         let limit = |section: LimitSection| SpendLimit {
             tokens: section.tokens,
@@ -73,7 +73,7 @@ fn usd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Err
         .ok_or_else(|| Error::custom(format!("usd is {dollars}, expected {expected}")))
 }
 
-/// TOML tells 5 from 5.0, people do not.
+/// Accepts 5 as well as 5.0, which TOML distinguishes and people do not.
 struct Dollars;
 
 impl Visitor<'_> for Dollars {
@@ -88,7 +88,7 @@ impl Visitor<'_> for Dollars {
     }
 
     fn visit_i64<E: Error>(self, dollars: i64) -> Result<f64, E> {
-        // Larger ones are out of range anyway.
+        // Larger numbers are out of range anyway.
         Ok(i32::try_from(dollars).map_or(f64::INFINITY, f64::from))
     }
 }

@@ -1,4 +1,4 @@
-//! Reads each value of `settled.toml` and words the refusal of any other. `config` adds the place of the value.
+//! Reads each value of `settled.toml` and words the error for a wrong one; `config` adds the place.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ pub(super) fn open_reviews<'de, D: Deserializer<'de>>(
         })
 }
 
-/// Root is no agent's user, for nothing keeps it out of anything; the last number means none.
+/// Reads a uid. Root cannot be an agent's user, because nothing keeps it out, and the last number means none.
 pub(super) fn uid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     let number = integer(deserializer, "uid", "1 to 4294967294")?;
     let uid = u32::try_from(number)
@@ -88,7 +88,7 @@ fn integer<'de, D: Deserializer<'de>>(
     })
 }
 
-/// A number of a range.
+/// Reads a number within a range.
 pub(super) fn within<'de, D: Deserializer<'de>>(
     deserializer: D,
     key: &str,
@@ -102,7 +102,7 @@ pub(super) fn within<'de, D: Deserializer<'de>>(
     fits.ok_or_else(|| Error::custom(format!("{key} is {number}, expected {expected}")))
 }
 
-/// Reads one of a setting's words; the error names the key and the words.
+/// Reads one of a setting's words; the error names the key and all words.
 fn word<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
     key: &str,
@@ -222,7 +222,7 @@ pub(super) fn commands<'de, D: Deserializer<'de>>(
     Ok(commands)
 }
 
-/// The reader knows the place of the list, not of its items, so the first blank one is numbered.
+/// The parser knows the place of the list but not of its items, so the error numbers the first blank one.
 pub(super) fn no_blank(items: &[String], item: &str, expected: &str) -> Result<(), String> {
     match items.iter().position(|text| text.trim().is_empty()) {
         Some(at) => Err(format!("{item} {} is blank, expected {expected}", at + 1)),
@@ -230,7 +230,7 @@ pub(super) fn no_blank(items: &[String], item: &str, expected: &str) -> Result<(
     }
 }
 
-/// An agent that can have a mailbox.
+/// The name of an agent that can have a mailbox.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 struct Agent(AgentName);
@@ -248,10 +248,10 @@ impl TryFrom<String> for Agent {
     }
 }
 
-/// The word for the end of a list of reviewers.
+/// The word that may end a list of reviewers.
 const PERSON: &str = "person";
 
-/// Reviewers in the order in which they get a request. A person ends the list, written or not.
+/// Reads reviewers in the order in which they get a request. A person ends the list, whether given or not.
 pub(super) fn reviewers<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<AgentName>, D::Error> {
@@ -283,7 +283,7 @@ pub(super) fn agents<'de, D: Deserializer<'de>>(
     let agents = BTreeMap::<Agent, AgentSection>::deserialize(deserializer)?;
     let mut users = BTreeMap::new();
     for (agent, section) in &agents {
-        // What the daemon starts has the daemon's user, and what it wrote would not be from the agent.
+        // The daemon's commands run as the daemon's user, so what they write would not be from the agent's user.
         if section.uid.is_some() && !section.command.is_empty() {
             let what = format!(
                 "agent {} has a uid and a command, expected one of the two",
@@ -291,7 +291,7 @@ pub(super) fn agents<'de, D: Deserializer<'de>>(
             );
             return Err(Error::custom(what));
         }
-        // A user that two agents share proves neither of them.
+        // A user that two agents share identifies neither of them.
         if let Some(uid) = section.uid
             && let Some(other) = users.insert(uid, &agent.0)
         {

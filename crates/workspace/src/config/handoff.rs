@@ -1,4 +1,4 @@
-//! Reads `[handoff]`: which findings become tasks for a fixing agent once a pull request is merged, and whose.
+//! Reads `[handoff]`: which findings become tasks when a pull request is merged, and for which agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,29 +10,29 @@ use serde::{Deserialize, Deserializer};
 
 use super::field;
 
-/// The grammar of an agent's name.
+/// The expected form of an agent's name.
 const AGENT: &str = "the name of an agent";
 
 /// `[handoff]`
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct HandoffSection {
-    /// The findings that are handed off without a person.
+    /// Which findings are handed off without a person.
     #[serde(deserialize_with = "field::handoff_mode")]
     pub mode: HandoffMode,
-    /// In threshold mode: the mildest severity that goes.
+    /// In threshold mode: the mildest severity that is handed off.
     #[serde(deserialize_with = "field::handoff_threshold")]
     pub threshold: Severity,
-    /// In threshold mode: the categories that go; empty means all.
+    /// In threshold mode: the categories that are handed off; empty for all.
     #[serde(deserialize_with = "categories")]
     pub categories: BTreeSet<String>,
-    /// Names at the forge whose pull requests never hand off by themselves.
+    /// Logins at the forge whose pull requests are never handed off automatically.
     #[serde(deserialize_with = "bots")]
     pub bots: BTreeSet<String>,
-    /// Agents whose requests can come from a verify run.
+    /// Agents whose requests may come from a verify run.
     #[serde(deserialize_with = "verify_agents")]
     pub verify_agents: BTreeSet<AgentName>,
-    /// The agent for a finding without a target or a route for its category; empty means none.
+    /// The agent for a finding without a target or a route for its category; none if empty.
     #[serde(deserialize_with = "target")]
     pub target: Option<AgentName>,
     /// The agent for each category of findings.
@@ -64,7 +64,7 @@ impl Default for HandoffSection {
 }
 
 impl HandoffSection {
-    /// The rules' view of the section.
+    /// The handoff policy for the rules.
     pub(super) fn policy(&self) -> HandoffPolicy {
         let Self {
             mode,
@@ -86,7 +86,7 @@ impl HandoffSection {
         }
     }
 
-    /// Every agent the section names.
+    /// Every agent that the section names.
     pub(super) fn agents(&self) -> impl Iterator<Item = &AgentName> {
         self.verify_agents
             .iter()
@@ -137,7 +137,7 @@ fn target<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AgentName
         .map_err(Error::custom)
 }
 
-/// The target of a category, read by itself so that an error points at the name.
+/// The target of a category, parsed alone so that an error points at the name.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct Route(AgentName);

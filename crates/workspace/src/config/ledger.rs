@@ -1,5 +1,4 @@
-//! Reads `[ledger]`: the size of a segment, how often the ledger gets a snapshot, and where its end is if several hosts
-//! share it.
+//! Reads `[ledger]`: the size of a segment, the frequency of snapshots, and the address of a ledger that hosts share.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -11,19 +10,19 @@ use super::field;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct LedgerSection {
-    /// A segment of this many MiB is followed by a new one: 1 to 4096.
+    /// The size in MiB at which a new segment begins: 1 to 4096.
     #[serde(deserialize_with = "segment_mib")]
     pub segment_mib: u64,
-    /// A snapshot is made at a quiet moment after this many records: 1 to 1 000 000.
+    /// The number of records after which a snapshot is made at a quiet moment: 1 to 1 000 000.
     #[serde(deserialize_with = "snapshot_records")]
     pub snapshot_records: u64,
-    /// The address of the shared log: brokers or a git repository. None if the workspace has one host.
+    /// The address of the shared log: brokers or a git repository; none if the workspace has one host.
     #[serde(deserialize_with = "log")]
     pub log: Option<String>,
-    /// The workspace's name there.
+    /// The workspace's name in the shared log.
     #[serde(deserialize_with = "workspace")]
     pub workspace: Option<String>,
-    /// This host's name there.
+    /// This host's name in the shared log.
     #[serde(deserialize_with = "host")]
     pub host: Option<HostName>,
 }
@@ -31,16 +30,16 @@ pub struct LedgerSection {
 /// The address of the shared log and the names that this host uses there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedLog {
-    /// Addresses of brokers or a git repository.
+    /// The addresses of brokers, or of a git repository.
     pub log: String,
-    /// The workspace's name there.
+    /// The workspace's name in the log.
     pub workspace: String,
-    /// This host's name there.
+    /// This host's name in the log.
     pub host: HostName,
 }
 
 impl LedgerSection {
-    /// Returns the settings of the shared log, if several hosts share the ledger; the error names the missing key.
+    /// Returns the settings of the shared log if several hosts share the ledger; the error names a missing key.
     pub fn shared(&self) -> Result<Option<SharedLog>, &'static str> {
         let Some(log) = self.log.clone() else {
             return Ok(None);
@@ -53,7 +52,7 @@ impl LedgerSection {
     }
 }
 
-/// True if a workspace name is valid in every kind of log, where it is part of a subject or of a ref.
+/// True if a workspace name is valid in every kind of log, where it becomes part of a subject or a ref.
 pub fn is_workspace_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -1,4 +1,4 @@
-//! Reads `[metrics]`: where the metrics can be read. Only a local socket or the loopback network is allowed, because
+//! Reads `[metrics]`: where the daemon serves metrics. Only a local socket or the loopback network is allowed, because
 //! readers are not authenticated.
 
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ const EXPECTED: &str =
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct MetricsSection {
-    /// The address of metrics and health; none by default.
+    /// The address of metrics and health; off by default.
     #[serde(deserialize_with = "listen")]
     pub listen: Listen,
 }
@@ -27,14 +27,14 @@ pub enum Listen {
     /// Nowhere.
     #[default]
     Off,
-    /// At a socket of this path; a relative one is the workspace's.
+    /// A socket at this path, relative to the workspace.
     Unix(PathBuf),
-    /// At a loopback address.
+    /// A loopback address.
     Loopback(SocketAddr),
 }
 
 impl Listen {
-    /// Reads the value of the key.
+    /// Parses the value of `listen`.
     fn read(text: &str) -> Option<Self> {
         if text.is_empty() {
             return Some(Self::Off);

@@ -15,30 +15,30 @@ const HOURS: &str = "\"\", or two different times of day such as \"22:00-07:00\"
 /// The accepted values of `webhook`.
 const ADDRESS: &str = "\"\", or an address that begins with https:// or http://";
 
-/// The default time without a daemon, in seconds, after which it counts as stopped.
+/// The default number of seconds without a daemon after which it counts as stopped.
 const STOPPED_S: u64 = 10;
 
-/// The longest time of this kind: a day.
+/// The longest such time: a day.
 const STOPPED_S_MAX: u64 = 86_400;
 
 /// `[notify]`
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct NotifySection {
-    /// The program that is started for each notice, and its arguments; none if it is empty.
+    /// The program and arguments to start for each notice; none if empty.
     #[serde(deserialize_with = "command")]
     pub command: Vec<String>,
-    /// The address each notice is posted to; none if it is empty.
+    /// The address to post each notice to; none if empty.
     #[serde(deserialize_with = "webhook")]
     pub webhook: Option<String>,
-    /// The file with the secret that signs what is posted, from the workspace on.
+    /// The file with the secret that signs posted notices, relative to the workspace.
     pub webhook_secret_file: PathBuf,
-    /// True if each notice appears on the desktop.
+    /// True if each notice is shown on the desktop.
     pub desktop: bool,
-    /// The hours in which no notice is sent; what happens then is reported at their end.
+    /// The hours in which no notice is sent; what happens then is reported afterwards.
     #[serde(deserialize_with = "quiet_hours")]
     pub quiet_hours: Option<QuietHours>,
-    /// The time without a daemon after which it counts as stopped, in seconds: 0 to 86400.
+    /// The number of seconds without a daemon after which it counts as stopped: 0 to 86400.
     #[serde(deserialize_with = "stopped_after_s")]
     pub stopped_after_s: u64,
 }
@@ -46,9 +46,9 @@ pub struct NotifySection {
 /// The hours of a day, in the machine's time zone, in which no notice is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuietHours {
-    /// The first minute of silence.
+    /// The first minute of the quiet hours.
     pub from: NaiveTime,
-    /// The first minute after it; before `from` if the silence lasts over midnight.
+    /// The first minute after them; before `from` if they span midnight.
     pub until: NaiveTime,
 }
 
@@ -66,7 +66,7 @@ impl Default for NotifySection {
 }
 
 impl QuietHours {
-    /// True if no notice is sent at this time of day.
+    /// True if this time is within the quiet hours.
     pub fn holds(&self, time: NaiveTime) -> bool {
         if self.from < self.until {
             (self.from..self.until).contains(&time)
@@ -103,7 +103,7 @@ fn webhook<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>,
         .or_else(|| address.strip_prefix("http://"));
     let is_fit = rest.is_some_and(|rest| !rest.is_empty())
         && address.chars().all(|c| c.is_ascii_graphic() && c != '"');
-    // The address may hold a secret, so the error does not repeat it.
+    // The address may contain a secret, so the error does not repeat it.
     is_fit.then_some(Some(address)).ok_or_else(|| {
         Error::custom(format!(
             "notify.webhook is not an address, expected {ADDRESS}"

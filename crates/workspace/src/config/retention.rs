@@ -1,4 +1,4 @@
-//! Reads `[retention]`: how long files are kept after use. Without a value they are kept forever.
+//! Reads `[retention]`: how long files are kept after use; forever by default.
 
 use serde::{Deserialize, Deserializer};
 

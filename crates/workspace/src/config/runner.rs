@@ -1,4 +1,4 @@
-//! Reads `[runner]`, and the command in an agent's section that the daemon starts for it.
+//! Reads `[runner]`, and the command in an agent's section.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use super::field;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct RunnerSection {
-    /// Commands that run at a time, of all agents: 1 to 64.
+    /// The number of commands of all agents that may run at a time: 1 to 64.
     #[serde(deserialize_with = "concurrent")]
     pub concurrent: u64,
-    /// The seconds before the end of a command's time at which the log warns: 0 (never) to 86 400.
+    /// The number of seconds before a command's deadline at which the log warns: 0 (never) to 86 400.
     #[serde(deserialize_with = "warn_s")]
     pub warn_s: u64,
-    /// The seconds that each validation command of the gate may take in a run's own tree: 0 (none is run) to 86 400.
+    /// The seconds that each validation command may take in a run's own tree: 0 (run none) to 86 400.
     #[serde(deserialize_with = "validation_s")]
     pub validation_s: u64,
-    /// The last line by which a reviewer approves.
+    /// The last line with which a reviewer approves.
     #[serde(deserialize_with = "word")]
     pub pass: String,
-    /// The last line by which it gives up.
+    /// The last line with which either gives up.
     #[serde(deserialize_with = "word")]
     pub fail: String,
-    /// The last line by which an author says that it is ready; from a reviewer it is no verdict.
+    /// The last line with which an author says that it is ready; from a reviewer it is no verdict.
     #[serde(deserialize_with = "word")]
     pub done: String,
 }
@@ -46,7 +46,7 @@ impl Default for RunnerSection {
 }
 
 impl RunnerSection {
-    /// The words that count as signals.
+    /// The last lines that count as signals.
     pub fn words(&self) -> review::SignalWords {
         let Self {
             done, pass, fail, ..
@@ -55,7 +55,7 @@ impl RunnerSection {
     }
 }
 
-/// Words that are the same would let the one who gives up approve.
+/// Refuses equal words, because then giving up could approve.
 pub(super) fn section<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<RunnerSection, D::Error> {
@@ -72,10 +72,10 @@ pub(super) fn section<'de, D: Deserializer<'de>>(
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Input {
-    /// The prompt.
+    /// The prompt is its input.
     #[default]
     Prompt,
-    /// Nothing: it is closed.
+    /// It is closed.
     Closed,
 }
 
@@ -83,14 +83,14 @@ pub enum Input {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckoutMode {
-    /// Those of the commit under review, in a tree of the run's own, where a repository has it.
+    /// Those of the commit under review, in a tree of the run's own, if there is a repository.
     #[default]
     Head,
     /// Those in its working directory.
     Workdir,
 }
 
-/// The commands of one agent that run at a time: 1 to 64, by default 1.
+/// The number of commands of one agent that may run at a time: 1 to 64, by default 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Concurrent(pub u64);
 
@@ -118,7 +118,7 @@ fn validation_s<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Er
     field::within(deserializer, "runner.validation_s", 0..=86_400)
 }
 
-/// A word is compared with a whole line, so one with white space around it, or of several lines, would never be met.
+/// Reads a signal word. It is compared with a whole line, so surrounding white space or a line break could never match.
 fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let expected = "one word on a line of its own";
     let word = field::text(deserializer, "a word of [runner]", expected)?;

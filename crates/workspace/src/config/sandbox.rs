@@ -1,4 +1,4 @@
-//! Reads `sandbox` in an agent's section: whether its command runs behind walls, and what it may use nevertheless.
+//! Reads `sandbox` in an agent's section: if its command runs inside walls, and what it may use despite them.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -8,17 +8,17 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// The resources of a command in a sandbox besides the code, the folder of its run and the programs of the system.
+/// The things a command may use in a sandbox besides the code, the folder of its run and the programs of the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "true, false or a table")]
 pub struct SandboxSection {
-    /// The hosts that it may reach: none if there are none, and all if the only one is `*`.
+    /// The hosts that it may reach: none if empty, all if the only one is `*`.
     #[serde(deserialize_with = "network")]
     pub network: Hosts,
-    /// Files and directories that it reads: whole paths, or below the home directory with `~/`.
+    /// More files and directories that it may read: absolute paths, or with `~/` below the home directory.
     #[serde(deserialize_with = "reads")]
     pub reads: Vec<PathBuf>,
-    /// Variables of the daemon's environment that it gets.
+    /// Variables of the daemon's environment to pass on.
     #[serde(deserialize_with = "names")]
     pub env: Vec<String>,
 }
@@ -27,7 +27,7 @@ impl SandboxSection {
     /// The program that builds the walls.
     pub const PROGRAM: &str = ::runner::sandbox::PROGRAM;
 
-    /// The walls around a command of an agent that has these variables, in that workspace.
+    /// The sandbox for a command of an agent with these variables, in this workspace.
     pub fn around<'n>(&self, root: &Path, env: impl Iterator<Item = &'n String>) -> Sandbox {
         let home = std::env::var_os("HOME").unwrap_or_default();
         let whole = |path: &PathBuf| match path.strip_prefix("~") {
@@ -43,7 +43,7 @@ impl SandboxSection {
     }
 }
 
-/// `true`, `false`, or a table, which means `true`.
+/// Reads `true`, `false`, or a table, which means `true`.
 pub(super) fn section<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<SandboxSection>, D::Error> {
@@ -97,7 +97,7 @@ fn reads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::
     }
 }
 
-/// True if an absolute path leads to the root by its text alone.
+/// True if an absolute path leads to the root, judged by its text alone.
 fn is_root(path: &str) -> bool {
     let depth = Path::new(path)
         .components()

@@ -1,4 +1,5 @@
-//! The part of `settled.toml` that every host of a shared ledger judges by: all of it but what belongs to one machine.
+//! Extracts the part of `settled.toml` by which every host of a shared ledger judges: all that belongs to no single
+//! machine.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,13 +8,13 @@ use toml::{Table, Value};
 
 use super::{Config, ConfigError};
 
-/// Sections of one machine: its ledger's place, its ports, its people, its programs and its disk.
+/// Sections that belong to one machine: its ledger, ports, people, programs and disk.
 pub const OF_ONE_HOST: [&str; 5] = ["ledger", "metrics", "notify", "retention", "runner"];
 
-/// The keys of an agent's section that decide something; the others say how its host starts it.
+/// The keys of an agent's section that affect decisions; the others say how its host starts it.
 pub const OF_AN_AGENT: [&str; 2] = ["roles", "vendor"];
 
-/// The shared part of a config, in one form however it is written: two hosts have the same policy if these texts are equal.
+/// The shared part of a config in a canonical form: two hosts have the same policy if these texts are equal.
 pub fn shared_part(text: &str, path: &Path) -> Result<String, ConfigError> {
     Config::parse(text, path)?;
     let mut table: Table = toml::from_str(text).expect("the config was read");
@@ -44,7 +45,7 @@ fn without_empty(table: &mut Table) {
     });
 }
 
-/// By name at every level, whatever order the file has.
+/// Sorts by name at every level, whatever order the file has.
 fn sorted(table: &Table) -> BTreeMap<&String, Value> {
     let deep = |value: &Value| {
         value.as_table().map_or_else(

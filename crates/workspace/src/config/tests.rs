@@ -1,4 +1,4 @@
-//! What a config says, and the words in which a wrong one is refused.
+//! Tests what a config says, and the words in which a wrong one is refused.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn the_template_shows_every_key_with_its_default() {
         Config::default()
     );
     assert_eq!(config.agents.len(), 1, "the template shows an agent");
-    // The compiler cannot make this list: add every new key of `Config`.
+    // The compiler cannot check this list: add every new key of `Config`.
     let keys = [
         "profile",
         "runtime_clock",
@@ -318,7 +318,7 @@ fn a_list_of_reviewers_ends_with_a_person_whether_it_says_so_or_not() {
     ] {
         let config = parse(list).expect("a config");
         assert_eq!(config.reviewers, agents);
-        // One without a mailbox cannot be asked.
+        // An agent without a mailbox cannot be asked.
         let policy = config.policy([agents[1].clone()]);
         assert_eq!(policy.reviewers, [agents[1].clone()]);
     }

@@ -1,4 +1,4 @@
-//! Checks what an order may ask for: nothing that only the daemon can observe, and no text the ledger does not accept.
+//! Checks that an order has nothing that only the daemon can observe, and no text that the ledger refuses.
 
 use message_schema::line;
 use review::{Event, PairStep, TASK_MAX, TRANSCRIPT_MAX};
@@ -6,7 +6,7 @@ use review::{Event, PairStep, TASK_MAX, TRANSCRIPT_MAX};
 /// The longest name and the longest reason in an order, in characters.
 pub const TEXT_MAX: usize = 500;
 
-/// Checks whether an order may ask for this; the error says why not.
+/// Checks that an order may contain this event; the error says why not.
 pub fn check(event: &Event) -> Result<(), String> {
     match event {
         Event::Deadline { .. } => Err("only the daemon reports a deadline".to_owned()),
@@ -29,7 +29,7 @@ pub fn check(event: &Event) -> Result<(), String> {
         Event::Host(change) => match change.decision() {
             Some(decision) => fit("the name of the person who decides", &decision.by)
                 .and_then(|()| fit("the reason", &decision.reason)),
-            // Only a host itself says that it joined; its daemon signs it.
+            // Only a host itself reports that it joined, and its daemon signs that.
             None => Ok(()),
         },
         Event::Taken(_) | Event::Turns { .. } => Ok(()),
@@ -75,7 +75,7 @@ fn check_pair(step: &PairStep) -> Result<(), String> {
     Ok(())
 }
 
-/// True if the ledger takes this text of a person: one line that is not blank and not too long.
+/// True if the ledger accepts this text of a person: one line, not blank and not too long.
 pub fn is_fit(text: &str) -> bool {
     !text.trim().is_empty() && text.chars().count() <= TEXT_MAX && line::is_one_line(text)
 }

@@ -1,10 +1,10 @@
-//! What is an order and what is none, on a disk; what orders do is tested with the daemon.
+//! Tests which files are orders; the daemon's tests cover what orders do.
 
 use review::{PullAction, PullEvent};
 
 use super::*;
 
-/// Long after any file of these tests was written.
+/// Long after these tests wrote any file.
 const LATER: DateTime<Utc> = DateTime::<Utc>::MAX_UTC;
 
 fn order(id: &str, second: i64) -> Order {

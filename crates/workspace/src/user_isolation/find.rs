@@ -13,7 +13,7 @@ use crate::config::{self, Config, ConfigError};
 use crate::users::{User, UserSpec};
 use crate::{atomic_file, directory};
 
-/// The reason why the users could not be found or written.
+/// The reason the users could not be found or written.
 #[derive(Debug, thiserror::Error)]
 pub enum IsolationError {
     /// A named user, or one an agent needs, does not exist.
@@ -25,12 +25,12 @@ pub enum IsolationError {
     /// The workspace cannot be read.
     #[error(transparent)]
     Workspace(#[from] SpoolError),
-    /// The form of the config does not allow adding a line.
+    /// The config's form does not allow adding a line.
     #[error("cannot extend {} automatically; add these lines: {lines}", path.display())]
     NotExtendable {
         /// The config.
         path: PathBuf,
-        /// The lines it needs.
+        /// The lines to add.
         lines: String,
     },
     /// The config cannot be read or written.
@@ -39,8 +39,8 @@ pub enum IsolationError {
 }
 
 impl IsolatedUsers {
-    /// Finds the user of every agent named now or already on the roll, and the daemon's: the one given, else the owner of
-    /// `.settled`, else root.
+    /// Finds the user of every agent named now or already on the roll, and the daemon's user: the given one, or else
+    /// the owner of `.settled`, or else root.
     pub fn find(
         root: &Path,
         named: &[(AgentName, Option<UserSpec>)],
@@ -82,7 +82,7 @@ impl IsolatedUsers {
         Ok(Self { daemon, agents })
     }
 
-    /// Writes the users into `settled.toml`, whole or not at all.
+    /// Writes the users into `settled.toml` atomically.
     pub fn write_users(&self, root: &Path) -> Result<(), IsolationError> {
         let path = root.join(config::FILE);
         let before = std::fs::read_to_string(&path)?;
@@ -108,8 +108,8 @@ impl IsolatedUsers {
     }
 }
 
-/// The user of an agent that already has one. Its directory says which group it got, which is the only record for a
-/// user the system does not name.
+/// The user of an agent that already has one. Its group is that of its directory, the only record of it if the system
+/// does not know the user.
 fn known_user(layout: &Layout, name: &AgentName, uid: u32) -> Result<User, IsolationError> {
     let home = layout.agents().join(name.as_str()).symlink_metadata();
     let is_given = layout

@@ -1,25 +1,25 @@
-//! Tells from a directory's times whether its names may have changed since it was listed, so that repeated looks list it
-//! only then.
+//! Detects from a directory's times whether its names may have changed since it was listed, so that repeated looks list
+//! it only then.
 
 use crate::root::{Dir, OpenRoot};
 use crate::{Now, SpoolError};
 
-/// Times younger than this prove nothing, in milliseconds: the next change could leave the same ones. The coarsest file
-/// systems count in steps of two seconds.
+/// Times younger than this prove nothing, in milliseconds: the next change could leave the same times. The coarsest
+/// file systems count in steps of two seconds.
 const SETTLED_MS: i64 = 3_000;
 
-/// The state of a directory before it was listed. Every name that comes or goes changes it.
+/// The state of a directory before it was listed. Any name that is added or removed changes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectoryStamp {
     dev: u64,
     ino: u64,
     mtime_ns: i64,
-    /// No program can set this one.
+    /// Unlike `mtime`, no program can set this one.
     ctime_ns: i64,
 }
 
 impl DirectoryStamp {
-    /// Gives the stamp of an open directory if an equal one proves later that no name came or went since.
+    /// Returns the stamp of an open directory if an equal stamp will prove that no name was added or removed since.
     pub(crate) fn settled(
         root: &OpenRoot,
         dir: &Dir,

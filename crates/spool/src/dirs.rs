@@ -1,11 +1,11 @@
 //! The directories of a workspace: the only place that spells their names.
 //!
-//! [`crate::Layout`] joins them to paths. Nothing here touches a disk, so the names of mailboxes in the ledger can use
-//! the same words.
+//! [`crate::Layout`] joins them to paths. Nothing here touches a disk, so mailbox names in the ledger can use the same
+//! words.
 
 /// All agents' directories.
 pub const AGENTS: &str = "agents";
-/// An agent's messages that nobody judged yet.
+/// An agent's messages that are not judged yet.
 pub const OUTBOX: &str = "outbox";
 /// An agent's delivered messages.
 pub const INBOX: &str = "inbox";
@@ -19,8 +19,8 @@ pub const ARCHIVE: &str = "archive";
 pub const TAKEN: &str = "inbox/taken";
 /// A second place for finished messages, which readers of OACP use.
 pub const INBOX_ARCHIVE: &str = "inbox/archive";
-/// The directories that every agent has, the outbox first: it alone is never made again, because its owner proves who
-/// sent a message.
+/// The directories of every agent, the outbox first: it alone is never recreated, because its owner proves who sent a
+/// message.
 pub(crate) const OF_AGENT: [&str; 5] = [OUTBOX, INBOX, SENT, DEAD_LETTER, ARCHIVE];
 
 /// All packets.
@@ -45,24 +45,24 @@ pub const OWN: &str = ".settled";
 pub(crate) const LEDGER: &str = ".settled/ledger";
 /// One cursor file for each lane.
 pub(crate) const CURSORS: &str = ".settled/cursors";
-/// The snapshots: the sum of the ledger at some of its records.
+/// The snapshots: the state after some record of the ledger.
 pub const SNAPSHOTS: &str = ".settled/snapshots";
 /// Bytes that were cut off a torn ledger.
 pub const TORN: &str = ".settled/torn";
 /// The lock file.
 pub(crate) const LOCK: &str = ".settled/lock";
 
-/// Gives a directory of an agent as it is shown, relative to the root: `agents/<agent>/<directory>`.
+/// Returns the displayed form of an agent's directory, relative to the root: `agents/<agent>/<directory>`.
 pub fn of_agent(agent: &str, directory: &str) -> String {
     format!("{AGENTS}/{agent}/{directory}")
 }
 
-/// Gives a folder of packets as it is shown, relative to the root: `packets/<folder>`.
+/// Returns the displayed form of a folder of packets, relative to the root: `packets/<folder>`.
 pub fn of_packets(folder: &str) -> String {
     format!("{PACKETS}/{folder}")
 }
 
-/// Says whether a text can name an agent's directory: no path, not hidden, short enough for the names made from it.
+/// Returns whether a text can name an agent's directory: no path, not hidden, short enough for the names made from it.
 pub(crate) fn is_agent_name(text: &str) -> bool {
     (1..=200).contains(&text.len()) && !text.starts_with('.') && !text.contains(['/', '\0'])
 }

@@ -1,6 +1,6 @@
 //! One record of the ledger: the decision, the file it judged and the files it makes.
 //!
-//! The line of a record and its integrity are `ledger`'s business; the meaning of the decision is the caller's.
+//! `ledger` defines the line of a record and its integrity; the caller defines the meaning of the decision.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,9 +24,9 @@ pub struct EntryDraft {
     pub review: Option<String>,
     /// The message's id, for grep and jq; opaque here.
     pub id: Option<String>,
-    /// The outbox file this record judged and which is to be put away.
+    /// The outbox file that this record judged, to be put away.
     pub original: Option<Original>,
-    /// The files to be made, several per record and per mailbox possible.
+    /// The files to make; a record may make several, also in one mailbox.
     pub deliveries: Vec<Delivery>,
     /// The decision itself, as JSON; opaque here.
     pub decision: Box<RawValue>,
@@ -41,13 +41,13 @@ pub struct Entry {
     pub prev: Digest,
     /// The number of the first record that was written in the same batch.
     pub batch: u64,
-    /// The host that decided it, where several share the ledger.
+    /// The host that decided it, if several hosts share the ledger.
     pub host: Option<HostName>,
     /// The time of the decision: RFC 3339, UTC, with milliseconds.
     pub at: String,
     /// The decision in one word; opaque here.
     pub kind: String,
-    /// The version of the rules that decided; opaque here. Records from before there were versions have none.
+    /// The version of the rules that decided; opaque here. Records older than these versions have none.
     pub rules: Option<u32>,
     /// The review's key; opaque here.
     pub review: Option<String>,
@@ -68,9 +68,9 @@ pub struct Original {
     pub outbox: String,
     /// Its name there.
     pub file: FileName,
-    /// The digest of what was judged; absent if it was never read (too large, not a regular file).
+    /// The digest of the judged bytes; absent if they were never read (too large, not a regular file).
     pub digest: Option<Digest>,
-    /// The identity of the file as intake saw it; absent if somebody else than intake named it.
+    /// The identity of the file as intake saw it; absent if intake did not find the file.
     #[serde(default)]
     pub stamp: Option<Stamp>,
     /// The file's new place, once it is put away.
@@ -80,7 +80,7 @@ pub struct Original {
     pub text: Option<String>,
 }
 
-/// The identity of one version of a file: a file that differs in any of these is another file or has another content.
+/// The identity of one version of a file: if any of these differs, it is another file or has other content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// The inode's number.
@@ -89,7 +89,7 @@ pub struct Stamp {
     pub size: u64,
     /// The time of the last change in nanoseconds since 1970, UTC.
     pub mtime_ns: i64,
-    /// Says that equal stamps do not prove equal bytes: the change was too recent when the file was read, or the stamp
+    /// True if equal stamps do not prove equal bytes: the change was too recent when the file was read, or the stamp
     /// comes from the ledger. Not stored.
     #[serde(skip, default = "yes")]
     pub fresh: bool,
@@ -165,13 +165,13 @@ pub enum Content {
     Original,
     /// This text.
     Text(#[serde(deserialize_with = "disk::long_text")] String),
-    /// Nothing: if the file of this name holds these bytes, it is taken out again. Some writers put a copy of their
-    /// message into the recipient's mailbox themselves; one that is refused must not stay there.
+    /// Nothing: if the file of this name holds these bytes, delivery removes it. Some writers put a copy of their
+    /// message into the recipient's mailbox themselves, and the copy of a refused message must not stay there.
     Withdrawn(Digest),
 }
 
 impl Entry {
-    /// Gives the bytes of one of this record's deliveries, or the digest of those to be taken out.
+    /// Returns the bytes of one of this record's deliveries, or the digest of those to remove.
     pub(crate) fn expected<'a>(&'a self, delivery: &'a Delivery) -> ExpectedContent<'a> {
         match &delivery.content {
             Content::Text(text) => ExpectedContent::File(text.as_bytes()),
@@ -190,7 +190,7 @@ impl Entry {
     }
 }
 
-/// The content that a mailbox holds under a name once a delivery is done.
+/// The content that a mailbox must hold under a name once a delivery is done.
 pub(crate) enum ExpectedContent<'a> {
     /// A file of these bytes.
     File(&'a [u8]),

@@ -1,6 +1,6 @@
-//! Failures of the disk, worded so that the operator knows which path and what to do.
+//! Failures of the disk, worded so that the operator knows which path is affected and what to do.
 //!
-//! Nothing here is ever a sender's fault: refusals are made elsewhere.
+//! Nothing here is a sender's fault: refusals are made elsewhere.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,24 +13,24 @@ pub type VisitError = Box<dyn std::error::Error + Send + Sync>;
 /// The reason the spool could not do what the caller asked.
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
-    /// A file call failed; nothing was decided by it and it may be tried again.
+    /// A file call failed. It decided nothing and may be retried.
     #[error("cannot {operation} {}", .path.display())]
     Io {
         /// The failed call, as a verb.
         operation: &'static str,
         /// The path it was called on.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// A write or sync failed after which nobody knows what the disk holds: the process must end and recover.
+    /// A write or sync failed, and what the disk holds is unknown: the process must end and recover.
     #[error("cannot {operation} {}, and nobody knows what the disk holds now", .path.display())]
     Fatal {
         /// The failed call, as a verb.
         operation: &'static str,
         /// The path it was called on.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// Another process holds the lock of this workspace.
@@ -41,17 +41,17 @@ pub enum SpoolError {
         /// The process named in it, if it could be read.
         pid: Option<u32>,
     },
-    /// The ledger is damaged where it had already been promised to be safe; nothing was changed.
+    /// The ledger is damaged where it had been durable; nothing was changed.
     #[error("the ledger is damaged at {}:{line}: {what}", .segment.display())]
     Damaged {
         /// The segment's path.
         segment: PathBuf,
         /// The line in it, from 1.
         line: u64,
-        /// The damage found there, and the expectation.
+        /// The damage found there, and what was expected.
         what: String,
     },
-    /// An intact snapshot says that the ledger held other records; nothing was changed.
+    /// An intact snapshot proves that the ledger held other records; nothing was changed.
     #[error("the ledger is not the one that {} was made from: {what}", .snapshot.display())]
     Contradicted {
         /// The snapshot's path.
@@ -59,10 +59,10 @@ pub enum SpoolError {
         /// The record found in the ledger, and the expected one.
         what: String,
     },
-    /// A person accepts a ledger that ends otherwise; nothing was changed.
+    /// The ledger does not end with the head that a person accepts; nothing was changed.
     #[error("the ledger ends with {found}, not with {accepted}")]
     OtherHead {
-        /// The head that was accepted.
+        /// The digest of the accepted head.
         accepted: Digest,
         /// The digest of the last record.
         found: Digest,
@@ -80,7 +80,7 @@ pub enum SpoolError {
         /// The version found there.
         version: u32,
     },
-    /// The caller decided on an older ledger than there is; nothing was written.
+    /// The caller decided for an older ledger than the current one; nothing was written.
     #[error("the batch was decided for sequence {expected}, but the next one is {next}")]
     Sequence {
         /// The number that the caller expected.
@@ -88,7 +88,7 @@ pub enum SpoolError {
         /// The number that the next record would get.
         next: u64,
     },
-    /// A draft asks for something that cannot be carried out; nothing was written.
+    /// A draft cannot be carried out; nothing was written.
     #[error("draft {index} of the batch cannot be carried out: {what}")]
     Unfit {
         /// The draft's place in the batch, from 0.
@@ -101,24 +101,24 @@ pub enum SpoolError {
     Full {
         /// The segment's path.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// Somebody else moved, removed or changed what only the daemon may write; nothing was written there.
     #[error("{} {what}", .path.display())]
     Replaced {
-        /// The path that leads somewhere else now.
+        /// The path that leads elsewhere now.
         path: PathBuf,
         /// The difference between what is there and what the daemon expected.
         what: String,
     },
-    /// An earlier write or sync failed, so nobody knows what the disk holds: restart and recover.
+    /// An earlier write or sync failed, so what the disk holds is unknown: restart and recover.
     #[error("the spool stopped after an earlier failure: {why}")]
     Stopped {
         /// The failure that stopped it.
         why: String,
     },
-    /// The ledger that several hosts share does not take the batch now; nothing of it counts, and what it judged is
+    /// The ledger that several hosts share does not take the batch now. Nothing of it counts, and its messages are
     /// judged again.
     #[error("the shared ledger did not take the batch: {why}")]
     NotTaken {
@@ -136,7 +136,7 @@ pub enum SpoolError {
 }
 
 impl SpoolError {
-    /// Says whether the same call may succeed later in this process.
+    /// Returns whether the same call may succeed later in this process.
     pub fn is_retryable(&self) -> bool {
         match self {
             SpoolError::Io { .. } | SpoolError::Full { .. } | SpoolError::NotTaken { .. } => true,
@@ -155,12 +155,12 @@ impl SpoolError {
         }
     }
 
-    /// Gives the error and its causes in one line.
+    /// Returns the error and its causes in one line.
     pub(crate) fn chain(&self) -> String {
         chain(self)
     }
 
-    /// Makes a function for `map_err` that adds what failed for good, and where.
+    /// Returns a function for `map_err` that adds the fatal operation and its path.
     pub(crate) fn fatal(
         operation: &'static str,
         path: impl AsRef<Path>,
@@ -172,7 +172,7 @@ impl SpoolError {
         }
     }
 
-    /// Makes a function for `map_err` that adds what was tried and where.
+    /// Returns a function for `map_err` that adds the operation and its path.
     pub(crate) fn io(
         operation: &'static str,
         path: impl AsRef<Path>,
@@ -185,7 +185,7 @@ impl SpoolError {
     }
 }
 
-/// Gives an error and its causes in one line. Some libraries repeat the cause in the error: it is written once.
+/// Returns an error and its causes in one line, without the causes that the error already repeats.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::{Lane, Mailbox};
 
-/// The agents at home on this host. Of everybody else's mail nothing is made here and nothing is put away: their own
-/// host does that, and its cursors know.
+/// The agents at home on this host. For all other agents this host makes no file and puts none away: their own host
+/// does, and its cursors record it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Homes(Option<BTreeSet<String>>);
 
@@ -20,13 +20,13 @@ impl Homes {
         Homes(Some(agents.into_iter().collect()))
     }
 
-    /// Says whether an agent is at home here.
+    /// Returns whether an agent is at home here.
     pub fn has(&self, agent: &str) -> bool {
         self.0.as_ref().is_none_or(|agents| agents.contains(agent))
     }
 
-    /// Says whether a lane is followed here. Packets and the files about pull requests are everywhere: any agent may
-    /// read them.
+    /// Returns whether this host follows a lane. Every host has the packets and the files about pull requests, because
+    /// any agent may read them.
     pub(crate) fn follow(&self, lane: &Lane) -> bool {
         match lane {
             Lane::Mailbox(Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent))

@@ -1,6 +1,6 @@
 //! Joins the directories of a workspace to paths, names its files, and makes the empty tree.
 //!
-//! `dirs` spells the directories; other modules decide what is in the files.
+//! `dirs` spells the directories; other modules define what the files contain.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,13 +17,13 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Speaks about the workspace at `root`; touches nothing.
+    /// Describes the workspace at `root` without touching it.
     pub fn new(root: impl Into<PathBuf>) -> Layout {
         Layout { root: root.into() }
     }
 
-    /// Makes the tree of a workspace with these agents; what exists already stays as it is. Gives what it made,
-    /// relative to the root.
+    /// Creates the tree of a workspace with these agents and keeps what exists. Returns what it created, relative to
+    /// the root.
     pub fn init(root: impl Into<PathBuf>, agents: &[&str]) -> Result<Vec<PathBuf>, SpoolError> {
         let layout = Layout::new(root);
         for agent in agents {
@@ -48,8 +48,8 @@ impl Layout {
         Ok(made)
     }
 
-    /// Lists what is missing of the tree with these agents, relative to the root. What cannot be read does not
-    /// count as missing.
+    /// Lists the missing directories of the tree with these agents, relative to the root. An unreadable directory does
+    /// not count as missing.
     pub fn missing(&self, agents: &[&str]) -> Vec<PathBuf> {
         let is_missing = |path: &PathBuf| match self.root.join(path).metadata() {
             Ok(data) => !data.is_dir(),
@@ -61,7 +61,7 @@ impl Layout {
         tree(agents).into_iter().filter(is_missing).collect()
     }
 
-    /// Makes new directories survive a power cut: messages to an agent without mailboxes could not be delivered.
+    /// Makes new directories survive a power cut: without its mailboxes an agent's messages could not be delivered.
     fn sync_tree(&self, made: &[PathBuf]) -> Result<(), SpoolError> {
         let above = |path: &Path| path.ancestors().map(Path::to_owned).collect::<Vec<_>>();
         let mut dirs: BTreeSet<PathBuf> = made
@@ -81,15 +81,15 @@ impl Layout {
         })
     }
 
-    /// Lists the agents of a workspace: directories under `agents/`, not hidden and no links, with an outbox or an
-    /// inbox; sorted.
+    /// Lists the agents of a workspace, sorted: directories under `agents/` that are neither hidden nor links and have
+    /// an outbox or an inbox.
     pub fn known_agents(root: impl AsRef<Path>) -> Result<Vec<String>, SpoolError> {
         let mut agents = Layout::agent_directories(root.as_ref())?;
         agents.retain(|agent| Layout::has_mailbox(root.as_ref(), agent));
         Ok(agents)
     }
 
-    /// Lists the directories under `agents/` that have an agent's name and are no links, whatever is in them; sorted.
+    /// Lists the directories under `agents/` that have an agent's name and are no links, whatever they contain; sorted.
     pub fn agent_directories(root: impl AsRef<Path>) -> Result<Vec<String>, SpoolError> {
         let path = root.as_ref().join(dirs::AGENTS);
         if path.is_symlink() {
@@ -100,7 +100,7 @@ impl Layout {
         let mut agents = Vec::new();
         for listed in std::fs::read_dir(&path).map_err(SpoolError::io("list", &path))? {
             let listed = listed.map_err(SpoolError::io("list", &path))?;
-            // If its kind is not known, listing it finds out.
+            // If its kind is unknown, the attempt to list it will tell.
             let may_be = listed.file_type().map_or(true, |kind| kind.is_dir());
             if let Ok(name) = listed.file_name().into_string()
                 && dirs::is_agent_name(&name)
@@ -113,7 +113,7 @@ impl Layout {
         Ok(agents)
     }
 
-    /// Says whether a directory under `agents/` is an agent's: it has an outbox or an inbox.
+    /// Returns whether a directory under `agents/` is an agent's: it has an outbox or an inbox.
     pub fn has_mailbox(root: impl AsRef<Path>, agent: &str) -> bool {
         let home = root.as_ref().join(agent_home(agent));
         is_real_dir(&home)
@@ -122,78 +122,78 @@ impl Layout {
                 .any(|directory| is_real_dir(&home.join(directory)))
     }
 
-    /// The workspace's root.
+    /// Returns the workspace's root.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// An agent's outbox.
+    /// Returns the path of an agent's outbox.
     pub fn outbox(&self, agent: &str) -> PathBuf {
         self.root.join(agent_dir(agent, dirs::OUTBOX))
     }
 
-    /// An agent's inbox.
+    /// Returns the path of an agent's inbox.
     pub fn inbox(&self, agent: &str) -> PathBuf {
         self.root.join(agent_dir(agent, dirs::INBOX))
     }
 
-    /// An agent's directory, which holds its mailboxes.
+    /// Returns the path of an agent's directory, which holds its mailboxes.
     pub fn agent(&self, agent: &str) -> PathBuf {
         self.root.join(agent_home(agent))
     }
 
-    /// The directory of an agent's accepted originals.
+    /// Returns the directory of an agent's accepted originals.
     pub fn sent(&self, agent: &str) -> PathBuf {
         self.root.join(agent_dir(agent, dirs::SENT))
     }
 
-    /// The directory of an agent's refused originals and the reports on them.
+    /// Returns the directory of an agent's refused originals and the reports on them.
     pub fn dead_letter(&self, agent: &str) -> PathBuf {
         self.root.join(agent_dir(agent, dirs::DEAD_LETTER))
     }
 
-    /// The directory of the inbox messages that an agent is working on.
+    /// Returns the directory of the inbox messages that an agent is working on.
     pub fn taken(&self, agent: &str) -> PathBuf {
         self.root.join(agent_dir(agent, dirs::TAKEN))
     }
 
-    /// The directory of the messages that an agent has finished with.
+    /// Returns the directory of the messages that an agent has finished with.
     pub fn archive(&self, agent: &str) -> PathBuf {
         self.root.join(agent_dir(agent, dirs::ARCHIVE))
     }
 
-    /// The directory of a mailbox.
+    /// Returns the directory of a mailbox.
     pub fn mailbox(&self, mailbox: &Mailbox) -> PathBuf {
         self.root.join(mailbox_dir(mailbox))
     }
 
-    /// A folder of `packets/`.
+    /// Returns the path of a folder of `packets/`.
     pub fn packets(&self, folder: &str) -> PathBuf {
         self.root.join(packets_dir(folder))
     }
 
-    /// The directory of the ledger's segments.
+    /// Returns the directory of the ledger's segments.
     pub fn ledger(&self) -> PathBuf {
         self.root.join(dirs::LEDGER)
     }
 
-    /// The directory of the ledger's snapshots.
+    /// Returns the directory of the ledger's snapshots.
     pub fn snapshots(&self) -> PathBuf {
         self.root.join(dirs::SNAPSHOTS)
     }
 
-    /// The directory above those of all agents.
+    /// Returns the directory that holds the directories of all agents.
     pub fn agents(&self) -> PathBuf {
         self.root.join(dirs::AGENTS)
     }
 
-    /// The daemon's own directory, for what it keeps beside the ledger.
+    /// Returns the daemon's own directory, which also holds the ledger.
     pub fn own(&self) -> PathBuf {
         self.root.join(dirs::OWN)
     }
 }
 
-/// Every directory of a workspace with these agents, relative to the root.
+/// Lists every directory of a workspace with these agents, relative to the root.
 fn tree(agents: &[&str]) -> Vec<PathBuf> {
     let ours = [
         dirs::LEDGER,
@@ -217,8 +217,8 @@ fn tree(agents: &[&str]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Says whether a directory is there, and not only a link to one. A directory that cannot be read counts as
-/// present: a message to an agent behind a disk that does not answer waits, and is not refused.
+/// Returns whether a directory exists and is not only a link to one. An unreadable directory counts as present: a
+/// message to an agent behind a disk that does not answer waits and is not refused.
 fn is_real_dir(path: &Path) -> bool {
     match path.symlink_metadata() {
         Ok(data) => data.is_dir(),
@@ -229,17 +229,17 @@ fn is_real_dir(path: &Path) -> bool {
     }
 }
 
-/// Gives `agents/<agent>`.
+/// Returns `agents/<agent>`.
 pub(crate) fn agent_home(agent: &str) -> PathBuf {
     Path::new(dirs::AGENTS).join(agent)
 }
 
-/// Gives `agents/<agent>/<directory>`.
+/// Returns `agents/<agent>/<directory>`.
 pub(crate) fn agent_dir(agent: &str, directory: &str) -> PathBuf {
     agent_home(agent).join(directory)
 }
 
-/// Gives the directories of a known agent that are made again when they are missing.
+/// Lists the directories of a known agent that are recreated when missing.
 pub(crate) fn remade_dirs(agent: &str) -> Vec<PathBuf> {
     let ours = dirs::OF_AGENT
         .iter()
@@ -247,12 +247,12 @@ pub(crate) fn remade_dirs(agent: &str) -> Vec<PathBuf> {
     ours.map(|directory| agent_dir(agent, directory)).collect()
 }
 
-/// Gives `packets/<folder>`.
+/// Returns `packets/<folder>`.
 pub(crate) fn packets_dir(folder: &str) -> PathBuf {
     Path::new(dirs::PACKETS).join(folder)
 }
 
-/// Gives a mailbox's directory, relative to the root.
+/// Returns a mailbox's directory, relative to the root.
 pub(crate) fn mailbox_dir(mailbox: &Mailbox) -> PathBuf {
     match mailbox {
         Mailbox::Inbox(agent) => agent_dir(agent, dirs::INBOX),
@@ -262,7 +262,7 @@ pub(crate) fn mailbox_dir(mailbox: &Mailbox) -> PathBuf {
     }
 }
 
-/// Returns the directories in which a delivered file may be later on, its mailbox first.
+/// Lists the directories in which a delivered file may be later, its mailbox first.
 pub(crate) fn resting_places(mailbox: &Mailbox) -> Vec<PathBuf> {
     match mailbox {
         Mailbox::Inbox(agent) => [dirs::INBOX, dirs::TAKEN, dirs::ARCHIVE, dirs::INBOX_ARCHIVE]
@@ -274,7 +274,7 @@ pub(crate) fn resting_places(mailbox: &Mailbox) -> Vec<PathBuf> {
     }
 }
 
-/// Gives the name of the segment that starts with record `first`.
+/// Returns the name of the segment that starts with record `first`.
 pub(crate) fn segment_name(first: u64) -> FileName {
     FileName::new(format!("{first:0SEGMENT_DIGITS$}.jsonl"))
         .expect("digits and an extension are a name")
@@ -289,18 +289,18 @@ pub(crate) fn segment_first(name: &FileName) -> Option<u64> {
     if plain { digits.parse().ok() } else { None }
 }
 
-/// Gives the name of the snapshot taken after record `seq`.
+/// Returns the name of the snapshot taken after record `seq`.
 pub(crate) fn snapshot_name(seq: u64) -> FileName {
     FileName::new(format!("{seq:0SEGMENT_DIGITS$}.snapshot"))
         .expect("digits and an extension are a name")
 }
 
-/// Gives the name under which a snapshot is written before it takes its place; it may be left by a kill.
+/// Returns the name under which a snapshot is written before it is renamed; a kill may leave such a file.
 pub(crate) fn snapshot_temporary() -> FileName {
     FileName::new("new.tmp").expect("fixed text is a name")
 }
 
-/// Gives the name of a snapshot that was set aside when a person accepted the ledger up to record `accepted`.
+/// Returns the name of a snapshot that was set aside when a person accepted the ledger up to record `accepted`.
 pub(crate) fn snapshot_aside(seq: u64, accepted: u64) -> FileName {
     FileName::new(format!(
         "{seq:0SEGMENT_DIGITS$}.snapshot.accepted-{accepted}"
@@ -308,7 +308,7 @@ pub(crate) fn snapshot_aside(seq: u64, accepted: u64) -> FileName {
     .expect("digits and letters are a name")
 }
 
-/// Reads from a snapshot's name after which record it was taken.
+/// Reads from a snapshot's name the record after which it was taken.
 pub(crate) fn snapshot_seq(name: &FileName) -> Option<u64> {
     let digits = std::str::from_utf8(name.as_bytes())
         .ok()?
@@ -317,7 +317,7 @@ pub(crate) fn snapshot_seq(name: &FileName) -> Option<u64> {
     if plain { digits.parse().ok() } else { None }
 }
 
-/// Gives the name under which the torn bytes of a segment are kept; the same for the same bytes.
+/// Returns the name under which the torn bytes of a segment are kept; equal bytes get equal names.
 pub(crate) fn torn_name(segment: &Path, offset: u64, digest: &Digest) -> FileName {
     let stem = segment
         .file_stem()
@@ -333,7 +333,8 @@ pub(crate) fn torn_name(segment: &Path, offset: u64, digest: &Digest) -> FileNam
         .expect("digits and an extension are a name")
 }
 
-/// Gives the name of the hidden file in which the `n`-th file (from 0) of record `seq` is written before it shows.
+/// Returns the name of the hidden file in which the `n`-th file (from 0) of record `seq` is written before it is
+/// renamed.
 pub(crate) fn temporary_name(seq: u64, n: u32) -> FileName {
     let name = if n == 0 {
         format!(".settled-{seq}.tmp")
@@ -343,30 +344,29 @@ pub(crate) fn temporary_name(seq: u64, n: u32) -> FileName {
     FileName::new(name).expect("digits and fixed text are a name")
 }
 
-/// Returns the name of the hidden file in which the original of record `seq` is copied before it shows. It may be
-/// beside a report of the same record, so the names differ.
+/// Returns the name of the hidden file to which the original of record `seq` is copied before it is renamed. It differs
+/// from the other temporary name because a report of the same record may be beside it.
 pub(crate) fn away_temporary(seq: u64) -> FileName {
     FileName::new(format!(".settled-{seq}.away.tmp")).expect("digits and fixed text are a name")
 }
 
-/// Gives the name of a lane's cursor file; `lane` is an agent, `packets` or `events/pr`, a slash and a
-/// directory.
+/// Returns the name of a lane's cursor file; `lane` is an agent, `packets` or `events/pr`, a slash and a directory.
 pub(crate) fn cursor_name(lane: &str) -> FileName {
     FileName::new(format!("{}.cursor", lane.replace('/', ".")))
         .expect("an agent's name is short and no path")
 }
 
-/// Gives the name under which a new cursor file is written before it takes its place.
+/// Returns the name under which a new cursor file is written before it is renamed.
 pub(crate) fn cursor_temporary(name: &FileName) -> FileName {
     FileName::new([name.as_bytes(), b".tmp"].concat()).expect("a cursor's name is short")
 }
 
-/// Says whether a file is a cursor.
+/// Returns whether a file is a cursor.
 pub(crate) fn is_cursor(name: &FileName) -> bool {
     name.as_bytes().ends_with(b".cursor")
 }
 
-/// Says whether a file in an outbox is meant as a message.
+/// Returns whether a file in an outbox is meant as a message.
 pub(crate) fn is_candidate(name: &FileName) -> bool {
     let bytes = name.as_bytes();
     !bytes.starts_with(b".")

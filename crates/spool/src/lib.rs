@@ -1,20 +1,19 @@
 //! Keeps the workspace's bytes safe: intake, ledger, delivery, recovery.
 //!
-//! The way of a message through this room, and the file that answers for each step:
+//! The path of a message through this room, and the module for each step:
 //!
 //! - `intake` finds a finished file in an outbox and reads it once;
 //! - the caller judges it and hands in a [`EntryDraft`] of what to write;
-//! - `ledger` writes the batch as chained lines and syncs it once: the instant after which it counts;
+//! - `ledger` appends the batch as chained lines and syncs it once; after that sync the batch counts;
 //! - `delivery` follows the ledger, lane by lane: inboxes, dead letters, packets, and putting originals away;
-//! - `recover` finishes at the next start what a kill or a power cut left undone;
-//! - `retention` removes what agents have finished with, once it is old;
-//! - `read_only` reads the ledger without the lock, and `tail` as it grows, for onlookers;
-//! - `log` is the contract of a ledger that several hosts share; each has a mirror of it;
-//! - `snapshot` saves what the ledger added up to, so that a start reads only what follows.
+//! - `recover` finishes at the next start what a kill or a power cut interrupted;
+//! - `retention` removes old files that agents have finished with;
+//! - `read_only` reads the ledger without the lock, and `tail` follows it as it grows;
+//! - `log` is the contract of a ledger that several hosts share; each host keeps a mirror of it;
+//! - `snapshot` saves the state after a record, so that a start reads only the later records.
 //!
-//! `dirs` spells every directory and `layout` makes paths and file names; the room `disk` makes every call that touches
-//! something.
-//! Nothing here knows YAML or a rule of reviews.
+//! `dirs` spells every directory, `layout` makes paths and file names, and the room `disk` makes every file system
+//! call. Nothing here knows YAML or a rule of reviews.
 
 mod delivery;
 mod directory_stamp;

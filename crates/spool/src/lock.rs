@@ -1,4 +1,4 @@
-//! One spool per workspace: a lock of the kernel, which ends with the process that holds it, however that ends.
+//! Allows one spool per workspace: a kernel lock, released however the process that holds it ends.
 
 use std::io;
 use std::path::Path;
@@ -10,12 +10,12 @@ use crate::root::OpenRoot;
 use crate::{SpoolError, dirs};
 use disk::{self, Handle, OpenMode};
 
-/// The number of tries while onlookers hold the lock, and the pause in between: about a second.
+/// The number of tries while other processes test the lock, and the pause between two: about a second in all.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A lock that is held. It is given back when it is dropped, not when the last copy of the file is closed: a process
-/// that is being started holds copies of all files for a moment.
+/// A held lock. Dropping it releases the lock, not closing the last copy of the file: a process that is being started
+/// holds copies of all files for a moment.
 pub(crate) struct LockGuard {
     file: Handle,
     /// The ledger's directory, locked as well: removing the lock file lets no second daemon in.
@@ -25,13 +25,13 @@ pub(crate) struct LockGuard {
 impl Drop for LockGuard {
     fn drop(&mut self) {
         for handle in self.ledger.iter().chain([&self.file]) {
-            // The kernel gives it back at the end of the process in any case.
+            // The kernel releases it at the end of the process in any case.
             let _ = rustix::fs::flock(handle, FlockOperation::Unlock);
         }
     }
 }
 
-/// Takes the lock and writes our process id into it, for people; the number proves nothing.
+/// Takes the lock and writes our process id into the file, for people; the number proves nothing.
 pub(crate) fn take(root: &OpenRoot) -> Result<LockGuard, SpoolError> {
     let path = Path::new(dirs::LOCK);
     let opened = match root.disk.open(&root.handle, path, OpenMode::New) {
@@ -41,7 +41,8 @@ pub(crate) fn take(root: &OpenRoot) -> Result<LockGuard, SpoolError> {
         result => result,
     };
     let file = opened.map_err(|source| root.error("open", path, source))?;
-    // A process that can open the file can lock it and keep every daemon out. Permissions prevent that where they can be set.
+    // A process that can open the file can lock it and keep every daemon out. Permissions prevent that where the file
+    // system has them.
     let _ = rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR);
     if !lock(root, &file).map_err(|source| root.error("lock", path, source))? {
         let named = disk::read_up_to(&*root.disk, &file, 16, 16).unwrap_or_default();
@@ -55,7 +56,7 @@ pub(crate) fn take(root: &OpenRoot) -> Result<LockGuard, SpoolError> {
     }
     let ledger = lock_ledger(root)?;
     let pid = format!("{}\n", std::process::id());
-    // For people only: a daemon also starts on a full disk and waits for room.
+    // For people only: a daemon must start on a full disk too, and wait for room.
     let _ = root
         .disk
         .truncate(&file, 0)
@@ -63,7 +64,7 @@ pub(crate) fn take(root: &OpenRoot) -> Result<LockGuard, SpoolError> {
     Ok(LockGuard { file, ledger })
 }
 
-/// Locks the ledger's directory. Where directories cannot be locked the lock file has to do.
+/// Locks the ledger's directory. Where directories cannot be locked, the lock file alone must do.
 fn lock_ledger(root: &OpenRoot) -> Result<Option<Handle>, SpoolError> {
     let dir = root.dir(dirs::LEDGER.as_ref())?;
     match root.disk.lock(&dir.handle) {
@@ -76,8 +77,8 @@ fn lock_ledger(root: &OpenRoot) -> Result<Option<Handle>, SpoolError> {
     }
 }
 
-/// Takes the lock; false if another process serves. One that can be shared is an onlooker's, who asks whether somebody
-/// serves and gives it back at once.
+/// Takes the lock; false if another process serves. If a shared lock succeeds, the holder is only testing whether
+/// somebody serves and releases it at once.
 fn lock(root: &OpenRoot, file: &Handle) -> io::Result<bool> {
     for _ in 0..TRIES {
         if root.disk.lock(file)? {

@@ -1,6 +1,6 @@
-//! The places that files are delivered to, and their form in the ledger.
+//! The places to which files are delivered, and their form in the ledger.
 //!
-//! `layout` knows the directory of each.
+//! `layout` maps each to its directory.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::dirs::{DEAD_LETTER, INBOX, PACKET_FOLDERS, PACKETS, PULLS, is_agent_name};
 
-/// A pull request's number has at most so many digits.
+/// The most digits of a pull request's number.
 const PULL_DIGITS_MAX: usize = 20;
 
 /// A place to which files are delivered.
@@ -63,7 +63,7 @@ impl FromStr for Mailbox {
 }
 
 impl Mailbox {
-    /// Gives the agent it belongs to; packets and snapshots belong to no agent.
+    /// Returns the agent that owns the mailbox; packets and snapshots have no owner.
     pub(crate) fn owner(&self) -> Option<&str> {
         match self {
             Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => Some(agent),
@@ -71,8 +71,8 @@ impl Mailbox {
         }
     }
 
-    /// Says whether such a mailbox can exist: the agent's name is a plain directory name, the folder one of ours,
-    /// the number all digits.
+    /// Returns whether such a mailbox can exist: the agent's name is a plain directory name, the folder is one of ours,
+    /// and the number is all digits.
     pub(crate) fn is_possible(&self) -> bool {
         match self {
             Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => is_agent_name(agent),

@@ -1,4 +1,4 @@
-//! Reads a file that a message points to, without leaving the workspace by any way a path can.
+//! Reads a file that a message points to without leaving the workspace by any path.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,12 +13,12 @@ use crate::root::OpenRoot;
 use crate::{Hint, Now, SpoolError, dirs};
 use disk::{self, FileKind, Stat};
 
-/// The time that a packet nobody saw closed must be still to count as finished, in milliseconds.
+/// The quiet time after which a packet that nobody saw closed counts as finished, in milliseconds.
 const STILL_MS: u64 = 500;
-/// The same for one that its writer was seen to begin and not to end, or that a writer has open: a pause is not the
-/// end. A file that was linked in looks like that as well, so it must not last forever.
+/// The same for a packet whose writer was seen beginning but not ending, or that a writer has open: a pause is not the
+/// end. A file that was linked in looks like that too, so this time must be finite.
 const WRITER_MS: u64 = 3_000;
-/// So many packets are remembered; beyond, all are forgotten, which costs each of them `STILL_MS` once.
+/// The most packets remembered; beyond that all are forgotten, which costs each of them `STILL_MS` once.
 const KNOWN_MAX: usize = 1024;
 
 /// The result of reading the file at a packet path.
@@ -30,28 +30,28 @@ pub enum PacketRead {
     Missing,
     /// Its writer may still be at work: look again.
     Growing,
-    /// It has another name, perhaps outside of the workspace: some writers link the finished file in and unlink the
-    /// first, so look again.
+    /// It has another name, perhaps outside the workspace. Look again: some writers link the finished file in and
+    /// unlink the first name.
     Linked,
-    /// The path or what it leads to is not to be read; the reason in one phrase.
+    /// The path or its target must not be read; the reason in one phrase.
     Unsafe(Cow<'static, str>),
     /// The file is larger than the limit.
     TooLarge,
-    /// It belongs to this user, who is neither the one that was expected nor the daemon's; it was not read.
+    /// It belongs to this user, who is neither the expected one nor the daemon's; it was not read.
     OfAnother(u32),
 }
 
-/// The watched packets that were not still for long. All of it only saves time.
+/// The watched packets that changed recently. This only saves time.
 #[derive(Debug, Default)]
 pub(crate) struct Packets(Mutex<HashMap<PathBuf, SeenPacket>>);
 
 #[derive(Debug, Default)]
 struct SeenPacket {
-    /// A writer was seen to begin, and not to end since.
+    /// A writer was seen beginning and has not ended since.
     writing: bool,
     /// The file as its writer left it.
     closed: Option<Stat>,
-    /// The time since which it has not changed, in milliseconds of the monotonic clock.
+    /// Since when it has not changed, in milliseconds of the monotonic clock.
     still: Option<(Stat, u64)>,
 }
 
@@ -63,7 +63,8 @@ impl Packets {
                 writing: true,
                 ..SeenPacket::default()
             },
-            // A second writer that opens it changes this note: the first one's close says nothing about the second.
+            // A second writer that opens the file resets this note: the first one's close says nothing about the
+            // second.
             Hint::Finished => {
                 let file = root.disk.open_beneath(&root.handle, path);
                 let closed = file.and_then(|file| root.disk.stat(&file)).ok();
@@ -76,7 +77,7 @@ impl Packets {
         self.change(path, |before| *before = known);
     }
 
-    /// Says whether the file, as it is now, counts as finished.
+    /// Returns whether the file, in its current state, counts as finished.
     fn is_finished(
         &self,
         path: &Path,
@@ -94,7 +95,7 @@ impl Packets {
             } else {
                 STILL_MS
             };
-            // Too young, or from the future: then only two looks with nothing changed between them tell.
+            // Too young, or dated in the future: only two looks without a change between them prove that it was still.
             let since = match known.still {
                 Some((before, since)) if before == *stat => since,
                 Some(_) | None => now.mono,
@@ -106,7 +107,7 @@ impl Packets {
 
     fn change<T>(&self, path: &Path, change: impl FnOnce(&mut SeenPacket) -> T) -> T {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // `a/./b` and `a//b` are the same packet.
+        // `a/./b` and `a//b` name the same packet.
         let path: PathBuf = path
             .components()
             .filter(|part| matches!(part, Component::Normal(_)))
@@ -151,7 +152,7 @@ pub(crate) fn read(
             .map_err(|source| root.error("look at", path, source))
     };
     let before = look()?;
-    // Another file may have taken its place since.
+    // Another file may have replaced it since.
     if before.kind != FileKind::File {
         return Ok(PacketRead::Unsafe("it is not a regular file".into()));
     }
@@ -178,7 +179,7 @@ pub(crate) fn read(
     })
 }
 
-/// Says what a path leads to, without opening it: to open a device or a FIFO may do something.
+/// Returns the kind of file at a path without opening it: opening a device or a FIFO may have effects.
 fn kind(root: &OpenRoot, path: &Path) -> io::Result<FileKind> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(FileKind::Directory);
@@ -190,8 +191,8 @@ fn kind(root: &OpenRoot, path: &Path) -> io::Result<FileKind> {
     Ok(root.disk.stat_at(&at, name.as_ref())?.kind)
 }
 
-/// Refuses a path that does not lead into `packets/`: the daemon may read more than the agent that names a path, and
-/// hands on what it reads.
+/// Refuses a path that does not lead into `packets/`: the daemon may be able to read more than the agent that names a
+/// path, and it passes on what it reads.
 fn check(path: &Path) -> Result<(), &'static str> {
     let mut first = true;
     for component in path.components() {
@@ -208,7 +209,7 @@ fn check(path: &Path) -> Result<(), &'static str> {
     if first { Err("it is empty") } else { Ok(()) }
 }
 
-/// Sorts what the system says about a path that it does not open.
+/// Sorts the system's errors for a path that it does not open.
 fn refused(error: io::Error) -> io::Result<PacketRead> {
     match Errno::from_io_error(&error) {
         Some(Errno::NOENT) => Ok(PacketRead::Missing),
@@ -218,11 +219,11 @@ fn refused(error: io::Error) -> io::Result<PacketRead> {
         Some(Errno::NAMETOOLONG | Errno::INVAL) => {
             Ok(PacketRead::Unsafe("it is not a valid path".into()))
         }
-        // Its sender can mend that, and hears of it.
+        // The sender can fix that, so it is told.
         Some(Errno::ACCESS) => Ok(PacketRead::Unsafe(
             "the daemon may not read it: `chmod a+r` it".into(),
         )),
-        // What a socket or a device without a driver answers.
+        // The error for a socket or a device without a driver.
         Some(Errno::NXIO) => Ok(PacketRead::Unsafe("it is not a regular file".into())),
         Some(_) | None => Err(error),
     }

@@ -1,4 +1,4 @@
-//! Tells whether delivered files are still in their mailboxes: a missing file was taken by its reader.
+//! Determines whether delivered files are still in their mailboxes: a missing file was taken by its reader.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,11 +10,11 @@ use crate::{FileName, Mailbox, Now, Spool, SpoolError, layout};
 /// After this many questions about one mailbox, listing it is cheaper than looking for each file.
 const WORTH_A_LIST: usize = 64;
 
-/// The time after which an unchanged mailbox is listed again, in milliseconds: some file systems do not keep the times
-/// of their directories.
+/// After this time an unchanged mailbox is listed again, in milliseconds: some file systems do not keep the times of
+/// their directories.
 const REMEMBERED_MS: u64 = 30_000;
 
-/// Mailboxes from which nothing had left at the last look, and what they looked like.
+/// Mailboxes that had lost no file at the last look, and their stamps.
 #[derive(Debug, Default)]
 pub struct PresenceMemory(BTreeMap<Mailbox, Remembered>);
 
@@ -27,7 +27,7 @@ struct Remembered {
     next_seq: u64,
 }
 
-/// One look at many delivered files, which lists a mailbox at most once, and not at all while it looks as it did.
+/// One look at many delivered files. Lists a mailbox at most once, and not at all while its stamp is unchanged.
 pub struct Presence<'a> {
     spool: &'a Spool,
     memory: &'a mut PresenceMemory,
@@ -42,7 +42,7 @@ struct CheckedMailbox {
     times: usize,
     listed: Option<HashSet<FileName>>,
     stamp: Option<DirectoryStamp>,
-    /// Files of earlier records are there, as the memory says.
+    /// Files of earlier records are there, according to the memory.
     known_below: u64,
     /// Every file in the question is there.
     is_whole: bool,
@@ -50,7 +50,7 @@ struct CheckedMailbox {
 
 impl Spool {
     /// Begins a look at delivered files. It lists a mailbox after many questions about it, so an answer may be as old
-    /// as that list.
+    /// as that listing.
     pub fn presence<'a>(&'a self, memory: &'a mut PresenceMemory, now: Now) -> Presence<'a> {
         Presence {
             spool: self,
@@ -62,8 +62,8 @@ impl Spool {
 }
 
 impl Presence<'_> {
-    /// Says whether its reader took a file that record `seq` made in this mailbox. A file that is still to be made has
-    /// not been taken, nor has any if the whole mailbox is gone; another file under the same name hides that it was.
+    /// Returns whether the reader took a file that record `seq` made in this mailbox. False if the file is still to be
+    /// made or the whole mailbox is gone. Another file under the same name hides that it was taken.
     pub fn has_left(
         &mut self,
         mailbox: &Mailbox,
@@ -105,7 +105,7 @@ impl Presence<'_> {
         })
     }
 
-    /// Ends the look: remembers the mailboxes in which everything was there. The questions must have covered every
+    /// Ends the look and remembers the mailboxes in which every file was there. The questions must have covered every
     /// delivered file.
     pub fn remember(self) {
         let next_seq = self.spool.next_seq();
@@ -113,7 +113,7 @@ impl Presence<'_> {
         memory.retain(|mailbox, _| self.mailboxes.contains_key(mailbox));
         for (mailbox, asked) in self.mailboxes {
             match asked.stamp.filter(|_| asked.is_whole) {
-                // Only the names that are new since then were looked up.
+                // Only the names added since then were looked up.
                 Some(_) if asked.known_below > 0 => {
                     if let Some(known) = memory.get_mut(&mailbox) {
                         known.next_seq = next_seq;
@@ -137,7 +137,7 @@ impl Presence<'_> {
 }
 
 impl CheckedMailbox {
-    /// Says whether the file has left; `None` if it cannot have come, or the mailbox no longer exists.
+    /// Returns whether the file has left; `None` if it cannot have arrived or the mailbox no longer exists.
     fn has_left(
         &mut self,
         spool: &Spool,
@@ -165,7 +165,7 @@ impl CheckedMailbox {
         {
             return Ok(Some(false));
         }
-        // A list may miss a name while others are renamed in the directory, so it proves presence, never absence.
+        // A listing may miss a name while others are renamed in the directory, so it proves presence, never absence.
         for name in file.variants(seq) {
             if root.look(dir, &name)?.is_some() {
                 return Ok(Some(false));

@@ -1,4 +1,4 @@
-//! Reads the ledger beside a running daemon: without the lock, changing nothing.
+//! Reads the ledger beside a running daemon, without the lock and without changing anything.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub fn read_ledger_to(
     walk(root, &stretch, &mut naming(visit)).map(drop)
 }
 
-/// An onlooker's visitor whose error names the record.
+/// Wraps a visitor so that its error names the record.
 pub(crate) fn naming(
     visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
 ) -> impl FnMut(Entry) -> Result<(), SpoolError> {
@@ -44,19 +44,19 @@ pub(crate) fn naming(
     }
 }
 
-/// The sources of an onlooker's fold.
+/// The sources of a fold without the lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folded {
     /// The ledger; the chain was checked from the snapshot on.
     pub verified: Verified,
-    /// The last record of the snapshot that was taken up, if one was.
+    /// The last record of the snapshot that was loaded, if any.
     pub snapshot: Option<u64>,
-    /// Newer snapshots that were of no use.
+    /// Newer snapshots that could not be used.
     pub passed_over: Vec<PassedOver>,
 }
 
-/// Adds the ledger of the workspace at `path` up in `fold`, without the lock: takes up the newest snapshot and reads what
-/// follows it. For looking at the state; `verify` tells whether the ledger is whole.
+/// Folds the ledger of the workspace at `path` into `fold` without the lock: loads the newest snapshot and reads what
+/// follows it. For looking at the state; `verify` checks the whole ledger.
 pub fn fold_ledger(path: &Path, fold: &mut dyn Fold) -> Result<Folded, SpoolError> {
     let root = OpenRoot::look_at(path, Arc::new(Os))?;
     let (taken, passed_over) = load_newest(&root, (None, Checked::WhatIsRead), u64::MAX, fold)?;
@@ -74,11 +74,11 @@ pub fn fold_ledger(path: &Path, fold: &mut dyn Fold) -> Result<Folded, SpoolErro
     })
 }
 
-/// Reads the ledger of the workspace at `path` and checks the chain, and that it holds every record the cursors speak
-/// of, as the start does; damage is an error that names the line.
+/// Reads the ledger of the workspace at `path`, checks the chain, and checks that it holds every record the cursors
+/// name, as the start does. Damage is an error that names the line.
 pub fn verify(path: &Path) -> Result<Verified, SpoolError> {
     let root = OpenRoot::look_at(path, Arc::new(Os))?;
-    // Before the ledger: a daemon that is at work moves both on, the ledger first.
+    // Cursors before the ledger: a running daemon advances both, the ledger first.
     let cursors = Cursors::read(&root)?;
     let verified = walk(path, &Stretch::default(), &mut |_| Ok(()))?;
     cursors.check(&root, verified.records)?;

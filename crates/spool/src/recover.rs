@@ -1,6 +1,6 @@
 //! The start: takes the lock, reads the ledger, cuts a torn tail, and finishes what the last process left undone.
 //!
-//! When it is done every judged original is put away or known as judged, so intake may open.
+//! When it is done, every judged original is put away or known as judged, so intake may open.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,21 +18,20 @@ use crate::spool::Spool;
 use crate::{Digest, Entry, Homes, SpoolError, VisitError, dirs, lock};
 use disk::Disk;
 
-/// The start's findings and repairs, for the operator.
+/// The findings and repairs of a start, for the operator.
 #[derive(Debug)]
 pub struct Recovery {
     /// The number of records in the ledger.
     pub records: u64,
     /// Bytes of an unfinished batch that were cut off the ledger; a copy is in `.settled/torn/`.
     pub torn: Option<TornTail>,
-    /// True if the kernel has rebooted since some lanes were last made durable, so the start looked for their
-    /// files.
+    /// True if the system has rebooted since some lanes were last made durable, so the start looked for their files.
     pub new_boot: bool,
-    /// The last record of the snapshot that was taken up, if one was: the records up to it were not read.
+    /// The last record of the snapshot that was loaded, if any: the records up to it were not read.
     pub snapshot: Option<u64>,
     /// The size of the ledger up to that record, in bytes.
     pub snapshot_bytes: u64,
-    /// Newer snapshots that were of no use.
+    /// Newer snapshots that could not be used.
     pub passed_over: Vec<PassedOver>,
     /// Lanes whose cursor was lost: the start looked for every file they ever got.
     pub cursors_lost: Vec<Lane>,
@@ -51,7 +50,7 @@ pub struct Opened {
 }
 
 impl Spool {
-    /// Opens the workspace at `root`, adds the ledger up in `fold`, from the newest snapshot that is of use, and finishes
+    /// Opens the workspace at `root`, folds the ledger into `fold` from the newest usable snapshot on, and finishes
     /// what a killed process left undone. Fails without changing anything if another process has the workspace or the
     /// ledger is damaged.
     pub fn resume(
@@ -62,7 +61,7 @@ impl Spool {
         Spool::resume_at(root, disk, Homes::of_all(), fold)
     }
 
-    /// Does the same on one host of several, for the mail of those who are at home on it.
+    /// Does the same on one host of several, for the mail of the agents at home on it.
     pub fn resume_at(
         root: &Path,
         disk: Arc<dyn Disk>,
@@ -90,8 +89,8 @@ impl Spool {
         Ok(opened)
     }
 
-    /// Opens the workspace at `root` like [`Spool::resume`], though an intact snapshot contradicts the ledger, if it ends
-    /// with `head`. Reads all of it.
+    /// Opens the workspace at `root` like [`Spool::resume`], although an intact snapshot contradicts the ledger, if the
+    /// ledger ends with `head`. Reads all of it.
     pub fn accept(
         root: &Path,
         disk: Arc<dyn Disk>,
@@ -109,8 +108,8 @@ impl Spool {
         start.finish(LedgerPosition::default(), Some(head), (ahead, &mut add))
     }
 
-    /// Opens the workspace at `root` like [`Spool::resume`], but without any snapshot: hands every record of the ledger to
-    /// `visit` in order.
+    /// Opens the workspace at `root` like [`Spool::resume`], but without any snapshot: hands every record of the ledger
+    /// to `visit` in order.
     pub fn open(
         root: &Path,
         disk: Arc<dyn Disk>,
@@ -125,10 +124,10 @@ impl Spool {
     }
 }
 
-/// So many records are read before what they add up to is written down.
+/// The number of records read before their state is written to a snapshot.
 const PORTION: u64 = 96 * 1024;
 
-/// What adds a record up, with what was read of it ahead.
+/// Folds a record, with what was computed from it ahead.
 type AddAhead<'a> = dyn FnMut(&Entry, Option<Ahead>) -> Result<(), VisitError> + 'a;
 
 fn visit_error(entry: &Entry) -> impl FnOnce(VisitError) -> SpoolError {
@@ -136,7 +135,7 @@ fn visit_error(entry: &Entry) -> impl FnOnce(VisitError) -> SpoolError {
     move |source| SpoolError::Visit { seq, source }
 }
 
-/// A workspace with everything read but the ledger.
+/// A workspace with everything read except the ledger.
 struct Start {
     root: OpenRoot,
     lock: LockGuard,
@@ -157,8 +156,8 @@ impl Start {
         })
     }
 
-    /// Reads whole portions of the ledger, and writes a snapshot after each, so that a long ledger needs no more memory
-    /// than a short one. What is behind the last whole portion is left.
+    /// Reads whole portions of the ledger and writes a snapshot after each, so that a long ledger needs no more memory
+    /// than a short one. Leaves the records after the last whole portion.
     fn read_on(
         &mut self,
         taken: Option<LoadedSnapshot>,
@@ -192,7 +191,7 @@ impl Start {
                 fold,
                 before: before.take(),
             };
-            // Without it the memory grows, and nothing else.
+            // Without the snapshot only the memory grows.
             if let Ok(made) = make::write(root, &end, &new) {
                 fold.rest_on(&made.rows);
                 before = Some(made.rows);
@@ -201,8 +200,7 @@ impl Start {
         }
     }
 
-    /// Reads the ledger from behind a known record to its end, which has to be `head` if one is given, and finishes what
-    /// is undone.
+    /// Reads the ledger after a known record to its end, which must be `head` if given, and finishes what is undone.
     fn finish(
         self,
         from: LedgerPosition,
@@ -233,7 +231,7 @@ impl Start {
         }
         let records = ledger.next_seq() - 1;
         let (lanes, doubts) = backlog.settle(&root, records)?;
-        // Only now is anything changed: what was read fits together.
+        // Nothing is changed before this point: everything read is consistent.
         ledger.settle(&root.handle, torn.as_ref())?;
         let judged = lanes.judged();
         let mut spool = Spool {

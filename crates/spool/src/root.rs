@@ -1,5 +1,5 @@
-//! The open workspace, on which every part of the spool works: its disk, its root directory, the boot; and the safe
-//! ways to open a directory or look at one file beneath that root.
+//! The open workspace that every part of the spool works on: its disk, its root directory and the boot id; and the safe
+//! ways to open a directory or look at a file beneath that root.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::{Digest, FileName, SpoolError, dirs};
 use disk::{self, Disk, FileKind, Handle, OpenMode, Stat};
 
 /// The open root directory of a workspace. Everything in the spool is opened beneath its handle, so that moving the
-/// root or putting a link in a path cannot lead a write elsewhere.
+/// root or placing a link in a path cannot redirect a write.
 pub(crate) struct OpenRoot {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) layout: Layout,
@@ -18,7 +18,7 @@ pub(crate) struct OpenRoot {
     pub(crate) boot: String,
 }
 
-/// Whether a directory was there, or this call made it.
+/// The origin of an open directory: it existed, or this call made it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DirState {
     Found,
@@ -39,7 +39,7 @@ impl OpenRoot {
         for dir in [dirs::OWN, dirs::LEDGER, dirs::CURSORS, dirs::TORN] {
             root.make_dir(dir.as_ref())?;
         }
-        // That they exist does not mean that they survive.
+        // The directories exist, but may not be durable yet.
         let own = root.dir(dirs::OWN.as_ref())?;
         for handle in [&own.handle, &root.handle] {
             root.disk
@@ -49,7 +49,7 @@ impl OpenRoot {
         Ok(root)
     }
 
-    /// Opens the workspace at `path` as an onlooker: makes nothing.
+    /// Opens the workspace at `path` for reading: makes nothing.
     pub(crate) fn look_at(path: &Path, disk: Arc<dyn Disk>) -> Result<OpenRoot, SpoolError> {
         let handle = disk.open_root(path).map_err(SpoolError::io("open", path))?;
         let boot = disk
@@ -63,7 +63,7 @@ impl OpenRoot {
         })
     }
 
-    /// Gives the full path, for errors.
+    /// Returns the full path, for errors.
     pub(crate) fn path(&self, relative: &Path) -> PathBuf {
         self.layout.root().join(relative)
     }
@@ -80,7 +80,7 @@ impl OpenRoot {
         })
     }
 
-    /// Opens a directory beneath the root, or the root itself for an empty path, if there is one.
+    /// Opens a directory beneath the root, or the root itself for an empty path; `None` if it does not exist.
     pub(crate) fn dir_if_there(&self, path: &Path) -> Result<Option<Dir>, SpoolError> {
         let opened = if path.as_os_str().is_empty() {
             self.handle.try_clone().map(Some)
@@ -94,8 +94,8 @@ impl OpenRoot {
         }))
     }
 
-    /// Opens a mailbox's directory, or another directory of an agent, and makes it again if it is gone; but only if the
-    /// agent is known, that is, still has an outbox or an inbox.
+    /// Opens a mailbox's directory, or another directory of an agent. Recreates it if it is missing, but only for a
+    /// known agent: one that still has an outbox or an inbox.
     pub(crate) fn dir_of_known(
         &self,
         path: &Path,
@@ -128,7 +128,7 @@ impl OpenRoot {
         Ok((self.dir(path)?, DirState::Made))
     }
 
-    /// Makes a directory unless it exists, in a parent that no link leads to.
+    /// Makes a directory unless it exists, in a parent that is not reached through a link.
     fn make_dir(&self, path: &Path) -> Result<(), SpoolError> {
         let parent = self.dir_if_there(path.parent().unwrap_or(Path::new("")))?;
         let parent =
@@ -140,7 +140,7 @@ impl OpenRoot {
         }
     }
 
-    /// Tells about an entry of a directory if there is one.
+    /// Returns the metadata of a directory entry, if it exists.
     pub(crate) fn look(&self, dir: &Dir, name: &FileName) -> Result<Option<Stat>, SpoolError> {
         disk::if_there(self.disk.stat_at(&dir.handle, name.as_ref()))
             .map_err(|source| self.error_at("look at", dir, name, source))
@@ -177,7 +177,7 @@ impl OpenRoot {
         read().map_err(|source| self.error_at("read", dir, name, source))
     }
 
-    /// Says whether a regular file with exactly these bytes has that name.
+    /// Returns whether a regular file with exactly these bytes has that name.
     pub(crate) fn holds(
         &self,
         dir: &Dir,
@@ -189,7 +189,7 @@ impl OpenRoot {
             .is_some_and(|found| found == bytes))
     }
 
-    /// Says whether a regular file of at most `limit` bytes with this digest has that name.
+    /// Returns whether a regular file of at most `limit` bytes with this digest has that name.
     pub(crate) fn has_digest(
         &self,
         dir: &Dir,
@@ -202,8 +202,8 @@ impl OpenRoot {
             .is_some_and(|found| Digest::of(&found) == *digest))
     }
 
-    /// Writes a new file whole, in place of whatever has the name. A kill leaves a part of it: the name must be one that
-    /// nobody reads.
+    /// Writes a new file whole, replacing whatever has the name. A kill leaves a partial file, so the name must be one
+    /// that nobody reads.
     pub(crate) fn write_new(
         &self,
         dir: &Dir,
@@ -220,7 +220,7 @@ impl OpenRoot {
         let written = create().and_then(|file| {
             let written = disk::write_all(&*self.disk, &file, bytes, 0);
             if written.is_err() {
-                // The room is needed more than the part; if even this fails, the next try removes it.
+                // The room is needed more than the partial file; if even this fails, the next try removes it.
                 let _ = self.disk.remove(&dir.handle, name.as_ref());
             }
             written
@@ -235,7 +235,7 @@ impl OpenRoot {
             .map_err(|source| self.error_at("remove", dir, name, source))
     }
 
-    /// Says what was tried on a path beneath the root.
+    /// Returns an error that names the operation and a path beneath the root.
     pub(crate) fn error(
         &self,
         operation: &'static str,
@@ -249,7 +249,7 @@ impl OpenRoot {
         }
     }
 
-    /// Says what was tried on a file of a directory.
+    /// Returns an error that names the operation and a file of a directory.
     pub(crate) fn error_at(
         &self,
         operation: &'static str,

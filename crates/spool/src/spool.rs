@@ -1,4 +1,4 @@
-//! The open spool: commits what was decided, delivers what is committed, and makes durable what is delivered.
+//! The open spool: commits decisions, delivers what is committed, and makes durable what is delivered.
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -28,7 +28,7 @@ impl Deref for Committed {
     }
 }
 
-/// The workspace's bytes, held by one process at a time. Opened with [`Spool::open`].
+/// The workspace's files, held by one process at a time. Opened with [`Spool::open`].
 pub struct Spool {
     pub(crate) root: OpenRoot,
     pub(crate) ledger: Ledger,
@@ -37,9 +37,9 @@ pub struct Spool {
     pub(crate) packets: Packets,
     /// The agents whose mail is delivered here.
     pub(crate) homes: Homes,
-    /// The signatures of a shared ledger's batches, once one came.
+    /// The signatures of a shared ledger's batches, once the first one arrived.
     pub(crate) signatures: Option<Signatures>,
-    /// The most files of a delivery beside other work.
+    /// The most files of one delivery slice.
     pub(crate) slice_max: usize,
     /// Held as long as the spool lives.
     pub(crate) _lock: LockGuard,
@@ -51,23 +51,23 @@ impl Spool {
         self.ledger.next_seq()
     }
 
-    /// The names of the workspace.
+    /// Returns the paths of the workspace.
     pub fn layout(&self) -> &Layout {
         &self.root.layout
     }
 
-    /// Lets the ledger begin a new segment once the last one has this many bytes; 64 MiB unless told.
+    /// Starts a new segment once the last one has this many bytes; the default is 64 MiB.
     pub fn limit_segments(&mut self, bytes: u64) {
         self.ledger.limit_segments(bytes);
     }
 
-    /// Lets a delivery beside other work make about so many files, and the next one go on; all of them unless told.
+    /// Limits a delivery slice to about this many files; by default a slice is unlimited.
     pub fn limit_slices(&mut self, files: usize) {
         self.slice_max = files;
     }
 
-    /// Makes what is missing of a known agent's mailboxes, except its outbox, and says what it made, relative to the
-    /// root. An agent without an outbox and an inbox is unknown, which is an error.
+    /// Creates the missing mailboxes of a known agent, except its outbox, and returns what it created, relative to the
+    /// root. Fails for an unknown agent: one without an outbox and an inbox.
     pub fn make_mailboxes(&self, agent: &str) -> Result<Vec<PathBuf>, SpoolError> {
         if !dirs::is_agent_name(agent) {
             let no_agent = std::io::ErrorKind::InvalidInput.into();
@@ -81,7 +81,7 @@ impl Spool {
             made.extend((state == DirState::Made).then_some(dir.path));
         }
         if !made.is_empty() {
-            // A checkpoint syncs what is in them and takes it that they themselves are durable.
+            // A checkpoint syncs their content and relies on the directories themselves being durable.
             let home = self.root.dir(&layout::agent_home(agent))?;
             self.root
                 .disk
@@ -91,7 +91,7 @@ impl Spool {
         Ok(made)
     }
 
-    /// Writes a batch with one write and one sync, decided for a ledger whose next record is `expected_seq`.
+    /// Commits a batch, decided for a ledger whose next record is `expected_seq`, with one write and one sync.
     ///
     /// After `Ok` every record is durable and its files will be made, by [`Spool::deliver`] now or after a restart.
     /// After a retryable error nothing was written. After any other error the spool has stopped.
@@ -134,7 +134,7 @@ impl Spool {
         entries.into_iter().map(Committed).collect()
     }
 
-    /// The agents whose mail is delivered here.
+    /// Returns the agents whose mail is delivered here.
     pub fn homes(&self) -> &Homes {
         &self.homes
     }
@@ -144,7 +144,7 @@ impl Spool {
         self.ledger.end()
     }
 
-    /// Writes down what `host` decided for this very end, for a log that several hosts share. Nothing is committed.
+    /// Encodes what `host` decided for the current end, for a log that several hosts share. Commits nothing.
     pub fn propose(&self, drafts: Vec<EntryDraft>, host: &HostName) -> Result<Batch, SpoolError> {
         for (index, draft) in drafts.iter().enumerate() {
             check(draft).map_err(|what| SpoolError::Unfit { index, what })?;
@@ -162,11 +162,11 @@ impl Spool {
         self.signatures.insert(open).add(&self.root, batches)
     }
 
-    /// Takes over a batch that the log holds, byte for byte; its signature was noted. A kill may have left some of the
-    /// lines here already. Each batch has a sync of its own, although the log holds it: what tells a torn tail from damage is
-    /// that a batch begins only after the one before is durable.
+    /// Mirrors a batch that the log holds, byte for byte; its signature must be noted before. A kill may have left some
+    /// of its lines here already. Each batch gets a sync of its own, although the log holds it: a batch that begins
+    /// only after the one before is durable is what tells a torn tail from damage.
     ///
-    /// After a retryable error nothing was written, and the batch comes again from the log.
+    /// After a retryable error nothing was written, and the log returns the batch again.
     pub fn mirror(&mut self, signed: &Signed) -> Result<Vec<Committed>, SpoolError> {
         self.ledger.stopped()?;
         let head = self.head();
@@ -181,13 +181,14 @@ impl Spool {
         Ok(self.enqueued(rest.into_entries()))
     }
 
-    /// Makes the files that committed records name and puts their originals away. A lane that fails is parked and tried
-    /// again in a later pass; `now` is the caller's monotonic clock in milliseconds.
+    /// Makes the files that committed records name and puts their originals away. A lane that fails is parked and
+    /// retried in a later pass; `now` is the caller's monotonic clock in milliseconds.
     pub fn deliver(&mut self, now: u64) -> Result<Pass, SpoolError> {
         self.deliver_up_to(usize::MAX, now)
     }
 
-    /// Does the same until a slice is full: a flood of files for one agent holds up those of the others for no longer.
+    /// Does the same until a slice is full, so that a flood of files for one agent holds up the others no longer than
+    /// that.
     pub fn deliver_slice(&mut self, now: u64) -> Result<Pass, SpoolError> {
         self.deliver_up_to(self.slice_max, now)
     }
@@ -199,7 +200,8 @@ impl Spool {
         Ok(pass)
     }
 
-    /// Makes everything delivered so far survive a power cut, and says so in the cursors. For idle moments and the end.
+    /// Makes everything delivered so far survive a power cut and notes that in the cursors. For idle moments and the
+    /// end.
     pub fn checkpoint(&mut self) -> Result<(), SpoolError> {
         self.ledger.stopped()?;
         self.lanes.checkpoint(&self.root).inspect_err(|error| {
@@ -209,13 +211,13 @@ impl Spool {
         })
     }
 
-    /// Says whether the next checkpoint is one call for the whole file system.
+    /// Returns whether the next checkpoint syncs the whole file system with one call.
     pub fn syncs_whole_disk(&self) -> bool {
         self.lanes.syncs_whole_disk()
     }
 
-    /// Fails, not to be retried, if the root or the ledger was moved, removed or changed by somebody else: what is
-    /// written from then on goes where nobody looks for it. Costs a few looks.
+    /// Fails, not to be retried, if somebody else moved, removed or changed the root or the ledger: nobody would look
+    /// at what is written from then on. Costs a few `stat` calls.
     pub fn still_there(&self) -> Result<(), SpoolError> {
         let root = &self.root;
         let path = root.layout.root();
@@ -243,29 +245,29 @@ impl Spool {
         self.ledger.still_there()
     }
 
-    /// Lists the lanes that could not be written and wait to be tried again.
+    /// Lists the lanes that could not be written and wait for their next try.
     pub fn parked(&self) -> Vec<Parked> {
         self.lanes.parked()
     }
 
-    /// Says when there is something to deliver, on the caller's monotonic clock in milliseconds: 0 for now, else the
-    /// time at which a parked lane is tried.
+    /// Returns when there is something to deliver, on the caller's monotonic clock in milliseconds: 0 for now,
+    /// otherwise the time of a parked lane's next try.
     pub fn next_delivery(&self) -> Option<u64> {
         self.lanes.next_turn()
     }
 
-    /// Lists the agents whose judged messages are owed so many files or more, in lanes that can be written. To judge
-    /// more of theirs only makes the others' mail wait.
+    /// Lists the agents whose judged messages are owed at least `files` files, in lanes that can be written. Judging
+    /// more of their messages would only make other mail wait.
     pub fn flooding(&self, files: usize) -> BTreeSet<String> {
         self.lanes.flooding(files)
     }
 
-    /// Says how many files are committed and not yet made or put away.
+    /// Returns the number of files that are committed and not yet made or put away.
     pub fn waiting(&self) -> usize {
         self.lanes.waiting()
     }
 
-    /// A view that answers questions while deliveries go on.
+    /// Returns a view that answers questions while deliveries go on.
     pub fn view(&self) -> View<'_> {
         let next_seq = self.ledger.next_seq();
         View {
@@ -282,8 +284,8 @@ impl Spool {
             .hint(&self.root, &layout::packets_dir(folder).join(file), hint);
     }
 
-    /// Delivers like [`Spool::deliver_slice`] while `work` judges the next batch: the two need different files, and a
-    /// machine has more than one core.
+    /// Delivers like [`Spool::deliver_slice`] while `work` judges the next batch on another core: the two need
+    /// different files.
     pub fn deliver_while<T>(
         &mut self,
         now: u64,
@@ -328,7 +330,7 @@ impl Spool {
                 done,
             ))
         });
-        // If no thread can be started, one comes after the other.
+        // If no thread can be started, one runs after the other.
         let (pass, done) =
             both.unwrap_or_else(|| (lanes.pass(view.root, view.judged, now, files_max), done()));
         self.checkpoint_if_due()?;
@@ -340,14 +342,14 @@ impl Spool {
             return Ok(());
         }
         match self.checkpoint() {
-            // The next quiet moment, or as many files later, retries it and reports it; no mail waits.
+            // The next quiet moment, or the next checkpoint that is due, retries it and reports it; no mail waits.
             Err(error) if error.is_retryable() => Ok(()),
             result => result,
         }
     }
 }
 
-/// Says what about a draft cannot be carried out.
+/// Fails with the reason if a draft cannot be carried out.
 fn check(draft: &EntryDraft) -> Result<(), String> {
     for delivery in &draft.deliveries {
         if !delivery.mailbox.is_possible() {

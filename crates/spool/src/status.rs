@@ -1,5 +1,5 @@
-//! Answers what can be seen without the lock: is the workspace being served, what waits in an outbox, and was a file
-//! delivered?
+//! Answers what can be seen without the lock: whether the workspace is served, which messages wait in an outbox, and
+//! whether a file was delivered.
 
 use std::io;
 use std::path::Path;
@@ -13,15 +13,15 @@ use crate::root::OpenRoot;
 use crate::{FileName, Lane, Layout, Mailbox, dirs, layout};
 use disk::Os;
 
-/// Says whether a process holds the workspace's lock; `None` if the caller may not see that, because it runs as another
-/// user than the daemon. A workspace without a lock file was never served.
+/// Returns whether a process holds the workspace's lock; `None` if the caller, as another user than the daemon, may not
+/// see that. A workspace without a lock file was never served.
 pub fn is_served(root: &Path) -> Option<bool> {
     let file = match std::fs::File::open(root.join(dirs::LOCK)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(false),
         Err(_) => return None,
     };
-    // The kernel refuses a shared lock while the daemon holds its exclusive one; ours ends with `file`.
+    // The kernel refuses a shared lock while the daemon holds its exclusive one; dropping `file` releases ours.
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Some(false),
         Err(Errno::WOULDBLOCK) => Some(true),
@@ -46,8 +46,8 @@ pub fn count_waiting(root: &Path, agent: &str) -> usize {
     waiting(root, agent).len()
 }
 
-/// Reads from the mailbox's cursor whether it got the `n`-th file (from 0) of record `seq`; `None` if the cursor cannot
-/// tell, as after a reboot.
+/// Returns whether the mailbox got the `n`-th file (from 0) of record `seq`, according to its cursor; `None` if the
+/// cursor cannot tell, as after a reboot.
 pub fn has_delivered(root: &Path, mailbox: &Mailbox, seq: u64, n: u32) -> Option<bool> {
     let root = OpenRoot::look_at(root, Arc::new(Os)).ok()?;
     Cursors::read(&root)

@@ -1,4 +1,4 @@
-//! Reads a stretch of the ledger of an open workspace. Above both, so that the ledger knows no workspace.
+//! Reads a stretch of the ledger of an open workspace. A module above both, so that the ledger knows no workspace.
 
 use crate::ledger::read::{self, LedgerEnd, Stretch, Visit};
 use crate::root::OpenRoot;

@@ -1,8 +1,7 @@
-//! A reader of the ledger that goes on from its last place: without the lock, changing nothing, and at next to no cost
-//! where nothing came.
+//! Follows the ledger from its last position: without the lock, changing nothing, and at almost no cost while nothing
+//! is new.
 //!
-//! It hands over the whole lines of the ledger, like every onlooker; a line or a batch that is being written is
-//! seen at a later look.
+//! It hands over only whole lines of the ledger; a later call sees a line or a batch that is being written.
 
 use std::path::{Path, PathBuf};
 
@@ -20,9 +19,9 @@ use disk::{Disk, Handle, OpenMode, Stat};
 pub enum Since {
     /// With the first record.
     Beginning,
-    /// With the first record that is not there yet. Only the end of the ledger is read for it.
+    /// With the first record that does not exist yet. Reads only the end of the ledger.
     End,
-    /// Behind this record. At most one segment is read for it.
+    /// After this record. Reads at most one segment.
     Record(u64),
 }
 
@@ -31,15 +30,15 @@ pub enum Since {
 pub struct Tail {
     layout: Layout,
     place: LedgerPosition,
-    /// The metadata of the segment of `place` when all of it had been read.
+    /// The metadata of the segment of `place` when it had been read to its end.
     seen: Option<Stat>,
-    /// The size and the end of the ledger when records were found last.
+    /// The size and the end of the ledger when records were last found.
     verified: Option<Verified>,
 }
 
 impl Tail {
-    /// Begins to read the ledger of the workspace at `root`. A ledger that does not have the record that is named is an
-    /// error: it was put back to an older state.
+    /// Begins to read the ledger of the workspace at `root`. Fails if the ledger does not have the named record: it was
+    /// restored to an older state.
     pub fn open(root: &Path, since: Since) -> Result<Tail, SpoolError> {
         let layout = Layout::new(root);
         let dir = open_ledger(root)?;
@@ -70,19 +69,20 @@ impl Tail {
         })
     }
 
-    /// The number of the last record that was handed over, or behind which it began; 0 before the first.
+    /// Returns the number of the last record that was handed over, or after which it began; 0 before the first.
     pub fn seq(&self) -> u64 {
         self.place.seq
     }
 
-    /// The size and the end of the ledger when [`Tail::read`] found records last; `None` until it has found any.
+    /// Returns the size and the end of the ledger when [`Tail::read`] last found records; `None` until it has found
+    /// any.
     pub fn verified(&self) -> Option<&Verified> {
         self.verified.as_ref()
     }
 
-    /// Hands every record that came since to `visit`, in order, and says how many there were. The chain is checked from
-    /// the record before. A ledger that no longer has that record is an error, and so is damage; after an error the
-    /// next call hands over the same records again.
+    /// Hands every new record to `visit`, in order, and returns their number. Checks the chain from the record before.
+    /// Fails if the ledger no longer has that record or is damaged; after an error the next call hands over the same
+    /// records again.
     pub fn read(
         &mut self,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
@@ -94,7 +94,7 @@ impl Tail {
         if now.is_none() && self.place.seq > 0 {
             return Err(older(self.segment_path(), "is gone, and was read before"));
         }
-        // A batch begins a new segment only at its first record, so that there is one name to look for.
+        // A batch starts a new segment only at its first record, so there is only one name to look for.
         let is_followed = self.place.seq > 0 && self.look(&root, self.place.seq + 1)?.is_some();
         if now == self.seen && !is_followed {
             return Ok(0);
@@ -107,7 +107,7 @@ impl Tail {
         };
         let end = read::read(&Os, &self.layout, &dir, &stretch, &mut naming(visit))?;
         let count = end.place.seq - self.place.seq;
-        // Looks once more at what grew between the look and the reading.
+        // The next call looks again at what was appended between the `stat` and the read.
         self.seen = now.filter(|_| end.place.segment == self.place.segment);
         self.verified = Some(end.verified());
         self.place = end.place;
@@ -124,7 +124,7 @@ impl Tail {
         }
     }
 
-    /// Fails unless the last record that was read is still at its place.
+    /// Fails unless the last record that was read is still in its place.
     fn check_place(&self, dir: &Handle) -> Result<(), SpoolError> {
         let LedgerPosition {
             seq,
@@ -141,7 +141,7 @@ impl Tail {
         let file = Os
             .open(dir, name.as_ref(), OpenMode::Read)
             .map_err(SpoolError::io("open", &path))?;
-        // The newline is not part of what the next line names.
+        // The digest that the next line names excludes the newline.
         let length = usize::try_from(offset - line_begin)
             .expect("a line fits memory")
             .saturating_sub(1);
@@ -193,7 +193,7 @@ fn open_dir(root: &Handle, layout: &Layout) -> Result<Handle, SpoolError> {
         .map_err(SpoolError::io("open", layout.ledger()))
 }
 
-/// Returns the place at which a reading from `from` up to record `to` ends.
+/// Returns the position at which a read from `from` up to record `to` ends.
 fn read_to(
     layout: &Layout,
     dir: &Handle,

@@ -1,4 +1,4 @@
-//! The time, handed in by the caller: no clock is read here, so a test moves time by a number.
+//! The time, handed in by the caller: no clock is read here, so a test sets the time.
 
 /// The time, as the caller's clocks show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

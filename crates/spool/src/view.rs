@@ -1,4 +1,4 @@
-//! Answers about a spool while its deliveries go on: the files to be judged, and which were judged already.
+//! Answers about a spool while its deliveries go on: the files to judge, and which were judged already.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use crate::{Away, Digest, DirectoryStamp, FileName, Now, Original, SpoolError, d
 /// The largest file of an inbox that is read, in bytes.
 const INBOX_FILE_MAX: u64 = 1 << 20;
 
-/// A spool as intake and judgement see it. It may be used while another thread delivers.
+/// A spool as seen by intake and judgement, usable while another thread delivers.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub(crate) root: &'a OpenRoot,
@@ -27,12 +27,13 @@ impl View<'_> {
         self.next_seq
     }
 
-    /// Says whether this outbox file was judged already and only waits to be put away.
+    /// Returns whether this outbox file was judged already and only waits to be put away.
     pub fn is_judged(&self, agent: &str, file: &FileName) -> bool {
         self.judged.has(agent, file)
     }
 
-    /// Gives what an agent's inbox looks like, if it is there and an equal answer proves later that no name came or went.
+    /// Returns the stamp of an agent's inbox, if it exists and an equal stamp will prove that no name was added or
+    /// removed since.
     pub fn inbox_stamp(&self, agent: &str, now: Now) -> Result<Option<DirectoryStamp>, SpoolError> {
         match self
             .root
@@ -62,8 +63,8 @@ impl View<'_> {
         Ok(names)
     }
 
-    /// Gives the digest of a file in an agent's inbox; nothing if it is not a regular file of at most 1 MiB, which is more
-    /// than is ever delivered.
+    /// Returns the digest of a file in an agent's inbox; `None` if it is not a regular file of at most 1 MiB, which is
+    /// more than is ever delivered.
     pub fn inbox_digest(&self, agent: &str, file: &FileName) -> Result<Option<Digest>, SpoolError> {
         let Some(dir) = self
             .root
@@ -75,8 +76,8 @@ impl View<'_> {
         Ok(bytes.map(|bytes| Digest::of(&bytes)))
     }
 
-    /// Gives the name of an accepted original in `sent/` if its writer changed it after it was judged; nothing if it is as
-    /// it was, is not there, or was not put away yet.
+    /// Returns the name of an accepted original in `sent/` if its writer changed it after it was judged; `None` if it
+    /// is unchanged, missing, or not put away yet.
     pub fn changed_original(
         &self,
         seq: u64,
@@ -103,10 +104,9 @@ impl View<'_> {
         Ok(None)
     }
 
-    /// Reads a packet that a message points to: `path` is relative to the root, at most `limit` bytes. It counts as
-    /// finished once its writer was seen to close it, or after it was still for 0.5 s.
-    /// Only a path in `packets/` is one. If its `owner` is to be a certain user, one of another user than that and the
-    /// daemon's own is not read.
+    /// Reads a packet that a message points to: `path` is relative to the root and must be in `packets/`; the packet
+    /// has at most `limit` bytes. It counts as finished once its writer was seen closing it, or after 0.5 s without a
+    /// change. With an `owner` given, a packet of another user than that and the daemon's own is not read.
     pub fn read_packet(
         &self,
         path: &str,
@@ -118,7 +118,7 @@ impl View<'_> {
     }
 }
 
-/// The originals that were judged and wait to be put away, by agent; how many records speak of each name.
+/// The judged originals that wait to be put away, by agent, each with the number of records that name it.
 #[derive(Debug, Default)]
 pub(crate) struct JudgedOriginals(Mutex<BTreeMap<String, HashMap<FileName, usize>>>);
 
@@ -138,7 +138,7 @@ impl JudgedOriginals {
         *files.entry(file.clone()).or_default() += 1;
     }
 
-    /// Forgets one record's word about a file; called once the file is out of the outbox, never before.
+    /// Forgets one record's claim on a file; called once the file has left the outbox, never before.
     pub(crate) fn release(&self, agent: &str, file: &FileName) {
         let mut agents = self.locked();
         let Some(files) = agents.get_mut(agent) else {

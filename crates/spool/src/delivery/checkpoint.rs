@@ -10,11 +10,11 @@ use crate::root::{Dir, DirState, OpenRoot};
 use crate::{FileName, SpoolError, dirs, layout};
 use disk::{self, FileKind, Handle, OpenMode};
 
-/// So many touched files that a power cut would make the next start slow.
+/// The number of touched files after which a power cut would make the next start slow.
 const TOUCHED_MAX: usize = 32_768;
 
-/// Beyond this many files one call for the whole file system is cheaper than one for each of them. Where there is no
-/// such call the list is kept whole.
+/// Above this many files, one sync of the whole file system is cheaper than one per file. Systems without such a call
+/// keep the whole list.
 const FILES_MAX: usize = if cfg!(target_os = "linux") {
     64
 } else {
@@ -32,7 +32,7 @@ pub(crate) struct Touched {
     pub(crate) lanes: BTreeSet<Lane>,
 }
 
-/// A directory that could not be opened, and why: what was done in it is not durable.
+/// A directory that could not be opened, and the error: changes in it are not durable.
 type Closed = (PathBuf, SpoolError);
 
 impl Touched {
@@ -43,7 +43,7 @@ impl Touched {
         }
         self.dir(dir);
         if state == DirState::Made {
-            // Those above it may be new as well, up to the root.
+            // Its parents, up to the root, may be new as well.
             dir.ancestors().skip(1).for_each(|above| self.dir(above));
         }
     }
@@ -63,7 +63,7 @@ impl Touched {
         }
     }
 
-    /// Notes a file that an earlier process made or found and may not have synced, under any name it may have got.
+    /// Notes a file that an earlier process made or found and may not have synced, under every name it may have.
     pub(crate) fn file_before(&mut self, dir: &Path, file: &FileName, seq: u64) {
         self.count += 1;
         if self.count <= FILES_MAX {
@@ -75,7 +75,7 @@ impl Touched {
     /// Adds what another thread touched.
     pub(crate) fn merge(&mut self, other: Touched) {
         self.count += other.count;
-        // Beyond that many the files are not synced one by one.
+        // Above this number files are not synced one by one, so their names are not needed.
         if self.count <= FILES_MAX {
             self.files.extend(other.files);
         }
@@ -83,19 +83,19 @@ impl Touched {
         self.lanes.extend(other.lanes);
     }
 
-    /// Says whether so much was touched that a checkpoint should not wait for a quiet moment.
+    /// Returns whether a checkpoint is due even without a quiet moment.
     pub(super) fn is_checkpoint_due(&self) -> bool {
         self.count >= self.tried + TOUCHED_MAX
     }
 
-    /// Says whether one call for the whole file system is cheaper than one for each file.
+    /// Returns whether one sync of the whole file system is cheaper than one per file.
     pub(super) fn is_many(&self) -> bool {
         self.count > FILES_MAX
     }
 
-    /// Makes all of it durable except what is in directories that cannot be opened, and returns those: their owner may
-    /// have closed them, and nobody else's mail waits for that. After an error that is not retryable, bytes may be lost,
-    /// and only a new start looks for them.
+    /// Makes everything durable except in directories that cannot be opened, and returns those: their owner may have
+    /// closed them, and no other mail waits for that. After an error that is not retryable, bytes may be lost, and only
+    /// a new start looks for them.
     pub(super) fn sync(&mut self, root: &OpenRoot) -> Result<Vec<Closed>, SpoolError> {
         self.tried = self.count;
         let mut dirs = Vec::new();
@@ -124,7 +124,7 @@ impl Touched {
         Ok(closed)
     }
 
-    /// Keeps what still has to be made durable once every lane is, except those held up.
+    /// Keeps what is still not durable after a sync: everything in the lanes that `is_held` names.
     pub(super) fn left(self, is_held: &dyn Fn(&Lane) -> bool) -> Touched {
         let lanes: BTreeSet<Lane> = self.lanes.into_iter().filter(is_held).collect();
         let places: Vec<PathBuf> = lanes.iter().flat_map(dirs_of).collect();
@@ -136,7 +136,7 @@ impl Touched {
             .into_iter()
             .filter(|(dir, _)| is_in(dir))
             .collect();
-        // Beyond that many the names were not noted, so it takes the whole file system again.
+        // Above this number the names were not noted, so the next sync covers the whole file system again.
         let count = if self.count > FILES_MAX {
             FILES_MAX + 1
         } else {
@@ -170,14 +170,14 @@ fn sync_file_systems(root: &OpenRoot, dirs: Vec<(&PathBuf, Dir)>) -> Result<(), 
     Ok(())
 }
 
-/// Says whether a lane works in this directory, below it, or in one that is below its own.
+/// Returns whether a lane works in this directory, below it, or in one above it.
 pub(super) fn works_at(lane: &Lane, dir: &Path) -> bool {
     dirs_of(lane)
         .iter()
         .any(|place| place.starts_with(dir) || dir.starts_with(place))
 }
 
-/// The directories a lane works in, or in whose folders.
+/// Returns the directories below which a lane works.
 fn dirs_of(lane: &Lane) -> Vec<PathBuf> {
     match lane {
         Lane::Mailbox(mailbox) => vec![layout::mailbox_dir(mailbox)],
@@ -188,9 +188,9 @@ fn dirs_of(lane: &Lane) -> Vec<PathBuf> {
     }
 }
 
-/// Syncs one file. A missing file was taken by its reader and no longer needs a sync; a link, a FIFO or a directory
-/// that was put away has no bytes of ours, and its name is synced with the directory. One that cannot be opened is
-/// synced with its whole file system: what was not synced must not be noted as durable.
+/// Syncs one file. If it is missing, its reader took it and no sync is needed. A link, a FIFO or a directory that was
+/// put away has no bytes of ours; syncing the parent directory covers its name. For a file that cannot be opened, syncs
+/// its whole file system: nothing may be noted as durable that was not synced.
 fn sync_file(root: &OpenRoot, dir: &Dir, name: &FileName) -> Result<(), SpoolError> {
     let fatal = || SpoolError::fatal("sync", root.path(&dir.path.join(name)));
     match disk::if_there(root.disk.open(&dir.handle, name.as_ref(), OpenMode::Read)) {

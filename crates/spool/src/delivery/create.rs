@@ -1,5 +1,4 @@
-//! Creates one file in one mailbox, whole and without replacing another, and finds or repairs what a power cut left of
-//! it.
+//! Creates one file in one mailbox, whole and without replacing another; finds or repairs what a power cut left of it.
 
 use std::io;
 
@@ -10,14 +9,14 @@ use crate::{FileName, SpoolError};
 pub(crate) enum Remains {
     /// All its bytes.
     Whole,
-    /// An empty, zero-filled or cut file, in the `usize`-th directory under this name.
+    /// An empty, zero-filled or truncated file, in the `usize`-th directory under this name.
     Damaged(usize, FileName),
     /// Nothing.
     Absent,
 }
 
-/// Renames a complete temporary file to its name, or to a numbered one if other bytes have the name. If the very same
-/// bytes have it, they are the delivery.
+/// Renames a complete temporary file to its final name, or to a numbered one if other bytes have the name. If the same
+/// bytes already have it, that file counts as the delivery.
 pub(crate) fn publish(
     root: &OpenRoot,
     dir: &Dir,
@@ -70,7 +69,7 @@ fn take_as_delivery(
     Ok(same)
 }
 
-/// Looks for a file in its mailbox and wherever its reader may have moved it.
+/// Looks for a file in its mailbox and in every place its reader may have moved it to.
 pub(crate) fn find(
     root: &OpenRoot,
     places: &[Dir],
@@ -93,7 +92,7 @@ pub(crate) fn find(
     Ok(damaged.map_or(Remains::Absent, |(at, name)| Remains::Damaged(at, name)))
 }
 
-/// Replaces what a power cut left by the whole bytes.
+/// Replaces a damaged file with the complete bytes.
 pub(crate) fn repair(
     root: &OpenRoot,
     dir: &Dir,
@@ -107,11 +106,11 @@ pub(crate) fn repair(
         .map_err(|source| root.error_at("mend", dir, name, source))
 }
 
-/// Disks write this many bytes or none of them.
+/// Disks write this many bytes atomically.
 const SECTOR: usize = 512;
 
-/// Says whether `found` is what a power cut leaves of `bytes`: nothing, or in each sector nothing, zeros, or a beginning
-/// with zeros behind it. Sectors arrive in any order, so one may be missing in the middle.
+/// Returns whether `found` is what a power cut can leave of `bytes`: an empty file, or sectors that each hold zeros or
+/// a prefix followed by zeros. Sectors arrive in any order, so one may be missing in the middle.
 pub(crate) fn is_remains(found: &[u8], bytes: &[u8]) -> bool {
     let is_left = |(found, bytes): (&[u8], &[u8])| {
         let written = found

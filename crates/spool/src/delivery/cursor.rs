@@ -1,10 +1,10 @@
-//! The progress of one lane: which of its files were begun, which are there, and up to where they survive a power cut.
+//! The progress of one lane: which files are prepared, which are delivered, and up to where they survive a power cut.
 //!
-//! The form of a line is `note`'s business; here is what the four lines of a cursor file mean together.
+//! `note` defines the form of a line; this module defines what the four lines of a cursor file mean together.
 //!
-//! A cursor file is four lines of 128 bytes: two for `durable`, written in turn so that a torn write spares one of them,
-//! and one each for the notes `prepared` and `delivered`. Each line carries a checksum. All four share one disk sector.
-//! Notes are plain writes: they survive the process, and only `durable` is trusted in another boot of the kernel.
+//! A cursor file is four lines of 128 bytes: two for `durable`, written alternately so that a torn write spares one of
+//! them, and one each for the notes `prepared` and `delivered`. Each line carries a checksum, and all four share one
+//! disk sector. Notes are plain writes: they survive the process, and only `durable` is trusted after a reboot.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,9 +28,9 @@ pub(crate) struct Progress {
     pub(crate) turn: Slot,
     /// Everything up to here is delivered.
     pub(crate) done: Pos,
-    /// Everything up to here is complete under its temporary name, or was renamed since.
+    /// Everything up to here is complete under its temporary name, or already renamed.
     pub(crate) prepared: Option<Pos>,
-    /// Delivery looks for the files of records up to this one before it makes them.
+    /// Before it makes a file of a record up to this one, delivery looks whether the file exists.
     pub(crate) verify: u64,
 }
 
@@ -39,16 +39,16 @@ pub(crate) struct Progress {
 pub(crate) enum Trust {
     /// All of it.
     Whole,
-    /// The notes are void, as they always are in a new boot.
+    /// The notes are void, as always after a reboot.
     NewBoot,
     /// The notes cannot be read; only `durable` counts.
     NotesLost,
-    /// Nothing in it can be read, or there is no file.
+    /// Nothing in it can be read, or it does not exist.
     Lost,
 }
 
 impl Progress {
-    /// The progress of a lane that no record up to `head` used.
+    /// Returns the progress of a lane that no record up to `head` uses.
     pub(crate) fn new_after(head: u64) -> Progress {
         let pos = Pos::end_of(head);
         Progress {
@@ -80,8 +80,9 @@ impl Progress {
         let unreadable = prepared.is_none() && delivered.is_none();
         let [prepared, delivered] =
             [prepared, delivered].map(|note| note.filter(|note| note.boot == boot));
-        // A note that is behind the other was overtaken. A missing note was being written when the process ended:
-        // without `prepared` nothing was renamed yet, and without `delivered` the temporary names tell what was.
+        // A note that is behind the other is out of date. A missing note was being written when the process ended:
+        // without `prepared` nothing was renamed yet, and without `delivered` the temporary names show what was
+        // renamed.
         let prepared = prepared.filter(|note| {
             delivered
                 .as_ref()
@@ -91,7 +92,7 @@ impl Progress {
         match (prepared, delivered) {
             (Some(CursorNote { pos, verify, .. }), _) => {
                 let done = delivered_pos.map_or(durable, |done| done.max(durable));
-                // What is durable was delivered; nothing of it waits for its rename any more.
+                // What is durable was delivered, so none of it still waits for its rename.
                 let prepared = Some(pos).filter(|pos| *pos > durable);
                 (
                     Progress {
@@ -134,14 +135,14 @@ impl Progress {
         }
     }
 
-    /// The furthest item the cursor names; the ledger must reach it.
+    /// Returns the furthest item the cursor names; the ledger must reach it.
     pub(crate) fn furthest(&self) -> Pos {
         self.done
             .max(self.durable)
             .max(self.prepared.unwrap_or(Pos::START))
     }
 
-    /// Gives a whole new cursor file.
+    /// Returns the bytes of a new cursor file.
     pub(crate) fn file(&self, boot: &str) -> Vec<u8> {
         let durable = CursorNote {
             pos: self.durable,
@@ -163,11 +164,11 @@ impl Progress {
     }
 }
 
-/// The cursor files, read before the ledger is: what they speak of, the ledger then must hold.
+/// The cursor files, read before the ledger, which must hold every record they name.
 pub(crate) struct Cursors(BTreeMap<FileName, Vec<u8>>);
 
 impl Cursors {
-    /// Reads them; changes nothing. A workspace that was never served has none.
+    /// Reads all cursor files without changing any. A workspace that was never served has none.
     pub(crate) fn read(root: &OpenRoot) -> Result<Cursors, SpoolError> {
         let Some(dir) = root.dir_if_there(dirs::CURSORS.as_ref())? else {
             return Ok(Cursors(BTreeMap::new()));
@@ -178,19 +179,19 @@ impl Cursors {
             .map_err(|source| root.error("list", &dir.path, source))?;
         let mut cursors = BTreeMap::new();
         for name in names.into_iter().filter(layout::is_cursor) {
-            // A cursor that is no readable file counts as lost; that is reported when its lane comes up.
+            // A cursor that is not a readable file counts as lost; its lane reports that.
             let bytes = root.bytes(&dir, &name, LEN as u64)?.unwrap_or_default();
             cursors.insert(name, bytes);
         }
         Ok(Cursors(cursors))
     }
 
-    /// Gives a lane's cursor file; `None` if it does not exist.
+    /// Returns a lane's cursor file; empty if it does not exist.
     pub(super) fn of(&self, name: &FileName) -> &[u8] {
         self.0.get(name).map_or(&[][..], Vec::as_slice)
     }
 
-    /// Gives the name of the cursor of this pull request alone, as 0.1 kept one, if there is one.
+    /// Returns the name of this pull request's own cursor, as version 0.1 kept one, if it exists.
     pub(super) fn of_one_pull(&self, mailbox: &Mailbox) -> Option<FileName> {
         let name = layout::cursor_name(&mailbox.to_string());
         self.0.contains_key(&name).then_some(name)
@@ -207,7 +208,7 @@ impl Cursors {
         self.0.keys().filter(is_of_one).cloned().collect()
     }
 
-    /// Fails if one of them speaks of a record after `head`: then the ledger lost it.
+    /// Fails if a cursor names a record after `head`: the ledger lost that record.
     pub(crate) fn check(&self, root: &OpenRoot, head: u64) -> Result<(), SpoolError> {
         for (name, bytes) in &self.0 {
             let seq = Progress::read(bytes, &root.boot, head).0.furthest().seq;
@@ -225,7 +226,6 @@ impl Cursors {
     }
 }
 
-/// The lane's cursor file, open.
 pub(super) struct Cursor<'a> {
     pub(super) root: &'a OpenRoot,
     file: Handle,
@@ -233,7 +233,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Opens the file, and makes it if somebody removed it while we run: what it said is known here.
+    /// Opens the file, and recreates it from `progress` if somebody removed it while we run.
     pub(super) fn open(
         root: &'a OpenRoot,
         name: &FileName,
@@ -254,7 +254,7 @@ impl<'a> Cursor<'a> {
         Ok(Cursor { root, file, path })
     }
 
-    /// Writes one of its lines.
+    /// Writes one of the four lines.
     pub(super) fn write(&self, slot: Slot, note: &CursorNote) -> Result<(), SpoolError> {
         disk::write_all(
             &*self.root.disk,
@@ -266,7 +266,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Writes a whole cursor file in place of whatever has its name.
+/// Writes a whole cursor file, replacing whatever has its name.
 pub(crate) fn make(
     root: &OpenRoot,
     dir: &Dir,
@@ -290,7 +290,7 @@ mod tests {
         Pos { seq, n }
     }
 
-    /// A cursor file with these notes of this boot.
+    /// Returns a cursor file with these notes of this boot.
     fn file(durable: [Pos; 2], prepared: Pos, delivered: Pos) -> Vec<u8> {
         let note = |pos| CursorNote {
             pos,

@@ -1,7 +1,7 @@
-//! Puts judged originals away from an outbox, without losing what a writer wrote after its file was read.
+//! Puts judged originals away from an outbox without losing what a writer wrote after the daemon read them.
 //!
-//! The rename comes first and the comparison after it: compared in the outbox, the file could change between the two.
-//! In `sent/` or `dead_letter/` the writer no longer reaches it by its name.
+//! Renames first and compares afterwards: in the outbox the file could still change after a comparison. In `sent/` or
+//! `dead_letter/` the writer no longer reaches it by its name.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::{Away, Digest, FileName, Original, SpoolError, dirs, layout};
 use disk::{FileKind, Stat};
 
 impl LaneQueue {
-    /// Puts away the originals that wait in this outbox, as far as they are in the slice.
+    /// Puts away the originals that wait in this outbox, up to the end of the slice.
     pub(super) fn dispose(
         &mut self,
         agent: &str,
@@ -26,7 +26,8 @@ impl LaneQueue {
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        // An outbox is never made here: its owner proves who sent a message, and ours would prove nothing.
+        // Never recreate an outbox here: its owner proves who sent a message, and an outbox of ours would prove
+        // nothing.
         let outbox = root.dir(&layout::agent_dir(agent, dirs::OUTBOX))?;
         touched.lane(&self.lane, &outbox.path, DirState::Found);
         let mut sent = None;
@@ -65,7 +66,7 @@ impl LaneQueue {
                     touched.file(&away.path, &name);
                     pass.put_away += 1;
                 }
-                // An earlier process put it away, or it was just written from the ledger.
+                // An earlier process put it away, or this one just wrote it from the ledger.
                 Disposition::Gone => touched.file_before(&away.path, file, pos.seq),
                 Disposition::New(name) => {
                     touched.file_before(&away.path, file, pos.seq);
@@ -80,12 +81,11 @@ impl LaneQueue {
     }
 }
 
-/// The fate of an original.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Disposition {
     /// It was put away under this name.
     Away(FileName),
-    /// It had left the outbox before.
+    /// It had already left the outbox.
     Gone,
     /// The outbox holds other bytes under this name: new input.
     New(FileName),
@@ -98,12 +98,12 @@ pub(crate) struct Disposal<'a> {
     pub(crate) away: &'a Dir,
     pub(crate) seq: u64,
     pub(crate) original: &'a Original,
-    /// A power cut may have undone or torn what an earlier boot did.
+    /// A power cut may have undone or torn what was done before the reboot.
     pub(crate) verify: bool,
 }
 
 impl Disposal<'_> {
-    /// Puts the original away. Each step may be repeated after a kill.
+    /// Puts the original away. Every step can be repeated after a kill.
     pub(crate) fn put_away(&self) -> Result<Disposition, SpoolError> {
         let Some(there) = self.root.look(self.outbox, &self.original.file)? else {
             return self.already_gone();
@@ -125,7 +125,7 @@ impl Disposal<'_> {
         }
     }
 
-    /// Says whether the file in the outbox is the one that was judged.
+    /// Returns whether the file in the outbox is the one that was judged.
     fn is_original(&self, there: &Stat) -> Result<bool, SpoolError> {
         if self.has_stamp(there) {
             return Ok(true);
@@ -146,7 +146,7 @@ impl Disposal<'_> {
         })
     }
 
-    /// Says whether a power cut tore the original of an accepted message, whose bytes are in the ledger.
+    /// Returns whether a power cut tore the original of an accepted message, whose bytes are in the ledger.
     fn is_torn_original(&self) -> Result<bool, SpoolError> {
         let Some(text) = self.original.text.as_ref().filter(|_| self.verify) else {
             return Ok(false);
@@ -165,8 +165,8 @@ impl Disposal<'_> {
                 .disk
                 .rename_new(outbox, self.original.file.as_ref(), away, name.as_ref())
             {
-                // A kill here leaves the file where it belongs but not yet compared; `already_gone` knows it by its
-                // inode.
+                // A kill here leaves the file in its final place but not yet compared; `already_gone` recognizes it by
+                // its inode.
                 Ok(()) => return self.compare(&name),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     return self.already_gone();
@@ -196,7 +196,7 @@ impl Disposal<'_> {
             .error_at("find a free name for", self.away, self.away_name(), taken))
     }
 
-    /// Says whether the name is taken by the same bytes, and the outbox still holds them, too.
+    /// Returns whether the name is taken by the same bytes and the outbox still holds them as well.
     fn is_copy(&self, name: &FileName, there: &Stat) -> Result<bool, SpoolError> {
         let Some(digest) = &self.original.digest else {
             return Ok(false);
@@ -207,7 +207,7 @@ impl Disposal<'_> {
                 .has_digest(self.outbox, &self.original.file, digest, there.size)?)
     }
 
-    /// Compares a file that was just put away with what was judged, unless its stamp is proof enough.
+    /// Compares a file that was just put away with what was judged, unless its stamp already proves it.
     fn compare(&self, name: &FileName) -> Result<Disposition, SpoolError> {
         let (Some(digest), Some(there)) = (&self.original.digest, self.root.look(self.away, name)?)
         else {
@@ -249,7 +249,7 @@ impl Disposal<'_> {
         ))
     }
 
-    /// Handles a name that is no longer in the outbox: an earlier process put it away, or its writer took it
+    /// Handles a name that is no longer in the outbox: an earlier process put the file away, or its writer took it
     /// back.
     fn already_gone(&self) -> Result<Disposition, SpoolError> {
         if let Some(stamp) = self.original.stamp {
@@ -268,7 +268,7 @@ impl Disposal<'_> {
         Ok(Disposition::Gone)
     }
 
-    /// Makes sure that `sent/` holds the accepted bytes; does nothing for other originals, whose bytes nobody kept.
+    /// Ensures that `sent/` holds the accepted bytes. Does nothing for other originals: nobody kept their bytes.
     fn keep_accepted(&self) -> Result<(), SpoolError> {
         let Some(text) = self.original.text.as_ref() else {
             return Ok(());
@@ -282,7 +282,7 @@ impl Disposal<'_> {
             self.seq,
             bytes,
         )? {
-            // A power cut may have kept both names of a rename.
+            // A power cut may have kept both names of the renamed file.
             create::Remains::Whole if self.verify => self.root.remove(self.away, &temporary),
             create::Remains::Whole => Ok(()),
             create::Remains::Damaged(_, name) if self.verify => {
@@ -303,7 +303,7 @@ impl Disposal<'_> {
         }
     }
 
-    /// Copies and removes where a rename cannot work because the two directories are mounts of their own.
+    /// Copies and then removes the file if the two directories are separate mounts, where a rename fails.
     fn carry_away(&self) -> Result<Disposition, SpoolError> {
         let crosses = || io::ErrorKind::CrossesDevices.into();
         let limit = self
@@ -335,7 +335,7 @@ impl Disposal<'_> {
             &bytes,
         );
         let name = name.inspect_err(|_| {
-            // By the next try both directories may be on one file system, and no new copy would replace this one.
+            // At the next try both directories may be on one file system, and no new copy would replace this one.
             let _ = self.root.remove(self.away, &temporary);
         })?;
         self.root.remove(self.outbox, &self.original.file)?;

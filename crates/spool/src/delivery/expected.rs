@@ -1,4 +1,4 @@
-//! One file that a mailbox is to hold: written and renamed, or found where it was before a power cut.
+//! One file that a mailbox must hold: written and renamed, or found where it was before a power cut.
 //!
 //! `group` orders these steps and writes the notes between them.
 
@@ -9,10 +9,10 @@ use super::{Pass, Placed};
 use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, Mailbox, SpoolError, layout};
 
-/// A file larger than this is no copy of a message, in bytes.
+/// A file larger than this, in bytes, is no copy of a message.
 const WITHDRAWN_MAX: u64 = 1024 * 1024;
 
-/// Removes a file from a mailbox if it holds exactly these bytes. May be repeated after a kill.
+/// Removes a file from a mailbox if it holds exactly these bytes. Can be repeated after a kill.
 pub(super) fn withdraw(
     root: &OpenRoot,
     dir: &Dir,
@@ -40,15 +40,15 @@ pub(super) struct ExpectedFile<'a> {
 
 /// The result of preparing one file.
 pub(super) enum Ready {
-    /// It is complete under its temporary name.
+    /// The file is complete under its temporary name.
     Written,
-    /// Its reader has it or had it already; there is nothing under its temporary name.
+    /// Its reader has or had the file; nothing is under its temporary name.
     There,
 }
 
 impl ExpectedFile<'_> {
-    /// Writes the file completely under its temporary name, unless it is there already: `sought`, because it may have
-    /// been delivered before a power cut, or in one of the `archives`.
+    /// Writes the complete file under its temporary name unless it exists already. Looks for it in the mailbox if
+    /// `sought` (it may have been delivered before a power cut), and always in the `archives`.
     pub(super) fn make_ready(
         &self,
         sought: bool,
@@ -56,7 +56,7 @@ impl ExpectedFile<'_> {
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<Ready, SpoolError> {
-        // In an archive: its sender put it into the mailbox itself, and its reader was quicker than we.
+        // Found in an archive: the sender put it into the mailbox itself, and the reader was faster than we are.
         if (sought && self.is_there(touched, pass)?) || self.is_archived(archives)? {
             // A kill may have left a part of it, which must not be taken for a prepared file.
             self.root.remove(self.dir, &self.temporary)?;
@@ -78,8 +78,8 @@ impl ExpectedFile<'_> {
         )
     }
 
-    /// Says whether the same bytes are under the same name where the reader puts finished files. The ledger
-    /// gives a mailbox no name twice, so only a copy that the sender delivered itself can be there.
+    /// Returns whether the same bytes have the same name where the reader puts finished files. The ledger never gives a
+    /// mailbox one name twice, so only a copy that the sender delivered itself can be there.
     fn is_archived(&self, archives: &[Dir]) -> Result<bool, SpoolError> {
         for dir in archives {
             if let Some(stat) = self.root.look(dir, self.file)?
@@ -92,8 +92,9 @@ impl ExpectedFile<'_> {
         Ok(false)
     }
 
-    /// Looks whether a file that may have been delivered before a power cut is still there, and mends what is left of
-    /// it. If nothing is, nobody can tell whether its reader took it: it is delivered again, and the pass says so.
+    /// Returns whether a file that may have been delivered before a power cut is still there, and repairs a damaged
+    /// one. If nothing is left, its reader may or may not have taken it: the file is delivered again, and the pass
+    /// reports that.
     fn is_there(&self, touched: &mut Touched, pass: &mut Pass) -> Result<bool, SpoolError> {
         let mut places = Vec::new();
         for path in layout::resting_places(self.mailbox) {

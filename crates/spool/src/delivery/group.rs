@@ -1,8 +1,7 @@
 //! Makes the files of a mailbox, a group at a time: write all, note `prepared`, rename all, note `delivered`.
 //!
-//! A group costs two writes to the cursor whatever its size, and after a kill between any two steps those notes tell
-//! which of the group's files were prepared and which were renamed. It is called a group because a batch is what the
-//! ledger commits.
+//! A group costs two writes to the cursor whatever its size. After a kill between any two steps, those notes tell which
+//! of its files were prepared and which were renamed. It is not called a batch: a batch is what the ledger commits.
 
 use super::Pass;
 use super::checkpoint::Touched;
@@ -15,20 +14,20 @@ use crate::entry::ExpectedContent;
 use crate::root::Dir;
 use crate::{Mailbox, SpoolError, layout};
 
-/// The most files in a group: enough that its two notes do not count, few enough that the first file shows soon.
+/// The most files in a group: so many that its two notes cost little, so few that the first file shows soon.
 pub(super) const GROUP_MAX: usize = 32;
 
 /// The mailbox whose files are being made, opened.
 struct OpenMailbox<'a> {
     mailbox: &'a Mailbox,
     dir: Dir,
-    /// The directories to which its reader moves what it has finished.
+    /// The directories to which the reader moves finished messages.
     archives: Vec<Dir>,
     cursor: &'a Cursor<'a>,
 }
 
 impl LaneQueue {
-    /// Makes the next files of the lane, as far as they are this mailbox's and in the slice.
+    /// Makes the next files of the lane that belong to this mailbox, up to the end of the slice.
     pub(super) fn deliver(
         &mut self,
         mailbox: &Mailbox,
@@ -62,8 +61,8 @@ impl LaneQueue {
             if let ExpectedContent::Absent(digest) = next.expected()
                 && Some(next.pos) > self.progress.prepared
             {
-                // Never in a group with others: a start repeats it after a kill, and would take out the same bytes if
-                // a later record of the group had delivered them under that name meanwhile.
+                // Never in a group with others: after a kill a start repeats the withdrawal, and would remove the same
+                // bytes again if a later record of the group had delivered them under that name.
                 withdraw(root, &target.dir, next.file(), digest)?;
                 let pos = next.pos;
                 self.finish(pos);
@@ -76,7 +75,7 @@ impl LaneQueue {
         Ok(())
     }
 
-    /// Delivers one group; first, and by itself, what an earlier process prepared.
+    /// Delivers one group; files that an earlier process prepared come first, in a group of their own.
     fn deliver_group(
         &mut self,
         target: &OpenMailbox<'_>,
@@ -92,14 +91,14 @@ impl LaneQueue {
         if self.progress.prepared.is_none() {
             return prepared;
         }
-        // What was prepared before something failed is delivered nevertheless.
+        // After a failure, deliver what was prepared before it.
         self.publish(target, &made, touched, pass)?;
         self.note_done(target.cursor)?;
         prepared
     }
 
-    /// Writes the next files completely under their temporary names, then notes the last of them. `made` collects those
-    /// it wrote; the reader has, or had, the others.
+    /// Writes the next files under their temporary names, then notes the last of them. `made` collects the files it
+    /// wrote; the reader has or had the others.
     fn prepare(
         &mut self,
         target: &OpenMailbox<'_>,
@@ -155,24 +154,24 @@ impl LaneQueue {
         {
             let (item, root) = (item.clone(), target.cursor.root);
             let ExpectedContent::File(bytes) = item.expected() else {
-                // A withdrawal is carried out before the files behind it are prepared.
+                // A withdrawal is done before the files behind it are prepared.
                 self.finish(item.pos);
                 continue;
             };
             let expected = target.expected(&item, bytes);
-            // A file that this turn did not write was prepared by an earlier process. If its temporary name is still
-            // there, it waits for its rename; if not, it was delivered, and its reader may have taken it since.
+            // If this turn did not write the file, an earlier process prepared it. If its temporary name still exists,
+            // the file waits for its rename; if not, it was delivered, and its reader may have taken it.
             if made.contains(&item.pos) || root.look(&target.dir, &expected.temporary)?.is_some() {
                 let published = expected.publish();
                 if published.is_err() {
-                    // The temporary file may have gone with its directory. That must not count as a delivery.
+                    // The temporary file may have vanished with its directory. That must not count as a delivery.
                     self.progress.prepared = None;
                     self.noted = false;
                 }
                 touched.file(&target.dir.path, &published?);
                 pass.delivered += 1;
             } else {
-                // An earlier process made it, or it was found just now; it may not be on the disk yet.
+                // An earlier process made it or this one found it; it may not be on the disk yet.
                 touched.file_before(&target.dir.path, expected.file, item.pos.seq);
             }
             self.finish(item.pos);

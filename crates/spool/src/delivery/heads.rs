@@ -13,7 +13,7 @@ use super::{Cursors, Lane};
 pub(crate) struct Heads(BTreeMap<Lane, Pos>);
 
 impl Heads {
-    /// Counts a record's items in.
+    /// Adds a record's items.
     pub(crate) fn note(&mut self, items: &[(Lane, LaneItem)]) {
         for (lane, item) in items {
             match self.0.get_mut(lane) {
@@ -23,28 +23,28 @@ impl Heads {
         }
     }
 
-    /// Sets a lane's last item, as a snapshot has it. Those of 0.1 have a line for each pull request.
+    /// Sets a lane's last item from a snapshot. Snapshots of version 0.1 have a line for each pull request.
     pub(crate) fn insert(&mut self, lane: Lane, pos: Pos) {
         let head = self.0.entry(lane).or_insert(pos);
         *head = pos.max(*head);
     }
 
-    /// The lanes and their last places, ordered by lane.
+    /// Returns the lanes and their last items, ordered by lane.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Lane, Pos)> {
         self.0.iter().map(|(lane, pos)| (lane, *pos))
     }
 }
 
 impl Cursors {
-    /// Gives the place up to which a lane survives a power cut.
+    /// Returns the item up to which a lane survives a power cut.
     pub(crate) fn durable(&self, boot: &str, lane: &Lane) -> Pos {
         Progress::read(self.of(&lane.cursor_name()), boot, u64::MAX)
             .0
             .durable
     }
 
-    /// Says whether a lane has come to the `n`-th file of a record, given as `(seq, n)`; nothing where it may have and the
-    /// cursor does not know.
+    /// Returns whether a lane has done the `n`-th file of a record, given as `(seq, n)`; `None` if the cursor cannot
+    /// tell.
     pub(crate) fn has_reached(
         &self,
         lane: &Lane,
@@ -60,8 +60,8 @@ impl Cursors {
         }
     }
 
-    /// Gives a lane that still needs records from before these heads, if there is one: its cursor was lost, or has not
-    /// come so far.
+    /// Returns a lane that still needs records from before these heads, because its cursor is lost or has not come that
+    /// far.
     pub(crate) fn behind<'a>(&self, boot: &str, heads: &'a Heads) -> Option<&'a Lane> {
         let is_behind = |lane: &Lane, head: Pos| {
             let (progress, trust) = Progress::read(self.of(&lane.cursor_name()), boot, u64::MAX);

@@ -5,12 +5,13 @@ use std::fmt;
 use crate::dirs::{OUTBOX, PULLS, is_agent_name};
 use crate::{FileName, Mailbox, layout};
 
-/// A directory that follows the ledger with a cursor of its own: one that cannot be written holds up no other.
+/// A directory that follows the ledger with a cursor of its own, so that an unwritable directory holds up no other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
     /// Files are made in this mailbox of an agent, or this folder of packets.
     Mailbox(Mailbox),
-    /// Files are made in the folders of all pull requests. They share a lane, because nothing would ever remove a cursor for each.
+    /// Files are made in the folders of all pull requests. They share a lane, because nothing would ever remove the
+    /// cursor of a single one.
     Pulls,
     /// Judged originals are put away from this agent's outbox.
     Outbox(String),
@@ -27,7 +28,7 @@ impl fmt::Display for Lane {
 }
 
 impl Lane {
-    /// Gives the lane that makes the files of this mailbox.
+    /// Returns the lane that makes the files of this mailbox.
     pub fn of(mailbox: &Mailbox) -> Lane {
         match mailbox {
             Mailbox::Inbox(_) | Mailbox::DeadLetter(_) | Mailbox::Packets(_) => {
@@ -37,7 +38,7 @@ impl Lane {
         }
     }
 
-    /// Reads what is shown of a lane: a mailbox, `events/pr`, or `<agent>/outbox`.
+    /// Reads the displayed form of a lane: a mailbox, `events/pr`, or `<agent>/outbox`.
     pub(crate) fn read(text: &str) -> Option<Lane> {
         if text == PULLS {
             return Some(Lane::Pulls);
@@ -51,7 +52,7 @@ impl Lane {
         }
     }
 
-    /// Gives the name of the lane's cursor file.
+    /// Returns the name of the lane's cursor file.
     pub(crate) fn cursor_name(&self) -> FileName {
         layout::cursor_name(&self.to_string())
     }

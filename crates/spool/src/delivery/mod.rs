@@ -1,7 +1,7 @@
 //! Follows the ledger: makes the files its records name and puts the judged originals away, lane by lane.
 //!
-//! It sees nothing but committed records, so nothing can be delivered before its cause is durable, and it never decides
-//! anything: what it repeats after a kill comes out the same.
+//! It sees only committed records, so nothing is delivered before its cause is durable. It decides nothing, so
+//! repeating a step after a kill gives the same result.
 
 mod checkpoint;
 mod create;
@@ -36,12 +36,12 @@ use crate::view::JudgedOriginals;
 use crate::{Away, Delivery, Entry, FileName, Homes, Mailbox, Original, SpoolError, dirs, layout};
 use disk::{self, OpenMode};
 
-/// The first pause of a lane that failed, in milliseconds; each further one is twice as long.
+/// The first pause of a lane that failed, in milliseconds; each further pause is twice as long.
 const PAUSE_MIN_MS: u64 = 100;
 /// The longest pause, in milliseconds.
 const PAUSE_MAX_MS: u64 = 30_000;
 
-/// The number of waiting files from which on a second thread costs less than it saves.
+/// From this many waiting files on, a second thread saves more than it costs.
 const WORTH_A_THREAD: usize = 128;
 
 /// All lanes of a workspace.
@@ -50,7 +50,7 @@ pub(crate) struct Lanes {
     queues: BTreeMap<Lane, LaneQueue>,
     touched: Touched,
     cursors_made: bool,
-    /// Cursors of single pull requests, and whether one takes their place that is still to be made.
+    /// Cursors of single pull requests, and whether the one cursor that replaces them is still to be made.
     single_pulls: Vec<FileName>,
     joins_pulls: bool,
 }
@@ -58,15 +58,15 @@ pub(crate) struct Lanes {
 /// The cursors that could not be trusted, for the operator.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
-    /// Lanes whose cursor could not be read at all: the start looked for everything in them.
+    /// Lanes whose cursor could not be read at all: the start looked for every file in them.
     pub(crate) lost: Vec<Lane>,
-    /// Lanes whose cursor could be read only in its durable part.
+    /// Lanes of whose cursor only the durable part could be read.
     pub(crate) notes_lost: Vec<Lane>,
-    /// Says that some notes were made in another boot of the kernel.
+    /// True if some notes were made before the last reboot.
     pub(crate) new_boot: bool,
 }
 
-/// Notes what was done in a lane and is not known to be durable.
+/// Notes work of an earlier process in a lane that may not be durable.
 fn touch(touched: &mut Touched, lane: &Lane, item: &LaneItem) {
     let (dir, file) = match lane {
         Lane::Mailbox(_) | Lane::Pulls => {
@@ -86,7 +86,7 @@ fn touch(touched: &mut Touched, lane: &Lane, item: &LaneItem) {
             }
         }
     };
-    // The directory may have been made by that process as well.
+    // That process may have made the directory as well.
     touched.lane(lane, &dir, DirState::Made);
     touched.file_before(&dir, file, item.pos.seq);
 }
@@ -99,9 +99,9 @@ pub(crate) struct Backlog {
     doubts: Doubts,
     touched: Touched,
     boot: String,
-    /// The cursors of single pull requests: 0.1 kept one for each.
+    /// The cursors of single pull requests: version 0.1 kept one for each.
     single_pulls: Vec<FileName>,
-    /// The lane of all pull requests has no cursor yet and goes on from those.
+    /// The lane of all pull requests has no cursor yet and continues from those.
     joins_pulls: bool,
 }
 
@@ -122,12 +122,11 @@ impl Backlog {
         })
     }
 
-    /// The cursors as they were read.
     pub(crate) fn cursors(&self) -> &Cursors {
         &self.cursors
     }
 
-    /// Adds lanes whose records a snapshot spared us: each has followed the ledger past them.
+    /// Adds lanes whose records a snapshot replaced: each has followed the ledger past them.
     pub(crate) fn know(&mut self, heads: &Heads) {
         for (lane, _) in heads.iter() {
             if self.homes.follow(lane) {
@@ -136,7 +135,7 @@ impl Backlog {
         }
     }
 
-    /// Takes from a record's items what its lanes have not done yet.
+    /// Queues those of a record's items that their lanes have not done yet.
     pub(crate) fn admit(&mut self, items: Vec<(Lane, LaneItem)>) {
         for (lane, item) in items {
             if !self.homes.follow(&lane) {
@@ -157,7 +156,7 @@ impl Backlog {
         }
     }
 
-    /// The same for a file of a pull request that has a cursor of its own.
+    /// Does the same for a file of a pull request that has a cursor of its own.
     fn admit_single_pull(&mut self, item: LaneItem) {
         let mailbox = &item.entry.deliveries[item.index].mailbox;
         let single = self.cursors.of_one_pull(mailbox);
@@ -168,7 +167,8 @@ impl Backlog {
             queue.push(item);
             return;
         }
-        // Behind a file that is still to be made the lane has come to nothing; what is there already is found there.
+        // The lane cannot advance past a file that is still to be made. Delivery finds the files behind it that exist
+        // already.
         if queue.items.is_empty() {
             let progress = &mut queue.progress;
             if item.pos <= single.durable && progress.durable == progress.done {
@@ -186,7 +186,7 @@ impl Backlog {
             std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::btree_map::Entry::Vacant(new) => {
                 let bytes = self.cursors.of(&new.key().cursor_name());
-                // The ledger's end is not known yet; `settle` puts it in.
+                // The ledger's end is not known yet; `settle` sets it.
                 let (progress, trust) = Progress::read(bytes, &self.boot, u64::MAX);
                 match trust {
                     Trust::Lost if *new.key() == Lane::Pulls && self.joins_pulls => {}
@@ -201,7 +201,7 @@ impl Backlog {
         }
     }
 
-    /// Ends the reading at record `head`.
+    /// Ends the reading; the ledger's last record is `head`.
     pub(crate) fn settle(
         mut self,
         root: &OpenRoot,
@@ -242,7 +242,7 @@ impl Lanes {
         self.join_pulls(root, &dir)
     }
 
-    /// Makes one cursor in place of those of single pull requests, which 0.1 kept, and removes them.
+    /// Replaces the cursors of single pull requests, which version 0.1 kept, with one.
     fn join_pulls(&mut self, root: &OpenRoot, dir: &Dir) -> Result<(), SpoolError> {
         if self.single_pulls.is_empty() {
             return Ok(());
@@ -259,8 +259,8 @@ impl Lanes {
         Ok(())
     }
 
-    /// Makes sure that each lane of these files and originals has a cursor before they are committed: a record in a lane
-    /// without a cursor then proves that the cursor was lost.
+    /// Ensures that each lane of these files and originals has a cursor before they are committed: then a record in a
+    /// lane without a cursor proves that the cursor was lost.
     pub(crate) fn prepare<'e>(
         &mut self,
         root: &OpenRoot,
@@ -289,7 +289,7 @@ impl Lanes {
         Ok(())
     }
 
-    /// Queues what a committed record asks of its lanes.
+    /// Queues the work that a committed record asks of its lanes.
     pub(crate) fn enqueue(&mut self, entry: &Arc<Entry>) {
         for (lane, item) in items_of(entry) {
             if !self.homes.follow(&lane) {
@@ -302,11 +302,11 @@ impl Lanes {
         }
     }
 
-    /// Gives the lanes that have something to do, and are not parked at `now` (milliseconds), a turn each, until
-    /// `files_max` files are made; what is left waits for the next pass. Packets come first, so that the reader of a
-    /// message finds the packet it names. Then come lanes with few files, so that none waits behind a lane with
-    /// thousands, and those with many have as many files again. Lanes share no directory and no cursor, so where there is
-    /// much to do two threads share them.
+    /// Gives each lane that has work and is not parked at `now` (milliseconds) a turn, until `files_max` files are
+    /// made; the rest waits for the next pass. Packets come first, so that the reader of a message finds the packet it
+    /// names. Lanes with few files come next, so that none waits behind a lane with thousands; those with many may then
+    /// make up to `files_max` files as well. Lanes share no directory and no cursor, so two threads share them if there
+    /// is enough work.
     pub(crate) fn pass(
         &mut self,
         root: &OpenRoot,
@@ -329,7 +329,7 @@ impl Lanes {
             .filter(due)
             .partition(is_of_packets);
         let turns = |queues: &mut [&mut LaneQueue], packets_owed: Option<u64>| {
-            // The mailbox that has waited longest comes first.
+            // Within each kind, the lane that has waited longest comes first.
             let is_long = |queue: &LaneQueue| queue.items.len() > GROUP_MAX;
             queues.sort_by_key(|queue| (is_long(queue), queue.first_owed()));
             let longs = queues.partition_point(|queue| !is_long(queue));
@@ -347,7 +347,7 @@ impl Lanes {
             done
         };
         let (packets_touched, packets_pass) = turns(&mut packets, None);
-        // Those of a parked lane hold up nothing.
+        // The packets of a parked lane hold up nothing.
         let packets_owed = packets
             .iter()
             .filter(|queue| queue.backoff.is_none())
@@ -382,18 +382,18 @@ impl Lanes {
         pass
     }
 
-    /// Says whether so much was touched that a checkpoint should not wait for a quiet moment.
+    /// Returns whether a checkpoint is due even without a quiet moment.
     pub(crate) fn is_checkpoint_due(&self) -> bool {
         self.touched.is_checkpoint_due()
     }
 
-    /// Says whether the next checkpoint is one call for the whole file system.
+    /// Returns whether the next checkpoint syncs the whole file system with one call.
     pub(crate) fn syncs_whole_disk(&self) -> bool {
         self.touched.is_many()
     }
 
-    /// Makes durable what was done, then says so in the cursors. Fails, to be retried, also if single directories could
-    /// not be opened; then all lanes but theirs are durable.
+    /// Makes the work done durable, then notes that in the cursors. Fails with a retryable error if single directories
+    /// could not be opened; all other lanes are durable then.
     pub(crate) fn checkpoint(&mut self, root: &OpenRoot) -> Result<(), SpoolError> {
         if self.touched.lanes.is_empty() && !self.cursors_made {
             return Ok(());
@@ -404,8 +404,8 @@ impl Lanes {
                 .iter()
                 .any(|(path, _)| checkpoint::works_at(lane, path))
         };
-        // A kill from here on leaves some cursors behind the truth. They make the next start after a power cut look
-        // for files that are there, nothing more.
+        // A kill from here on leaves some cursors out of date. After a power cut the next start then looks for files
+        // that exist, nothing worse.
         let dir = root.dir(dirs::CURSORS.as_ref())?;
         for lane in self.touched.lanes.iter().filter(|lane| !is_held(lane)) {
             let Some(queue) = self.queues.get_mut(lane) else {
@@ -447,8 +447,8 @@ impl Lanes {
         self.queues.values().filter_map(parked).collect()
     }
 
-    /// Says when the next lane has something to do, in milliseconds of the caller's monotonic clock: 0 for now, else the
-    /// time at which a parked one is tried again.
+    /// Returns when the next lane has work, in milliseconds of the caller's monotonic clock: 0 for now, otherwise the
+    /// time of a parked lane's next try.
     pub(crate) fn next_turn(&self) -> Option<u64> {
         let turn_of = |queue: &LaneQueue| match &queue.backoff {
             Some(backoff) => Some(backoff.until),
@@ -457,7 +457,7 @@ impl Lanes {
         self.queues.values().filter_map(turn_of).min()
     }
 
-    /// Lists the agents whose judged messages are owed so many files or more, in lanes that can be written.
+    /// Lists the agents whose judged messages are owed at least `files` files, in lanes that can be written.
     pub(crate) fn flooding(&self, files: usize) -> BTreeSet<String> {
         if self.waiting() < files {
             return BTreeSet::new();
@@ -473,18 +473,18 @@ impl Lanes {
         owed.into_keys().map(str::to_owned).collect()
     }
 
-    /// Says how many files wait in all lanes.
+    /// Returns the number of files that wait in all lanes.
     pub(crate) fn waiting(&self) -> usize {
         self.queues.values().map(|queue| queue.items.len()).sum()
     }
 
-    /// Says whether this lane still has work of record `seq` before it.
+    /// Returns whether this lane still has work of record `seq` to do.
     pub(crate) fn owes(&self, lane: &Lane, seq: u64) -> bool {
         let next = self.queues.get(lane).and_then(|queue| queue.items.front());
         next.is_some_and(|item| item.pos.seq <= seq)
     }
 
-    /// Lists the originals that still wait to be put away, after the start.
+    /// Lists the originals that still wait to be put away after the start.
     pub(crate) fn judged(&self) -> JudgedOriginals {
         let judged = JudgedOriginals::default();
         let waiting = self
@@ -500,13 +500,13 @@ impl Lanes {
         judged
     }
 
-    /// Says whether nothing waits and everything done survives a power cut.
+    /// Returns whether nothing waits and everything done survives a power cut.
     pub(crate) fn are_at_rest(&self) -> bool {
         self.waiting() == 0 && self.touched.lanes.is_empty() && !self.cursors_made
     }
 }
 
-/// Shares lanes between two threads so that each has about as many files.
+/// Splits lanes between two threads so that each gets about as many files.
 fn halves(mut queues: Vec<&mut LaneQueue>) -> (Vec<&mut LaneQueue>, Vec<&mut LaneQueue>) {
     queues.sort_by_key(|queue| std::cmp::Reverse(queue.items.len()));
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -533,7 +533,8 @@ fn turn(
     match queue.turn(root, judged, slice, touched, pass) {
         Ok(()) => queue.backoff = None,
         Err(error) => {
-            // A lane that gets on is tried again soon, or a failure now and then would hold its files for minutes.
+            // A lane that makes progress is retried soon; otherwise an occasional failure would hold its files for
+            // minutes.
             let failed_before = queue
                 .backoff
                 .as_ref()

@@ -1,4 +1,4 @@
-//! One line of a cursor file: a place in the ledger, the boot in which it was noted, and a checksum.
+//! One line of a cursor file: a position in the ledger, the boot in which it was noted, and a checksum.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,10 +8,10 @@ use crate::Digest;
 /// The length of a line in bytes, newline included.
 pub(super) const LINE: usize = 128;
 const SUM_DIGITS: usize = 16;
-/// A boot id longer than a UUID is cut; the beginning tells boots apart.
+/// Longer boot ids than a UUID are cut; their beginning still tells boots apart.
 const BOOT_MAX: usize = 36;
 
-/// The place of one file in its lane: the `n`-th (from 0) that record `seq` makes there.
+/// The position of one file in its lane: the `n`-th (from 0) that record `seq` makes there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pos {
     pub(crate) seq: u64,
@@ -49,13 +49,13 @@ impl FromStr for Pos {
 /// One of the four lines of a cursor file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slot {
-    /// Everything up to here was synced, files and directories; the even turns.
+    /// Everything up to here was synced, files and directories; the line of even turns.
     DurableEven,
-    /// The same; the odd turns.
+    /// The same; the line of odd turns.
     DurableOdd,
-    /// Everything up to here is complete under its temporary name, or was renamed since.
+    /// Everything up to here is complete under its temporary name, or already renamed.
     Prepared,
-    /// Everything up to this place is delivered.
+    /// Everything up to here is delivered.
     Delivered,
 }
 
@@ -100,12 +100,11 @@ impl Slot {
     }
 }
 
-/// One line's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CursorNote {
     pub(crate) pos: Pos,
-    /// Files of records up to this one may have been delivered in a boot whose notes are void, so delivery looks
-    /// for each before it makes it.
+    /// Files of records up to this one may have been delivered in an earlier boot, whose notes are void, so delivery
+    /// looks for each before it makes it.
     pub(crate) verify: u64,
     /// The boot in which the note was made.
     pub(crate) boot: String,
@@ -128,7 +127,7 @@ impl CursorNote {
         line
     }
 
-    /// Reads a line back; nothing if its checksum or form is wrong, or it is another slot's.
+    /// Reads a line back; `None` if its checksum or form is wrong or it belongs to another slot.
     pub(super) fn read(line: &[u8], slot: Slot) -> Option<CursorNote> {
         let text = std::str::from_utf8(line)
             .ok()?
@@ -161,7 +160,7 @@ impl CursorNote {
     }
 }
 
-/// Gives the part of a boot id that a line has room for.
+/// Cuts a boot id to the length that fits a line.
 pub(super) fn short(boot: &str) -> String {
     boot.chars()
         .filter(char::is_ascii_graphic)

@@ -1,4 +1,4 @@
-//! Says what one pass over the lanes did, for the caller's log.
+//! The result of one pass over the lanes, for the caller's log.
 
 use super::Lane;
 use crate::{FileName, Mailbox};
@@ -14,7 +14,7 @@ pub struct Placed {
     pub seq: u64,
 }
 
-/// A lane that is left alone for a while because its directory could not be written.
+/// A lane that rests for a while because its directory could not be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parked {
     /// The lane that failed.
@@ -36,16 +36,16 @@ pub struct Pass {
     pub put_away: usize,
     /// Lanes that failed in this pass.
     pub parked: Vec<Parked>,
-    /// Files in an agent's outbox that hold other bytes than were judged: look at them soon, they are new input.
+    /// Files in an agent's outbox that hold other bytes than the judged ones: look at them soon, they are new input.
     pub came_back: Vec<(String, FileName)>,
-    /// Files that were delivered although they may have been delivered before a power cut.
+    /// Files that were delivered and may have been delivered before a power cut as well.
     pub redelivered: Vec<Placed>,
-    /// Files that a power cut had left empty or torn and that are whole again.
+    /// Files that a power cut left empty or torn and that were repaired.
     pub mended: Vec<Placed>,
 }
 
 impl Pass {
-    /// Both passes as one.
+    /// Merges two passes.
     pub(super) fn and(mut self, other: Pass) -> Pass {
         self.delivered += other.delivered;
         self.put_away += other.put_away;

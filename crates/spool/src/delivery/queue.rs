@@ -1,6 +1,6 @@
-//! One lane: the files one directory is still owed, in the order of the ledger, and the cursor that follows them.
+//! One lane: the files that its directory is still owed, in ledger order, and the cursor that follows them.
 //!
-//! `group` makes the files of a mailbox, `dispose` puts the originals of an outbox away.
+//! `group` makes the files of a mailbox; `dispose` puts the originals of an outbox away.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::root::OpenRoot;
 use crate::view::JudgedOriginals;
 use crate::{Delivery, Entry, FileName, Mailbox, SpoolError};
 
-/// One thing to do in a lane.
+/// One file to make or put away.
 #[derive(Clone)]
 pub(crate) struct LaneItem {
     pub(crate) pos: Pos,
     pub(crate) entry: Arc<Entry>,
-    /// The index in the record's deliveries; 0 and without a meaning for an original.
+    /// The index in the record's deliveries; 0 and meaningless for an original.
     pub(crate) index: usize,
 }
 
@@ -29,23 +29,23 @@ impl LaneItem {
         &self.entry.deliveries[self.index]
     }
 
-    /// The content that the mailbox holds under this name once the item is done.
+    /// Returns the content that the mailbox must hold under this name once the item is done.
     pub(super) fn expected(&self) -> ExpectedContent<'_> {
         self.entry.expected(self.delivery())
     }
 
-    /// The mailbox that the file goes to.
+    /// Returns the mailbox that the file goes to.
     pub(super) fn mailbox(&self) -> &Mailbox {
         &self.delivery().mailbox
     }
 
-    /// The name the record gave it.
+    /// Returns the name the record gave the file.
     pub(super) fn file(&self) -> &FileName {
         &self.delivery().file
     }
 }
 
-/// Lists what a record asks of each lane; the files of one lane are numbered.
+/// Lists a record's items with their lanes, numbered within each lane.
 pub(crate) fn items_of(entry: &Arc<Entry>) -> Vec<(Lane, LaneItem)> {
     let mut items: Vec<(Lane, LaneItem)> = Vec::with_capacity(entry.deliveries.len() + 1);
     for (index, delivery) in entry.deliveries.iter().enumerate() {
@@ -79,7 +79,7 @@ pub(crate) fn items_of(entry: &Arc<Entry>) -> Vec<(Lane, LaneItem)> {
     items
 }
 
-/// The reason a parked lane is left alone, and the time of its next try.
+/// Why a parked lane rests, and the time of its next try.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
     pub(crate) why: String,
@@ -93,7 +93,7 @@ pub(crate) struct LaneQueue {
     pub(crate) progress: Progress,
     pub(crate) items: VecDeque<LaneItem>,
     pub(crate) backoff: Option<Backoff>,
-    /// Says that the notes in the cursor file are those of this boot and as far as `progress`.
+    /// True if the notes in the cursor file are of this boot and match `progress`.
     pub(crate) noted: bool,
 }
 
@@ -108,17 +108,16 @@ impl LaneQueue {
         }
     }
 
-    /// Adds the next thing to do.
     pub(crate) fn push(&mut self, item: LaneItem) {
         self.items.push_back(item);
     }
 
-    /// Gives the number of the first record whose file is still owed.
+    /// Returns the number of the first record whose file is still owed.
     pub(super) fn first_owed(&self) -> Option<u64> {
         self.items.front().map(|item| item.pos.seq)
     }
 
-    /// Does what there is to do, in order, until the slice is spent; stops at the first thing that fails and keeps it.
+    /// Does the lane's work in order until the slice is spent. Stops at the first item that fails and keeps it.
     pub(super) fn turn(
         &mut self,
         root: &OpenRoot,
@@ -137,7 +136,7 @@ impl LaneQueue {
                 }
                 Ok(())
             }
-            // Putting an original away twice does no harm, so one note for all of them is enough. After an error the
+            // Putting an original away twice is harmless, so one note for all of them is enough. After an error the
             // next turn writes it first.
             Lane::Outbox(agent) => {
                 self.dispose(&agent, root, judged, slice, touched, pass)?;
@@ -146,7 +145,7 @@ impl LaneQueue {
         }
     }
 
-    /// The next thing to do, if there is room for it.
+    /// Returns the next item if the slice has room for it.
     pub(super) fn next_within(&self, slice: &Slice) -> Option<&LaneItem> {
         let next = self.items.front().filter(|_| !slice.is_spent());
         next.filter(|next| !slice.holds(&next.entry))
@@ -155,9 +154,9 @@ impl LaneQueue {
     fn open_cursor<'a>(&mut self, root: &'a OpenRoot) -> Result<Cursor<'a>, SpoolError> {
         let cursor = Cursor::open(root, &self.lane.cursor_name(), &self.progress)?;
         if !self.noted {
-            // A `prepared` ahead of `delivered` promises that each temporary file between them is whole or was renamed.
-            // After a failed rename neither is certain, and a start that believed the note would count an undelivered
-            // file as taken. So both notes are set back before anything else is touched.
+            // A `prepared` ahead of `delivered` promises that each temporary file between them is complete or was
+            // renamed. After a failed rename neither is certain, and a start that believed the note would count an
+            // undelivered file as taken. So both notes are reset before anything else changes.
             cursor.write(Slot::Delivered, &self.note(root, self.progress.done))?;
             let prepared = self.progress.prepared.unwrap_or(self.progress.done);
             cursor.write(Slot::Prepared, &self.note(root, prepared))?;
@@ -174,7 +173,7 @@ impl LaneQueue {
         }
     }
 
-    /// Notes in memory that everything up to `pos` is done.
+    /// Marks everything up to `pos` as done, in memory only.
     pub(super) fn finish(&mut self, pos: Pos) {
         self.progress.done = pos;
         self.progress.prepared = self.progress.prepared.filter(|last| *last > pos);
@@ -182,7 +181,7 @@ impl LaneQueue {
         self.items.pop_front();
     }
 
-    /// Writes to the cursor what is done. If that fails, the next turn writes it.
+    /// Writes the lane's progress to the cursor. If that fails, the next turn writes it.
     pub(super) fn note_done(&mut self, cursor: &Cursor<'_>) -> Result<(), SpoolError> {
         cursor.write(Slot::Delivered, &self.note(cursor.root, self.progress.done))?;
         self.noted = true;

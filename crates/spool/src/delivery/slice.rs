@@ -1,8 +1,8 @@
-//! The most files that one pass makes, so that others beside a flood wait for a part of it only.
+//! Limits the files of one pass, so that mail beside a flood waits for only a part of it.
 
 use crate::{Entry, Mailbox};
 
-/// The files a pass may still make or put away, and those it leaves alone.
+/// The files that a pass may still make or put away, and those that it must hold back.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slice {
     left: usize,
@@ -18,7 +18,7 @@ impl Slice {
         }
     }
 
-    /// Counts files that were made or put away. A group is made whole, so the last one may exceed the slice.
+    /// Counts files that were made or put away. The last group is made whole, so it may exceed the slice.
     pub(super) fn spend(&mut self, files: usize) {
         self.left = self.left.saturating_sub(files);
     }
@@ -27,7 +27,7 @@ impl Slice {
         self.left == 0
     }
 
-    /// Says whether what this record made waits for a packet of its own.
+    /// Returns whether the files of this record wait for its packet.
     pub(super) fn holds(&self, entry: &Entry) -> bool {
         self.packets_owed.is_some_and(|owed| entry.seq >= owed)
             && entry

@@ -1,4 +1,4 @@
-//! One look at one file of an outbox: is it finished, is it fit, and what does it say?
+//! Looks once at one file of an outbox: whether it is finished and fit, and its content.
 
 use std::fmt;
 use std::io;
@@ -10,22 +10,22 @@ use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, Now, SpoolError, Stamp};
 use disk::{self, FileKind, OpenMode, Stat};
 
-/// The wait for a file that was made in place and not closed yet, in milliseconds. It may have been linked in, whole,
-/// and then nobody ever closes it.
+/// The wait for a file that was created in place and not closed yet, in milliseconds. It may have been linked in
+/// complete, and then nobody ever closes it.
 const MADE_MS: u64 = 2_000;
-/// The wait after each change for a writer that was seen to write and not to close, or that has the file open, in
+/// The wait after each change for a writer that was seen writing but not closing, or that has the file open, in
 /// milliseconds.
 const WRITER_MS: u64 = 30_000;
-/// The quiet time for a file that nobody saw closed and whose writers the kernel does not tell, in milliseconds.
+/// The quiet time for a file that nobody saw closed and of whose writers the kernel says nothing, in milliseconds.
 const UNKNOWN_MS: u64 = 2_000;
 /// The pause before the next look at a file that a writer has open, in milliseconds.
 const OPEN_MS: u64 = 250;
-/// A file that nobody changed for this many milliseconds has no writer that comes back to it.
+/// If nobody changed a file for this many milliseconds, no writer comes back to it.
 const ABANDONED_MS: u64 = 60_000;
 /// The time for which a second name is tolerated, in milliseconds: some writers link the finished file in and unlink
 /// the first.
 const LINK_MS: u64 = 2_000;
-/// A change within this many milliseconds before the reading may not show in the time of the last change.
+/// A change within this many milliseconds before the read may not show in the modification time.
 const FRESH_MS: i64 = 50;
 
 /// The reason a file cannot be read as a message.
@@ -58,9 +58,9 @@ impl fmt::Display for Unfit {
 /// An event of a file that a watcher saw. A hint may be missing or late; it only saves time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
-    /// A writer closed it, or it was renamed in: it is finished.
+    /// A writer closed it, or it was renamed into the outbox: it is finished.
     Finished,
-    /// It was made and its writer may still be at work.
+    /// It was created and its writer may still be at work.
     Created,
     /// Its writer is at work and has not closed it.
     Growing,
@@ -76,42 +76,41 @@ pub enum Body {
         /// Their digest.
         digest: Digest,
     },
-    /// A file that is not to be read.
+    /// A file that must not be read.
     Unfit(Unfit),
 }
 
 impl Body {
-    /// The content of a finished file.
+    /// Returns the content of a finished file.
     pub fn message(bytes: Vec<u8>) -> Body {
         let digest = Digest::of(&bytes);
         Body::Message { bytes, digest }
     }
 }
 
-/// The memory of a file between two looks.
+/// The intake's memory of a file between two looks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory {
     /// The time of the first look that found a second name, in milliseconds of the monotonic clock.
     pub(super) first: Option<u64>,
-    /// The file at the last look, and the time since which it has not changed, by the same clock.
+    /// The file at the last look, and since when it has not changed, by the same clock.
     pub(super) still: Option<(Stamp, u64)>,
     pub(super) hint: Option<Hint>,
-    /// The caller wants to see it again only when it changed from this, or at that time.
+    /// The caller wants to see the file again only once it differs from this, or at that time.
     pub(super) given: Option<(Stamp, u64)>,
     /// The pause after the last failure to read it, in milliseconds.
     pub(super) pause: u64,
 }
 
-/// The next step for a file after a look.
 pub(super) enum Readiness {
-    /// It is to be judged.
+    /// Judge it.
     Take(FinishedFile),
     /// Look again at this time.
     Wait(u64),
     Gone,
 }
 
-/// A file as it is taken.
+/// A file as the intake hands it over.
 pub(super) struct FinishedFile {
     pub(super) stamp: Stamp,
     /// The user it belongs to.
@@ -128,11 +127,11 @@ enum ReadOutcome {
     },
     /// Its writer may not be done: look again at this time.
     Unfinished(u64),
-    /// It changed meanwhile, or became another file.
+    /// It changed during the read, or became another file.
     Changed,
 }
 
-/// The limits that a look applies: the largest size in bytes and the quiet time in milliseconds.
+/// The limits of a look: the largest size in bytes and the quiet time in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     pub(super) size_max: u64,
@@ -195,7 +194,7 @@ pub(super) fn look(
             }))
         }
         Ok(ReadOutcome::Unfinished(until)) => Ok(Readiness::Wait(until)),
-        // Whatever the intake decided about it before came too early.
+        // Whatever the intake concluded about it before is out of date.
         Ok(ReadOutcome::Changed) => {
             memory.hint = None;
             memory.still = None;
@@ -215,17 +214,17 @@ struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// Opens once, asks for a writer, reads once, and makes sure that it was the same unchanged file all the time.
+    /// Opens the file once, asks for a writer, reads once, and ensures that it was the same unchanged file throughout.
     fn read(&self, memory: &mut Memory, size_max: u64, now: Now) -> io::Result<ReadOutcome> {
         let disk = &*self.root.disk;
         let file = match disk.open(&self.dir.handle, self.name.as_ref(), OpenMode::Read) {
-            // A link took its place; the next look sees it.
+            // A link took its place; the next look sees that.
             Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
                 return Ok(ReadOutcome::Changed);
             }
             result => result?,
         };
-        // What was opened may be another file than the one looked at, and larger than was thought.
+        // The opened file may be another one than the one looked at, and larger.
         if disk.stat(&file)? != *self.seen {
             return Ok(ReadOutcome::Changed);
         }
@@ -248,7 +247,7 @@ impl Opening<'_> {
     }
 }
 
-/// Says until when a file that nobody saw closed is to be left alone, by what the kernel says of its writers.
+/// Returns until when to leave a file alone that nobody saw closed, from what the kernel says of its writers.
 fn writer_until(writer: Writer, stamp: &Stamp, memory: &mut Memory, now: Now) -> Option<u64> {
     match writer {
         Writer::Absent => None,
@@ -260,7 +259,7 @@ fn writer_until(writer: Writer, stamp: &Stamp, memory: &mut Memory, now: Now) ->
     }
 }
 
-/// Says until when a file is to be left alone because it may not be finished.
+/// Returns until when to leave a file alone because it may not be finished.
 fn wait_until(stamp: &Stamp, memory: &mut Memory, rules: Rules, now: Now) -> Option<u64> {
     if let Some((given, until)) = memory.given {
         if same_file(&given, stamp) && now.mono < until {
@@ -280,12 +279,12 @@ fn wait_until(stamp: &Stamp, memory: &mut Memory, rules: Rules, now: Now) -> Opt
     still_until(stamp, memory, quiet, now)
 }
 
-/// Says until when a file is to be left alone so that it was still for this long.
+/// Returns until when to leave a file alone so that it was unchanged for this long.
 fn still_until(stamp: &Stamp, memory: &mut Memory, quiet: u64, now: Now) -> Option<u64> {
     if is_older(stamp, quiet, now) {
         return None;
     }
-    // Too young, or from the future: then only two looks with nothing changed between them tell.
+    // Too young, or dated in the future: only two looks without a change between them prove that it was still.
     let since = match memory.still {
         Some((before, since)) if same_file(&before, stamp) => since,
         Some(_) | None => now.mono,
@@ -295,12 +294,12 @@ fn still_until(stamp: &Stamp, memory: &mut Memory, quiet: u64, now: Now) -> Opti
     (now.mono < until).then_some(until)
 }
 
-/// Says whether a file was last changed longer ago than this; nothing from the future was.
+/// Returns whether a file was last changed longer ago than this; false if its date is in the future.
 fn is_older(stamp: &Stamp, ms: u64, now: Now) -> bool {
     age(stamp, now) >= ms
 }
 
-/// Says how many milliseconds ago a file was last changed; 0 if that is in the future.
+/// Returns how many milliseconds ago a file was last changed; 0 if its date is in the future.
 pub(super) fn age(stamp: &Stamp, now: Now) -> u64 {
     let age = now.wall.saturating_sub(stamp.mtime_ns / 1_000_000);
     u64::try_from(age).unwrap_or(0)

@@ -1,6 +1,6 @@
-//! Finds finished files in outboxes and reads each of them once.
+//! Finds finished files in outboxes and reads each once.
 //!
-//! Judges nothing: the caller handles the contents of a file, and the ledger knows whether it was judged before.
+//! Judges nothing: the caller handles the content of a file, and the ledger records whether it was judged before.
 
 mod look;
 mod steady;
@@ -14,22 +14,22 @@ use self::steady::SteadyClock;
 use crate::root::Dir;
 use crate::{Entry, FileName, Now, SpoolError, Stamp, View, dirs, layout};
 
-/// The time that a file must be still to count as finished, in milliseconds: events are less exact outside of Linux.
+/// The quiet time after which a file counts as finished, in milliseconds: events are less exact outside of Linux.
 pub const QUIET_MS: u64 = if cfg!(target_os = "linux") { 50 } else { 250 };
 /// The first and the longest pause after a file could not be read, in milliseconds.
 const PAUSE_MS: (u64, u64) = (100, 30_000);
-/// From this pause on, in milliseconds, a caller that wants to end does not wait for a file that could not be read.
+/// From this pause on, in milliseconds, a caller that wants to end no longer waits for an unreadable file.
 const HOPELESS_MS: u64 = 800;
 
-/// The most looks of one taking: files that turn out unfinished, or were changed and touched again by the thousand, hold up
-/// nobody's turn for long.
+/// The most looks of one call to `take`, so that thousands of unfinished or repeatedly changed files hold up nobody's
+/// turn for long.
 const LOOKS_MAX: usize = 256;
 
-/// The most files of one outbox that the intake knows at a time. It finds the others once half of these are handled, so
-/// a flood in one outbox costs neither memory nor the time of the others.
+/// The most files of one outbox that the intake knows at a time. It looks for the others once half of these are
+/// handled, so a flood in one outbox costs neither memory nor the time of the others.
 const WINDOW: usize = 16_384;
 
-/// A file that is to be judged now.
+/// A file to judge now.
 #[derive(Debug, Clone)]
 pub struct OutboxFile {
     /// The owner of the outbox.
@@ -38,17 +38,17 @@ pub struct OutboxFile {
     pub file: FileName,
     /// The file's identity; it goes into the record's original.
     pub stamp: Stamp,
-    /// The user it belongs to: that of the very file whose bytes were read, or of the entry that is not to be read.
+    /// The user it belongs to: the owner of the very file whose bytes were read, or of the entry that must not be read.
     pub owner: u32,
     /// The file's content, or the reason it was not read.
     pub body: Body,
-    /// Nobody saw it closed, and its writer may still have it open: what comes later would be missing from `body`.
+    /// Nobody saw it closed, and its writer may still have it open: later bytes would be missing from `body`.
     pub may_grow: bool,
-    /// The age of its last change when it was read, in milliseconds, by a clock that nobody set meanwhile.
+    /// The age of its last change when it was read, in milliseconds, unaffected by a change of the wall clock.
     pub age_ms: u64,
 }
 
-/// Of a file that nobody looked at on a disk.
+/// For a file that was not looked at on a disk.
 const NO_STAMP: Stamp = Stamp {
     ino: 0,
     size: 0,
@@ -57,7 +57,7 @@ const NO_STAMP: Stamp = Stamp {
 };
 
 impl OutboxFile {
-    /// A file that is whole and has long been still, as the daemon would find it in this outbox. It belongs to user 0.
+    /// Returns a finished file as the daemon would find it in this outbox, unchanged for long. It belongs to user 0.
     pub fn finished(outbox: &str, file: FileName, body: Body) -> OutboxFile {
         OutboxFile {
             agent: outbox.to_owned(),
@@ -70,7 +70,7 @@ impl OutboxFile {
         }
     }
 
-    /// The file of an accepted message, as far as its record tells; nothing if the record has no text.
+    /// Returns the file of an accepted message from its record; `None` if the record has no text.
     pub fn recorded(entry: &Entry) -> Option<OutboxFile> {
         let original = entry.original.as_ref()?;
         let bytes = original.text.as_ref()?.clone().into_bytes();
@@ -87,40 +87,39 @@ impl OutboxFile {
 pub struct Taken {
     /// Files to be judged.
     pub found: Vec<OutboxFile>,
-    /// Files that were given time and are not there any more.
+    /// Files that were given time and no longer exist.
     pub gone: Vec<(String, FileName)>,
-    /// Files and outboxes that could not be read; the intake tries them again, because an I/O error refuses
-    /// nobody.
+    /// Files and outboxes that could not be read; the intake retries them, because an I/O error refuses nobody.
     pub errors: Vec<SpoolError>,
 }
 
-/// The known files of all outboxes: some wait for their turn, others for a time.
+/// The known files of all outboxes: some are queued, others sleep until a time.
 pub struct Intake {
     rules: Rules,
     clock: SteadyClock,
     outboxes: BTreeMap<String, Outbox>,
-    /// Files to look at again at a set time, in that order.
+    /// Files to look at again at a set time, in order of time.
     sleeping: BTreeSet<(u64, String, FileName)>,
     /// The agent whose turn was last.
     last: String,
-    /// The outboxes whose turn is passed over.
+    /// The outboxes whose turns are skipped.
     passed_over: BTreeSet<String>,
     /// The outboxes that rest, each until a time on the monotonic clock.
     resting: BTreeMap<String, u64>,
-    /// The number of times that a file was put into a queue.
+    /// The number of times a file was queued.
     queued: u64,
 }
 
-/// A place in the order in which files were put into their queues.
+/// A position in the order in which files were queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueueMark(u64);
 
 #[derive(Default)]
 struct Outbox {
-    /// The files that wait for their turn, each with its number among all that ever did.
+    /// The queued files, each with its number among all files ever queued.
     queue: VecDeque<(u64, FileName)>,
     files: HashMap<FileName, File>,
-    /// It has more files than the intake has looked at.
+    /// It has more files than the intake knows.
     has_more: bool,
 }
 
@@ -133,7 +132,7 @@ impl Outbox {
         self.queue.iter().any(|(number, _)| *number <= mark.0)
     }
 
-    /// Says whether there is room to look for the files beyond the window.
+    /// Returns whether there is room to look for the files beyond the window.
     fn wants_more(&self) -> bool {
         self.has_more && self.files.len() <= WINDOW / 2
     }
@@ -142,7 +141,7 @@ impl Outbox {
 /// The result of a look at the next file of an outbox.
 enum Next {
     Found(Box<OutboxFile>),
-    /// It was given time, and is not there any more.
+    /// It was given time and no longer exists.
     Gone(FileName),
     Nothing,
 }
@@ -155,7 +154,7 @@ struct File {
 }
 
 impl Intake {
-    /// Reads files of at most `size_max` bytes once they were still for `quiet_ms` (see [`QUIET_MS`]).
+    /// Reads files of at most `size_max` bytes once they were unchanged for `quiet_ms` (see [`QUIET_MS`]).
     pub fn new(size_max: u64, quiet_ms: u64) -> Intake {
         let rules = Rules { size_max, quiet_ms };
         Intake {
@@ -170,7 +169,7 @@ impl Intake {
         }
     }
 
-    /// Looks through the outboxes of these agents for files not known yet. Gives what could not be listed.
+    /// Scans the outboxes of these agents for unknown files. Returns the outboxes that could not be listed, as errors.
     pub fn scan(&mut self, view: &View<'_>, agents: &[String]) -> Vec<SpoolError> {
         let known: BTreeSet<&str> = agents.iter().map(String::as_str).collect();
         self.keep(&|agent| known.contains(agent));
@@ -188,7 +187,7 @@ impl Intake {
         self.outboxes.retain(|agent, _| is_known(agent));
     }
 
-    /// Looks through one agent's outbox for files not known yet; false if the agent has no outbox.
+    /// Scans one agent's outbox for unknown files; false if the agent has no outbox.
     pub fn scan_one(&mut self, view: &View<'_>, agent: &str) -> Result<bool, SpoolError> {
         if !dirs::is_agent_name(agent) {
             return Ok(false);
@@ -239,13 +238,13 @@ impl Intake {
             push_back(&mut outbox.queue, &mut self.queued, name);
         }
         if outbox.files.is_empty() && outbox.queue.is_empty() && !outbox.has_more {
-            // Every taking looks at each that is kept.
+            // Every `take` looks at each outbox that is kept.
             self.outboxes.remove(agent);
         }
         Ok(true)
     }
 
-    /// Notes what a watcher saw; a name that is no message's is ignored.
+    /// Notes what a watcher saw; ignores a name that is no message's.
     pub fn hint(&mut self, agent: &str, name: &FileName, hint: Hint) {
         if !dirs::is_agent_name(agent) || !layout::is_candidate(name) {
             return;
@@ -268,7 +267,7 @@ impl Intake {
         }
     }
 
-    /// Says how many files wait for their turn or for a time.
+    /// Returns the number of files that are queued or sleep until a time.
     pub fn waiting(&self) -> usize {
         self.outboxes
             .values()
@@ -276,14 +275,14 @@ impl Intake {
             .sum()
     }
 
-    /// Says whether this file waits for its turn or for a time.
+    /// Returns whether this file is queued or sleeps until a time.
     pub fn is_waiting(&self, agent: &str, file: &FileName) -> bool {
         self.outboxes
             .get(agent)
             .is_some_and(|outbox| outbox.files.contains_key(file))
     }
 
-    /// Forgets which writers were seen at work: a watcher that lost events may have lost that they are done.
+    /// Forgets which writers were seen at work: a watcher that lost events may have lost their end as well.
     pub fn doubt_hints(&mut self) {
         for (agent, outbox) in &mut self.outboxes {
             for (name, file) in &mut outbox.files {
@@ -299,8 +298,8 @@ impl Intake {
         }
     }
 
-    /// Takes up to `limit` finished files, one from each outbox in turn, the oldest of each first; fewer, though more wait,
-    /// after 256 looks. What was taken is to be committed or given time before the next call.
+    /// Takes up to `limit` finished files, one from each outbox in turn and the oldest of each first; fewer after 256
+    /// looks, even if more wait. The caller must commit each or give it time before the next call.
     pub fn take(&mut self, view: &View<'_>, now: Now, limit: usize) -> Taken {
         let now = self.clock.read(now);
         self.resting.retain(|_, until| *until > now.mono);
@@ -333,7 +332,7 @@ impl Intake {
         taken
     }
 
-    /// Looks for the files of outboxes that had more than a window holds.
+    /// Looks for further files in outboxes that had more than a window holds.
     fn look_beyond(&mut self, view: &View<'_>) -> Vec<SpoolError> {
         let wanting = self
             .outboxes
@@ -346,24 +345,24 @@ impl Intake {
             .collect()
     }
 
-    /// Takes nothing from this outbox until this time on the monotonic clock; what comes into it meanwhile is noted.
+    /// Takes nothing from this outbox until this time on the monotonic clock; hints about it are still noted.
     pub fn rest(&mut self, agent: &str, until: u64) {
         self.resting.insert(agent.to_owned(), until);
     }
 
-    /// Takes nothing from the outboxes of these agents, and from all others, until it is called again.
+    /// Skips the outboxes of exactly these agents from now on, until the next call.
     pub fn pass_over(&mut self, agents: BTreeSet<String>) {
         self.passed_over = agents;
     }
 
-    /// Says whether a file of this outbox waits for its turn.
+    /// Returns whether a file of this outbox is queued.
     pub fn has_queued(&self, agent: &str) -> bool {
         self.outboxes
             .get(agent)
             .is_some_and(|outbox| !outbox.queue.is_empty())
     }
 
-    /// Gives a taken file back: it is looked at again when it changed, or at `until` on the monotonic clock.
+    /// Gives a taken file back: the intake looks at it again once it changed, or at `until` on the monotonic clock.
     pub fn give_time(&mut self, found: &OutboxFile, until: u64) {
         let outbox = self.outboxes.entry(found.agent.clone()).or_default();
         let file = outbox.files.entry(found.file.clone()).or_default();
@@ -376,7 +375,7 @@ impl Intake {
             .insert((until, found.agent.clone(), found.file.clone()));
     }
 
-    /// Has a file that was given time looked at now, before those that came later.
+    /// Looks at a file that was given time now, before files that came later.
     pub fn recall(&mut self, agent: &str, name: &FileName) {
         let Some(outbox) = self.outboxes.get_mut(agent) else {
             return;
@@ -395,13 +394,13 @@ impl Intake {
         }
     }
 
-    /// Says when there is something to take: 0 for now, else the time of the next look on the monotonic clock.
+    /// Returns when there is something to take: 0 for now, otherwise the time of the next look on the monotonic clock.
     pub fn next_wakeup(&self) -> Option<u64> {
         let sleeping = self.sleeping.first().map(|(wake, _, _)| *wake);
         self.next_turn().into_iter().chain(sleeping).min()
     }
 
-    /// Says when the turn of a file comes that is in a queue: at 0, or when its outbox has rested.
+    /// Returns when the next queued file has its turn: 0, or the end of its outbox's rest.
     fn next_turn(&self) -> Option<u64> {
         let has_turn = |outbox: &Outbox| !outbox.queue.is_empty() || outbox.wants_more();
         let turns = self.outboxes.iter().filter(|(_, outbox)| has_turn(outbox));
@@ -410,7 +409,7 @@ impl Intake {
             .min()
     }
 
-    /// The same, without the files that could not be read several times over: they may never be.
+    /// Returns the same as [`Intake::next_wakeup`], without files that repeatedly could not be read: they may never be.
     pub fn next_hopeful(&self) -> Option<u64> {
         let is_hopeless = |agent: &String, name: &FileName| {
             let file = self
@@ -428,32 +427,32 @@ impl Intake {
         turn.into_iter().chain(wake).min()
     }
 
-    /// Says how many files of an agent's outbox are known now: never more than 16 384.
+    /// Returns the number of an agent's files that the intake knows: at most 16 384.
     pub fn known(&self, agent: &str) -> usize {
         self.outboxes
             .get(agent)
             .map_or(0, |outbox| outbox.files.len())
     }
 
-    /// Marks what waits for its turn now, against what is put behind it later.
+    /// Returns a mark that separates the files queued now from those queued later.
     pub fn mark(&self) -> QueueMark {
         QueueMark(self.queued)
     }
 
-    /// Says whether a file still waits for its turn that did so at the mark. A file that the intake has looked at
-    /// since and that waits again does not count, so a flood of new files or of hints puts nothing off forever.
+    /// Returns whether a file queued at the mark is still queued. A file that was looked at since and queued again does
+    /// not count, so a flood of new files or hints cannot delay the answer forever.
     pub fn has_waiting_since(&self, mark: QueueMark) -> bool {
         self.outboxes.values().any(|outbox| outbox.has(mark))
     }
 
-    /// The same of one outbox.
+    /// Does the same for one outbox.
     pub fn has_waiting_in(&self, agent: &str, mark: QueueMark) -> bool {
         self.outboxes
             .get(agent)
             .is_some_and(|outbox| outbox.has(mark))
     }
 
-    /// Puts the files whose time has come before those that wait already: they came earlier.
+    /// Queues the files whose time has come in front of the others: they came earlier.
     fn wake(&mut self, now: u64) {
         let later = self
             .sleeping
@@ -475,7 +474,7 @@ impl Intake {
         }
     }
 
-    /// Lists the agents with something in the queue, beginning after the one whose turn was last.
+    /// Lists the agents with queued files, starting after the one whose turn was last.
     fn waiting_after_last(&self) -> Vec<String> {
         let waiting = || {
             self.outboxes
@@ -555,7 +554,7 @@ fn push_back(queue: &mut VecDeque<(u64, FileName)>, queued: &mut u64, name: File
     queue.push_back((*queued, name));
 }
 
-/// Opens an outbox once per taking.
+/// Opens an outbox once per `take`.
 fn open<'a>(
     view: &View<'_>,
     agent: &str,
@@ -571,7 +570,7 @@ fn open<'a>(
     Ok(dirs.get(agent))
 }
 
-/// Gives a name that sorts before all candidates.
+/// Returns a name that sorts before all candidates.
 fn first_name() -> FileName {
     FileName::new([1]).expect("one byte is a name")
 }

@@ -1,25 +1,25 @@
-//! Reads the wall clock for the age of files, and doubts it while it disagrees with the monotonic clock: somebody sets it
-//! while a writer is at work, and what was written a moment ago looks an hour old.
+//! Reads the wall clock for the age of files and distrusts it while it disagrees with the monotonic clock: if somebody
+//! sets it while a writer is at work, a file written a moment ago looks an hour old.
 
 use crate::Now;
 
 /// The most milliseconds by which the two clocks may drift apart between two readings.
 const DRIFT_MS: i64 = 25;
 
-/// So long after the wall clock was set, in milliseconds, every writer of that time has done more, or has gone.
+/// This long after the wall clock was set, in milliseconds, every writer of that time has written more or is gone.
 const DOUBT_MS: u64 = 60_000;
 
-/// The wall clock as it goes on from its last reading.
+/// The wall clock, extrapolated from its last reading.
 #[derive(Debug, Default)]
 pub(super) struct SteadyClock {
     last: Option<Now>,
-    /// The time since which it has been doubted, on the monotonic clock.
+    /// Since when the wall clock has been distrusted, on the monotonic clock.
     doubted: Option<u64>,
 }
 
 impl SteadyClock {
-    /// Gives the reading with the earlier of two wall clocks: the one that was read, and the one that nobody set. By it
-    /// no file is older than it is, whether the clock was set forward or back.
+    /// Returns the reading with the earlier of two wall clocks: the one read now and the one extrapolated from before.
+    /// So no file looks older than it is, whether the clock was set forward or back.
     pub(super) fn read(&mut self, now: Now) -> Now {
         let Some(last) = self.last else {
             self.last = Some(now);

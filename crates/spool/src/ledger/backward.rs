@@ -1,6 +1,7 @@
-//! Finds a place in the ledger from its end, so that reading from there skips everything before.
+//! Finds a position in the ledger from its end, so that reading from there skips everything before it.
 //!
-//! What is found is not trusted beyond its own digest: the caller reads on from it with `read`, which checks the chain.
+//! Nothing found here is trusted beyond its own digest: the caller reads on from it with `read`, which checks the
+//! chain.
 
 use std::io;
 
@@ -10,13 +11,13 @@ use crate::layout::Layout;
 use crate::{Digest, Entry, FileName, SpoolError};
 use disk::{Disk, Handle, OpenMode};
 
-/// So many bytes are read at first; twice as many each time that was not enough.
+/// The number of bytes read at first; each further read doubles it.
 const BLOCK: u64 = 64 * 1024;
 
-/// The number of later records from which on a record is looked for from the beginning of its segment.
+/// A record with more later records than this is looked for from the beginning of its segment.
 const NEAR: u64 = 1_000;
 
-/// The ledger's segments, to be read from the end.
+/// The ledger's segments, read from the end.
 pub(crate) struct Backward<'a> {
     disk: &'a dyn Disk,
     layout: &'a Layout,
@@ -41,8 +42,8 @@ impl<'a> Backward<'a> {
         })
     }
 
-    /// The record before the last batch that shows. That one may be torn; a batch is begun only after the one before is
-    /// durable, so this record is not.
+    /// Returns the record before the last visible batch. That batch may be torn; since a batch begins only after the
+    /// one before is durable, this record cannot be.
     pub(crate) fn before_last_batch(&self) -> Result<LedgerPosition, SpoolError> {
         let mut batch = None;
         for segment in self.segments.iter().rev() {
@@ -56,7 +57,7 @@ impl<'a> Backward<'a> {
         Ok(LedgerPosition::default())
     }
 
-    /// A record at or before this one from which it is read in one segment at most.
+    /// Returns a record at or before this one from which reading to it takes at most one segment.
     pub(crate) fn at_or_before(&self, seq: u64) -> Result<LedgerPosition, SpoolError> {
         if let Some(place) = self.near_the_end(seq)? {
             return Ok(place);
@@ -69,7 +70,7 @@ impl<'a> Backward<'a> {
         Ok(found.flatten().unwrap_or_default())
     }
 
-    /// This record, if it is one of the last ones.
+    /// Returns this record if it is near the end.
     fn near_the_end(&self, seq: u64) -> Result<Option<LedgerPosition>, SpoolError> {
         let Some(segment) = self.segments.last() else {
             return Ok(None);
@@ -81,8 +82,8 @@ impl<'a> Backward<'a> {
         Ok(found.filter(|place| place.seq <= seq))
     }
 
-    /// The last record of a segment for which `is_it` holds. Lines that are no records are passed over: reading
-    /// forward tells what is wrong with them.
+    /// Returns the last record of a segment for which `is_it` holds. Skips lines that are no records: reading forward
+    /// tells what is wrong with them.
     fn last_where(
         &self,
         (first, name): &(u64, FileName),
@@ -120,10 +121,10 @@ impl<'a> Backward<'a> {
 struct LinesBackward<'a> {
     disk: &'a dyn Disk,
     file: &'a Handle,
-    /// The bytes read so far: from `start` to the end of the file as it was.
+    /// The bytes read so far: from `start` to where the file ended when it was opened.
     bytes: Vec<u8>,
     start: u64,
-    /// The offset at which the line returned last begins.
+    /// The offset at which the last returned line begins.
     end: u64,
 }
 
@@ -137,12 +138,12 @@ impl<'a> LinesBackward<'a> {
             start: size,
             end: size,
         };
-        // What follows the last newline is no line yet.
+        // The bytes after the last newline are no line yet.
         lines.end = lines.behind_newline_before(size)?;
         Ok(lines)
     }
 
-    /// Returns the offset at which the line before begins, and its text without the newline.
+    /// Returns the offset and the text, without the newline, of the line before the last returned one.
     fn previous(&mut self) -> io::Result<Option<(u64, &[u8])>> {
         let Some(newline) = self.end.checked_sub(1) else {
             return Ok(None);
@@ -159,7 +160,7 @@ impl<'a> LinesBackward<'a> {
         usize::try_from(offset - self.start).expect("what was read fits memory")
     }
 
-    /// The place behind the last newline before an offset; 0 without one.
+    /// Returns the offset just after the last newline before `offset`; 0 without one.
     fn behind_newline_before(&mut self, offset: u64) -> io::Result<u64> {
         loop {
             if offset > self.start {
@@ -175,7 +176,7 @@ impl<'a> LinesBackward<'a> {
         }
     }
 
-    /// Reads backward as many bytes as it has read so far, at least one block.
+    /// Reads backward as many bytes as were read so far, but at least one block.
     fn read_more(&mut self) -> io::Result<()> {
         let start = self
             .start

@@ -1,4 +1,4 @@
-//! One batch: the whole lines that one write appends, chained and numbered.
+//! One batch: the complete lines that one write appends, chained and numbered.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// The end of a ledger without records.
+    /// The end of an empty ledger.
     pub const EMPTY: Head = Head {
         seq: 0,
         digest: Digest::ZERO,
@@ -35,10 +35,10 @@ pub struct Batch {
 /// Bytes were read where a batch was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotABatch {
-    /// There is no line in it.
+    /// It has no line.
     #[error("the batch is empty")]
     Empty,
-    /// The last line has no end.
+    /// The last line has no newline.
     #[error("the last line of the batch has no end")]
     Unfinished,
     /// A newer program wrote a record.
@@ -51,7 +51,7 @@ pub enum NotABatch {
         /// The version found there.
         version: u32,
     },
-    /// A record cannot be read, or is not written as this program writes it.
+    /// A record is unreadable or not written in this program's form.
     #[error("record {seq} cannot be read: {what}")]
     Unreadable {
         /// The record's number.
@@ -62,7 +62,7 @@ pub enum NotABatch {
     /// A record does not follow the one before.
     #[error("record {seq} does not follow: {what}")]
     Unchained {
-        /// The number it should have.
+        /// The number it must have.
         seq: u64,
         /// The link that was found, and the expected one.
         what: String,
@@ -70,8 +70,8 @@ pub enum NotABatch {
 }
 
 impl Batch {
-    /// Reads a batch that follows `after`. Chain, numbers and the very form of each line are checked, so that two hosts
-    /// with the same digest have the same bytes.
+    /// Reads a batch that follows `after`. Checks the chain, the numbers and the exact form of each line, so that two
+    /// hosts with the same digest have the same bytes.
     pub fn read(bytes: Vec<u8>, after: Head) -> Result<Batch, NotABatch> {
         if bytes.is_empty() {
             return Err(NotABatch::Empty);
@@ -94,7 +94,7 @@ impl Batch {
         })
     }
 
-    /// Writes the lines of what was decided for a ledger that ends with `after`, by `host` if the workspace has several.
+    /// Encodes these drafts for a ledger that ends with `after`, decided by `host` if the workspace has several.
     pub(crate) fn write(drafts: Vec<EntryDraft>, after: Head, host: Option<&HostName>) -> Batch {
         let mut bytes = Vec::with_capacity(drafts.len() * 3 * 1024);
         let mut head = after;
@@ -115,27 +115,27 @@ impl Batch {
         }
     }
 
-    /// The end of the ledger that this batch extends.
+    /// Returns the end of the ledger that this batch extends.
     pub fn after(&self) -> Head {
         self.after
     }
 
-    /// The end of the ledger with this batch.
+    /// Returns the end of the ledger once it has this batch.
     pub fn head(&self) -> Head {
         self.head
     }
 
-    /// The lines, newlines included.
+    /// Returns the lines, newlines included.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The records.
+    /// Returns the records.
     pub fn entries(&self) -> &[Arc<Entry>] {
         &self.entries
     }
 
-    /// The part of the batch behind `head`, if `head` is its beginning or a place inside of it.
+    /// Returns the part of the batch after `head`, if `head` is its beginning or a record inside it.
     pub(crate) fn rest(&self, head: Head) -> Option<Batch> {
         let known = usize::try_from(head.seq.checked_sub(self.after.seq)?).ok()?;
         let entries = self.entries.get(known..).filter(|rest| !rest.is_empty())?;
@@ -152,12 +152,12 @@ impl Batch {
         })
     }
 
-    /// The records, for keeps.
     pub(crate) fn into_entries(self) -> Vec<Arc<Entry>> {
         self.entries
     }
 
-    /// The end of the ledger with this batch's records up to number `seq`, if that is one of them or the one before.
+    /// Returns the end of the ledger with this batch's records up to `seq`, if that is one of them or the record
+    /// before.
     pub fn head_at(&self, seq: u64) -> Option<Head> {
         if seq == self.head.seq {
             return Some(self.head);
@@ -170,7 +170,7 @@ impl Batch {
         })
     }
 
-    /// Splits records of a ledger that follow `after` into the batches in which they were written.
+    /// Splits consecutive records that follow `after` into the batches in which they were written.
     pub(crate) fn split(entries: Vec<Arc<Entry>>, after: Head) -> Vec<Batch> {
         let mut batches: Vec<Batch> = Vec::new();
         let mut head = after;

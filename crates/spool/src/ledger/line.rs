@@ -1,4 +1,4 @@
-//! One record as one line of JSON, in a fixed order of keys; knows nothing of files.
+//! One record as one line of JSON with a fixed order of keys; knows nothing of files.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::batch::Head;
 use crate::{Delivery, Digest, Entry, EntryDraft, HostName, Original};
 
-/// The version of the record's form that this program writes, and the newest it reads.
+/// The version of the record's form that this program writes, and the newest that it reads.
 pub const FORMAT_VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -51,12 +51,12 @@ struct Version {
     v: u32,
 }
 
-/// The reason a line is no record of ours.
+/// Why a line is no record of ours.
 #[derive(Debug)]
 pub(crate) enum NotARecord {
     /// A newer program wrote it.
     TooNew(u32),
-    /// It cannot be read; with the reader's words.
+    /// It cannot be read; the text is the parser's error.
     Unreadable(String),
 }
 
@@ -66,13 +66,13 @@ pub enum NotALine {
     /// A newer program wrote it.
     #[error("it has format version {0}, this program reads up to {FORMAT_VERSION}")]
     TooNew(u32),
-    /// It cannot be read; with the reader's words.
+    /// It cannot be read; the text is the parser's error.
     #[error("it is not a record: {0}")]
     Unreadable(String),
 }
 
 impl Entry {
-    /// Gives the record's line as the ledger has it, without its newline; its digest is what the next line names.
+    /// Returns the record's line as in the ledger, without its newline. The next record names the digest of this line.
     pub fn to_line(&self) -> Vec<u8> {
         let mut line = Vec::new();
         write(self, &mut line);
@@ -80,7 +80,7 @@ impl Entry {
         line
     }
 
-    /// Reads a line of a ledger, without its newline; whether it is chained to others is not looked at.
+    /// Reads a line of a ledger, without its newline. Does not check the chain.
     pub fn from_line(line: &[u8]) -> Result<Entry, NotALine> {
         read(line).map_err(|error| match error {
             NotARecord::TooNew(version) => NotALine::TooNew(version),
@@ -117,7 +117,7 @@ pub(crate) fn entry(draft: EntryDraft, after: Head, batch: u64, host: Option<Hos
     }
 }
 
-/// Appends the entry's line, newline included, and gives the digest the next line has to name.
+/// Appends the entry's line, newline included, and returns the digest that the next line must name.
 pub(crate) fn write(entry: &Entry, to: &mut Vec<u8>) -> Digest {
     let begin = to.len();
     let written = LineWritten {
@@ -137,8 +137,8 @@ pub(crate) fn write(entry: &Entry, to: &mut Vec<u8>) -> Digest {
     };
     serde_json::to_writer(&mut *to, &written)
         .expect("text and numbers become JSON, and memory takes every write");
-    // The caller's JSON is passed through as it is and may be spread over lines; outside of texts a newline may be any
-    // blank, and inside of texts JSON has none.
+    // The caller's JSON passes through unchanged and may span lines. Outside of strings a newline is plain white space,
+    // and inside strings JSON has none.
     for byte in &mut to[begin..] {
         if *byte == b'\n' || *byte == b'\r' {
             *byte = b' ';
@@ -152,7 +152,7 @@ pub(crate) fn write(entry: &Entry, to: &mut Vec<u8>) -> Digest {
 /// Reads a line without its newline.
 pub(crate) fn read(line: &[u8]) -> Result<Entry, NotARecord> {
     match serde_json::from_slice::<LineRead>(line) {
-        // A record of ours starts with its version, so that a whole second reading is not needed to know it.
+        // Our records start with their version, which saves a second parse.
         Ok(read) if line.starts_with(b"{\"v\":1,") => {
             let LineRead {
                 seq,

@@ -1,6 +1,6 @@
-//! The only truth: one record a line, chained by digests, durable before anybody hears of it.
+//! The only truth: one record a line, chained by digests, durable before anything follows from it.
 //!
-//! Appends and cuts; what a record makes happen is `delivery`'s business.
+//! Appends and truncates; `delivery` makes what follows from a record.
 
 pub(crate) mod backward;
 pub(crate) mod batch;
@@ -19,7 +19,7 @@ use crate::layout::{self, Layout};
 use crate::{Digest, Entry, EntryDraft, SpoolError, dirs};
 use disk::{self, Disk, Handle, OpenMode, Stat};
 
-/// A segment that has grown beyond this many bytes is followed by a new one.
+/// A segment that exceeds this many bytes is followed by a new one.
 const SEGMENT_MAX: u64 = 64 * 1024 * 1024;
 
 /// The end of the ledger, open for appending.
@@ -42,8 +42,8 @@ struct OpenSegment {
 }
 
 impl Ledger {
-    /// Reads the ledger from behind a known record, hands every record to `visit` with what was read of it ahead, and
-    /// opens its end. Changes nothing yet.
+    /// Reads the ledger after a known record, hands every record to `visit` with what `ahead` computed from it, and
+    /// opens the end. Changes nothing yet.
     pub(crate) fn open(
         disk: Arc<dyn Disk>,
         layout: &Layout,
@@ -94,7 +94,7 @@ impl Ledger {
         ))
     }
 
-    /// Cuts a torn tail off, keeping its bytes in `.settled/torn/`, and makes the rest durable. Nothing may be
+    /// Cuts off a torn tail, keeping its bytes in `.settled/torn/`, and makes the rest durable. Nothing may be
     /// delivered before: what was read may have been in memory only.
     pub(crate) fn settle(
         &mut self,
@@ -128,12 +128,12 @@ impl Ledger {
         self.digest
     }
 
-    /// Lets segments be followed by a new one after `bytes`.
+    /// Starts a new segment once the last one has `bytes`.
     pub(crate) fn limit_segments(&mut self, bytes: u64) {
         self.segment_max = bytes;
     }
 
-    /// Says how many bytes all segments have.
+    /// Returns the size of all segments in bytes.
     pub(crate) fn bytes(&self) -> Result<u64, SpoolError> {
         let path = self.layout.root().join(dirs::LEDGER);
         let names = self
@@ -153,7 +153,7 @@ impl Ledger {
             .map_err(SpoolError::io("look at", &path))
     }
 
-    /// Says whether nothing can be trusted any more, and why.
+    /// Fails if an earlier failure stopped the ledger.
     pub(crate) fn stopped(&self) -> Result<(), SpoolError> {
         match &self.stopped {
             Some(why) => Err(SpoolError::Stopped { why: why.clone() }),
@@ -166,7 +166,6 @@ impl Ledger {
         self.stopped.get_or_insert_with(|| error.chain());
     }
 
-    /// The end.
     pub(crate) fn end(&self) -> Head {
         Head {
             seq: self.head,
@@ -174,7 +173,7 @@ impl Ledger {
         }
     }
 
-    /// Writes down what was decided and appends it as one batch.
+    /// Encodes these drafts and appends them as one batch.
     pub(crate) fn append(
         &mut self,
         drafts: Vec<EntryDraft>,
@@ -208,8 +207,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Fails if the last segment's name no longer leads to the file that is open here, as long as it was left: what is
-    /// appended to another one is lost to the next start, although its sender takes it for safe.
+    /// Fails if the last segment's name no longer leads to the open file with its expected length: the next start would
+    /// lose what is appended to another file, although its sender takes it for safe.
     pub(crate) fn still_there(&self) -> Result<(), SpoolError> {
         let Some(segment) = &self.segment else {
             return Ok(());
@@ -260,7 +259,7 @@ impl Ledger {
         let name = layout::segment_name(first);
         let path = ledger.join(&name);
         let file = match self.disk.open(&self.dir, name.as_ref(), OpenMode::New) {
-            // Left over from a try that failed before its sync; nothing was ever written to it.
+            // Left over from an attempt that failed before its sync; nothing was ever written to it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.disk.open(&self.dir, name.as_ref(), OpenMode::Write)
             }
@@ -281,7 +280,7 @@ impl Ledger {
     }
 }
 
-/// Says whether a path leads nowhere any more.
+/// Returns whether the error says that a path leads nowhere any more.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -294,14 +293,14 @@ fn write_batch(disk: &dyn Disk, segment: &OpenSegment, bytes: &[u8]) -> Result<(
     if let Err(source) = disk::write_all(disk, &segment.file, bytes, segment.len) {
         return Err(give_back(disk, segment, source));
     }
-    // The sync is the commit point: before it nothing has been promised, after it every file this batch makes will
-    // exist. A kill on either side leaves whole lines or a torn tail, and the next start tells them apart. A sync that
-    // fails may have dropped the bytes and would succeed the next time: it is never tried again.
+    // The sync is the commit point: before it nothing has been promised, after it every file of this batch will exist.
+    // A kill on either side leaves complete lines or a torn tail, and the next start tells them apart. A failed sync
+    // may have dropped the bytes and would succeed the next time, so it is never retried.
     disk.sync_data(&segment.file)
         .map_err(SpoolError::fatal("sync", &segment.path))
 }
 
-/// Undoes a write for which there was no room; anything else that went wrong is final.
+/// Truncates a write for which there was no room; any other failure is final.
 fn give_back(disk: &dyn Disk, segment: &OpenSegment, source: io::Error) -> SpoolError {
     let path = segment.path.clone();
     let no_room = matches!(
@@ -331,7 +330,7 @@ fn give_back(disk: &dyn Disk, segment: &OpenSegment, source: io::Error) -> Spool
     }
 }
 
-/// Copies the torn bytes away before they are cut off.
+/// Copies the torn bytes to `.settled/torn/` before they are cut off.
 fn keep_torn(
     disk: &dyn Disk,
     layout: &Layout,
@@ -364,7 +363,7 @@ fn keep_torn(
     }
     let name = layout::torn_name(&segment.path, torn.offset, &Digest::of(&bytes));
     let path = dir_path.join(&name);
-    // A kill may have left an earlier copy, whole or not.
+    // A kill may have left an earlier copy, complete or not.
     disk::if_there(disk.remove(&dir, name.as_ref())).map_err(SpoolError::io("remove", &path))?;
     let file = disk
         .open(&dir, name.as_ref(), OpenMode::New)

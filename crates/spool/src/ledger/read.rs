@@ -1,8 +1,8 @@
-//! Reads the ledger, from its first line or from behind a known one, and checks the chain; changes nothing.
+//! Reads the ledger, from its first line or after a known one, and checks the chain; changes nothing.
 //!
-//! A torn tail is what a kill or a power cut leaves of an unacknowledged batch. Anything else that does not fit
-//! the chain is damage. Telling them apart: every record names the first record of its batch, and a batch is begun only
-//! after the one before is durable. So a later batch behind the broken line proves that the line had been durable.
+//! A torn tail is what a kill or a power cut leaves of an unacknowledged batch. Any other break of the chain is damage.
+//! Every record names the first record of its batch, and a batch begins only after the one before is durable, so a
+//! later batch after the broken line proves that the line had been durable.
 
 use std::any::Any;
 use std::io::{self, BufRead, BufReader, Read};
@@ -15,10 +15,10 @@ use crate::layout::{self, Layout};
 use crate::{Digest, Entry, FileName, SpoolError, dirs};
 use disk::{Disk, Handle, OpenMode};
 
-/// Large enough that the calls do not count, small enough to stay in the cache.
+/// So large that calls cost little, so small that it stays in the cache.
 const BUFFER: usize = 256 * 1024;
 
-/// The bytes behind the last good record: those of a batch that was never finished.
+/// The bytes after the last good record: those of a batch that was never finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TornTail {
     /// The segment's path.
@@ -29,7 +29,7 @@ pub struct TornTail {
     pub bytes: u64,
 }
 
-/// The size and the end of a ledger that was read as a whole.
+/// The size and the end of a ledger that was read in full.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// The number of records, which is also the number of the last one.
@@ -38,13 +38,12 @@ pub struct Verified {
     pub segments: usize,
     /// The size of the records in bytes.
     pub bytes: u64,
-    /// The digest of the last line. Kept elsewhere, it proves later that nothing before was changed.
+    /// The digest of the last line. A copy kept elsewhere proves later that no earlier record changed.
     pub last: Digest,
-    /// Bytes behind the last record: a batch being written right now, or the torn tail of a daemon that was killed.
+    /// Bytes after the last record: a batch being written right now, or the torn tail of a daemon that was killed.
     pub torn: Option<TornTail>,
 }
 
-/// The end of one record's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LedgerPosition {
     /// The record's number; 0 before the first.
@@ -60,7 +59,7 @@ pub(crate) struct LedgerPosition {
 }
 
 impl Default for LedgerPosition {
-    /// Before the first record.
+    /// Returns the position before the first record.
     fn default() -> LedgerPosition {
         LedgerPosition {
             seq: 0,
@@ -72,17 +71,17 @@ impl Default for LedgerPosition {
     }
 }
 
-/// The records to read: those behind a place, up to a number.
+/// The records to read: those after one position, up to a number.
 #[derive(Debug, Clone)]
 pub(crate) struct Stretch {
-    /// Behind this record, which is known; the segments before its own are only seen to be there.
+    /// After this known record; segments before its own are only checked for existence.
     pub(crate) from: LedgerPosition,
-    /// Up to this one; what follows is not looked at.
+    /// Up to this record; later ones are not looked at.
     pub(crate) to: u64,
 }
 
 impl Default for Stretch {
-    /// The whole ledger.
+    /// Returns the whole ledger.
     fn default() -> Stretch {
         Stretch {
             from: LedgerPosition::default(),
@@ -91,19 +90,19 @@ impl Default for Stretch {
     }
 }
 
-/// The end of the ledger, or the place at which the reading ended.
+/// The end of the ledger, or the position at which the read stopped.
 #[derive(Debug)]
 pub(crate) struct LedgerEnd {
     /// The last record.
     pub(crate) place: LedgerPosition,
-    /// The first record of each segment and its length, of the last one without the torn tail.
+    /// The first record and the length of each segment; the last length excludes the torn tail.
     pub(crate) segments: Vec<(u64, u64)>,
     /// The bytes to cut off the last segment.
     pub(crate) torn: Option<TornTail>,
 }
 
 impl LedgerEnd {
-    /// The summary for onlookers.
+    /// Returns the summary for readers without the lock.
     pub(crate) fn verified(&self) -> Verified {
         let bytes = self.segments.iter().map(|(_, len)| len).sum();
         let (records, last) = (self.place.seq, self.place.digest);
@@ -120,19 +119,19 @@ impl LedgerEnd {
 /// A visitor of the ledger.
 pub(crate) type Visit<'a> = dyn FnMut(Entry) -> Result<(), SpoolError> + 'a;
 
-/// What a fold has read of a record, on another thread.
+/// The result of a fold's computation from a record on another thread.
 pub type Ahead = Box<dyn Any + Send>;
 
-/// A visitor that gets each record with what was read of it.
+/// A visitor that gets each record with what was computed from it ahead.
 pub(crate) type VisitAhead<'a> = dyn FnMut(Entry, Option<Ahead>) -> Result<(), SpoolError> + 'a;
 
-/// Records that go from the reading thread to the visitor at once, and how many such portions may wait. What is on its way
-/// stays with glibc when the threads have ended, a few times over, so it is little.
+/// The records handed from the reading thread to the visitor at once, and how many such portions may wait. Few, because
+/// glibc keeps their memory, several times over, after the threads have ended.
 const PORTION: usize = 64;
 const PORTIONS: usize = 4;
 
-/// Reads a stretch of the ledger in `dir`, its directory, and hands every record to `visit`. Lines are read and checked
-/// on a thread of their own while earlier ones are visited: each takes about half of the time.
+/// Reads a stretch of the ledger in `dir`, its directory, and hands every record to `visit`. A separate thread reads
+/// and checks lines while earlier ones are visited: each side takes about half of the time.
 pub(crate) fn read(
     disk: &dyn Disk,
     layout: &Layout,
@@ -144,8 +143,8 @@ pub(crate) fn read(
     on_a_thread(stretch, read, visit)
 }
 
-/// Does the same with a third thread between the two, which reads of each record what its visitor needs. A start without
-/// a snapshot is as fast as the slowest of them.
+/// Does the same with a third thread between the two, which computes from each record what its visitor needs. A start
+/// without a snapshot is as fast as the slowest of the three.
 pub(crate) fn read_ahead(
     disk: &dyn Disk,
     layout: &Layout,
@@ -166,11 +165,11 @@ pub(crate) fn read_ahead(
     on_a_thread(stretch, reading, &mut |(entry, read)| visit(entry, read))
 }
 
-/// Takes what a thread reads; breaks off where nobody listens any more.
+/// Receives what a thread reads; breaks off when nobody listens any more.
 type Tell<'a, T> = dyn FnMut(T) -> ControlFlow<()> + 'a;
 
-/// Visits on this thread what another one reads, portion by portion. What follows a record is soon read: a thread for it
-/// would only leave one more of glibc's arenas as large as those portions.
+/// Visits on this thread, portion by portion, what another thread reads. A short stretch is read without a thread,
+/// which would only leave one more glibc arena as large as those portions.
 fn on_a_thread<T: Send>(
     stretch: &Stretch,
     read: impl Fn(&mut Tell<'_, T>) -> Result<LedgerEnd, SpoolError> + Sync,
@@ -194,7 +193,7 @@ fn on_a_thread<T: Send>(
                 end
             })
         });
-        // This one does both, also if no thread can be started.
+        // A single thread does both, also if no other can be started.
         let Some(Ok(reading)) = reading else {
             let mut visited = Ok(());
             let end = read(&mut |item| {
@@ -206,7 +205,7 @@ fn on_a_thread<T: Send>(
             });
             return visited.and(end);
         };
-        // The receiver goes with the first error, and the reader stops at its next portion.
+        // The first error drops the receiver, and the reader stops at its next portion.
         let visited = receive.into_iter().flatten().try_for_each(visit);
         let end = reading
             .join()
@@ -230,7 +229,7 @@ pub(super) fn segments(
     Ok(segments)
 }
 
-/// Reads until the end or until nobody listens.
+/// Reads until the end or until nobody listens any more.
 fn read_here(
     disk: &dyn Disk,
     layout: &Layout,
@@ -308,7 +307,7 @@ fn read_here(
 struct Reading<R> {
     reader: R,
     path: PathBuf,
-    /// Its first record, by its name. An empty segment, which a kill leaves, is no record's place.
+    /// Its first record, from its name; a kill may leave a segment without any.
     first: u64,
     line: u64,
     offset: u64,
@@ -317,7 +316,7 @@ struct Reading<R> {
 }
 
 impl<R: BufRead> Reading<R> {
-    /// Reads as far as is wanted and gives the length of what is good, unless nobody listens any more.
+    /// Reads the wanted records and returns the length of the good part, or breaks if nobody listens any more.
     fn run(
         mut self,
         end: &mut LedgerEnd,
@@ -378,7 +377,7 @@ impl<R: BufRead> Reading<R> {
             NotARecord::TooNew(version) => LineFault::TooNew(version),
             NotARecord::Unreadable(what) => LineFault::Torn(what),
         })?;
-        // No torn write makes a whole record that does not fit the line before it.
+        // A torn write cannot leave a complete record that breaks the chain.
         let LedgerPosition { seq, digest, .. } = &end.place;
         if entry.seq != seq + 1 {
             return Err(LineFault::Chain(format!(
@@ -395,7 +394,7 @@ impl<R: BufRead> Reading<R> {
         Ok((entry, Digest::of(text)))
     }
 
-    /// Looks at all that follows the broken line and decides whether it may be cut off.
+    /// Reads everything after the broken line and decides whether it may be cut off.
     fn torn(
         mut self,
         bytes: &mut Vec<u8>,

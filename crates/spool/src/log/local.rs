@@ -1,5 +1,5 @@
-//! The log that a ledger on this disk is: the reference for every other one, and the way to put a mirror's records back
-//! into a log.
+//! A ledger on this disk as a log: the reference for all other logs, and the way to put a mirror's records back into a
+//! log.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::root::OpenRoot;
 use crate::{Entry, SpoolError, stretch};
 use disk::Disk;
 
-/// The pause between two looks for somebody else's append, in milliseconds: there is nobody else.
+/// The pause between two looks for another writer's append, in milliseconds: there is no other writer.
 const POLL_MS: u64 = 60_000;
 
 /// The ledger of a workspace, locked, as a log.
@@ -22,7 +22,7 @@ pub struct Local {
     ledger: Ledger,
     signatures: Signatures,
     host: HostName,
-    /// As long as the log lives.
+    /// Held as long as the log lives.
     _lock: LockGuard,
 }
 
@@ -30,9 +30,8 @@ impl Local {
     /// The most bytes of one batch, which is more than a daemon ever writes at once.
     pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-    /// Opens the ledger of the workspace at `root`, as the start of a daemon does, without delivering anything. Batches
-    /// without a signature were judged here, before there were other hosts: they are `host`'s, and their signature is
-    /// empty.
+    /// Opens the ledger of the workspace at `root` as a daemon's start does, but delivers nothing. Batches without a
+    /// signature were judged here, before there were other hosts: they count as `host`'s, with an empty signature.
     pub fn open(root: &Path, disk: Arc<dyn Disk>, host: HostName) -> Result<Local, SpoolError> {
         let root = OpenRoot::open(root, disk)?;
         let lock = lock::take(&root)?;
@@ -54,7 +53,7 @@ impl Local {
         })
     }
 
-    /// The batches of the whole ledger that reach beyond record `seq`.
+    /// Returns the batches that extend beyond record `seq`.
     fn batches_beyond(&self, seq: u64) -> Result<Vec<Batch>, SpoolError> {
         let mut entries: Vec<Arc<Entry>> = Vec::new();
         stretch::read(&self.root, &Stretch::default(), &mut |entry| {
@@ -66,7 +65,7 @@ impl Local {
         Ok(batches)
     }
 
-    /// The end that the ledger had with record `seq`.
+    /// Returns the end that the ledger had after record `seq`.
     fn head_at(&self, seq: u64) -> Result<Option<Head>, SpoolError> {
         let end = self.ledger.end();
         if seq == end.seq {
@@ -107,7 +106,7 @@ impl Log for Local {
                 .batches_beyond(batch.after().seq)?
                 .first()
                 .is_some_and(|known| {
-                    // The same records as a part of a larger batch are another batch.
+                    // The same records inside a larger batch are another batch.
                     known.after() == batch.after() && known.head() == batch.head()
                 });
         if is_there {
@@ -160,7 +159,7 @@ impl Log for Local {
     }
 }
 
-/// A disk that fails is a log that cannot be reached; a ledger that is damaged is one that is broken.
+/// Maps a failing disk to an unreachable log and a damaged ledger to a broken one.
 impl From<SpoolError> for LogError {
     fn from(error: SpoolError) -> LogError {
         let why = error.chain();

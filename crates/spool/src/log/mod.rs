@@ -1,8 +1,8 @@
-//! The end of a ledger that several hosts share: the contract of a log, with nothing of a network in it.
+//! The contract of a log, the end of a ledger that several hosts share. Knows nothing of a network.
 //!
-//! A batch counts from the moment at which the log says [`Appended::Committed`]; each host's own ledger is a mirror of
-//! the log. A workspace with one host has no log: its ledger's sync is the commit point. [`Local`] is the log that a
-//! ledger on this disk is, for tests, and to put a mirror back into a log that lost its end.
+//! A batch counts from the moment the log returns [`Appended::Committed`]; each host's own ledger is a mirror of the
+//! log. A workspace with one host has no log: its ledger's sync is the commit point. [`Local`] makes a log of a ledger
+//! on this disk, for tests and to put a mirror back into a log that lost its end.
 
 mod keys;
 mod local;
@@ -21,15 +21,15 @@ pub use signed::Signed;
 /// The outcome of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Appended {
-    /// The log holds the batch, durably, right behind the end it names.
+    /// The log holds the batch durably, directly after the end it names.
     Committed,
-    /// The log ends elsewhere, and nothing of this batch is in it. Fold what is new and judge again.
+    /// The log ends elsewhere and holds nothing of this batch. Fold the new records and judge again.
     Moved(Head),
     /// Nobody knows: a time-out or a lost connection. The only legal next append is the same batch, byte for byte.
     Unknown(String),
 }
 
-/// The reason a log could not answer. No error leaves a part of a batch in the log.
+/// Why a log could not answer. No error leaves a part of a batch in the log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
     /// The log cannot be reached now.
@@ -60,7 +60,7 @@ pub enum LogError {
         /// The end of this host's mirror.
         ours: Head,
     },
-    /// The log has another record than it once acknowledged.
+    /// The log holds another record than the one it once acknowledged.
     #[error("record {at} of the log is {theirs}, and this host has {ours} from it")]
     Forked {
         /// The record's number.
@@ -73,7 +73,7 @@ pub enum LogError {
     /// A newer program wrote to the log.
     #[error("{0}")]
     TooNew(NotABatch),
-    /// The log does not continue what this host has: a gap, an unreadable batch, a broken chain.
+    /// The log does not continue this host's ledger: a gap, an unreadable batch or a broken chain.
     #[error("the log is damaged: {what}")]
     Broken {
         /// The record that was found, and the expected one.
@@ -82,7 +82,7 @@ pub enum LogError {
 }
 
 impl LogError {
-    /// Says whether the same call may succeed later without anybody doing something about it.
+    /// Returns whether the same call may succeed later without anybody's help.
     pub fn is_retryable(&self) -> bool {
         match self {
             LogError::Unreachable { .. } => true,
@@ -110,11 +110,11 @@ impl From<NotABatch> for LogError {
     }
 }
 
-/// A function that wakes the daemon's loop when there may be something to follow. A log calls it from any thread, at
-/// any time, also for nothing.
+/// A function that wakes the daemon's loop when there may be new batches. A log may call it from any thread at any
+/// time, also without a reason.
 pub type Ring = Box<dyn Fn() + Send + Sync>;
 
-/// A heartbeat of another host, as it was sent.
+/// A heartbeat of another host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
     /// The heartbeat as it was sent. Its reader checks the content and the signature.
@@ -123,33 +123,32 @@ pub struct Heartbeat {
     pub waited_ms: u64,
 }
 
-/// The order of a shared ledger. Every call returns within about a second, whatever the network does: the daemon is one
-/// thread and delivers mail meanwhile. What takes longer a backend does on a thread of its own.
+/// The order of a shared ledger. Every call returns within about a second, whatever the network does: the daemon has
+/// one thread and delivers mail meanwhile. A backend does longer work on a thread of its own.
 pub trait Log: Send {
-    /// The end, as the replica has it that decides about appends.
+    /// Returns the end, as known to the replica that decides about appends.
     fn head(&mut self) -> Result<Head, LogError>;
 
-    /// Appends the batch if the log still ends where the batch begins. Idempotent: if the very batch is already there,
-    /// behind that end, it is [`Appended::Committed`], whatever follows it.
+    /// Appends the batch if the log still ends where the batch begins. Idempotent: if this very batch already follows
+    /// that end, returns [`Appended::Committed`], whatever comes after it.
     fn append(&mut self, batch: &Signed) -> Result<Appended, LogError>;
 
-    /// Gives the batches behind `from`, in order and without gaps, as many as have arrived; none if there is nothing
-    /// new. Where `from` is inside of a batch, the first one given is that batch, whole. Fails where `from` is not in
-    /// the log. Never waits for more to come.
+    /// Returns the batches after `from` that have arrived, in order and without gaps; none if there is nothing new. If
+    /// `from` is inside a batch, starts with that whole batch. Fails if `from` is not in the log. Never waits for more.
     fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError>;
 
-    /// Takes what to call when a batch has arrived. For a log that never calls it, the daemon looks every
+    /// Sets the function to call when a batch has arrived. If the log never calls it, the daemon looks every
     /// [`Log::poll_ms`].
     fn ring(&mut self, ring: Ring);
 
-    /// The pause between two looks when nothing rings, in milliseconds.
+    /// Returns the pause between two looks when nothing rings, in milliseconds.
     fn poll_ms(&self) -> u64;
 
-    /// Sends a heartbeat to the hosts that listen now. Nobody keeps it and nobody acknowledges it. A log that has no
-    /// way for this does nothing.
+    /// Sends a heartbeat to the hosts that listen now. Nobody stores or acknowledges it. Does nothing in a log that has
+    /// no way for this.
     fn send_heartbeat(&mut self, _bytes: Vec<u8>) {}
 
-    /// Gives the heartbeats that arrived since the last call, this host's own perhaps among them.
+    /// Returns the heartbeats that arrived since the last call; this host's own may be among them.
     fn heartbeats(&mut self) -> Vec<Heartbeat> {
         Vec::new()
     }

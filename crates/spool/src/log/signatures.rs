@@ -1,9 +1,9 @@
-//! Keeps who signed each batch of a mirror, one line a batch, beside the ledger: lines of the ledger are the same on every
-//! host, and what a log lost can only be put back with the signature it came with.
+//! Stores who signed each batch of a mirror, one line a batch, beside the ledger: the ledger's lines are the same on
+//! every host, and a batch can be put back into a log only with its signature.
 //!
-//! A line is the batch's first record, its last line's digest, the host and the signature in hex. It is durable before
-//! the batch is written to the mirror. Lines without a batch are what a kill between the two leaves, or a batch that was
-//! refused: of two lines for one record the later one counts, and only for the batch that ends with its digest.
+//! A line holds the batch's first record, its last line's digest, the host and the signature in hex. It is durable
+//! before the batch is written to the mirror. A line without a batch is left by a kill between the two or by a refused
+//! batch. Of two lines for one record the later counts, and only for the batch that ends with its digest.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::root::OpenRoot;
 use crate::{Digest, SpoolError, dirs};
 use disk::{self, Handle, OpenMode};
 
-/// Its name in the daemon's own directory.
+/// The file's name in the daemon's own directory.
 const FILE: &str = "signatures";
 
 /// The signatures of a mirror, open for appending.
@@ -31,7 +31,7 @@ pub(crate) struct Signature {
 }
 
 impl Signatures {
-    /// Opens the file, or makes it. What a kill left of a last line is overwritten by the next one.
+    /// Opens or creates the file. The next line overwrites what a kill left of a last line.
     pub(crate) fn open(root: &OpenRoot) -> Result<Signatures, SpoolError> {
         let path = root.path(&Path::new(dirs::OWN).join(FILE));
         let own = root.dir(dirs::OWN.as_ref())?;
@@ -77,8 +77,7 @@ impl Signatures {
         Ok(())
     }
 
-    /// Reads all signatures, by the first record of their batches. Nothing where there are none: a workspace with one
-    /// host.
+    /// Reads all signatures, keyed by the first record of their batches. Empty in a workspace with one host.
     pub(crate) fn read(root: &OpenRoot) -> Result<BTreeMap<u64, Signature>, SpoolError> {
         let own = root.dir(dirs::OWN.as_ref())?;
         let name = FILE.parse().expect("it is a file's name");
@@ -89,7 +88,7 @@ impl Signatures {
 }
 
 impl Signature {
-    /// Puts the signature to the batch it belongs to.
+    /// Attaches the signature to the batch it belongs to.
     pub(crate) fn signed(&self, batch: Batch) -> Option<Signed> {
         (batch.head().digest == self.last).then(|| Signed {
             batch,

@@ -1,4 +1,4 @@
-//! Scans one folder for old files, and removes those that the ledger knows.
+//! Scans one folder for old files and removes those that the ledger knows.
 
 use std::path::Path;
 
@@ -11,22 +11,22 @@ use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, SpoolError, layout};
 use disk::{FileKind, Stat};
 
-/// No file that we made, and none whose bytes we ever read, is larger than this, in bytes. A larger file is known by
-/// name and inode, never by its digest, so reading it would only cost time.
+/// No file that we made or ever read is larger than this, in bytes. The ledger knows a larger file by name and inode,
+/// never by its digest, so reading it would only cost time.
 const READ_MAX: u64 = 4 * 1024 * 1024;
 
 /// A file that nobody changed for a long time.
 pub(super) struct OldFile {
     name: FileName,
     stat: Stat,
-    /// The time when its name or owner was last changed. A reader that moved it here did so, and the time of its
-    /// content would make a message look old on the day it was archived.
+    /// The time of the last change to its name or owner, for example when a reader moved it here. The modification time
+    /// would make a message look old on the day it was archived.
     ctime_ns: i64,
     digest: Option<Digest>,
 }
 
 impl OldFile {
-    /// Lists what the ledger may know it by.
+    /// Lists the identities under which the ledger may know the file.
     pub(super) fn identities(&self) -> impl Iterator<Item = FileIdentity> + use<'_> {
         let unread = FileIdentity::Unread(self.name.clone(), self.stat.ino);
         self.digest
@@ -36,7 +36,6 @@ impl OldFile {
     }
 }
 
-/// A folder as it was found, with the old files in it.
 pub(super) struct FolderScan {
     pub(super) report: FolderReport,
     pub(super) old: Vec<OldFile>,
@@ -45,7 +44,7 @@ pub(super) struct FolderScan {
 }
 
 impl FolderScan {
-    /// Looks through a folder. Its report names what could not be read.
+    /// Scans a folder. The report names the files that could not be read.
     pub(super) fn look(
         root: &OpenRoot,
         agent: &str,
@@ -69,7 +68,7 @@ impl FolderScan {
             cutoff: cutoff.cloned(),
         };
         let path = layout::agent_dir(agent, folder.directory());
-        // A link in its place leads elsewhere and is not followed.
+        // A link in place of the folder leads elsewhere and is not followed.
         let dir = match root.dir_if_there(&path) {
             Ok(Some(dir)) => dir,
             Ok(None) => return Ok(scan),
@@ -136,7 +135,7 @@ impl FolderScan {
         }
     }
 
-    /// Removes, or only counts, what is old and finished.
+    /// Removes, or only counts, the files that are old and finished.
     pub(super) fn tidy(
         self,
         root: &OpenRoot,
@@ -162,7 +161,7 @@ impl FolderScan {
             let bytes = file.stat.size;
             match record {
                 None => report.unknown.add(bytes),
-                // Its record is younger than the file.
+                // The record is younger than the cutoff.
                 Some(record) if record.at >= cutoff.at => {}
                 Some(record) if durable(&record.lane) < record.pos => {
                     report.uncertain.add(bytes);
@@ -178,7 +177,7 @@ impl FolderScan {
     }
 }
 
-/// Removes a file, unless it is another one by now.
+/// Removes a file unless another one has replaced it by now.
 fn removed(
     root: &OpenRoot,
     dir: &Dir,
@@ -195,8 +194,7 @@ fn removed(
     }
 }
 
-/// The time when a file's name, owner or content was last changed, in nanoseconds since 1970; `None` if it cannot be
-/// read.
+/// Returns when a file's name, owner or content last changed, in nanoseconds since 1970; `None` if it cannot be read.
 fn ctime_ns(dir: &Dir, name: &FileName) -> Option<i64> {
     let name: &Path = name.as_ref();
     let stat = rustix::fs::statat(&dir.handle, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -206,7 +204,7 @@ fn ctime_ns(dir: &Dir, name: &FileName) -> Option<i64> {
         .checked_add(wide(stat.st_ctime_nsec)?)
 }
 
-/// Widens a number whose type differs from system to system.
+/// Widens a number whose type differs between systems.
 fn wide(number: impl TryInto<i64>) -> Option<i64> {
     number.try_into().ok()
 }

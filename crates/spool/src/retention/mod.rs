@@ -1,10 +1,10 @@
-//! Counts what agents have finished with, and removes what is older than the caller says.
+//! Counts the files that agents have finished with, and removes those older than a cutoff.
 //!
-//! Only `sent/`, `archive/` and `dead_letter/` are looked at. A file goes if a record of the ledger made it or put it
+//! Looks only at `sent/`, `archive/` and `dead_letter/`. Removes a file if a record of the ledger made it or put it
 //! away, and if its lane's cursor says that this survives a power cut: no later start looks for it again, short of a
-//! lost cursor. What no record knows, hidden files and whatever is no plain file stay. Removing is plain unlinking
-//! beneath opened directories, one file after the other: whatever stops it, the next time does the rest. How old is too
-//! old, and what time it is, is the caller's to say.
+//! lost cursor. Files that no record knows, hidden files and anything but plain files stay. Removal unlinks one file
+//! after the other beneath opened directories: if something stops it, the next call does the rest. The caller decides
+//! the cutoff.
 
 mod folder;
 mod recorded;
@@ -48,12 +48,12 @@ impl KeptFolder {
     }
 }
 
-/// An instant; what was changed or decided before it is old.
+/// An instant; a change or decision before it is old.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cutoff {
     /// In nanoseconds since 1970, UTC, for files.
     pub wall_ns: i64,
-    /// The same as records have it: RFC 3339, UTC, with milliseconds.
+    /// The same instant in the form of records: RFC 3339, UTC, with milliseconds.
     pub at: String,
 }
 
@@ -78,16 +78,16 @@ impl Old {
     }
 }
 
-/// The mode of [`tidy`]: it removes old files or only counts them.
+/// The mode of [`tidy`]: remove old files or only count them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
     /// Removed.
     Now,
-    /// Counted as if they were.
+    /// Counted as if removed.
     Pretended,
 }
 
-/// Some files and their bytes.
+/// A number of files and their size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
     /// The number of files.
@@ -103,7 +103,7 @@ impl Count {
     }
 }
 
-/// The files of one folder, and what became of the old ones.
+/// The files of one folder, and the fate of the old ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderReport {
     /// The agent that owns the folder.
@@ -112,20 +112,20 @@ pub struct FolderReport {
     pub folder: KeptFolder,
     /// All plain files that are not hidden.
     pub there: Count,
-    /// The earliest of their last changes, in nanoseconds since 1970.
+    /// The earliest of their modification times, in nanoseconds since 1970.
     pub oldest_ns: Option<i64>,
-    /// Old ones that were removed, or would be.
+    /// Old files that were removed, or would be.
     pub gone: Count,
-    /// Old ones that a power cut might still undo, and stay until that is past.
+    /// Old files whose delivery a power cut could still undo; they stay until it is durable.
     pub uncertain: Count,
-    /// Old ones that no record knows, and stay.
+    /// Old files that no record knows; they stay.
     pub unknown: Count,
     /// The files that could not be read or removed, each with the reason.
     pub failed: Vec<String>,
 }
 
-/// Looks through the folders of every agent of the workspace at `path`, without the lock, and removes what is old and
-/// finished, or pretends to. Fails before anything is removed if the ledger is damaged.
+/// Scans the folders of every agent of the workspace at `path`, without the lock, and removes old and finished files,
+/// or pretends to. Fails before it removes anything if the ledger is damaged.
 pub fn tidy(path: &Path, old: &Old, removal: Removal) -> Result<Vec<FolderReport>, SpoolError> {
     let root = OpenRoot::look_at(path, Arc::new(Os))?;
     let mut folders = Vec::new();
@@ -143,7 +143,7 @@ pub fn tidy(path: &Path, old: &Old, removal: Removal) -> Result<Vec<FolderReport
             Ok(())
         })?;
     }
-    // Behind the ledger: a cursor may have come further than the records read, never the other way round.
+    // Cursors after the ledger: a cursor may be ahead of the records read, never behind them.
     let cursors = Cursors::read(&root)?;
     let durable = |lane: &Lane| cursors.durable(&root.boot, lane);
     let tidied = folders
@@ -152,7 +152,7 @@ pub fn tidy(path: &Path, old: &Old, removal: Removal) -> Result<Vec<FolderReport
     Ok(tidied.collect())
 }
 
-/// Counts the copies of torn batches in `.settled/torn`; they are evidence, and nobody removes them but a person.
+/// Counts the copies of torn batches in `.settled/torn`; they are evidence, and only a person removes them.
 pub fn torn_copies(path: &Path) -> Result<Count, SpoolError> {
     let root = OpenRoot::look_at(path, Arc::new(Os))?;
     let mut count = Count::default();

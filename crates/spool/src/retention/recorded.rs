@@ -1,5 +1,5 @@
-//! Finds, for old files, the last record that brought each of them to its folder. A file without one is nobody's to
-//! remove: its agent put it there.
+//! Finds, for old files, the last record that brought each to its folder. A file without one is never removed: its
+//! agent put it there.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::{Away, Content, Digest, Entry, FileName, Mailbox, Stamp};
 pub(super) enum FileIdentity {
     /// Its bytes.
     Digest(Digest),
-    /// Its name and inode, where nobody ever read its bytes: it was refused for its size.
+    /// Its name and inode, if it was refused for its size and nobody ever read its bytes.
     Unread(FileName, u64),
 }
 
@@ -25,14 +25,14 @@ pub(super) struct LastRecord {
     pub(super) at: String,
 }
 
-/// The answers for the files asked for, by agent and folder.
+/// The answers for the requested files, by agent and folder.
 #[derive(Default)]
 pub(super) struct Recorded(
     HashMap<(String, KeptFolder), HashMap<FileIdentity, Option<LastRecord>>>,
 );
 
 impl Recorded {
-    /// Asks for the old files of a folder.
+    /// Requests the records of a folder's old files.
     pub(super) fn ask(&mut self, scan: &FolderScan) {
         if scan.old.is_empty() {
             return;
@@ -49,12 +49,12 @@ impl Recorded {
         );
     }
 
-    /// Says whether nothing was asked for.
+    /// Returns whether nothing was requested.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes from a record what it says of the files asked for; a later record overrules an earlier one.
+    /// Takes from a record what it says about the requested files; a later record overrules an earlier one.
     pub(super) fn read(&mut self, entry: &Entry) {
         if let Some(original) = &entry.original {
             let (folder, file) = match &original.away {
@@ -127,7 +127,7 @@ impl Recorded {
         }
     }
 
-    /// The record that brought this file to its folder.
+    /// Returns the record that last brought this file to its folder.
     pub(super) fn of(
         &self,
         agent: &str,

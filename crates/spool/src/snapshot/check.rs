@@ -1,4 +1,4 @@
-//! Holds every snapshot against the whole ledger: what each says of its record must be what the records add up to.
+//! Compares every snapshot with the whole ledger: its state must equal the fold of the records up to it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,13 +16,13 @@ use disk::Os;
 /// The result of comparing a snapshot with the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Agreement {
-    /// The records add up to what it says.
+    /// The fold of the records equals its state.
     Agrees,
-    /// They do not, though every start takes it up: remove it and tell us.
+    /// It does not, although a start would load it: remove it and report it.
     Differs,
-    /// It is intact, and was made from other records than the ledger holds.
+    /// It is intact but was made from other records than the ledger holds.
     Contradicts(String),
-    /// No start takes it up, for this reason.
+    /// No start loads it, for this reason.
     PassedOver(String),
 }
 
@@ -35,15 +35,15 @@ impl From<NotTaken> for Agreement {
     }
 }
 
-/// Reads the whole ledger of the workspace at `root` without the lock, checks the chain, and that it holds every record
-/// the cursors speak of, as a start does; damage is an error that names the line. Hands every record to `visit`. Each
-/// snapshot is then held against what the records up to it add up to; the oldest first, by its last record.
+/// Reads the whole ledger of the workspace at `root` without the lock, checks the chain, and checks that it holds every
+/// record the cursors name, as a start does; damage is an error that names the line. Hands every record to `visit`.
+/// Then compares each snapshot with the fold of the records up to it, oldest first, keyed by its last record.
 pub fn verify_with<F: Fold + Default + PartialEq>(
     root: &Path,
     visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
 ) -> Result<(Verified, Vec<(u64, Agreement)>), SpoolError> {
     let root = OpenRoot::look_at(root, Arc::new(Os))?;
-    // Before the ledger: a daemon that is at work moves both on, the ledger first.
+    // Cursors before the ledger: a running daemon advances both, the ledger first.
     let cursors = Cursors::read(&root)?;
     let mut snapshots: BTreeMap<u64, FileName> = list(&root)?.into_iter().collect();
     let (mut fold, mut heads) = (F::default(), Heads::default());
@@ -61,7 +61,7 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
             let agreement = match load(&root, (None, Checked::Whole), entry.seq, name, &mut kept) {
                 Ok(taken) if taken.heads == heads && kept == fold => Agreement::Agrees,
                 Ok(_) => Agreement::Differs,
-                // A daemon at work made a newer one and removed this.
+                // A running daemon made a newer one and removed this.
                 Err(_) if list(&root)?.iter().all(|(seq, _)| *seq != entry.seq) => {
                     return Ok(());
                 }

@@ -1,6 +1,6 @@
-//! The head of a snapshot's file: a line that says what it is, a line for each lane, one that names the snapshots whose
-//! rows are among its own, the caller's lines, and a last line with a checksum over all before it. Text, so that
-//! `head -n 1` and `jq` can look at it. Its rows follow: `layer` knows those.
+//! The head of a snapshot's file: a title line, a line for each lane, a line that names the snapshots whose rows it
+//! shares, the caller's lines, and a last line with a checksum over everything before it. It is text, so that `head -n
+//! 1` and `jq` can read it. The rows follow; `layer` defines those.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -11,26 +11,26 @@ use crate::delivery::{Heads, Lane, Pos};
 use disk::{self, Disk, Handle};
 use sorted_rows::Hasher;
 
-/// The version of the file's form that this program writes and reads; of the caller's lines `form` tells.
+/// The version of the file's form that this program writes and reads; `form` is the version of the caller's lines.
 const VERSION: u32 = 2;
 
 /// The word that every snapshot begins with.
 const KIND: &str = "snapshot";
 
-/// Enough that the calls do not count.
+/// So large that calls cost little.
 const BUFFER: usize = 256 * 1024;
 
-/// The size of the read-ahead in bytes: a head may be far shorter than the rows behind it, which are not read here.
+/// The read-ahead in bytes: a head may be far shorter than the rows after it, which are not read here.
 const READ_AHEAD: usize = 32 * 1024;
 
-/// A line longer than this many bytes is not ours: one review with all its threads is far smaller.
+/// A longer line, in bytes, is not ours: one review with all its threads is far smaller.
 const LINE_MAX: u64 = 64 * 1024 * 1024;
 
 const LANE: &[u8] = b"lane ";
 const BENEATH: &[u8] = b"beneath ";
 const END: &[u8] = b"end ";
 
-/// The first line: where in the ledger it was taken, so that the two can be held against each other.
+/// The first line: the position in the ledger at which the snapshot was taken, so that the two can be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Title {
     settled: String,
@@ -41,7 +41,7 @@ pub(super) struct Title {
     pub(super) seq: u64,
     /// The digest of that record's line.
     pub(super) digest: Digest,
-    /// The offset in the last of the segments at which that line begins.
+    /// The offset at which that line begins in the last segment.
     pub(super) line_begin: u64,
     /// The first record and the length of each segment up to then; the last one ends with that line.
     pub(super) segments: Vec<(u64, u64)>,
@@ -91,14 +91,14 @@ struct Trailer {
     sum: Digest,
 }
 
-/// The one text of a last line.
+/// Returns the canonical text of a last line.
 fn line_of(end: &Trailer) -> Vec<u8> {
     let mut line = serde_json::to_vec(end).expect("plain values are JSON");
     line.push(b'\n');
     line
 }
 
-/// A snapshot's head being written.
+/// Writes a snapshot's head.
 pub(super) struct SnapshotWriter<'a> {
     disk: &'a dyn Disk,
     file: &'a Handle,
@@ -109,7 +109,6 @@ pub(super) struct SnapshotWriter<'a> {
 }
 
 impl<'a> SnapshotWriter<'a> {
-    /// Begins a new file.
     pub(super) fn new(disk: &'a dyn Disk, file: &'a Handle) -> SnapshotWriter<'a> {
         SnapshotWriter {
             disk,
@@ -132,7 +131,7 @@ impl<'a> SnapshotWriter<'a> {
         })
     }
 
-    /// Names the snapshots whose rows this one has too, the newest first, each by its last record and its checksum.
+    /// Names the snapshots whose rows this one shares, the newest first, each by its last record and its checksum.
     pub(super) fn beneath(&mut self, named: &[(u64, Digest)]) -> io::Result<()> {
         self.line(BENEATH, &serde_json::to_vec(named)?)
     }
@@ -162,7 +161,7 @@ impl<'a> SnapshotWriter<'a> {
         Ok(())
     }
 
-    /// Ends the head and gives its length in bytes and its checksum.
+    /// Ends the head and returns its length in bytes and its checksum.
     pub(super) fn finish(mut self) -> io::Result<(u64, Digest)> {
         self.flush()?;
         let sum = self.sum.clone().digest();
@@ -176,12 +175,12 @@ impl<'a> SnapshotWriter<'a> {
     }
 }
 
-/// A snapshot's head being read.
+/// Reads a snapshot's head.
 pub(super) struct SnapshotReader<'a> {
     bytes: BufReader<Bytes<'a>>,
     sum: Hasher,
     lines: u64,
-    /// The line that was read and not given out yet.
+    /// A line that was read and not returned yet.
     ahead: Option<Vec<u8>>,
 }
 
@@ -228,7 +227,7 @@ impl<'a> SnapshotReader<'a> {
         }
     }
 
-    /// Reads the line that names the snapshots beneath.
+    /// Reads the line that names the snapshots beneath this one.
     pub(super) fn beneath(&mut self) -> Result<Vec<(u64, Digest)>, String> {
         let line = self.line()?;
         let named = line
@@ -240,7 +239,7 @@ impl<'a> SnapshotReader<'a> {
         Ok(named)
     }
 
-    /// Gives the next of the caller's lines; after the last one checks that the head is whole.
+    /// Returns the next of the caller's lines; after the last one, checks that the head is complete.
     pub(super) fn content(&mut self) -> Result<Option<Vec<u8>>, String> {
         let mut line = self.line()?;
         let Some(text) = line.strip_prefix(END) else {
@@ -257,7 +256,7 @@ impl<'a> SnapshotReader<'a> {
         }
     }
 
-    /// The checksum of the lines so far.
+    /// Returns the checksum of the lines so far.
     pub(super) fn sum(&self) -> Digest {
         self.sum.clone().digest()
     }

@@ -1,5 +1,5 @@
-//! Takes up the newest snapshot that fits the ledger and the lanes, and says why each newer one does not. An intact one
-//! that was made from other records stops the reading: the ledger was rewritten.
+//! Loads the newest snapshot that fits the ledger and the lanes, and says why each newer one does not. An intact one
+//! that was made from other records is an error: the ledger was rewritten.
 
 use std::io;
 use std::sync::Arc;
@@ -14,36 +14,36 @@ use crate::{Digest, FileName, SpoolError, dirs, layout, stretch};
 use disk::{FileKind, Handle, OpenMode, if_there};
 use sorted_rows::{Layer, Rows};
 
-/// Lines that go from the reading thread to the fold at once, and how many such portions may wait.
+/// The lines handed from the reading thread to the fold at once, and how many such portions may wait.
 const PORTION: usize = 256;
 const PORTIONS: usize = 8;
 
-/// A snapshot that was taken up; the fold holds what was in it.
+/// A loaded snapshot; the fold holds its state.
 pub(crate) struct LoadedSnapshot {
-    /// The place from which the ledger is read on.
+    /// The position from which the ledger is read on.
     pub(crate) place: LedgerPosition,
-    /// The number of ledger bytes that it saves reading.
+    /// The number of ledger bytes that need not be read.
     pub(crate) bytes: u64,
-    /// The lanes' last places up to there.
+    /// The lanes' last items up to there.
     pub(crate) heads: Heads,
     /// Its rows.
     pub(crate) rows: Arc<Rows>,
 }
 
-/// The rows of a snapshot that are compared with their checksums.
+/// Which rows of a snapshot are compared with their checksums.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checked {
-    /// All of them, before anything is made of it: for a process that goes on from it for long.
+    /// All of them, before any is used: for a process that runs on this snapshot for long.
     Whole,
-    /// Each before it is used: for one that asks for a few.
+    /// Each before it is used: for a process that reads a few.
     WhatIsRead,
 }
 
-/// The reason a snapshot is not taken up.
+/// Why a snapshot is not loaded.
 pub(super) enum NotTaken {
-    /// It is of no use; the records are read instead.
+    /// It cannot be used; the records are read instead.
     OfNoUse(String),
-    /// It is intact, and the ledger does not hold the records it was made from.
+    /// It is intact, but the ledger does not hold the records it was made from.
     Contradicts(String),
 }
 
@@ -53,9 +53,8 @@ impl From<String> for NotTaken {
     }
 }
 
-/// Takes up the newest snapshot of at most record `seq_max` that can be used, or clears the fold. Where cursors are
-/// given, one is of no use from before which a lane still needs a record. An intact snapshot that contradicts the ledger
-/// is an error.
+/// Loads the newest usable snapshot up to record `seq_max`, or clears the fold. With cursors given, a snapshot cannot
+/// be used if a lane still needs a record from before it. An intact snapshot that contradicts the ledger is an error.
 pub(crate) fn load_newest(
     root: &OpenRoot,
     (cursors, checked): (Option<&Cursors>, Checked),
@@ -73,7 +72,7 @@ pub(crate) fn load_newest(
                 match why {
                     NotTaken::OfNoUse(why) => passed_over.push(PassedOver { path, why }),
                     NotTaken::Contradicts(what) => {
-                        // Damage goes first: its error names the line.
+                        // Damage takes precedence: its error names the line.
                         stretch::read(root, &Stretch::default(), &mut |_| Ok(()))?;
                         let snapshot = path;
                         return Err(SpoolError::Contradicted { snapshot, what });
@@ -85,7 +84,7 @@ pub(crate) fn load_newest(
     Ok((None, passed_over))
 }
 
-/// Takes up this snapshot; an error is the reason it is of no use.
+/// Loads this snapshot; an error says why it cannot be used.
 pub(super) fn load(
     root: &OpenRoot,
     (cursors, checked): (Option<&Cursors>, Checked),
@@ -107,7 +106,7 @@ pub(super) fn load(
     }
     let place = match place_of(root, &title) {
         Ok(place) => place,
-        // Only a whole snapshot can be held against the ledger.
+        // Only a complete snapshot can contradict the ledger.
         Err(NotTaken::Contradicts(what)) => {
             reader.lanes()?;
             let rows = rows(root, &dir, (seq, name), &reader.beneath()?, Checked::Whole)?;
@@ -167,7 +166,7 @@ pub(super) fn rows_of(root: &OpenRoot, seq: u64) -> Result<Rows, SpoolError> {
     opened().map_err(|why| root.error_at("read again", &dir, &name, io::Error::other(why)))
 }
 
-/// Opens the rows of a snapshot and of those beneath it.
+/// Opens the rows of a snapshot and of the snapshots beneath it.
 fn rows(
     root: &OpenRoot,
     dir: &Dir,
@@ -195,8 +194,8 @@ fn rows(
     Ok(rows)
 }
 
-/// Holds the snapshot against the ledger: every segment up to its record is there in its length, and the record is the
-/// one it was taken after.
+/// Compares the snapshot with the ledger: every segment up to its record must exist with its length, and the record
+/// must be the one after which it was taken.
 fn place_of(root: &OpenRoot, title: &Title) -> Result<LedgerPosition, NotTaken> {
     let dir = root
         .dir(dirs::LEDGER.as_ref())
@@ -280,8 +279,8 @@ fn len_of(root: &OpenRoot, ledger: &Handle, first: u64) -> Result<Option<u64>, S
     Ok(stat.map(|stat| stat.size))
 }
 
-/// Hands the caller's lines to the fold. They are read and summed up on a thread of their own: each takes about half of
-/// the time. What the fold made of them counts only if all of them were there.
+/// Hands the caller's lines to the fold. A thread of its own reads and sums them up: each side takes about half of the
+/// time. The fold's state counts only if all lines were complete.
 fn fill(
     mut reader: SnapshotReader<'_>,
     rows: &Arc<Rows>,
@@ -294,7 +293,7 @@ fn fill(
             while let Some(line) = reader.content()? {
                 portion.push(line);
                 if portion.len() == PORTION && send.send(std::mem::take(&mut portion)).is_err() {
-                    // A receiver that has ended reports its own reason.
+                    // A receiver that has ended reports its own error.
                     return Ok(());
                 }
             }

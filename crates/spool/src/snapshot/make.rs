@@ -1,5 +1,5 @@
-//! Makes a snapshot from the ledger itself, beside the daemon that goes on serving: what is written down was durable
-//! before, and was added up by the same calls that a start makes.
+//! Makes a snapshot from the ledger while the daemon goes on serving: everything in it was durable before, and is
+//! folded by the same calls that a start makes.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub struct SnapshotMaker {
     seq: u64,
 }
 
-/// A snapshot that was made.
+/// A new snapshot.
 #[derive(Debug, Clone)]
 pub struct SnapshotInfo {
     /// The file.
@@ -30,7 +30,7 @@ pub struct SnapshotInfo {
     pub seq: u64,
     /// Its length in bytes.
     pub bytes: u64,
-    /// Its rows, for who goes on from it.
+    /// Its rows, for a fold that continues from it.
     pub rows: Arc<Rows>,
 }
 
@@ -38,13 +38,13 @@ pub struct SnapshotInfo {
 pub(crate) struct NewSnapshot<'a> {
     pub(crate) heads: &'a Heads,
     pub(crate) fold: &'a dyn Fold,
-    /// The one that was of use before.
+    /// The snapshot that was used before.
     pub(crate) before: Option<Arc<Rows>>,
 }
 
 impl Spool {
-    /// Gives what makes a snapshot of all records there are; nothing while a file waits to be made or put away, or while
-    /// a power cut could undo one: the next start would need the records before it all the same.
+    /// Returns a maker for a snapshot of all current records. `None` while a file waits to be made or put away, or
+    /// while a power cut could undo one: the next start would still need the records before it.
     pub fn snapshot_maker(&self) -> Result<Option<SnapshotMaker>, SpoolError> {
         self.ledger.stopped()?;
         let seq = self.next_seq() - 1;
@@ -55,15 +55,15 @@ impl Spool {
         Ok(Some(SnapshotMaker { root, seq }))
     }
 
-    /// Says how many bytes the ledger's segments have.
+    /// Returns the size of the ledger's segments in bytes.
     pub fn ledger_bytes(&self) -> Result<u64, SpoolError> {
         self.ledger.bytes()
     }
 }
 
 impl SnapshotMaker {
-    /// Adds the ledger up in `fold`, from the newest snapshot on, and writes the result down. Older snapshots are removed,
-    /// but for the one that was of use and those whose rows are still needed. After an error everything is as it was.
+    /// Folds the ledger into `fold` from the newest snapshot on and writes the result. Removes older snapshots, except
+    /// the one that was used and those whose rows are still needed. After an error nothing has changed.
     pub fn make(&self, fold: &mut dyn Fold) -> Result<SnapshotInfo, SpoolError> {
         let root = &self.root;
         let (taken, _) = load_newest(root, (None, Checked::WhatIsRead), self.seq, fold)?;
@@ -128,7 +128,7 @@ pub(crate) fn write(
     })
 }
 
-/// Opens the place for snapshots, and makes it for the first one.
+/// Opens the directory of the snapshots, and creates it for the first one.
 fn directory(root: &OpenRoot) -> Result<Dir, SpoolError> {
     let (dir, state) = root.dir_of_known(dirs::SNAPSHOTS.as_ref(), None)?;
     if state == DirState::Made {
@@ -139,8 +139,8 @@ fn directory(root: &OpenRoot) -> Result<Dir, SpoolError> {
     Ok(dir)
 }
 
-/// Writes the file under another name, syncs it, and renames it: under its own name it is whole, and a kill leaves at
-/// most the other name, which the next one replaces.
+/// Writes the file under another name, syncs it, and renames it: under its own name it is complete, and a kill leaves
+/// at most the other name, which the next snapshot replaces.
 fn write_file(
     root: &OpenRoot,
     dir: &Dir,
@@ -163,7 +163,7 @@ fn write_file(
         Ok(bytes)
     };
     let bytes = write().map_err(|source| {
-        // The room is needed more than the part; if even this fails, the next one removes it.
+        // The room is needed more than the partial file; if even this fails, the next snapshot removes it.
         let _ = root.remove(dir, &temporary);
         root.error_at("write", dir, &name, source)
     })?;
@@ -201,7 +201,7 @@ fn write_bytes(
     layer.finish(sum)
 }
 
-/// Removes every other snapshot but the one that was used, and those whose rows either of them has.
+/// Removes every snapshot except the one that was used and those whose rows either of them shares.
 fn tidy(root: &OpenRoot, dir: &Dir, kept: &[Option<&Rows>]) -> Result<(), SpoolError> {
     let is_kept = |seq: u64| kept.iter().flatten().any(|rows| rows.has(seq));
     let others = list(root)?.into_iter().filter(|(seq, _)| !is_kept(*seq));

@@ -1,10 +1,9 @@
-//! Snapshots: what the ledger adds up to at some record, so that a start reads only what follows it.
+//! Snapshots: the state after some record of the ledger, so that a start reads only the later records.
 //!
-//! A snapshot shortens the reading. One that is missing, torn or of another form is passed over with a reason, and an
-//! older one or the whole ledger is read instead. Removing them all costs time and nothing else. An intact one that was
-//! made from other records than the ledger holds shows that the ledger was rewritten: nobody goes on from it unless a
-//! person accepts it. Its content is the caller's business, who is a [`Fold`]; this module knows its place and whether
-//! it may be used.
+//! A snapshot only shortens the reading. One that is missing, torn or of another form is passed over with a reason, and
+//! an older one or the whole ledger is read instead; removing them all costs only time. An intact one that was made
+//! from other records proves that the ledger was rewritten: no start continues until a person accepts the ledger. The
+//! caller, a [`Fold`], defines the content; this module decides whether a snapshot may be used.
 
 pub(crate) mod check;
 mod file;
@@ -22,34 +21,35 @@ use sorted_rows::{RowKey, Rows};
 
 /// A fold of the ledger that can be saved to a snapshot and restored from one.
 pub trait Fold {
-    /// Names the form of the lines and the way of adding up; a snapshot of another form is passed over.
+    /// Names the form of the lines and of the fold; a snapshot of another form is passed over.
     fn form(&self) -> String;
     /// Forgets everything.
     fn clear(&mut self);
     /// Adds one record.
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError>;
-    /// Gives what reads a record on another thread before [`Self::add_ahead`] adds it; nothing unless told.
+    /// Returns the function that reads a record on another thread before [`Self::add_ahead`] adds it; by default it
+    /// reads nothing.
     fn ahead(&self) -> fn(&Entry) -> Option<Ahead> {
         |_| None
     }
-    /// Adds one record, with what was already read of it.
+    /// Adds one record, with what was read from it ahead.
     fn add_ahead(&mut self, entry: &Entry, _: Option<Ahead>) -> Result<(), VisitError> {
         self.add(entry)
     }
-    /// Gives what was added up and is always needed, as lines without newlines that do not begin with
-    /// `lane `, `beneath ` or `end `.
+    /// Writes the part of the state that is always needed, as lines without newlines that do not begin with `lane `,
+    /// `beneath ` or `end `.
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>;
-    /// Returns the part that is needed now and then: the rows that are new since it was restored, or began, in the
-    /// order of their keys.
+    /// Returns the part that is rarely needed: the rows that are new since the fold was restored or began, in key
+    /// order.
     fn new_rows(&self) -> Vec<(RowKey, &[u8])>;
-    /// Takes up what `save` gave, in place of everything there was, and where all rows are. After an error it is
-    /// cleared before it is used.
+    /// Replaces the state with the lines that `save` wrote and the place of all rows. After an error the caller clears
+    /// the fold before it is used.
     fn restore(
         &mut self,
         lines: &mut dyn Iterator<Item = Vec<u8>>,
         rows: &Arc<Rows>,
     ) -> Result<(), VisitError>;
-    /// Forgets the new rows, for a snapshot was made of them: they are among these.
+    /// Forgets the new rows: a snapshot now has them among `rows`.
     fn rest_on(&mut self, rows: &Arc<Rows>);
 }
 
@@ -80,8 +80,8 @@ fn list(root: &OpenRoot) -> Result<Vec<(u64, FileName)>, SpoolError> {
 }
 
 impl Spool {
-    /// Moves every snapshot to the evidence in `.settled/torn/`, for a ledger that a person accepted as it is. After a
-    /// kill before this the ledger has to be accepted again.
+    /// Moves every snapshot to the evidence in `.settled/torn/`, because a person accepted the ledger as it is. After a
+    /// kill before this, the ledger has to be accepted again.
     pub fn set_snapshots_aside(&self) -> Result<(), SpoolError> {
         let (root, accepted) = (&self.root, self.next_seq() - 1);
         let Some(dir) = root.dir_if_there(dirs::SNAPSHOTS.as_ref())? else {

@@ -1,4 +1,4 @@
-//! A directory that its owner closed holds up nobody else: what was done in the others becomes durable, and goes on.
+//! An agent that closes its directory holds up nobody else: work in the other directories becomes durable and goes on.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn what_a_closed_directory_held_back_is_made_durable_once_it_is_open_again() {
 fn deliveries_go_on_while_a_closed_directory_holds_a_large_checkpoint_up() {
     let workspace = Workspace::new(&["claude", "codex"]);
     let mut spool = one_of_two_is_closed(&workspace);
-    // Their writer took them back: each is looked for, and touched, without being made.
+    // Their writer took them back: delivery looks for each and touches its directories without making a file.
     let taken_back = |n: u32| {
         let file = name(&format!("{n}.yaml"));
         let away = Away::DeadLetter(file.clone());

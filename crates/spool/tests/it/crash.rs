@@ -1,4 +1,4 @@
-//! The process may be killed after, or in the middle of, any change it makes: what then?
+//! The process is killed after, or in the middle of, every change it makes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ const GAMMA: &str = "to claude: gamma";
 const BAD: &str = "to codex: bad";
 const STRANGER: &str = "left here by somebody else";
 
-/// Three messages, one of them twice, a refused one, and names that are taken wherever something is to go.
+/// Three messages, one of them sent twice, a refused one, and taken names wherever a file has to go.
 pub(crate) fn scenario() -> Workspace {
     let workspace = Workspace::new(&["claude", "codex"]);
     workspace.write("agents/claude/outbox/a.yaml", ALPHA);
@@ -26,10 +26,10 @@ pub(crate) fn scenario() -> Workspace {
     workspace
 }
 
-/// What readers took out of their inboxes so far, by text.
+/// The texts that readers have taken out of their inboxes, with their counts.
 pub(crate) type Seen = BTreeMap<String, u32>;
 
-/// Takes everything that shows in the inboxes, and makes sure that nothing partial shows anywhere.
+/// Takes every visible file out of the inboxes and checks that no partial file shows anywhere.
 pub(crate) fn take_all(workspace: &Workspace, seen: &mut Seen) {
     for agent in ["claude", "codex"] {
         let inbox = format!("agents/{agent}/inbox");
@@ -71,7 +71,7 @@ fn nothing_partial_shows(workspace: &Workspace, context: &str) {
     }
 }
 
-/// Checks that all happened exactly once in effect.
+/// Checks that everything happened exactly once in effect.
 pub(crate) fn all_is_as_if_nothing_had_happened(
     workspace: &Workspace,
     daemon: &Daemon,
@@ -224,7 +224,7 @@ fn a_second_kill_during_the_recovery_has_no_effect() {
 #[test]
 fn a_failed_change_has_no_effect() {
     let changes = changes_of_a_whole_run();
-    // The last one is what a rename between two mounts answers: originals are then copied and removed.
+    // The last error is that of a rename between two mounts: originals are then copied and removed.
     let (no_room, broken, two_mounts) = (28, 5, 18);
     for n in 1..=changes {
         for errno in [no_room, broken, two_mounts] {
@@ -233,7 +233,7 @@ fn a_failed_change_has_no_effect() {
             let disk = Arc::new(FaultyDisk::new(BOOT));
             disk.set(Some(fault));
             let mut seen = Seen::new();
-            // The first error that is not the disk's to repeat ends the process, as it ends the daemon.
+            // The first error that cannot be retried ends the process, as it ends the daemon.
             if let Ok(mut daemon) = Daemon::start(&workspace, Arc::clone(&disk) as _) {
                 for _ in 0..10 {
                     match daemon.run() {
@@ -269,7 +269,7 @@ fn nothing_is_delivered_before_the_tail_of_the_ledger_is_durable() {
                 .position(|line| line.contains(what))
                 .unwrap_or(log.len())
         };
-        // The daemon's own directories are synced first, as directories; then the segment.
+        // The daemon syncs its own directories first, then the segment.
         if spool::verify(workspace.root()).is_ok_and(|verified| verified.records > 0) {
             let synced = log
                 .iter()

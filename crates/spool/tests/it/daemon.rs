@@ -1,4 +1,4 @@
-//! A workspace on a real directory and the smallest possible daemon above it, for the tests of the room.
+//! A workspace on a real directory and the smallest possible daemon on it, for the tests of this room.
 //!
 //! The daemon's rules: a message is `to <agent>: <text>`; one that says `bad` is refused, one whose bytes were accepted
 //! before is a duplicate. Each accepted message makes an inbox file, a notice beside it and a packet, all in one record.
@@ -27,7 +27,7 @@ pub(crate) struct Workspace {
 
 impl Workspace {
     pub(crate) fn new(agents: &[&str]) -> Workspace {
-        // Thousands of small trees are made; memory is the faster place for them.
+        // These tests create thousands of small trees; memory is faster.
         let memory = Path::new("/dev/shm");
         let dir = if memory.is_dir() {
             tempfile::tempdir_in(memory)
@@ -57,7 +57,7 @@ impl Workspace {
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// What shows in a directory: names and texts, without hidden files and directories.
+    /// Returns the visible files of a directory, as names and texts.
     pub(crate) fn show(&self, relative: &str) -> BTreeMap<String, String> {
         let mut shown = BTreeMap::new();
         for entry in std::fs::read_dir(self.path(relative))
@@ -92,7 +92,7 @@ pub(crate) fn json(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).expect("JSON")
 }
 
-/// A record that makes one file in one mailbox.
+/// Returns a record that makes one file in one mailbox.
 pub(crate) fn notice(mailbox: Mailbox, file: &str, text: &str) -> EntryDraft {
     EntryDraft {
         at: "2026-02-13T10:00:00.000Z".to_owned(),
@@ -114,12 +114,12 @@ pub(crate) fn inbox(agent: &str) -> Mailbox {
     Mailbox::Inbox(agent.to_owned())
 }
 
-/// What the ledger says so far: the fold a daemon keeps.
+/// The state of the ledger: the fold that a daemon keeps.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) accepted: BTreeSet<Digest>,
     pub(crate) names: BTreeSet<(String, FileName)>,
-    /// How often each original was judged, by kind and digest.
+    /// The number of times each original was judged, by kind and digest.
     pub(crate) judged: BTreeMap<(String, String), u32>,
     pub(crate) next: u64,
 }
@@ -152,7 +152,7 @@ impl State {
         free
     }
 
-    /// Decides about one file as the `seq`-th record.
+    /// Decides about one file, as record `seq`.
     pub(crate) fn decide(&mut self, found: &OutboxFile, seq: u64) -> EntryDraft {
         let (text, digest) = match &found.body {
             Body::Message { bytes, digest } => {
@@ -278,7 +278,7 @@ impl Daemon {
         })
     }
 
-    /// Looks, decides, commits and delivers once, and says how many files it judged.
+    /// Scans, decides, commits and delivers once, and returns the number of judged files.
     pub(crate) fn step(&mut self, now: Now) -> Result<(usize, Pass), SpoolError> {
         if let Some(error) = self.intake.scan(&self.spool.view(), &self.agents).pop() {
             return Err(error);

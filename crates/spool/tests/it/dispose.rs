@@ -1,4 +1,4 @@
-//! Judged originals are put away, and what a writer wrote after they were read is new input.
+//! Judged originals are put away, and bytes that a writer wrote after they were read are new input.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn workspace() -> Workspace {
     Workspace::new(&["claude", "codex"])
 }
 
-/// The time at which a file that was just written looks fresh, whatever the clock says.
+/// Returns a time at which a file that was just written looks fresh, whatever the clock says.
 fn fresh(workspace: &Workspace, file: &str) -> Now {
     let modified = std::fs::metadata(workspace.path(file))
         .and_then(|data| data.modified())
@@ -74,7 +74,7 @@ fn a_writer_that_replaced_the_file_after_it_was_read_has_written_a_new_message()
     );
 }
 
-/// Puts other bytes of the same length into the file without any trace in its size and times.
+/// Replaces the file's bytes with others of the same length, without a trace in its size and times.
 fn rewrite_without_a_trace(workspace: &Workspace) {
     let path = workspace.path("agents/claude/outbox/a.yaml");
     let before = std::fs::metadata(&path)
@@ -186,7 +186,7 @@ fn while_it_waits_to_be_put_away_an_original_is_not_looked_at() {
         .hint("claude", &name("a.yaml"), spool::Hint::Finished);
     assert_eq!(daemon.step(LATER).expect("a step").0, 0);
     drop(daemon);
-    // The same after a restart, and once the way is free it is put away.
+    // The same after a restart; once the way is free, the file is put away.
     let mut daemon = Daemon::start(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
     assert_eq!(daemon.recovery.pass.parked.len(), 1);
     assert_eq!(daemon.step(Now { mono: 50, ..LATER }).expect("a step").0, 0);

@@ -1,4 +1,4 @@
-//! A disk that takes and gives less than was asked for, and one on which a single look fails.
+//! A disk that reads and writes less than was asked for, and one on which a single `stat` fails.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Many files of one mailbox share two notes: what if the process is killed, or something fails, among them?
+//! Many files of one mailbox share two notes: the process is killed, or something fails, among them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use crate::daemon::{BOOT, Workspace, inbox, name, notice};
 
 /// More than one group.
 const FILES: usize = 37;
-/// What a sender put into the inbox itself, is refused, and is accepted later.
+/// Texts that a sender put into the inbox itself: refused first, accepted later.
 const REFUSED: [&str; 2] = ["refused at first", "refused later on"];
 const STRANGER: &str = "left here by somebody else";
 
-/// Withdrawals at the beginning and in the middle, their bytes accepted after them under the same name, and a name that
-/// is taken.
+/// Withdrawals at the beginning and in the middle, the same bytes accepted after them under the same name, and a taken
+/// name.
 fn drafts() -> Vec<EntryDraft> {
     let numbered = |n: usize| {
         notice(
@@ -57,7 +57,7 @@ fn workspace() -> Workspace {
 
 type Seen = BTreeMap<String, u32>;
 
-/// Takes what shows, but not what the withdrawal has to find.
+/// Takes the visible files, except those that the withdrawal must find.
 fn take(workspace: &Workspace, seen: &mut Seen) {
     for (file, text) in workspace.show("agents/codex/inbox") {
         if !REFUSED.contains(&text.as_str()) {
@@ -92,13 +92,13 @@ fn open(workspace: &Workspace, disk: &Arc<FaultyDisk>) -> Option<Spool> {
         .map(|opened| opened.spool)
 }
 
-/// Commits all drafts, then delivers them with the fault; says how many changes were tried.
+/// Commits all drafts, then delivers them with the fault; returns the disk, which counts the attempted changes.
 fn deliver(workspace: &Workspace, fault: Option<DiskFault>) -> Arc<FaultyDisk> {
     let disk = Arc::new(FaultyDisk::new(BOOT));
     let mut spool = open(workspace, &disk).expect("a start");
     spool.commit(1, drafts()).expect("a commit");
     disk.set(fault);
-    // Whatever fails once is done when its lane is tried again.
+    // A retry of the lane completes whatever failed once.
     for now in [0, 1_000] {
         let _ = spool.deliver(now);
     }
@@ -165,7 +165,7 @@ fn a_failed_change_of_a_group_has_no_effect() {
             let disk = deliver(&workspace, Some(fault));
             let context = format!("{fault:?} {:?}", disk.log().get(n as usize - 1));
             each_came_once(&workspace, Seen::new(), &context);
-            // And nothing comes again after it was taken.
+            // Nothing comes again after it was taken.
             let mut seen = Seen::new();
             take(&workspace, &mut seen);
             open(&workspace, &Arc::new(FaultyDisk::new(BOOT))).expect("a start");

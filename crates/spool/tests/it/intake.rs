@@ -1,4 +1,4 @@
-//! A file is taken once, whole, and when its writer is done; none holds up another.
+//! A file is taken once, whole, and when its writer is done; no file holds up another.
 
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl Desk {
     }
 }
 
-/// So many milliseconds after the fixed instant, on both clocks.
+/// Returns the time `ms` milliseconds after the fixed instant, on both clocks.
 fn at(ms: u64) -> Now {
     Now {
         mono: 5_000 + ms,
@@ -211,7 +211,7 @@ fn a_writer_that_was_never_seen_to_end_holds_its_file_for_half_a_minute_unless_e
     assert_eq!(desk.take(at(41_000)), ["b.yaml"]);
 }
 
-/// Opens a file for writing, as its writer left it before a start, and dates it.
+/// Opens a file for writing, as a writer left it before a start, and dates it.
 fn open(desk: &Desk, path: &str, text: &str, ms: i64) -> std::fs::File {
     desk.write(path, text, ms);
     std::fs::File::options()
@@ -280,13 +280,13 @@ fn a_clock_that_is_set_makes_no_file_older_than_it_is() {
             wall: at(ms).wall + set,
         };
         assert!(desk.take(at(0)).is_empty());
-        // One before the clock is set, whose writer has more to write, and one after it.
+        // One file from before the clock is set, whose writer has more to write, and one from after it.
         desk.write("claude/outbox/before.yaml", "te", 900);
         desk.write("claude/outbox/after.yaml", "te", 1_100 + set);
         desk.scan();
         assert!(desk.take(later(1_200)).is_empty(), "set by {set}");
         desk.write("claude/outbox/before.yaml", "text", 2_000 + set);
-        // Where nobody tells of a writer, two seconds of stillness do.
+        // Where the kernel tells of no writers, two quiet seconds suffice.
         let mut taken = Vec::new();
         for ms in (0..60).map(|n| 2_050 + 100 * n) {
             taken.extend(desk.take(later(ms)).into_iter().map(|name| (name, ms)));
@@ -297,7 +297,7 @@ fn a_clock_that_is_set_makes_no_file_older_than_it_is() {
         assert_eq!([first, second], ["after.yaml", "before.yaml"]);
         assert!((3_100..4_000).contains(at_first), "{taken:?}");
         assert!((4_000..6_500).contains(at_second), "{taken:?}");
-        // After a minute it is the time of day.
+        // After a minute the wall clock counts again.
         desk.write("claude/outbox/old.yaml", "text", 60_000 + set);
         desk.scan();
         let taken = desk.take(later(65_000));
@@ -409,7 +409,7 @@ fn outboxes_take_turns_and_the_oldest_file_of_each_comes_first() {
     let batch = |desk: &mut Desk| {
         let mut taken = Vec::new();
         for found in desk.intake.take(&desk.spool.view(), later, 4).found {
-            // What was judged is put away.
+            // Put the judged file away.
             let path = desk
                 .workspace
                 .path(&format!("agents/{}/outbox/{}", found.agent, found.file));

@@ -1,4 +1,4 @@
-//! Each directory follows the ledger by itself: what one cannot take holds up no other.
+//! Each directory follows the ledger by itself: one that cannot be written holds up no other.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use spool::{DiskFault, FaultyDisk, FileName, Lane, Mailbox, Now, PresenceMemory,
 
 use crate::daemon::{BOOT, Workspace, inbox, name, notice};
 
-/// Long before anything in the tests: no time of a directory proves anything.
+/// Long before anything in the tests, so that no directory's times prove anything.
 const NOW: Now = Now { mono: 0, wall: 0 };
 
 fn open(workspace: &Workspace) -> Spool {
@@ -354,7 +354,7 @@ fn whether_a_file_has_left_is_told_the_same_of_many_as_of_one() {
         .iter()
         .map(|file| notice(inbox("codex"), &file.to_string(), "text"))
         .collect();
-    // Its delivery gets a number, and stays when the other file goes.
+    // Its delivery gets a number and stays when the other file is removed.
     workspace.write("agents/codex/inbox/150.yaml", "of another origin");
     spool.commit(1, drafts).expect("a commit");
     spool.deliver(0).expect("a pass");
@@ -389,7 +389,7 @@ fn a_mailbox_that_looks_as_it_did_is_not_listed_again_and_a_take_shows_at_once()
         left.expect("a look")
     };
     assert!(!left(&spool, "a.yaml", 1, 0));
-    // A name that was never there: only the memory can say that it is.
+    // A name that never existed: only the memory can say that it does.
     assert!(!left(&spool, "gone.yaml", 1, 2), "nothing has changed");
     assert!(
         left(&spool, "gone.yaml", 2, 4),

@@ -1,4 +1,4 @@
-//! One line a record, chained; a torn tail is not taken for damage, and nothing is promised that is not synced.
+//! One line a record, chained; a torn tail is not taken for damage, and nothing is promised before its sync.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ fn a_changed_letter_anywhere_is_found() {
         changed[at] ^= 1;
         std::fs::write(workspace.path(SEGMENT), &changed).expect("a segment to write");
         let verified = verify(workspace.root());
-        // In the last batch damage cannot be told from a torn write; before it, it must be an error.
+        // In the last batch damage cannot be told from a torn write; before it, damage must be an error.
         let first_of_last_batch = bytes.len() - lines(&workspace)[3..].concat().len();
         match verified {
             Err(SpoolError::Damaged { .. } | SpoolError::TooNew { .. }) => {}

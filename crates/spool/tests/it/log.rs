@@ -1,4 +1,4 @@
-//! The log that a ledger on this disk is: appended to behind its very end, and given back batch by batch.
+//! A ledger on this disk as a log: batches are appended directly after its end and returned one by one.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::daemon::{BOOT, Workspace, inbox, notice};
 
 const SEGMENT: &str = ".settled/ledger/00000000000000000001.jsonl";
 
-/// Signs with the digest of what is signed.
+/// Signs with the digest of the signed bytes.
 struct Digests;
 
 impl HostKeys for Digests {
@@ -33,7 +33,7 @@ fn local(workspace: &Workspace) -> Local {
     Local::open(workspace.root(), disk, host("here")).expect("a ledger")
 }
 
-/// Batches of these sizes, as a daemon without a log writes them; and the bytes of each.
+/// Writes batches of these sizes as a daemon without a log does; returns them.
 fn written(sizes: &[u64]) -> (Workspace, Vec<Batch>) {
     let workspace = Workspace::new(&["codex"]);
     let disk = Arc::new(FaultyDisk::new(BOOT));
@@ -70,7 +70,7 @@ fn a_ledger_put_into_another_one_batch_by_batch_gives_the_same_bytes() {
     }
     drop(log);
     assert_eq!(to.read(SEGMENT), from.read(SEGMENT));
-    // What was appended is given back with its host and signature, also after a restart.
+    // Appended batches come back with their host and signature, also after a restart.
     let followed = local(&to).follow(Head::EMPTY).expect("batches");
     assert_eq!(followed.len(), batches.len());
     for (given, batch) in followed.iter().zip(&batches) {
@@ -131,7 +131,7 @@ fn a_changed_batch_is_no_batch() {
     for at in 0..bytes.len() {
         let mut changed = bytes.to_vec();
         changed[at] ^= 1;
-        // The last line's own text is what the next batch is chained to; of the others every byte is.
+        // A change in the last line only shows in the head's digest; any other change breaks the chain.
         let read = Batch::read(changed, after);
         assert!(
             read.as_ref()
@@ -170,7 +170,7 @@ fn a_line_with_more_in_it_than_this_version_writes_is_refused() {
     );
 }
 
-/// Takes over what is missing as a host does that catches up, on a disk with this fault.
+/// Mirrors the missing batches as a host does that catches up, on a disk with this fault.
 fn catch_up(
     workspace: &Workspace,
     batches: &[Signed],
@@ -191,7 +191,7 @@ fn catch_up(
         .try_for_each(|signed| spool.mirror(signed).map(drop))
 }
 
-/// All signatures of a catch-up are noted before its first batch, so no batch is ever there without its own.
+/// A catch-up notes all signatures before its first batch, so no batch is ever there without its own.
 #[test]
 fn a_kill_in_a_catch_up_leaves_signed_batches_and_the_next_start_goes_on() {
     let (from, batches) = written(&[1, 3, 2, 1]);

@@ -1,4 +1,4 @@
-//! What the spool promises, tested on real directories.
+//! The promises of the spool, tested on real directories.
 
 mod closed;
 mod crash;

@@ -29,7 +29,7 @@ fn open(workspace: &Workspace) -> Spool {
 
 const PACKET: &str = "packets/findings/a.yaml";
 
-/// When the packet was last changed, in milliseconds since 1970.
+/// Returns the packet's modification time, in milliseconds since 1970.
 fn written(workspace: &Workspace) -> i64 {
     let modified = std::fs::metadata(workspace.path(PACKET)).and_then(|data| data.modified());
     let since = modified

@@ -1,4 +1,4 @@
-//! The power was cut: whatever was not synced may be gone, empty, zero-filled or cut.
+//! A power cut: whatever was not synced may be gone, empty, zero-filled or truncated.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ const TEXTS: [&str; 3] = [
     "to codex: gamma",
 ];
 
-/// Three delivered messages about which nothing was made durable but the ledger.
+/// Three delivered messages of which only the ledger is durable.
 fn delivered() -> Workspace {
     let workspace = Workspace::new(&["claude", "codex"]);
     for (text, name) in TEXTS.iter().zip(["a", "b", "c"]) {
@@ -24,7 +24,7 @@ fn delivered() -> Workspace {
     workspace
 }
 
-/// What a power cut, or the reader before it, does to a file.
+/// The fate of a file in a power cut, or with its reader before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Whole,
@@ -152,7 +152,7 @@ fn what_a_checkpoint_made_durable_is_not_delivered_again() {
     let workspace = delivered();
     let mut daemon = Daemon::start(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
     daemon.spool.checkpoint().expect("a checkpoint");
-    // Nothing was touched by this process, so the checkpoint had nothing to do and promises nothing.
+    // This process touched nothing, so the checkpoint has nothing to do and promises nothing.
     drop(daemon);
     let mut daemon = Daemon::start(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
     workspace.write("agents/claude/outbox/d.yaml", "to codex: delta");

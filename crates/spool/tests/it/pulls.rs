@@ -1,5 +1,5 @@
-//! Snapshots of pull requests: directories that nobody made before the first of them, and packets
-//! that are there before the message that names them.
+//! Snapshots of pull requests, whose directories nobody made before the first of them, and packets, which are there
+//! before the message that names them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn pull() -> Mailbox {
     Mailbox::PullRequest("86".to_owned())
 }
 
-/// A workspace as another program makes one: without `events/`.
+/// Returns a workspace without `events/`, as another program makes one.
 fn bare() -> Workspace {
     let workspace = Workspace::new(&["codex"]);
     std::fs::remove_dir_all(workspace.path("events")).expect("a directory");
@@ -26,7 +26,7 @@ fn open(workspace: &Workspace, disk: Arc<FaultyDisk>) -> Result<Spool, SpoolErro
     Spool::open(workspace.root(), disk, &mut |_| Ok(())).map(|opened| opened.spool)
 }
 
-/// Starts, commits the snapshot if the ledger has none yet, and delivers it for good.
+/// Starts, commits the snapshot if the ledger has none yet, delivers it and makes it durable.
 fn run(workspace: &Workspace, disk: Arc<FaultyDisk>) -> Result<(), SpoolError> {
     let mut spool = open(workspace, disk)?;
     if spool.next_seq() == 1 {
@@ -118,7 +118,7 @@ fn nothing_is_made_behind_a_link() {
     );
 }
 
-/// A message and the packet it names, in one record.
+/// Returns a record with a message and the packet it names.
 fn with_packet(n: usize) -> EntryDraft {
     let file = format!("packet-{n}.yaml");
     let mailbox = Mailbox::Packets("findings".to_owned());
@@ -134,7 +134,7 @@ fn with_packet(n: usize) -> EntryDraft {
 
 #[test]
 fn a_packet_is_there_before_the_message_that_names_it() {
-    // So few that one thread does it, and so many that two share the lanes.
+    // Few enough for one thread, and enough that two share the lanes.
     for count in [1, 200] {
         let workspace = Workspace::new(&["codex"]);
         let disk = Arc::new(FaultyDisk::new(BOOT));
@@ -171,7 +171,7 @@ fn cursors(workspace: &Workspace) -> Vec<String> {
     names
 }
 
-/// A workspace in which each of these pull requests had a snapshot.
+/// Returns a workspace in which each of these pull requests had a snapshot.
 fn with_pulls(numbers: std::ops::Range<u32>) -> Workspace {
     let workspace = bare();
     let mut spool = open(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
@@ -242,7 +242,7 @@ fn what_a_pull_request_with_a_cursor_of_its_own_still_needs_is_made() {
 fn a_cursor_that_a_kill_kept_from_its_place_is_none() {
     let workspace = with_pulls(1..4);
     let own = |name: &str| workspace.path(&format!(".settled/cursors/{name}"));
-    // Taken for the cursor of a single pull request, it would hide that the one of all was lost.
+    // Taken for a single pull request's cursor, it would hide that the shared one was lost.
     std::fs::rename(own("events.pr.cursor"), own("events.pr.cursor.tmp")).expect("a cursor");
     let disk = Arc::new(FaultyDisk::new(BOOT));
     let opened = Spool::open(workspace.root(), disk, &mut |_| Ok(())).expect("a start");

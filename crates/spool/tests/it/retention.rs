@@ -1,4 +1,4 @@
-//! What is removed once it is old: every file the ledger knows, whatever its size.
+//! Old files that the ledger knows are removed, whatever their size.
 
 use std::sync::Arc;
 

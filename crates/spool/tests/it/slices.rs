@@ -1,4 +1,4 @@
-//! A delivery beside other work makes a slice of what is owed: those who wait for little come first.
+//! A delivery beside other work makes a slice of the owed files, short lanes first.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn a_mailbox_that_is_owed_one_file_does_not_wait_for_one_that_is_owed_hundreds()
     let workspace = Workspace::new(&["claude", "codex"]);
     let mut spool = open(&workspace);
     spool.limit_slices(16);
-    // The ledger's order, the alphabet's and that of the sizes are all against it.
+    // Ledger order, alphabetical order and size order would all give the wrong answer.
     let mut drafts: Vec<_> = (0..500)
         .map(|n| notice(inbox("claude"), &format!("n-{n:03}.yaml"), "again"))
         .collect();

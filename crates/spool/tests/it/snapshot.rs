@@ -1,5 +1,5 @@
-//! A snapshot shortens the reading and nothing else: whatever becomes of it, and wherever the process is killed around
-//! it, the state is that of the records and every file is there once.
+//! A snapshot only shortens the reading: whatever happens to it, and wherever the process is killed around it, the
+//! state is that of the records and every file exists once.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +16,7 @@ pub(crate) fn disk() -> Arc<FaultyDisk> {
     Arc::new(FaultyDisk::new(BOOT))
 }
 
-/// What the records add up to, read one by one.
+/// Returns the state that the records give when read one by one.
 pub(crate) fn whole(workspace: &Workspace) -> State {
     let mut state = State {
         next: 1,
@@ -41,7 +41,7 @@ pub(crate) fn resumed(workspace: &Workspace, boot: &str) -> Daemon {
     Daemon::resume(workspace, Arc::new(FaultyDisk::new(boot))).expect("a start")
 }
 
-/// Puts three messages, a duplicate and a bad one into the outboxes, told apart by `tag`.
+/// Puts three messages, a duplicate and a bad one into the outboxes, distinguished by `tag`.
 pub(crate) fn write_some(workspace: &Workspace, tag: &str) {
     workspace.write(
         &format!("agents/claude/outbox/a-{tag}.yaml"),
@@ -61,7 +61,7 @@ pub(crate) fn write_some(workspace: &Workspace, tag: &str) {
     );
 }
 
-/// Two snapshots and a few records behind them; the second one at record 8, and 12 records.
+/// A workspace with 12 records and two snapshots, the second at record 8.
 pub(crate) fn written() -> Workspace {
     let workspace = Workspace::new(&["claude", "codex"]);
     for tag in ["1", "2", "3"] {
@@ -271,7 +271,7 @@ fn a_lane_that_needs_older_records_has_all_of_them_read() {
 fn a_power_cut_behind_it_is_mended_from_it_and_one_before_it_needs_all_records() {
     let workspace = written();
     let taken = workspace.path("agents/codex/inbox");
-    // The third run was made durable as well, so nothing is looked for.
+    // The third run was made durable as well, so the start looks for nothing.
     std::fs::remove_file(taken.join("a-3.yaml")).expect("a delivered file");
     assert_eq!(resumed(&workspace, OTHER_BOOT).recovery.snapshot, Some(8));
     assert!(
@@ -279,7 +279,7 @@ fn a_power_cut_behind_it_is_mended_from_it_and_one_before_it_needs_all_records()
         "it was taken after the checkpoint"
     );
 
-    // Records that are delivered and not yet durable, behind the snapshot.
+    // Records after the snapshot that are delivered and not yet durable.
     write_some(&workspace, "4");
     let mut daemon = resumed(&workspace, BOOT);
     daemon.step(LATER).expect("a step");
@@ -294,7 +294,7 @@ fn a_power_cut_behind_it_is_mended_from_it_and_one_before_it_needs_all_records()
     assert_eq!(daemon.recovery.pass.redelivered.len(), 1);
     drop(daemon);
 
-    // A lane whose durable part says less than the snapshot holds.
+    // A lane whose durable position is behind the snapshot.
     let path = workspace.path(".settled/cursors/codex.inbox.cursor");
     let other = Workspace::new(&["codex"]);
     let mut spool = Spool::open(other.root(), disk(), &mut |_| Ok(()))
@@ -311,7 +311,7 @@ fn a_power_cut_behind_it_is_mended_from_it_and_one_before_it_needs_all_records()
 
 const SEGMENT: &str = ".settled/ledger/00000000000000000001.jsonl";
 
-/// What a start and an onlooker say of a ledger that an intact snapshot contradicts.
+/// Returns the error that a start and `fold_ledger` give for a ledger that an intact snapshot contradicts.
 fn contradiction(workspace: &Workspace) -> String {
     let error = Spool::resume(workspace.root(), disk(), &mut State::default())
         .err()
@@ -322,7 +322,7 @@ fn contradiction(workspace: &Workspace) -> String {
     error.to_string()
 }
 
-/// A ledger that ends before its newest snapshot, as one from a backup does: the cursors are gone with it.
+/// Returns a workspace whose ledger ends before its newest snapshot, as one from a backup does, without cursors.
 fn cut_short() -> Workspace {
     let workspace = written();
     let text = workspace.read(SEGMENT).expect("a segment");

@@ -1,4 +1,4 @@
-//! The process may be killed, and the disk may fail, at any change around the making of a snapshot: what then?
+//! The process is killed, or the disk fails, at every change around the making of a snapshot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use spool::{Agreement, DiskFault, FaultyDisk, verify_with};
 use crate::daemon::{BOOT, Daemon, State, Workspace};
 use crate::snapshot::{disk, resumed, snapshot, whole, write_some, written};
 
-/// What readers find in the end, each text as often as it is there.
+/// Returns the delivered texts with their counts.
 fn delivered(workspace: &Workspace) -> BTreeMap<String, u32> {
     let mut texts = BTreeMap::new();
     let places = [
@@ -27,7 +27,7 @@ fn delivered(workspace: &Workspace) -> BTreeMap<String, u32> {
     texts
 }
 
-/// Two runs with a snapshot after each, until it is killed.
+/// Runs twice with a snapshot after each, until the process is killed.
 fn run_until_killed(workspace: &Workspace, disk: &Arc<FaultyDisk>) {
     for _ in 0..2 {
         let Ok(mut daemon) = Daemon::resume(workspace, Arc::clone(disk) as _) else {

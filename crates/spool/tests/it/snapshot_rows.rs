@@ -1,4 +1,4 @@
-//! The rows of snapshots: each is found in whichever file it is, files stay few, and no wrong byte misleads anybody.
+//! The rows of snapshots: each is found in whichever file has it, files stay few, and no damaged byte goes unnoticed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,10 +10,10 @@ use spool::{Entry, Fold, RowKey, Rows, Spool, VisitError, fold_ledger};
 use crate::daemon::{Workspace, inbox, notice};
 use crate::snapshot::disk;
 
-/// The bytes of each row, so many that snapshots do not all become one file.
+/// The bytes of each row: enough that snapshots do not all merge into one file.
 const ROW: usize = 30_000;
 
-/// A row for each record, and one that changes with each.
+/// A fold with one row for each record, and one that changes with each.
 #[derive(Default)]
 pub(crate) struct Words {
     stored: Option<Arc<Rows>>,
@@ -22,7 +22,7 @@ pub(crate) struct Words {
 
 fn key(seq: u64) -> RowKey {
     let mut key = [b'w'; 20];
-    // As good as a hash where the last bytes count little.
+    // Spreads like a hash, although the last bytes hardly vary.
     key[1..9].copy_from_slice(&seq.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
     key
 }
@@ -72,7 +72,7 @@ impl Fold for Words {
 }
 
 impl Words {
-    /// All rows that begin like this; an error if a byte of them is wrong.
+    /// Returns all rows whose key begins with `prefix`; an error if a byte of them is wrong.
     fn beginning_with(&self, prefix: &[u8]) -> io::Result<BTreeMap<RowKey, Vec<u8>>> {
         let mut rows = BTreeMap::new();
         if let Some(stored) = &self.stored {
@@ -91,7 +91,7 @@ impl Words {
     }
 }
 
-/// What there is after so many records.
+/// Returns the rows expected after this many records.
 fn expected(records: u64) -> BTreeMap<RowKey, Vec<u8>> {
     let mut rows: BTreeMap<_, _> = (1..=records).map(|seq| (key(seq), value(seq))).collect();
     rows.insert(key(0), records.to_string().into_bytes());
@@ -105,7 +105,7 @@ fn files(workspace: &Workspace) -> Vec<PathBuf> {
     files
 }
 
-/// A workspace with so many records, and a snapshot after each.
+/// Returns a workspace with this many records and a snapshot after each.
 fn written(records: u64) -> Workspace {
     let workspace = Workspace::new(&["codex"]);
     let mut spool = Spool::open(workspace.root(), disk(), &mut |_| Ok(()))
@@ -152,7 +152,7 @@ fn no_wrong_byte_of_any_file_misleads_a_start_or_an_onlooker() {
     let files = files(&workspace);
     for path in &files {
         let good = std::fs::read(path).expect("a snapshot");
-        // The head and the footer whole, and every so often a byte of the rows.
+        // A sample of the bytes near the head and the footer, and a sparser one between.
         let ends = (0..good.len()).filter(|at| *at < 600 || at + 600 > good.len());
         let between = (600..good.len().saturating_sub(600)).step_by(19_997);
         for at in ends.step_by(7).chain(between) {

@@ -1,4 +1,4 @@
-//! A reader that goes on from where it stood sees every record once, whatever the ledger's files do meanwhile.
+//! A reader that continues from its last position sees every record once, whatever the ledger's files do meanwhile.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -32,7 +32,7 @@ fn commit_of(spool: &mut Spool, count: u64, text: &str) {
     spool.commit(next, drafts).expect("a commit");
 }
 
-/// The numbers of the records that came since the last call.
+/// Returns the numbers of the records since the last call.
 fn came(tail: &mut Tail) -> Result<Vec<u64>, SpoolError> {
     let mut seen = Vec::new();
     let count = tail.read(&mut |entry| {
@@ -113,7 +113,7 @@ fn segments_change_under_it_and_nothing_is_missed() {
             expected
         );
     }
-    // What a kill leaves between a new segment and its first record.
+    // A kill between creating a segment and writing its first record leaves this.
     workspace.write(".settled/ledger/00000000000000000009.jsonl", "");
     for mut tail in [
         tail,

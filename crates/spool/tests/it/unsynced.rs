@@ -1,4 +1,4 @@
-//! A checkpoint's durable files are durable, whichever process made them: the disk forgets everything else.
+//! Files are durable after a checkpoint, whichever process made them: the disk forgets everything else.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use spool::{Arrival, FaultyDisk, VolatileDisk};
 
 use crate::daemon::{BOOT, Daemon, LATER, OTHER_BOOT, Workspace, run};
 
-/// Cuts the power now: nothing that was not synced arrived.
+/// Cuts the power now: everything that was not synced is lost.
 fn cut(workspace: &Workspace, disk: &VolatileDisk) {
     let notes = disk.notes();
     for top in std::fs::read_dir(workspace.root())
@@ -115,7 +115,7 @@ fn a_spoiled_note_beside_a_stale_one_holds_nothing_up() {
     run(&workspace, BOOT);
     let cursor = workspace.path(".settled/cursors/codex.inbox.cursor");
     let mut bytes = std::fs::read(&cursor).expect("a cursor");
-    // The last of its four lines says what is delivered; the one before it then speaks of the file before.
+    // Damages `delivered`, the last of the four lines; `prepared` then names the file before.
     bytes[3 * 128 + 20] ^= 1;
     std::fs::write(&cursor, bytes).expect("a cursor to write");
     workspace.write("agents/claude/outbox/b.yaml", "to codex: beta");

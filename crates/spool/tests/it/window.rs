@@ -1,4 +1,4 @@
-//! However many files an outbox holds, a bounded number of them is known at a time, and all of them have their turn.
+//! However many files an outbox holds, only a bounded number is known at a time, and every file has its turn.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn a_flood_is_taken_to_the_last_file_while_others_have_their_turn() {
             } else {
                 flood += 1;
             }
-            // Its taker puts it away.
+            // Put the taken file away.
             std::fs::remove_file(
                 workspace.path(&format!("agents/{}/outbox/{}", found.agent, found.file)),
             )
@@ -72,7 +72,7 @@ fn a_flooded_outbox_is_listed_again_only_when_half_of_its_window_is_gone() {
     let mut listings = 0;
     let mut left = FLOOD;
     while left > 0 {
-        // Nothing may be taken, so whatever is looked at now is the outbox itself.
+        // Nothing may be taken, so only looks at the outbox itself count.
         let (looks, known) = (disk.looks(), intake.known("gemini"));
         assert!(intake.take(&spool.view(), LATER, 0).found.is_empty());
         if disk.looks() > looks {

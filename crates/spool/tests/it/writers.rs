@@ -1,8 +1,7 @@
-//! Random writers against a naive model: every finished file is taken exactly once, with exactly its last
-//! bytes; an unfinished one never; nothing is lost.
+//! Random writers against a naive model: every finished file is taken exactly once, with exactly its last bytes; no
+//! unfinished file is taken; nothing is lost.
 //!
-//! The writers work on real files, the clock is a number, and the watcher's word is given as inotify gives
-//! it, or not at all.
+//! The writers work on real files, the clock is a number, and hints come as inotify sends them, or not at all.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,17 +18,17 @@ use crate::daemon::{BOOT, Workspace, name};
 const CASES: u32 = 2_500;
 const AGENTS: [&str; 2] = ["claude", "codex"];
 const NAMES: [&str; 3] = ["a.yaml", "b.yml", "c.json"];
-/// When the clock starts, in milliseconds since 1970.
+/// The start of the clock, in milliseconds since 1970.
 const START: u64 = 1_770_000_000_000;
-/// The pauses of a writer that nobody watches: it must not look finished.
+/// The pauses of a writer that nobody watches: its file must not look finished.
 const STEADY_MS: u64 = 40;
-/// How long a judged file is given when it is given back, in milliseconds.
+/// The time given to a judged file that is given back, in milliseconds.
 const GIVEN_MS: u64 = 500;
 
-/// Whose outbox, and which name in it.
+/// An outbox and a name in it, by index.
 type Place = (usize, usize);
 
-/// One deed of a writer, or a moment for the daemon.
+/// One action of a writer, or a pause in which the daemon runs.
 #[derive(Clone, Debug)]
 enum Deed {
     /// Opens the file, empty, and writes the first bytes.
@@ -48,7 +47,7 @@ enum Deed {
     RenameTo(Place, usize),
     /// Renames a closed file to a name that is no message's.
     RenameAway(Place),
-    /// Lets time pass, and the daemon look. Whether it sweeps, and whether it gives back what it takes.
+    /// Lets time pass, then runs the daemon, which may sweep and may give back what it takes.
     Pause {
         ms: u64,
         sweeps: bool,
@@ -74,7 +73,7 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
-/// What has a name now: its bytes, and its writer while it has one.
+/// The file under a name: its bytes, and its writer while it has one.
 struct NamedFile {
     bytes: Vec<u8>,
     writer: Option<File>,
@@ -85,12 +84,12 @@ struct World<'a> {
     workspace: &'a Workspace,
     spool: &'a Spool,
     intake: Intake,
-    /// Whether the watcher says what it sees.
+    /// True if the watcher reports what it sees.
     is_watched: bool,
     ms: u64,
     written: u64,
     taken: u64,
-    /// The naive model: what a listing of the outboxes shows.
+    /// The naive model: the files that a listing of the outboxes shows.
     entries: BTreeMap<Place, NamedFile>,
 }
 
@@ -183,7 +182,8 @@ impl<'a> World<'a> {
                     return;
                 };
                 if entry.writer.take().is_some() {
-                    // As `: > file` and a new writer do it, and never left empty: an empty file has rules of its own.
+                    // As `: > file` and a new writer do it, and never left empty: an empty file follows rules of its
+                    // own.
                     let mut file = File::create(self.path(place)).expect("a file");
                     entry.bytes = self.write(&mut file);
                     entry.writer = Some(file);
@@ -307,7 +307,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What was taken is in the model, finished, with these bytes; then it is put away or given back.
+    /// Checks that the model has the taken file, finished, with these bytes; then puts it away or gives it back.
     fn check(&mut self, found: &OutboxFile, gives_back: bool) {
         let agent = AGENTS
             .iter()

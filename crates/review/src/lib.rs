@@ -14,7 +14,7 @@
 //!
 //! ```text
 //! answers   decide, refuse, on_event, apply, undo, persist: what a caller asks for; looks at the whole state
-//! parts     review, threads of a response, gate, handoff, pulls, the state: what the records add up to,
+//! parts     review, threads of a response, gate, handoff, pulls, the state: the fold of the records,
 //!           and the rules that judge one part of it
 //! words     key, policy, refusal, thread, phase, pair, event, record: what a record says, as plain values
 //! ```
@@ -22,7 +22,7 @@
 //! A record names threads, phases and pairs as they are after it, so those types are words too; what
 //! compares two of them is a part. No two files of the crate import each other.
 //!
-//! [`threads`] and [`gate`] judge one part by itself, for callers that try it out.
+//! [`threads`] and [`gate`] judge one part alone, for callers that try it out.
 //!
 //! The ledger keeps the records; folding them through [`apply`] rebuilds the state. Nothing here
 //! reads a clock, a disk or the environment, and nothing is random.

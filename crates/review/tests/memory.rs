@@ -1,5 +1,5 @@
-//! A daemon that has a snapshot keeps rarely needed state in it. A binary of its own, so that every allocation
-//! it counts is its own.
+//! With a snapshot, a daemon keeps rarely needed state on disk. A test binary of its own, so that it counts only its
+//! own allocations.
 
 use peak_alloc::PeakAlloc;
 use review::{Review, ReviewKey, State};
@@ -9,7 +9,8 @@ static ALLOCATED: PeakAlloc = PeakAlloc;
 
 const REVIEWS: usize = 1_000;
 
-/// What a review that no agent can move may take until the next snapshot: up to 500 bytes for itself, and its key and its place.
+/// The memory of a review that no agent can move, until the next snapshot, in bytes: up to 500 for itself, and its key
+/// and index entries.
 const BYTES_MAX: usize = 700;
 
 /// Two rounds, two findings, a diff that was read, two commands that were run.
@@ -21,13 +22,13 @@ fn key(number: usize) -> ReviewKey {
     ReviewKey::new(None, &number, agent("claude"), agent("codex"))
 }
 
-/// A state with so many reviews like this one.
+/// Returns a state with `count` reviews like this one.
 fn state_of(count: usize, review: &Review) -> State {
     let keys: Vec<ReviewKey> = (0..count).map(key).collect();
     State::of(keys.iter().map(|key| (key, review)), [], [])
 }
 
-/// What a thousand more such reviews take, each.
+/// Returns the bytes that each of a thousand more such reviews takes.
 fn bytes_each(review: &Review) -> usize {
     let start = ALLOCATED.current_usage();
     let few = state_of(REVIEWS, review);
@@ -38,7 +39,7 @@ fn bytes_each(review: &Review) -> usize {
     (ALLOCATED.current_usage() - start - of_few) / REVIEWS
 }
 
-/// The rows of a snapshot, elsewhere.
+/// The rows of a snapshot, outside of the counted memory.
 #[derive(Debug)]
 struct Elsewhere(Vec<(review::RowKey, Vec<u8>)>);
 

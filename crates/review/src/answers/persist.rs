@@ -1,7 +1,6 @@
 //! The state as lines of JSON, and back: the content of a snapshot, so that a start need not apply every record. The
 //! lines leave out what follows from the rest (which reviews are open, which deadline is next) and what is in rows.
 //!
-//!
 //! The code names every part of the state here, so that a new part does not compile until it is kept as well. The
 //! caller decides where the lines and rows are, and whether they can be trusted.
 

@@ -108,7 +108,7 @@ impl Undo {
             row_of_message(from, id),
         );
         save(&mut self.rate, &admission.rate.0, from);
-        // An hour of messages is too much to copy for each.
+        // An hour of messages is too much to copy for every message.
         for to in to.iter().filter(|_| !kind.is_review()) {
             let pair = (from.clone(), to.clone());
             if self.exchanged.iter().all(|(known, _)| *known != pair) {

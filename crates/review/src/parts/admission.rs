@@ -1,5 +1,5 @@
 //! The rules that admit a message before any rule of reviews: which ids are taken, how many messages two agents
-//! exchange, and how many notices of refusals an agent got. It knows nothing of reviews beyond their keys.
+//! exchange, and how many notices of refusals an agent got. It knows only the keys of reviews.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,7 +14,7 @@ use crate::words::record::{ContentDigest, Duplicate, Notice};
 use crate::words::refusal::{Fault, Refusal};
 use crate::words::table::{RowKey, Table};
 
-/// Notices of refusals one agent gets within a minute; further ones are summed up in the next.
+/// The most notices of refusals that one agent gets within a minute; the next minute's notice sums up the rest.
 pub(crate) const NOTICES_PER_MINUTE: usize = 30;
 
 /// The time for which a message counts.
@@ -42,7 +42,7 @@ struct AcceptedMessage {
 }
 
 impl AcceptedMessage {
-    /// The digest, and the key as JSON behind it.
+    /// Returns the row: the digest, followed by the key as JSON.
     fn row(&self) -> Vec<u8> {
         let mut row = self.digest.0.to_vec();
         if let Some(key) = &self.review {
@@ -61,12 +61,12 @@ impl AcceptedMessage {
     }
 }
 
-/// The row of an accepted message.
+/// Returns the row of an accepted message.
 pub(crate) fn row_of_message(sender: &AgentName, id: &MessageId) -> RowKey {
     Table::<b'm'>::key(&[sender.as_str().as_bytes(), id.as_str().as_bytes()])
 }
 
-/// The row of an id of a daemon's message.
+/// Returns the row of a daemon's message id.
 pub(crate) fn row_of_daemon_id(id: &MessageId) -> RowKey {
     Table::<b'd'>::key(&[id.as_str().as_bytes()])
 }
@@ -78,7 +78,7 @@ pub(crate) struct Notices {
     withheld: u32,
 }
 
-/// A pair's count before one more; none if it is the first.
+/// A pair's count before one more message; `None` if that is the first.
 pub(crate) type Counted = Option<(usize, Vec<DateTime<Utc>>)>;
 
 /// The ledger's answer about an id.
@@ -109,7 +109,7 @@ impl Admission {
         }
     }
 
-    /// The id rules: `None` for a new message, the duplicate for a known one.
+    /// Applies the id rules: `None` for a new message, the duplicate for a known one.
     pub(crate) fn check_id(
         &self,
         from: &AgentName,
@@ -150,7 +150,7 @@ impl Admission {
         MessageId::new(id).is_ok_and(|id| self.daemon_ids.has(&row_of_daemon_id(&id)))
     }
 
-    /// True if the pair exchanged so many messages of the limited kinds in the hour before `now`.
+    /// True if the pair exchanged at least `limit` messages of the limited kinds in the hour before `now`.
     pub(crate) fn is_full(
         &self,
         from: &AgentName,
@@ -159,7 +159,7 @@ impl Admission {
         now: DateTime<Utc>,
     ) -> bool {
         let times = self.pairs.get(&(from.clone(), to.clone()));
-        // Some may be older, which is only worth a look where they could be too many.
+        // Only a long enough list is worth filtering for older entries.
         let many = times.filter(|times| times.len() >= limit);
         many.is_some_and(|times| times.iter().filter(|at| **at > now - HOUR).count() >= limit)
     }
@@ -183,14 +183,14 @@ impl Admission {
         forget_before(times, at - HOUR);
     }
 
-    /// How many messages of a pair are counted, and the times that one more makes it forget, oldest first.
+    /// Returns how many messages of a pair are counted, and the times that one more makes it forget, oldest first.
     pub(crate) fn counted(&self, pair: &(AgentName, AgentName), at: DateTime<Utc>) -> Counted {
         let times = self.pairs.get(pair)?;
         let forgotten = times.iter().take_while(|time| **time <= at - HOUR);
         Some((times.len(), forgotten.copied().collect()))
     }
 
-    /// Takes back what was counted since.
+    /// Restores a pair's earlier count.
     pub(crate) fn take_back(&mut self, pair: (AgentName, AgentName), counted: Counted) {
         let Some((count, forgotten)) = counted else {
             self.pairs.remove(&pair);

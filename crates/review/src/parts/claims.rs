@@ -13,7 +13,7 @@ use crate::words::task::Task;
 use crate::words::thread::{Origin, ThreadState};
 
 impl State {
-    /// A review of the pull request that claims the task, if one does.
+    /// Returns a review of the pull request that claims the task, if one does.
     pub fn claim(&self, task: &TaskId) -> Option<&ReviewKey> {
         self.reviews.claim(task)
     }
@@ -31,8 +31,8 @@ impl State {
             .any(|task| task.target == *agent && !self.is_finished(task))
     }
 
-    /// The findings of the review that wait for a person since its merge: those that the guard against chains of fixes
-    /// kept, and those of its own task that a fix left undone.
+    /// Returns the findings of the review that wait for a person since its merge: those that the guard against chains
+    /// of fixes kept, and those of its own task that a fix left undone.
     pub fn left_to_person<'r>(
         &self,
         key: &ReviewKey,

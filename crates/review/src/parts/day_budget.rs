@@ -51,7 +51,7 @@ impl fmt::Display for UsedUp {
 }
 
 impl State {
-    /// The spend of an agent's commands on the day of `now`.
+    /// Returns the spend of an agent's commands on the day of `now`.
     pub fn spent_by(&self, agent: &AgentName, now: DateTime<Utc>) -> Spend {
         let mut agents = self.spending.of_day(now);
         agents
@@ -59,7 +59,7 @@ impl State {
             .map_or_else(Spend::default, |(_, spend)| spend)
     }
 
-    /// The spend of all agents' commands on the day of `now`.
+    /// Returns the spend of all agents' commands on the day of `now`.
     pub fn spent_today(&self, now: DateTime<Utc>) -> Spend {
         let agents = self.spending.of_day(now);
         agents.fold(Spend::default(), |sum, (_, spend)| sum.plus(spend))
@@ -101,7 +101,7 @@ impl State {
             .spent_by(agent, now)
             .plus(more(&|report| report.agent == *agent));
         let of_all = self.spent_today(now).plus(more(&|_| true));
-        // Where both are, no other agent can be asked either.
+        // If both are used up, report the one that bars all other agents too.
         let sums = [
             (DayBudget::PerDay, budget.per_day, of_all),
             (DayBudget::PerAgent, budget.per_agent, of_agent),
@@ -202,7 +202,7 @@ mod tests {
             None
         );
         assert_eq!(state.used_up(&policy, &codex, &[], at(2 * DAY_S)), None);
-        // A clock that was set back gives nothing back.
+        // Setting a clock back does not refund anything.
         assert!(state.used_up(&policy, &codex, &[], at(5)).is_some());
     }
 

@@ -54,7 +54,7 @@ pub(crate) fn examine<'a>(
         ..ApprovalEvidence::default()
     };
     for file in &change.files {
-        // The daemon's own eyes count most, and each file once.
+        // Records of the daemon's own side count most, and each file counts once.
         if reading.observed.contains(file) {
             evidence.observed += 1;
         } else if served.contains(file) {
@@ -124,7 +124,7 @@ fn missing(change: &Change, said: &[&Examined], evidence: &ApprovalEvidence) -> 
     missing
 }
 
-/// The runs on exactly this commit.
+/// Returns the runs on exactly this commit.
 pub(crate) fn observed_runs<'a>(
     reading: &'a ReadingState,
     head: Option<&'a CommitSha>,
@@ -276,7 +276,7 @@ fn human_paths(policy: &Policy, change: &Change) -> Option<String> {
     (!held.is_empty()).then(|| format!("only a person may approve changes of {}", named(&held)))
 }
 
-/// The files of a change that are tests by their path or name.
+/// Returns the files of a change that are tests by their path or name.
 pub fn edited_tests(files: &[RepoPath]) -> Vec<&RepoPath> {
     files.iter().filter(|file| is_test(file.as_str())).collect()
 }

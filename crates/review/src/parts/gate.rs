@@ -28,7 +28,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) runs: &'a [ObservedRun],
 }
 
-/// The commands that must be recorded as passing: those of the project and of the request.
+/// Returns the commands that must be recorded as passing: those of the project and of the request.
 pub fn required_commands<'a>(policy: &'a Policy, invocation: &'a Invocation) -> BTreeSet<&'a str> {
     let named = invocation
         .validation_commands
@@ -98,8 +98,8 @@ impl Evidence<'_> {
     }
 }
 
-/// The open threads that nits cover: by `source`, then nits without one cover threads of their
-/// tier one for one. Extra nits are fine.
+/// Returns the open threads that nits cover: first by `source`, then nits without one cover threads of their tier one
+/// for one. Extra nits are allowed.
 pub(crate) fn nit_cover<'a>(
     open: impl Iterator<Item = (&'a FindingId, &'a Thread)>,
     nits: &[Nit],
@@ -135,7 +135,7 @@ fn validation(
     let runs = packet
         .and_then(|packet| packet.qa_validation.as_ref())
         .map_or(&[][..], |qa| &qa.commands_run);
-    // The last result of a command is the one that counts.
+    // The last result of a command counts.
     let last: BTreeMap<&str, CommandResult> = runs
         .iter()
         .map(|run| (run.command.trim(), run.result))

@@ -12,7 +12,7 @@ use crate::words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
 use crate::words::thread::{HandoffState, Origin, Thread, ThreadState};
 use policy::{HandoffMode, Policy};
 
-/// The author of the pull request an event is about, and that agent's tasks.
+/// The author of a pull request and that agent's tasks.
 pub(crate) struct Opener<'a> {
     /// The author's name at the forge, else the author of its review.
     pub(crate) name: Option<&'a str>,

@@ -1,6 +1,5 @@
-//! Two parts of the rules by themselves: the threads without a round limit, and the quality gate
-//! without a review. The functions are those that `decide` calls; only what a review would add to
-//! them (its rounds, its request) is left out.
+//! Two parts of the rules in isolation: the threads without a round limit, and the quality gate without a review. They
+//! call the functions that `decide` calls and leave out only what a review would add (its rounds, its request).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,14 +15,14 @@ use crate::words::refusal::Fault;
 use crate::words::thread::{RoundKind, Thread};
 use policy::{GatePolicy, Policy};
 
-/// One answer of a reviewer to its threads, in no review and in no last round.
+/// One answer of a reviewer to its threads, outside of any review and never in a last round.
 #[derive(Clone, Copy, Debug)]
 pub struct Cycle<'a> {
-    /// Its number, from 1: the round that new threads say they were opened in.
+    /// Its number, from 1: the round in which new threads say they were opened.
     pub number: u32,
     /// The reviewer's findings and actions.
     pub packet: &'a FindingsPacket,
-    /// The policy; silence about an open thread is read like that of an lgtm.
+    /// The policy; silence about an open thread is read as in an lgtm.
     pub policy: &'a Policy,
     /// The findings that the author reported as addressed before it: `[]` names none, `None` is no report.
     pub addressed: Option<&'a [FindingId]>,

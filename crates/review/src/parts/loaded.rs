@@ -1,5 +1,5 @@
-//! Reviews read from their rows on demand, by the number of their pull request. Reading changes no state, so they
-//! grow behind a shared reference; a caller that changes the state clears them. They are a tree that branches on the bits of a
+//! Reviews read from their rows on demand, by pull request number. Reading changes no state, so they grow behind a
+//! shared reference; a caller that changes the state clears them. They form a tree that branches on the bits of a
 //! number's hash, so each of many thousands is found in a few steps.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -36,7 +36,7 @@ impl Clone for LoadedReviews {
 }
 
 impl LoadedReviews {
-    /// The reviews of a number, which `load` reads the first time.
+    /// Returns the reviews of a number, which `load` reads the first time.
     pub(crate) fn of_number(
         &self,
         pr: &PrNumber,
@@ -58,13 +58,13 @@ impl LoadedReviews {
             if number.pr == *pr {
                 return &number.reviews;
             }
-            // Numbers of one hash are behind each other.
+            // Numbers with one hash follow each other in a chain.
             link = &number.next[(bits & 1) as usize];
             bits >>= 1;
         }
     }
 
-    /// All reviews, which `load` reads the first time.
+    /// Returns all reviews, which `load` reads the first time.
     pub(crate) fn all(
         &self,
         load: impl FnOnce() -> Vec<(Arc<ReviewKey>, Review)>,
@@ -75,7 +75,7 @@ impl LoadedReviews {
     /// Forgets all reviews.
     pub(crate) fn clear(&mut self) {
         self.all.take();
-        // One after the other: dropped as a whole each would drop the next within its own drop.
+        // Iterative, because a recursive drop would nest as deep as the tree.
         let mut left: Vec<Box<OfNumber>> = self.first.take().into_iter().collect();
         while let Some(mut number) = left.pop() {
             left.extend(number.next.iter_mut().filter_map(OnceLock::take));

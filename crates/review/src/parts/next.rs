@@ -12,7 +12,7 @@ use crate::words::refusal::Fault;
 
 impl State {
     /// Returns the messages that can be sent next, each with its sender, for reports and for the screen. `review` may
-    /// be a step ahead of the state.
+    /// be one step ahead of the state.
     pub fn legal_next(&self, key: &ReviewKey, review: &Review) -> Vec<String> {
         let (author, reviewer) = (&key.author, review.reviewer(key));
         let request = |more: String| match self.no_request(key, review) {

@@ -26,8 +26,8 @@ pub struct OpenPair {
 }
 
 impl OpenPair {
-    /// True if it answers for that review: the review is between the two, and of the pull request that the setup names;
-    /// without such a name, the author requested it while the pair ran.
+    /// True if the pair answers for that review: the review is between its two agents and of the pull request that the
+    /// setup names; without such a name, the author requested it while the pair ran.
     pub fn is_own(&self, key: &ReviewKey) -> bool {
         self.is_theirs(key)
             && match &self.setup.pr {
@@ -44,7 +44,7 @@ impl OpenPair {
         reviews.any(|(key, review)| self.is_own(key) && matches!(review.phase, Phase::Escalated(_)))
     }
 
-    /// Its reviews with an open request.
+    /// Returns its reviews with an open request.
     pub(crate) fn asked<'a>(
         &self,
         reviews: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
@@ -59,7 +59,7 @@ impl OpenPair {
         reviews: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
     ) -> bool {
         let mut own = reviews.filter(|(key, _)| self.is_own(key)).peekable();
-        // A pull request that was named is reviewed before the pair is over.
+        // A named pull request must be reviewed before the pair is over.
         let is_missing = own.peek().is_none() && self.setup.pr.is_some();
         !is_missing && own.all(|(_, review)| review.phase.is_final())
     }
@@ -76,7 +76,7 @@ impl OpenPair {
         })
     }
 
-    /// True if the review is between the two.
+    /// True if the review is between the pair's two agents.
     pub(crate) fn is_theirs(&self, key: &ReviewKey) -> bool {
         key.author == self.setup.author.agent
             && self

@@ -33,8 +33,8 @@ impl Pull {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Pulls(pub(crate) Table<b'p'>);
 
-/// The pull requests of one number. An event that names no repository may be about any, so it applies to all; a query
-/// that names none gets the last event of all.
+/// The pull requests of one number. An event that names no repository may be about any of them, so it applies to all; a
+/// query that names none gets the last event of all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PullsOfNumber {
     named: BTreeMap<Repo, Pull>,
@@ -56,7 +56,7 @@ impl PullsOfNumber {
 }
 
 impl Pulls {
-    /// The last report about a pull request, or about one that may be the same.
+    /// Returns the last report about a pull request, or about one that may be the same.
     pub(crate) fn get(&self, repo: Option<&Repo>, pr: &PrNumber) -> Option<Pull> {
         self.of_number(&row_of_number(pr))?.get(repo).cloned()
     }
@@ -94,7 +94,7 @@ impl Pulls {
     }
 }
 
-/// The row of the pull requests of a number.
+/// Returns the row of the pull requests of a number.
 pub(crate) fn row_of_number(pr: &PrNumber) -> RowKey {
     Table::<b'p'>::key(&[pr.to_canonical().as_str().as_bytes()])
 }

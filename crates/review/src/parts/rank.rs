@@ -23,14 +23,15 @@ pub struct Rank {
     pub supersessions: u8,
     /// Turns left to the reviewer in this round.
     pub turns: u16,
-    /// Starts left to the reviewer's command in this round, twice, and 1 while the last start is not known to have failed.
+    /// Twice the starts left to the reviewer's command in this round, plus 1 while the last start is not known to have
+    /// failed.
     pub starts: u8,
     /// 1 until the reviewer takes the open request.
     pub untaken: u8,
 }
 
 impl Rank {
-    /// Above every review: a pull request without a request for review.
+    /// Ranks above every review: a pull request without a request for review.
     pub const UNOPENED: Self = Self {
         generations: GENERATIONS_MAX,
         rounds: u32::MAX,
@@ -69,12 +70,13 @@ impl Review {
     }
 }
 
-/// A start lowers the value by two and adds one for the run it begins; a failure of the run takes that one away.
+/// Returns the rank of starts: a start lowers it by two and adds one for the run it begins; a failure of the run
+/// removes that one.
 fn starts(open: &Invocation) -> u8 {
     2 * open.starts_left() + u8::from(open.starts > open.failed_start)
 }
 
-/// The most messages a generation can accept: in each round a request, its two replacements and a
+/// Returns the most messages that a generation can accept: in each round a request, its two replacements and a
 /// response, and an `addressed` between two rounds.
 pub fn messages_max(rounds: Rounds) -> u32 {
     (3 + u32::from(SUPERSESSIONS)) * u32::from(rounds.get()) - 1

@@ -1,5 +1,5 @@
-//! One review: the sum of its records, and what follows from them: the side that moves next, its deadline, and the
-//! legal messages.
+//! One review: the fold of its records, and what follows from it: the side that moves next, its deadline, and the legal
+//! messages.
 
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ pub struct Review {
 }
 
 impl Review {
-    /// The last round of this generation.
+    /// Returns the last round of this generation.
     pub fn last_round(&self) -> u32 {
         self.first_round + u32::from(self.rounds.get()) + u32::from(self.granted) - 1
     }
@@ -91,7 +91,7 @@ impl Review {
         self.is_last(self.round) || self.phase.invocation().is_some_and(|open| open.last_review)
     }
 
-    /// Whether the open round is the last, by the same rule as [`Self::is_last_round`].
+    /// Returns whether the open round is the last, by the same rule as [`Self::is_last_round`].
     pub fn round_kind(&self) -> RoundKind {
         if self.is_last_round() {
             RoundKind::Last
@@ -105,12 +105,12 @@ impl Review {
         round >= self.last_round()
     }
 
-    /// The round within this generation, from 1, for `round n of m`.
+    /// Returns the round within this generation, from 1, for `round n of m`.
     pub fn round_of_generation(&self) -> u32 {
         self.round + 1 - self.first_round
     }
 
-    /// The thread that a packet has named by this id: as its own id, or as one under which it was raised again.
+    /// Returns the thread that a packet names by this id: its own id, or one under which it was raised again.
     pub(crate) fn thread_named(&self, id: &FindingId) -> Option<&FindingId> {
         let of = |known: &FindingId, thread: &Thread| known == id || thread.aliases.contains(id);
         let mut threads = self.threads.iter();
@@ -119,7 +119,7 @@ impl Review {
             .map(|(known, _)| known)
     }
 
-    /// The threads that need an action.
+    /// Returns the threads that need an action.
     pub fn open_threads(&self) -> impl Iterator<Item = (&FindingId, &Thread)> {
         self.threads.iter().filter(|(_, thread)| thread.is_open())
     }
@@ -133,14 +133,14 @@ impl Review {
                 .any(|thread| thread.blocking && thread.is_held())
     }
 
-    /// The number of threads that block and are still open.
+    /// Returns the number of threads that block and are still open.
     pub fn open_blockers(&self) -> usize {
         self.open_threads()
             .filter(|(_, thread)| thread.blocking)
             .count()
     }
 
-    /// The current reviewer: the agent it was opened with, or the one that replaced it.
+    /// Returns the current reviewer: the agent it was opened with, or the one that replaced it.
     pub fn reviewer<'a>(&'a self, key: &'a ReviewKey) -> &'a AgentName {
         self.reassigned_to.as_ref().unwrap_or(&key.reviewer)
     }
@@ -155,7 +155,7 @@ impl Review {
         key.author == *author && self.reviewer(key) == reviewer
     }
 
-    /// The side that moves next.
+    /// Returns the side that moves next.
     pub fn mover(&self) -> Side {
         self.phase.mover()
     }
@@ -180,7 +180,7 @@ impl Review {
                 .any(|thread| thread.is_left_to_person() || thread.is_held() || thread.is_queued())
     }
 
-    /// The agent that moves next, if an agent does.
+    /// Returns the agent that moves next, if an agent does.
     pub fn mover_of<'a>(&'a self, key: &'a ReviewKey) -> Option<&'a AgentName> {
         match self.mover() {
             Side::Author => Some(&key.author),
@@ -189,14 +189,14 @@ impl Review {
         }
     }
 
-    /// The attempts left to the reviewer in the open invocation; `None` when none is open.
+    /// Returns the attempts left to the reviewer in the open invocation; `None` when none is open.
     pub fn attempts_left(&self) -> Option<u8> {
         self.phase
             .invocation()
             .map(|invocation| invocation.attempts_left)
     }
 
-    /// The time of the next deadline, and its kind; `None` in a final phase.
+    /// Returns the next deadline and its kind; `None` in a final phase.
     pub fn deadline(&self) -> Option<(DateTime<Utc>, Deadline)> {
         match &self.phase {
             Phase::Awaiting { due } | Phase::Fixing { due } | Phase::Addressed { due, .. } => {
@@ -213,12 +213,12 @@ impl Review {
         }
     }
 
-    /// The running generation as a run.
+    /// Returns the running generation as a run.
     pub fn run(&self) -> RunState {
         self.phase.run()
     }
 
-    /// The reason the run failed, if it did.
+    /// Returns the reason the run failed, if it did.
     pub fn failure(&self) -> Option<String> {
         match &self.phase {
             Phase::Escalated(reason) => Some(format!("needs a person: {reason}")),

@@ -1,5 +1,5 @@
-//! The reviews, indexed by key, by pull request, and by the two agents of an open one. Reviews that no agent can move are
-//! rows in two tables, except for the last few: in one those that a person has to decide, in the other the rest.
+//! The reviews, indexed by key, by pull request, and by the two agents of an open one. All but the last few reviews
+//! that no agent can move are rows of two tables: one holds those that a person has to decide, the other the rest.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -22,17 +22,17 @@ pub(crate) struct Reviews {
     /// The reviews that an agent can move, and the last others that changed. Boxed, because the leaves
     /// of a tree that grows at its end are half empty.
     current: BTreeMap<Arc<ReviewKey>, Box<Review>>,
-    /// The current reviews that become rows, the last one at the end.
+    /// The current reviews that will become rows, the last one at the end.
     at_rest: VecDeque<Arc<ReviewKey>>,
-    /// The others that wait for a person; and earlier rows of reviews that are current again.
+    /// The rows of reviews that wait for a person, and stale rows of reviews that are current again.
     pub(crate) waiting: WaitingReviews,
-    /// The others, each with its key; and earlier rows of reviews that are current or waiting again.
+    /// The rows of all others, each with its key, and stale rows of reviews that are current or waiting again.
     pub(crate) rows: Table<b'r'>,
     /// The number of reviews in rows, by phase.
     row_counts: BTreeMap<String, u64>,
     /// The reviews in rows that a caller has read by their number since the last release.
     loaded: LoadedReviews,
-    /// The current reviews by their number.
+    /// The current reviews by pull request number.
     by_pr: BTreeMap<PrNumber, Vec<Arc<ReviewKey>>>,
     /// Reviews that an agent can move, by author and current reviewer.
     open: BTreeMap<(AgentName, AgentName), BTreeSet<Arc<ReviewKey>>>,
@@ -42,14 +42,14 @@ pub(crate) struct Reviews {
     claims: BTreeMap<TaskId, BTreeSet<Arc<ReviewKey>>>,
 }
 
-/// The part that keeps a review once others have changed after it.
+/// The part that keeps a review once enough others have changed after it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KeptIn {
     /// It stays current.
     Memory,
-    /// The rows of those that wait for a person.
+    /// The rows of reviews that wait for a person.
     Waiting,
-    /// The rows of those that nobody has to do anything about.
+    /// The rows of reviews in which nobody has to act.
     Rest,
 }
 
@@ -63,7 +63,7 @@ impl KeptIn {
     }
 }
 
-/// Equality does not depend on which reviews are rows: only earlier undos decide that.
+/// Ignores which reviews are rows: that depends only on earlier undos.
 impl PartialEq for Reviews {
     fn eq(&self, other: &Self) -> bool {
         let Self {
@@ -86,7 +86,7 @@ impl PartialEq for Reviews {
 }
 
 impl Reviews {
-    /// All reviews, ordered by key.
+    /// Returns all reviews, ordered by key.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         let all = self.loaded.all(|| {
             let mut rest = self.others(self.rows.all().into_values());
@@ -98,7 +98,7 @@ impl Reviews {
         in_order(rows, self.iter_current())
     }
 
-    /// The reviews that somebody has something to do about, and the last that came to rest, ordered by key.
+    /// Returns the reviews in which somebody has to act, and the last that came to rest, ordered by key.
     pub(crate) fn iter_current(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         let waiting = self.waiting.all().iter();
         let waiting = waiting.filter(|(key, _)| !self.current.contains_key(*key));
@@ -109,8 +109,8 @@ impl Reviews {
         )
     }
 
-    /// The reviews that are not rows in the order a snapshot needs: those that become rows come last, in the order in
-    /// which they will.
+    /// Returns the reviews that are not rows in the order a snapshot needs: those that will become rows come last, in
+    /// that order.
     pub(crate) fn iter_restorable(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         let current = self.current.iter();
         let last = self.at_rest.iter().filter_map(|key| self.entry(key));
@@ -120,7 +120,7 @@ impl Reviews {
             .chain(last)
     }
 
-    /// The reviews that are not final.
+    /// Returns the reviews that are not final.
     pub(crate) fn iter_open(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         let current = self.current.iter();
         current
@@ -137,12 +137,12 @@ impl Reviews {
         phases
     }
 
-    /// The number of reviews in rows, by phase.
+    /// Returns the number of reviews in rows, by phase.
     pub(crate) fn row_counts(&self) -> &BTreeMap<String, u64> {
         &self.row_counts
     }
 
-    /// The claims of reviews that are rows.
+    /// Returns the claims of reviews that are rows.
     pub(crate) fn row_claims(&self) -> impl Iterator<Item = (&TaskId, &ReviewKey)> {
         let claims = self.claims.iter();
         let claims = claims.flat_map(|(task, keys)| keys.iter().map(move |key| (task, &**key)));
@@ -159,7 +159,7 @@ impl Reviews {
         self.row_counts = counts;
     }
 
-    /// Takes the rows of a written snapshot in place of those in memory when it began.
+    /// Replaces the rows that were in memory when a snapshot began with those of the written snapshot.
     pub(crate) fn rest_on(&mut self, stored: &Arc<dyn StoredRows>) {
         self.rows.rest_on_what_is_in(Arc::clone(stored));
         self.waiting.rows.rest_on_what_is_in(Arc::clone(stored));
@@ -178,13 +178,13 @@ impl Reviews {
             .collect()
     }
 
-    /// The reviews of a number that are in rows, ordered by key.
+    /// Returns the reviews of a number that are in rows, ordered by key.
     fn rows_of(&self, pr: &PrNumber) -> &[(Arc<ReviewKey>, Review)] {
         self.loaded.of_number(pr, || {
             let rows = self.rows.group(pr.as_str().as_bytes());
             let rows = self.others(rows.into_iter()).into_iter();
             let waiting = self.waiting.of_number(pr.as_str());
-            // A review that waits again has a row from before.
+            // A review that waits again has a stale row from before.
             let rows: BTreeMap<Arc<ReviewKey>, Review> = rows.chain(waiting).collect();
             rows.into_iter()
                 .filter(|(key, _)| key.pr == *pr && !self.current.contains_key(key))
@@ -192,7 +192,7 @@ impl Reviews {
         })
     }
 
-    /// A review with its stored key.
+    /// Returns a review with its stored key.
     pub(crate) fn entry(&self, key: &ReviewKey) -> Option<(&ReviewKey, &Review)> {
         if let Some((key, review)) = self.current.get_key_value(key) {
             return Some((key, review));
@@ -208,7 +208,7 @@ impl Reviews {
         Some(self.entry(key)?.1)
     }
 
-    /// The reviews of a pull request number, whatever the repository, ordered by key.
+    /// Returns the reviews of a pull request number in any repository, ordered by key.
     pub(crate) fn of_number<'a>(
         &'a self,
         pr: &PrNumber,
@@ -225,7 +225,7 @@ impl Reviews {
         reviews.into_iter()
     }
 
-    /// The reviews between two agents that are not final.
+    /// Returns the reviews between two agents that are not final.
     pub(crate) fn open_between(
         &self,
         author: &AgentName,
@@ -243,7 +243,7 @@ impl Reviews {
         self.deadlines.iter().map(|(at, key)| (*at, &**key))
     }
 
-    /// A review of the pull request that claims the task.
+    /// Returns a review of the pull request that claims the task.
     pub(crate) fn claim(&self, task: &TaskId) -> Option<&ReviewKey> {
         self.claims.get(task)?.first().map(|key| &**key)
     }
@@ -311,7 +311,7 @@ impl Reviews {
     pub(crate) fn open_new(&mut self, key: &ReviewKey, review: Review) -> Arc<ReviewKey> {
         let key = Arc::new(key.clone());
         let of_pr = self.by_pr.entry(key.pr.clone()).or_default();
-        // Nearly always the only one.
+        // Nearly always the only review of its number.
         of_pr.reserve_exact(1);
         of_pr.push(Arc::clone(&key));
         of_pr.sort_unstable();
@@ -411,7 +411,7 @@ impl Reviews {
             && let Some(open) = self.open.get_mut(&pair)
         {
             open.remove(key);
-            // A pair without an open review is as one that never had any.
+            // Without an open review, a pair must look as if it never had any.
             if open.is_empty() {
                 self.open.remove(&pair);
             }
@@ -422,7 +422,7 @@ impl Reviews {
     }
 }
 
-/// Joins two lists that are ordered by key and have no review in common.
+/// Merges two lists that are ordered by key and have no review in common.
 fn in_order<'a>(
     one: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
     other: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
@@ -436,7 +436,7 @@ fn in_order<'a>(
     })
 }
 
-/// The author and the current reviewer, while an agent can move the review.
+/// Returns the author and the current reviewer, while an agent can move the review.
 fn open_with(key: &ReviewKey, review: &Review) -> Option<(AgentName, AgentName)> {
     let pair = || (key.author.clone(), review.reviewer(key).clone());
     (!review.phase.is_final()).then(pair)
@@ -489,7 +489,7 @@ mod tests {
         }
     }
 
-    /// The rows of a snapshot that another process made of the same records.
+    /// Returns the rows of a snapshot that another process made from the same records.
     fn made_elsewhere(reviews: &Reviews) -> Arc<dyn StoredRows> {
         let mut rows = reviews.rows.all();
         rows.extend(reviews.waiting.rows.all());
@@ -511,7 +511,7 @@ mod tests {
         assert_eq!(reviews.current.len(), AT_REST_MAX, "the others are rows");
         assert_eq!(reviews.phases().into_values().sum::<u64>(), all as u64);
         let of = |reviews: &Reviews, number| reviews.get(&key(number)).cloned();
-        // One is approved while it is a row, another after it was listed, a third comes back.
+        // One is approved while it is a row, another after it was listed, and a third is escalated again.
         reviews.change(&key(0), None, |review| *review = approved());
         assert_eq!(reviews.iter_current().count(), all);
         reviews.change(&key(1), None, |review| *review = approved());
@@ -566,7 +566,7 @@ mod tests {
             for number in 0..AT_REST_MAX {
                 here.change(&key(number), Some(review.clone()), |_| ());
             }
-            // The maker of the snapshot reads records, and so never sees what was undone.
+            // The maker of the snapshot reads records, so it never sees what was undone.
             let maker = here.clone();
             here.change(&key(AT_REST_MAX), Some(review.clone()), |_| ());
             here.put_back(&key(AT_REST_MAX), None);

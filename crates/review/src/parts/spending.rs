@@ -13,7 +13,7 @@ use crate::words::spend::RunSpend;
 /// Seconds in a day.
 pub(crate) const DAY_S: i64 = 86_400;
 
-/// The most runs remembered: more than there are folders of runs that the runner could report again.
+/// The most runs remembered: more than the run folders that the runner could report again.
 pub(crate) const RUNS_MAX: usize = 512;
 
 /// The spend, by the times of the records.
@@ -45,7 +45,7 @@ impl Spending {
         }
     }
 
-    /// Counts spend of an agent that nobody reports again.
+    /// Counts spend that is reported only once.
     pub(crate) fn add(&mut self, agent: &AgentName, spend: Spend, at: DateTime<Utc>) {
         if day(at) > self.day {
             self.day = day(at);
@@ -55,7 +55,7 @@ impl Spending {
         *sum = sum.plus(spend);
     }
 
-    /// The spend of each agent on the day of `now`.
+    /// Returns the spend of each agent on the day of `now`.
     pub(crate) fn of_day(&self, now: DateTime<Utc>) -> impl Iterator<Item = (&AgentName, Spend)> {
         let is_today = self.day >= day(now);
         let agents = self.agents.iter().filter(move |_| is_today);
@@ -63,7 +63,7 @@ impl Spending {
     }
 }
 
-/// The day of an instant, since 1970.
+/// Returns the day of an instant, since 1970.
 pub(crate) fn day(at: DateTime<Utc>) -> i64 {
     at.timestamp().div_euclid(DAY_S)
 }

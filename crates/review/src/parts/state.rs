@@ -37,9 +37,9 @@ pub struct State {
 }
 
 impl State {
-    /// Makes a state of these reviews, the last events of these pull requests and these tasks, without any earlier
-    /// mail: all that the rules of a review depend on. A walk of all states needs it, because a state that remembers
-    /// every message never recurs.
+    /// Builds a state from these reviews, the last events of these pull requests and these tasks, without any earlier
+    /// mail: everything that the rules of a review depend on. A walk of all states needs it, because a state that
+    /// remembers every message never recurs.
     pub fn of<'a>(
         reviews: impl IntoIterator<Item = (&'a ReviewKey, &'a Review)>,
         pulls: impl IntoIterator<Item = &'a PullEvent>,
@@ -58,12 +58,13 @@ impl State {
         state
     }
 
-    /// All reviews, ordered by key. It reads every review of a snapshot, so it is for callers that show or compare all.
+    /// Returns all reviews, ordered by key. It reads every review of a snapshot, so it is for callers that show or
+    /// compare all.
     pub fn reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         self.reviews.iter()
     }
 
-    /// The reviews the pair answers for, ordered by key.
+    /// Returns the reviews that the pair answers for, ordered by key.
     pub(crate) fn reviews_of_pair(
         &self,
         pair: &OpenPair,
@@ -79,13 +80,13 @@ impl State {
         own.into_iter()
     }
 
-    /// The reviews that somebody has something to do about, and the last 64 that came to rest; ordered by key. It reads
+    /// Returns the reviews in which somebody has to act, and the last 64 that came to rest; ordered by key. It reads
     /// those that wait for a person, so it is for callers that show them.
     pub fn current_reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         self.reviews.iter_current()
     }
 
-    /// The reviews an agent can move, ordered by key. Cheaper than reading all, since most are finished.
+    /// Returns the reviews that an agent can move, ordered by key. Cheaper than reading all, since most are finished.
     pub fn open_reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         self.reviews.iter_open()
     }
@@ -100,7 +101,7 @@ impl State {
         self.reviews.release();
     }
 
-    /// The reviews of all pull requests of this number, ordered by key.
+    /// Returns the reviews of all pull requests of this number, ordered by key.
     pub fn reviews_of<'a>(
         &'a self,
         pr: &PrNumber,
@@ -108,17 +109,17 @@ impl State {
         self.reviews.of_number(pr)
     }
 
-    /// The review with this key.
+    /// Returns the review with this key.
     pub fn review(&self, key: &ReviewKey) -> Option<&Review> {
         self.reviews.get(key)
     }
 
-    /// The daemon's next deadline, and its review.
+    /// Returns the daemon's next deadline and its review.
     pub fn next_deadline(&self) -> Option<(DateTime<Utc>, &ReviewKey)> {
         self.deadlines().next()
     }
 
-    /// The daemon's deadlines and their reviews, the earliest first.
+    /// Returns the daemon's deadlines and their reviews, the earliest first.
     pub fn deadlines(&self) -> impl Iterator<Item = (DateTime<Utc>, &ReviewKey)> {
         self.reviews.deadlines()
     }
@@ -128,22 +129,22 @@ impl State {
         self.pulls.get(repo, pr)
     }
 
-    /// The task handed off under this name.
+    /// Returns the task handed off under this name.
     pub fn task(&self, id: &TaskId) -> Option<&Task> {
         self.tasks.get(id)
     }
 
-    /// Every task handed off, by name.
+    /// Returns every task handed off, by name.
     pub fn tasks(&self) -> impl Iterator<Item = &Task> {
         self.tasks.values()
     }
 
-    /// The pair of that name, if it runs or can be resumed.
+    /// Returns the pair of that name, if it runs or can be resumed.
     pub fn pair(&self, id: &PairId) -> Option<&OpenPair> {
         self.pairs.get(id)
     }
 
-    /// Every pair that runs or can be resumed, by name.
+    /// Returns every pair that runs or can be resumed, by name.
     pub fn pairs(&self) -> impl Iterator<Item = (&PairId, &OpenPair)> {
         self.pairs.iter()
     }
@@ -153,19 +154,19 @@ impl State {
         self.orders.has(&row_of_order(id))
     }
 
-    /// The number of accepted messages.
+    /// Returns the number of accepted messages.
     pub fn accepted(&self) -> u64 {
         self.admission.accepted()
     }
 
-    /// The generations this pull request has used, over all its reviewers.
+    /// Returns the number of generations that this pull request has used, over all its reviewers.
     pub(crate) fn generations_used(&self, repo: Option<&Repo>, pr: &PrNumber) -> u8 {
         self.of_pr(repo, pr)
             .map(|(_, review)| review.generation)
             .fold(0, u8::saturating_add)
     }
 
-    /// The number of reviews requested on this pull request, one per round, over all its reviewers.
+    /// Returns the number of reviews requested on this pull request, one per round, over all its reviewers.
     pub(crate) fn reviews_used(&self, repo: Option<&Repo>, pr: &PrNumber) -> u32 {
         self.of_pr(repo, pr)
             .map(|(_, review)| review.asked)
@@ -196,7 +197,7 @@ impl State {
         }
     }
 
-    /// The reviews of one pull request: of the repository, if one is named, and those that name none.
+    /// Returns the reviews of one pull request: of the repository, if one is named, and those that name none.
     pub(crate) fn of_pr<'a, 'r>(
         &'a self,
         repo: Option<&'r Repo>,
@@ -207,7 +208,7 @@ impl State {
             .filter(move |(key, _)| key.may_be_of(repo))
     }
 
-    /// The review of a known message, by the message's id.
+    /// Returns the review of a known message, by the message's id.
     pub(crate) fn review_of_message(
         &self,
         sender: &AgentName,
@@ -217,7 +218,7 @@ impl State {
         Some(self.reviews.entry(&key)?.0)
     }
 
-    /// The new rows of all tables, for a snapshot; in no order.
+    /// Returns the new rows of all tables, for a snapshot, in no particular order.
     pub fn new_rows(&self) -> impl Iterator<Item = (RowKey, &[u8])> {
         let Self {
             admission,
@@ -238,7 +239,7 @@ impl State {
             .chain(orders.new_rows())
     }
 
-    /// The rows of all tables.
+    /// Returns the rows of all tables.
     pub(crate) fn rows(&self) -> BTreeMap<RowKey, Vec<u8>> {
         (self.admission.known.all().into_iter())
             .chain(self.admission.daemon_ids.all())
@@ -272,7 +273,7 @@ impl State {
         self.orders.give_up_snapshot();
     }
 
-    /// Takes the rows of a written snapshot in place of those in memory when it began.
+    /// Replaces the rows that were in memory when a snapshot began with those of the written snapshot.
     pub fn rest_on(&mut self, stored: &Arc<dyn StoredRows>) {
         self.admission.known.rest_on(Arc::clone(stored));
         self.admission.daemon_ids.rest_on(Arc::clone(stored));
@@ -288,7 +289,7 @@ impl State {
 pub(crate) struct Conversations(pub(crate) Table<b'c'>);
 
 impl Conversations {
-    /// The reviews of a conversation, ordered by key.
+    /// Returns the reviews of a conversation, ordered by key.
     pub(crate) fn reviews(&self, id: &ConversationId) -> BTreeSet<ReviewKey> {
         let rows = self.0.group(id.as_str().as_bytes()).into_iter();
         let read = |row: Vec<u8>| -> (ConversationId, ReviewKey) {
@@ -305,13 +306,13 @@ impl Conversations {
     }
 }
 
-/// The row of a review in a conversation.
+/// Returns the row of a review in a conversation.
 pub(crate) fn row_of_conversation(id: &ConversationId, key: &ReviewKey) -> RowKey {
     let own = serde_json::to_vec(key).expect("a key as JSON");
     Table::<b'c'>::key_in(id.as_str().as_bytes(), &own)
 }
 
-/// The row of an order's id.
+/// Returns the row of an order's id.
 pub(crate) fn row_of_order(id: &MessageId) -> RowKey {
     Table::<b'o'>::key(&[id.as_str().as_bytes()])
 }

@@ -1,5 +1,5 @@
-//! The reviews that wait for a person, as rows of a table: nobody answers for some of them, so they are as many as the
-//! mailroom ever hands over.
+//! The reviews that wait for a person, as rows of a table: people never answer some of them, so their number is
+//! unbounded.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -9,14 +9,14 @@ use crate::words::folded::{fold, unfold};
 use crate::words::key::ReviewKey;
 use crate::words::table::{RowKey, Table};
 
-/// Each with its key. A row without bytes is that of a review that a person has answered.
+/// A row for each review, with its key. An empty row is that of a review that a person has answered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WaitingReviews {
     pub(crate) rows: Table<b'w'>,
     loaded: Loaded,
 }
 
-/// All of them, once a caller has read them. A clone has none.
+/// All waiting reviews, once a caller has read them. A clone is empty.
 #[derive(Debug, Default)]
 struct Loaded(OnceLock<BTreeMap<Arc<ReviewKey>, Review>>);
 
@@ -26,7 +26,7 @@ impl Clone for Loaded {
     }
 }
 
-/// Equality does not depend on what was read.
+/// Ignores which rows were read.
 impl PartialEq for WaitingReviews {
     fn eq(&self, other: &Self) -> bool {
         self.rows == other.rows
@@ -41,7 +41,7 @@ impl WaitingReviews {
         }
     }
 
-    /// Overwrites the row, if there is one. To look would be to read it.
+    /// Overwrites the row whether or not it exists: checking would read it.
     pub(crate) fn remove(&mut self, key: &ReviewKey) {
         self.rows.put(row_of::<b'w'>(key), []);
         if let Some(loaded) = self.loaded.0.get_mut() {
@@ -49,20 +49,20 @@ impl WaitingReviews {
         }
     }
 
-    /// Takes back all that was put for the review.
+    /// Removes all rows put for the review since the last snapshot.
     pub(crate) fn put_back(&mut self, key: &ReviewKey) {
         self.rows.put_back(row_of::<b'w'>(key), None);
         self.loaded.0.take();
     }
 
-    /// All of them, ordered by key.
+    /// Returns all waiting reviews, ordered by key.
     pub(crate) fn all(&self) -> &BTreeMap<Arc<ReviewKey>, Review> {
         self.loaded
             .0
             .get_or_init(|| read(self.rows.all().into_values()).collect())
     }
 
-    /// Those of a number, and those whose number has the same hash.
+    /// Returns the waiting reviews of a number, and those whose number has the same hash.
     pub(crate) fn of_number(
         &self,
         number: &str,
@@ -70,7 +70,7 @@ impl WaitingReviews {
         read(self.rows.group(number.as_bytes()).into_iter())
     }
 
-    /// Frees the memory of those that callers have read.
+    /// Frees the memory of reviews that callers have read.
     pub(crate) fn release(&mut self) {
         self.loaded.0.take();
     }
@@ -80,18 +80,18 @@ fn read(rows: impl Iterator<Item = Vec<u8>>) -> impl Iterator<Item = (Arc<Review
     rows.filter(|row| !row.is_empty()).map(|row| read_row(&row))
 }
 
-/// The row of a review in a table of reviews.
+/// Returns the row key of a review in a table of reviews.
 pub(crate) fn row_of<const KIND: u8>(key: &ReviewKey) -> RowKey {
     let own = serde_json::to_vec(key).expect("a key as JSON");
     Table::<KIND>::key_in(key.pr.as_str().as_bytes(), &own)
 }
 
-/// The content of a review's row.
+/// Returns the content of a review's row.
 pub(crate) fn row(key: &ReviewKey, review: &Review) -> Vec<u8> {
     fold(&(key, review))
 }
 
-/// Reads what [`row`] made.
+/// Reads a row that [`row`] made.
 pub(crate) fn read_row(row: &[u8]) -> (Arc<ReviewKey>, Review) {
     let (key, review) = unfold(row).expect("what was folded unfolds");
     (Arc::new(key), review)

@@ -15,7 +15,7 @@ use crate::words::refusal::Clause;
 use crate::words::thread::RoundKind;
 use pair_machine::RunState;
 
-/// Responses that may be refused for what they say, per round.
+/// The most responses of a round that may be refused for their content.
 pub const ATTEMPTS: u8 = 3;
 
 /// The most times an author may replace a request in one round.
@@ -122,8 +122,8 @@ fn is_never(number: &u8) -> bool {
 pub const STARTS_MAX: u8 = 2;
 
 impl Invocation {
-    /// The starts left to the reviewer's command. A replacement raises them by one, and lowers the supersessions in the
-    /// rank.
+    /// Returns the starts left to the reviewer's command. A replacement raises them by one, and lowers the
+    /// supersessions in the rank.
     pub fn starts_left(&self) -> u8 {
         let replaced = SUPERSESSIONS.saturating_sub(self.supersessions_left);
         (STARTS_MAX + replaced).saturating_sub(self.starts)
@@ -138,7 +138,7 @@ impl Invocation {
             || self.newer_heads.contains(commit)
     }
 
-    /// The turns left of the round's budget.
+    /// Returns the turns left in the round's budget.
     pub fn turns_left(&self) -> u16 {
         self.turns.get().saturating_sub(self.turns_taken)
     }
@@ -158,7 +158,7 @@ pub struct Addressed {
     pub newer_heads: Heads,
 }
 
-/// Heads of a pull request from its events, the newest last: at most the last 16.
+/// The heads of a pull request from its events, the newest last; at most the last 16.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Heads(Vec<CommitSha>);
@@ -171,7 +171,7 @@ impl Heads {
         self.0.is_empty()
     }
 
-    /// The heads, the newest last.
+    /// Returns the heads, the newest last.
     pub fn iter(&self) -> impl Iterator<Item = &CommitSha> {
         self.0.iter()
     }
@@ -192,17 +192,17 @@ impl Heads {
 /// An approval and the commit it is bound to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Approval {
-    /// The commit approved; `None` is an approval bound to no commit, which no gate check passes.
+    /// The approved commit; `None` is an approval bound to no commit, which no gate check passes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub commit: Option<CommitSha>,
-    /// True if the reviewer says the pull request may be merged now.
+    /// True if the reviewer says that the pull request may be merged now.
     pub merge_ready: bool,
     /// The time of the approval.
     pub at: DateTime<Utc>,
-    /// True once the pull request has got another head; it stays true.
+    /// True once the pull request has another head; it stays true.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub stale: bool,
-    /// True if no lgtm gave it, but feedback on a fix pull request in which nothing blocks.
+    /// True if no lgtm gave it, but a feedback on a fix pull request in which nothing blocks.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub by_rule: bool,
     /// The clauses of the gate it breaks; only the advisory profile permits any.
@@ -217,7 +217,7 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// A fresh approval of a commit, for merging now.
+    /// Returns a fresh approval of a commit, ready to merge.
     pub(crate) fn of(commit: Option<CommitSha>, at: DateTime<Utc>) -> Self {
         Self {
             commit,
@@ -253,7 +253,7 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
-    /// The word on the screen and in JSON.
+    /// Returns the word on the screen and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Merged => "merged",
@@ -276,15 +276,15 @@ pub enum EscalationReason {
     ReviewerTimeout,
     /// The author did not move in time.
     AuthorTimeout,
-    /// Three responses of one round were refused for what they said.
+    /// Three responses of one round were refused for their content.
     ProtocolViolation,
     /// Nothing blocking is open, but a person holds a blocking thread.
     BlockerHeld,
-    /// The command of the reviewer ended without a readable response, also when it was started again.
+    /// The reviewer's command ended without a readable response, also after a restart.
     InvocationFailed,
     /// The daemon tried every reviewer of the list, and none can work.
     NoReviewer,
-    /// The tokens or the money of the review are used up.
+    /// The review's budget of tokens or money is used up.
     SpendExceeded,
     /// A person cancelled the reviewer.
     Cancelled,
@@ -299,7 +299,7 @@ impl EscalationReason {
         match escalation {
             Some(Escalation::ReviewerBudgetExceeded) => Some(Self::ReviewerBudgetExceeded),
             Some(Escalation::Other(text)) => Some(Self::Reviewer(text.clone())),
-            // Only the daemon's count says that the rounds are over.
+            // Only the daemon's own count ends the rounds.
             Some(marker @ Escalation::MaxRoundsExceeded) if !is_last_round => {
                 Some(Self::Reviewer(marker.as_str().to_owned()))
             }
@@ -351,7 +351,7 @@ pub enum Side {
 }
 
 impl Phase {
-    /// The running generation as a run, which passes init and working within the record that opens it.
+    /// Returns the running generation as a run, which passes init and working within the record that opens it.
     pub fn run(&self) -> RunState {
         match self {
             Self::Awaiting { .. } | Self::Fixing { .. } | Self::Addressed { .. } => {
@@ -363,7 +363,7 @@ impl Phase {
         }
     }
 
-    /// The words for the phases, in the order in which a review comes through them.
+    /// The words for the phases, in the order in which a review passes through them.
     pub const WORDS: [&str; 7] = [
         "awaiting",
         "reviewing",
@@ -374,7 +374,7 @@ impl Phase {
         "closed",
     ];
 
-    /// The word for the phase on the screen and in JSON.
+    /// Returns the word for the phase on the screen and in JSON.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Awaiting { .. } => "awaiting",
@@ -408,7 +408,7 @@ impl Phase {
         }
     }
 
-    /// The open request, while there is one.
+    /// Returns the open request, while there is one.
     pub fn invocation(&self) -> Option<&Invocation> {
         match self {
             Self::Reviewing(invocation) => Some(invocation),
@@ -421,8 +421,8 @@ impl Phase {
         }
     }
 
-    /// The heads that events reported after the author named the commit of this phase; `None` if no such commit waits
-    /// for an answer.
+    /// Returns the heads that events reported after the author named the commit of this phase; `None` if no such commit
+    /// waits for an answer.
     pub(crate) fn newer_heads(&self) -> Option<&Heads> {
         match self {
             Self::Reviewing(open) => Some(&open.newer_heads),
@@ -435,7 +435,7 @@ impl Phase {
         }
     }
 
-    /// The approval, while there is one.
+    /// Returns the approval, while there is one.
     pub fn approval(&self) -> Option<&Approval> {
         match self {
             Self::Approved(approval) => Some(approval),
@@ -448,7 +448,7 @@ impl Phase {
         }
     }
 
-    /// The approved commit, if there is one.
+    /// Returns the approved commit, if there is one.
     pub fn approved_commit(&self) -> Option<&CommitSha> {
         self.approval()?.commit.as_ref()
     }

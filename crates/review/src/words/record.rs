@@ -24,10 +24,10 @@ use pair_machine::PairStanding;
 /// message or event differently on the same state.
 pub const RULES: u32 = 2;
 
-/// The version of the rules behind a record that names none: those of settled 0.1.
+/// The version of the rules behind a record that names none: that of settled 0.1.
 pub const RULES_BEFORE_VERSIONS: u32 = 1;
 
-/// One decision, as the ledger keeps it. There it is flat, one word for each of the five it can be.
+/// One decision, as the ledger keeps it: there it is flat, with one word for each of its five kinds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, from = "FlatRecord")]
 pub enum Record {
@@ -59,7 +59,7 @@ pub enum EventRecord {
     Declined(DeclinedEvent),
 }
 
-/// A record in its written form. As a choice between two kinds, a reader would have to try each in turn.
+/// A record in its written form. With nested enums, a reader would have to try each kind in turn.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum FlatRecord {
@@ -95,7 +95,7 @@ impl From<EventRecord> for Record {
 }
 
 impl Record {
-    /// The word an entry of the ledger is found by.
+    /// Returns the word by which the ledger's entries are found.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Judged(Judgement::Accepted(_)) => "accepted",
@@ -126,7 +126,7 @@ impl Record {
         }
     }
 
-    /// The message it accepts, if it accepts one.
+    /// Returns the message it accepts, if it accepts one.
     pub fn accepted(&self) -> Option<&Accepted> {
         match self {
             Self::Judged(Judgement::Accepted(accepted)) => Some(accepted),
@@ -134,7 +134,7 @@ impl Record {
         }
     }
 
-    /// The message it refuses, if it refuses one.
+    /// Returns the message it refuses, if it refuses one.
     pub fn refused(&self) -> Option<&RefusedMessage> {
         match self {
             Self::Judged(Judgement::Refused(refused)) => Some(refused),
@@ -152,7 +152,7 @@ impl Record {
 }
 
 impl Judgement {
-    /// The message's sender; for a refused one, the owner of its outbox.
+    /// Returns the message's sender; for a refused one, the owner of its outbox.
     pub fn sender(&self) -> &AgentName {
         match self {
             Self::Accepted(accepted) => &accepted.from,
@@ -172,7 +172,7 @@ impl Judgement {
 }
 
 impl EventRecord {
-    /// The reported event.
+    /// Returns the reported event.
     pub fn event(&self) -> &Event {
         match self {
             Self::Happened(happened) => &happened.event,
@@ -180,7 +180,7 @@ impl EventRecord {
         }
     }
 
-    /// The id of the order it came from.
+    /// Returns the id of the order it came from.
     pub fn order(&self) -> Option<&MessageId> {
         match self {
             Self::Happened(happened) => happened.order.as_ref(),
@@ -268,7 +268,7 @@ pub enum Notice {
         /// The number of earlier withheld refusals that it sums up.
         summed_up: u32,
     },
-    /// Too many within a minute: the next notice counts this one in.
+    /// Too many within a minute: the next notice counts this refusal.
     Withheld,
     /// Never: the message was addressed to the daemon, or answered a notice.
     Never,
@@ -277,7 +277,7 @@ pub enum Notice {
 /// The cost of a refused response to its review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RefusalCost {
-    /// Attempts left in this round; at 0 the review is with a person.
+    /// Attempts left in this round; at 0 the review is escalated to a person.
     pub attempts_left: u8,
     /// The change to the review.
     pub step: ReviewStep,
@@ -312,7 +312,7 @@ pub struct Happened {
 }
 
 impl Happened {
-    /// The word an entry of the ledger is found by.
+    /// Returns the word by which the ledger's entries are found.
     fn word(&self) -> &'static str {
         match self.reassigned_to() {
             Some(_) => "reassigned",
@@ -343,7 +343,7 @@ pub struct DaemonMessage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Says {
-    /// The review is with a person; a notification.
+    /// The review was escalated to a person; a notification.
     Escalated {
         /// The review.
         review: ReviewKey,
@@ -435,7 +435,7 @@ fn is_zero(number: &u8) -> bool {
 }
 
 impl ReviewStep {
-    /// A step that changes the phase of a round and nothing else.
+    /// Returns a step that changes only the phase of a round.
     pub fn to(review: &ReviewKey, round: u32, phase: Phase) -> Self {
         Self {
             review: review.clone(),
@@ -455,7 +455,7 @@ impl ReviewStep {
     }
 }
 
-/// A generation as its first request, or the person who reopened the review, fixed it.
+/// A generation as fixed by its first request, or by the person who reopened the review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generation {
     /// Its number over the life of the review, from 1.

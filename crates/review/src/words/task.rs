@@ -1,5 +1,5 @@
-//! The handoff of a merged pull request: the tasks dispatched to fixing agents, and the reason each other finding
-//! stayed. `parts::handoff` decides which is which.
+//! The handoff of a merged pull request: the tasks dispatched to fixing agents, and why each other finding stayed.
+//! `parts::handoff` decides which is which.
 
 use message_schema::id::{AgentName, FindingId, PrNumber, Repo, RepoPath};
 use serde::{Deserialize, Serialize};
@@ -45,9 +45,9 @@ pub enum NoHandoff {
     NotMerged,
     /// It was found in a verify run of a fixing agent.
     VerifyRun,
-    /// It was handed off before; that happens once.
+    /// It was handed off before, which happens only once.
     AlreadyHandedOff,
-    /// The pull request fixes a task itself: what it leaves is for a person.
+    /// The pull request fixes a task itself: a person decides about what it leaves.
     ClaimsTask,
     /// A bot opened the pull request.
     BotAuthor,
@@ -57,14 +57,14 @@ pub enum NoHandoff {
     CategoryExcluded,
     /// Handoff is off.
     ModeOff,
-    /// The author has a task of its own to finish first: what is left is for a person.
+    /// The author has a task of its own to finish first: a person decides about the rest.
     HoldsTask,
     /// No agent is named for it, or the named agent does not exist.
     NoTarget,
 }
 
 impl NoHandoff {
-    /// The word on the screen and in JSON.
+    /// Returns the word on the screen and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::NotMerged => "not_merged",
@@ -80,7 +80,7 @@ impl NoHandoff {
         }
     }
 
-    /// The reason in words, after "not handed off:".
+    /// Returns the reason in words, after "not handed off:".
     pub fn reason(self) -> &'static str {
         match self {
             Self::NotMerged => "the pull request was not merged",
@@ -132,7 +132,7 @@ pub struct Handoff {
     /// The findings that stay, each with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub left: Vec<Left>,
-    /// The number of findings that a person had queued and whose pull request did not land.
+    /// The number of findings that a person had queued and whose pull request was not merged.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub dropped: usize,
 }

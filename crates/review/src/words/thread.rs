@@ -17,7 +17,7 @@ pub const STANCE_HELD_MAX: u8 = 2;
 /// The most replies a thread takes in its life, even if the stance flips.
 pub const REPLIES_MAX: u8 = 3;
 
-/// Where a round is in its generation.
+/// The place of a round in its generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RoundKind {
     /// Another round can follow.
@@ -71,11 +71,11 @@ pub struct Thread {
     pub handoff: HandoffState,
 }
 
-/// The cause of a thread's resolution. An approval that rests on silence says so.
+/// The cause of a thread's resolution. An approval that rests on silence shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolution {
-    /// The reviewer's action or status, or a person.
+    /// The reviewer's action or status, or a person's decision.
     #[default]
     Word,
     /// The author reported fixes, and the response did not name it.
@@ -88,16 +88,16 @@ impl Resolution {
     }
 }
 
-/// The weight of a thread's resolution. A problem that comes back is discussed once more and no further, or reopening
+/// The finality of a thread's resolution. A problem that comes back is discussed once more and no further, or reopening
 /// would buy endless rounds; and no agent overrules a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Reopening {
     /// The reviewer may open the resolved thread again.
     #[default]
     Allowed,
-    /// It was opened again before: the next resolution is final.
+    /// It was reopened before: the next resolution is final.
     Used,
-    /// A person resolved it, and that is final.
+    /// A person resolved it, which is final.
     Barred {
         /// True if it had been reopened before, or was raised again since.
         used: bool,
@@ -140,7 +140,7 @@ pub enum Origin {
     /// A reviewer raised it.
     #[default]
     Review,
-    /// A verify run of a fixing agent raised it. It is never handed off, or fixing would feed itself.
+    /// A verify run of a fixing agent raised it. It is never handed off, or fixes would cause endless fixes.
     VerifyRun,
     /// A fix pull request took it over and has to fix it.
     CarriedOver,
@@ -156,11 +156,11 @@ pub enum HandoffState {
     Queued,
     /// The merge left it to a person, because an automatic task could begin an endless chain of fixes.
     LeftToPerson,
-    /// It was handed off in this task; that happens once.
+    /// It was handed off in this task, which happens only once.
     HandedOff(TaskId),
 }
 
-/// The reviewer's stance in the last cycle and its repetitions.
+/// The reviewer's stance in the last cycle, and how often it was repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Dialogue {
     /// The reviewer's stance in its last cycle.
@@ -179,9 +179,9 @@ pub enum ThreadState {
     Open,
     /// Closed by the reviewer.
     Resolved,
-    /// With a person.
+    /// Escalated to a person.
     Held(Hold),
-    /// Left for later under a nit; does not block.
+    /// Deferred under a nit; does not block.
     Deferred,
 }
 
@@ -189,16 +189,16 @@ pub enum ThreadState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hold {
-    /// Not fixed, and the reviewer stops arguing.
+    /// The reviewer stops arguing about a finding that is not fixed.
     Veto,
-    /// Worse than the reviewer thought.
+    /// The finding is worse than the reviewer thought.
     Escalate,
-    /// None: a person took it.
+    /// A person took it.
     Person,
 }
 
 impl ThreadState {
-    /// The word for it on the screen and in JSON.
+    /// Returns the word for it on the screen and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -246,7 +246,7 @@ impl Thread {
         }
     }
 
-    /// Makes a P1 thread with nothing but its discussion.
+    /// Makes a P1 thread that has only this dialogue.
     pub fn discussed(dialogue: Dialogue) -> Self {
         Self {
             severity: Severity::P1,
@@ -274,7 +274,7 @@ impl Thread {
             id: id.clone(),
             severity: self.severity,
             status,
-            // The other severities leave no choice.
+            // The other severities determine it.
             blocking: (self.severity == Severity::P2).then_some(self.blocking),
             title: self.title.clone(),
             area: None,
@@ -300,7 +300,7 @@ impl Thread {
         self.state == ThreadState::Open
     }
 
-    /// True if it is with a person.
+    /// True if it is escalated to a person.
     pub fn is_held(&self) -> bool {
         matches!(self.state, ThreadState::Held(_))
     }
@@ -319,7 +319,7 @@ impl Thread {
             }
     }
 
-    /// True if it was reopened after a resolution; that happens once.
+    /// True if it was reopened after a resolution, which happens only once.
     pub fn was_reopened(&self) -> bool {
         match self.reopening {
             Reopening::Used | Reopening::Barred { used: true } => true,
@@ -340,7 +340,7 @@ impl Thread {
         self.handoff == HandoffState::Queued
     }
 
-    /// The task it was handed off in, if it was.
+    /// Returns the task it was handed off in, if any.
     pub fn task(&self) -> Option<&TaskId> {
         match &self.handoff {
             HandoffState::HandedOff(task) => Some(task),
@@ -353,7 +353,7 @@ impl Thread {
         self.handoff == HandoffState::LeftToPerson && self.state != ThreadState::Resolved
     }
 
-    /// True if it keeps the review from approval: it blocks and is open or with a person.
+    /// True if it bars approval: it blocks and is open or escalated to a person.
     pub fn blocks_approval(&self) -> bool {
         self.blocking && matches!(self.state, ThreadState::Open | ThreadState::Held(_))
     }
@@ -497,7 +497,7 @@ impl Dialogue {
     }
 }
 
-/// A thread as records and snapshots write it: flat, without false or unknown fields.
+/// A thread as records and snapshots write it: flat, without fields that are false or unknown.
 #[derive(Serialize, Deserialize)]
 struct ThreadLine {
     severity: Severity,
@@ -527,7 +527,7 @@ struct ThreadLine {
     fate: HandoffLine,
 }
 
-/// The handoff part of such a line.
+/// The handoff part of a [`ThreadLine`].
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 struct HandoffLine {
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -633,8 +633,8 @@ impl From<ThreadLine> for Thread {
                 target,
                 recommendation,
             },
-            // The rules never write two of these at once: what a verify run raised is not handed off,
-            // so no fix takes it over; and what was handed off is queued no longer.
+            // The rules never write two of these at once: a finding of a verify run is never handed off, so no fix
+            // takes it over; and a finding that was handed off is no longer queued.
             origin: if verify_run {
                 Origin::VerifyRun
             } else if carried {
@@ -745,7 +745,7 @@ mod tests {
         );
     }
 
-    /// The ledger's lines were written by the struct this type once was; they stay as they are.
+    /// An earlier form of this type wrote the ledger's lines; they must stay as they are.
     #[test]
     fn a_written_thread_is_read_and_written_again_byte_for_byte() {
         let start = r#"{"severity":"P1","blocking":true,"title":"leak","opened_in":2,"dialogue":{"stance":"seeks_change","round_count":1,"replies":1},"state":"#;

@@ -1,4 +1,4 @@
-//! The rules of a review, played with real messages; one binary.
+//! The rules of a review, played with real messages.
 
 mod rules;
 mod table;

@@ -1,4 +1,4 @@
-//! A table two agents sit at: real messages in, what the rules answer out.
+//! A table with two agents: real messages in, the answers of the rules out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,14 @@ use review::{
 };
 use validate_message::{PacketInput, Valid, check};
 
-/// The state of play, with time as a number the test moves.
+/// The state of play, with a clock that the test moves.
 pub(crate) struct Table {
     pub(crate) state: State,
     pub(crate) policy: Policy,
     pub(crate) now: DateTime<Utc>,
     /// Every record so far, for replay.
     pub(crate) records: Vec<(Record, DateTime<Utc>)>,
-    /// What was wrong with the last message that was refused.
+    /// The faults of the last refused message.
     pub(crate) faults: Vec<Fault>,
     sent: u32,
 }
@@ -47,7 +47,7 @@ impl Default for Table {
     }
 }
 
-/// A state that was written as lines and read back.
+/// Writes a state as lines and reads it back.
 pub(crate) fn kept(state: &State) -> State {
     state
         .through_snapshot()
@@ -59,7 +59,7 @@ pub(crate) struct Note<'a> {
     pub(crate) from: &'a str,
     pub(crate) to: &'a str,
     pub(crate) kind: &'a str,
-    /// Envelope lines beside the required ones.
+    /// Envelope lines in addition to the required ones.
     pub(crate) envelope: &'a str,
     /// The body's YAML, one field a line.
     pub(crate) body: &'a str,
@@ -131,13 +131,12 @@ impl Table {
         said
     }
 
-    /// Tells the rules of an event; `Ok` is the phase's word afterwards, `Err` the code it was
-    /// declined with.
+    /// Reports an event to the rules; `Ok` is the phase's word afterwards, `Err` the code with which it was declined.
     pub(crate) fn on_event(&mut self, event: &Event) -> Result<String, String> {
         self.tell(event).map(|()| self.phase())
     }
 
-    /// Tells the rules of an event; `Err` is the code it was declined with.
+    /// Reports an event to the rules; `Err` is the code with which it was declined.
     pub(crate) fn tell(&mut self, event: &Event) -> Result<(), String> {
         self.now += TimeDelta::seconds(1);
         let told = ReportedEvent { order: None, event };
@@ -150,7 +149,7 @@ impl Table {
         declined.map_or(Ok(()), Err)
     }
 
-    /// Lets time pass and every deadline that comes meanwhile.
+    /// Lets time pass, and every deadline within it.
     pub(crate) fn wait(&mut self, time: TimeDelta) -> String {
         let until = self.now + time;
         while let Some((at, _)) = self.state.next_deadline().filter(|(at, _)| *at <= until) {
@@ -219,7 +218,7 @@ impl Table {
         }))
     }
 
-    /// What the last record handed off: `task -> target ids`, and what stayed: `id why`.
+    /// Returns what the last record handed off, as `task -> target ids`, and what stayed, as `id why`.
     pub(crate) fn handoff(&self) -> (Vec<String>, Vec<String>) {
         let Some(happened) = self.last_record().happened() else {
             return Default::default();
@@ -251,7 +250,7 @@ impl Table {
             .map_or(Rank::UNOPENED, |(_, review)| review.rank())
     }
 
-    /// The state as a fold of the records, each through its JSON form.
+    /// Returns the fold of the records, each read back from its JSON form.
     pub(crate) fn replayed(&self) -> State {
         let mut state = State::default();
         for (record, at) in &self.records {
@@ -262,7 +261,7 @@ impl Table {
         state
     }
 
-    /// The state as a snapshot after `taken_after` records and the records behind it make it.
+    /// Returns the state from a snapshot after `taken_after` records and the records behind it.
     pub(crate) fn restored(&self, taken_after: usize) -> State {
         let mut state = State::default();
         let (before, behind) = self.records.split_at(taken_after);
@@ -295,7 +294,7 @@ impl Table {
         })
     }
 
-    /// Replaces the open request, or one that nobody knows.
+    /// Replaces the open request, or a request that nobody knows if none is open.
     pub(crate) fn supersede(&mut self) -> Result<String, Vec<String>> {
         let open = self
             .state
@@ -392,7 +391,7 @@ pub(crate) fn codex(kind: &str) -> Note<'_> {
     }
 }
 
-/// A finding a line: `F-001 P1 open`, then anything more as YAML fields separated by `; `.
+/// Builds a packet from one finding a line: `F-001 P1 open`, then further YAML fields separated by `; `.
 pub(crate) fn packet(findings: &str) -> String {
     let mut text = "findings:".to_owned();
     let mut any = false;

@@ -1,12 +1,12 @@
-//! Random play by every agent at the table: whatever they send, the rank falls with each accepted
-//! message and never rises, the bound on messages holds, and replay gives the same state.
+//! Random play by every agent at the table: whatever they send, the rank falls with each accepted message and never
+//! rises, the bound on messages holds, and replay gives the same state.
 
 use crate::table::{Note, Table, claude, codex};
 use message_schema::limit::Rounds;
 use proptest::prelude::*;
 use review::messages_max;
 
-/// One attempt at a move; most are illegal where they are made.
+/// One attempted move; most are illegal.
 #[derive(Clone, Debug)]
 enum Play {
     Request {

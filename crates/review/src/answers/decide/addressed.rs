@@ -30,7 +30,7 @@ pub(super) fn decide(
         Phase::Fixing { due } if body.round == review.round => *due,
         Phase::Fixing { .. } => return refuse(round_mismatch(body, review)),
         Phase::Reviewing(_) => return refuse(reviewers_turn(key, review)),
-        // No correction of it can succeed: what may be sent is another message.
+        // No corrected version can succeed: the author must send another message.
         Phase::Awaiting { .. } | Phase::Addressed { .. } => {
             return refuse(nothing_to_address(body, review)).map_err(|refusal| Refusal {
                 retryable: false,
@@ -69,7 +69,8 @@ pub(super) fn decide(
     })
 }
 
-/// The fault of an id that the author made up or misspelt: silence about it could resolve no thread.
+/// The fault of an id that the author made up or misspelt: otherwise silence about it would resolve no thread, without
+/// a warning.
 fn never_named(index: usize, id: &FindingId, review: &Review) -> Fault {
     let open: Vec<_> = review
         .open_threads()

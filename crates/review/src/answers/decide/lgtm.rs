@@ -58,8 +58,8 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
         round_kind: review.round_kind(),
         verify_run: invocation.verify_run,
     };
-    // The refusal names all faults at once, since each refusal costs an attempt. Where the threads
-    // cannot be judged, the clauses about them are left out: they would say the same thing twice.
+    // The refusal names all faults at once, since each refusal costs an attempt. If the threads cannot be judged, it
+    // omits the clauses about them: they would repeat the same faults.
     let mut threads = review.threads.clone();
     let validated = body.validated_head.as_ref();
     let wrong_head = head::another(invocation, validated).map(|other| other.fault());

@@ -84,7 +84,7 @@ fn author_and_reviewer<'a>(
     }
 }
 
-/// Finds the review of the named pull request between these two. If several repositories have the number, other
+/// Finds the review of the named pull request between these two agents. If several repositories have the number, other
 /// evidence has to decide.
 fn by_pr<'a>(context: &MessageContext<'a>, part: Part) -> Result<Option<&'a ReviewKey>, Refusal> {
     let Some(pr) = &context.envelope().related_pr else {
@@ -105,7 +105,7 @@ fn by_pr<'a>(context: &MessageContext<'a>, part: Part) -> Result<Option<&'a Revi
                 .ok_or_else(|| ambiguous(&own, "parent_message_id")),
         },
         [] => {
-            // One that was opened with this agent, and moved on, tells more than any other.
+            // A review that was opened with this agent and then reassigned explains more than any other.
             let was_theirs =
                 |(key, _): &(&ReviewKey, _)| key.author == *author && key.reviewer == *reviewer;
             match of_pr().find(was_theirs).or_else(|| of_pr().next()) {
@@ -130,8 +130,8 @@ fn by_thread_of_messages<'a>(context: &MessageContext<'a>) -> Option<&'a ReviewK
     parent.or_else(|| by_conversation(context))
 }
 
-/// Finds the only review of a conversation between these two, or the only one of them that is open. If the conversation
-/// was about other agents only, one of its reviews shows who has which part.
+/// Finds the only review of a conversation between these two agents, or the only open one of several. If the
+/// conversation involved other agents only, one of its reviews shows who has which part.
 fn by_conversation<'a>(context: &MessageContext<'a>) -> Option<&'a ReviewKey> {
     let envelope = context.envelope();
     let (from, to) = (&envelope.from, context.recipient());

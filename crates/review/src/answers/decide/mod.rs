@@ -1,6 +1,5 @@
 //! The decision about a correct message: reads the state, answers, changes nothing.
 //!
-//!
 //! First admission (the outbox, the id, the recipients), then the review of the message, then the rules of its type,
 //! one file each.
 

@@ -81,7 +81,7 @@ pub(super) fn decide(
     Ok(ruling)
 }
 
-/// The commit the author last reported, and the phase, which has the heads from later events.
+/// The commit that the author last reported, and the phase, which has the heads from later events.
 #[derive(Clone, Copy, Default)]
 struct Reported<'a> {
     commit: Option<&'a CommitSha>,
@@ -327,7 +327,7 @@ impl Request<'_> {
         self.asking(ReviewStep::to(self.key, round, Phase::Reviewing(open)))
     }
 
-    /// Adds the change to read, as the request names it, to a step.
+    /// Adds the change that the reviewer must read, as the request names it, to a step.
     fn asking(&self, step: ReviewStep) -> ReviewStep {
         let change = Change {
             base: self.body.base_sha.clone(),

@@ -30,11 +30,11 @@ pub(super) fn failed(
             ));
         }
         FailureCause::Crashed | FailureCause::Unreadable => true,
-        // Another start would find the same; where nobody else is to be asked, it costs nothing to try.
+        // Another start would fail in the same way; if no other reviewer can be asked, a retry costs nothing.
         FailureCause::Missing | FailureCause::NotLoggedIn | FailureCause::Quota => {
             open.next_reviewers.is_none()
         }
-        // The next reviewer could not be started either: the list is for another day.
+        // The next reviewer could not be started either, so the list is kept for another day.
         FailureCause::ProviderUnavailable => {
             open.next_reviewers.is_none() || is_over_for_all(context, review.reviewer(key))
         }
@@ -80,7 +80,7 @@ fn started_again(
     })
 }
 
-/// Gives the request to the next available reviewer, with fresh attempts and starts; the round's time and turns
+/// Returns the request to the next available reviewer, with fresh attempts and starts; the round's time and turns
 /// continue.
 fn reassigned(
     context: &mut EventContext<'_>,

@@ -55,7 +55,7 @@ pub fn on_event(
         Event::Pull(pull) => pull::on_event(&mut context, pull),
         Event::Person(decision) => person::on_event(&mut context, decision),
         Event::Pair(news) => pair::on_event(&mut context, news),
-        // No review moves by it: which hosts there are is the fleet's.
+        // No review moves: `fleet` folds the hosts.
         Event::LedgerAccepted(_) | Event::Host(_) => Ok(Consequences::default()),
         Event::SentDiffers(differs) => Ok(sent_differs(&mut context, differs)),
     };
@@ -84,7 +84,7 @@ pub fn on_event(
     }
 }
 
-/// Tells the sender, the only one that can send the rest; the recipients keep what the daemon judged.
+/// Tells only the sender, who alone can send the rest; the recipients keep what the daemon judged.
 fn sent_differs(context: &mut EventContext<'_>, differs: &SentDiffers) -> Consequences {
     let file = differs.file.clone();
     Consequences {

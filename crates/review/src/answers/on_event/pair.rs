@@ -1,4 +1,4 @@
-//! Answers reports about a pair of commands. Its driver reports what the commands did. This file decides what follows:
+//! Answers reports about a pair of commands. Its driver reports what the commands did; this file decides what follows:
 //! the pair is charged for the run, and no signal of a command overrules the reviews between the two.
 
 use message_schema::Code;
@@ -102,21 +102,21 @@ fn go_on(
         PairStep::Ended { signal, run } => {
             let used = used(standing, run)?;
             let approves = *signal == Signal::Pass && standing.pair.run() == RunState::Reviewing;
-            // What came to a person meanwhile is no longer the reviewer's to approve.
+            // The reviewer cannot approve a review that was meanwhile escalated to a person.
             if approves && known.is_left_to_a_person(context.state.reviews_of_pair(known)) {
                 return Ok(PairStanding {
                     pair: used.pair.failed(PairFailure::WithAPerson),
                     ..used
                 });
             }
-            // The author had its turn and left its threads: one more would change nothing.
+            // The author had its turn and left its threads unanswered: another turn would change nothing.
             if approves && known.is_unanswered(context.state.reviews_of_pair(known)) {
                 return Ok(PairStanding {
                     pair: used.pair.failed(PairFailure::Unanswered),
                     ..used
                 });
             }
-            // Only what the ledger itself has of a review approves it.
+            // Only the ledger's record of a review approves it.
             let is_gated = approves && !known.is_approved(context.state.reviews_of_pair(known));
             let signal = if is_gated { Signal::None } else { *signal };
             Ok(bounded(
@@ -154,7 +154,7 @@ fn begin(
             standing.pair.run().word()
         )));
     }
-    // Two that drive one pair would each run the command.
+    // Two drivers of one pair would each run the command.
     if standing.began_at.is_some() || start != standing.starts.saturating_add(1) {
         return Err(invalid(format!(
             "run {} of the pair has already begun",

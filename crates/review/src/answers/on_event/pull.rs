@@ -22,7 +22,7 @@ pub(super) fn on_event(
 ) -> Result<Consequences, Declined> {
     let state = context.state;
     let reviews: Vec<(&ReviewKey, &Review)> = state.of_pr(event.repo.as_ref(), &event.pr).collect();
-    // What is merged is handed off, and that cannot be taken back: no repository is guessed.
+    // A handoff cannot be undone, so never guess the repository.
     let repos: BTreeSet<&Repo> = reviews
         .iter()
         .filter_map(|(key, _)| key.repo.as_ref())
@@ -55,7 +55,7 @@ pub(super) fn on_event(
     let known = state.pull(event.repo.as_ref(), &event.pr);
     let opener = opener(state, event, known.as_ref(), &reviews);
     let mut plan = handoff::plan(event, &opener, &reviews, context.policy, state.tasks.len());
-    // What was merged keeps its task, whatever is reported of the pull request afterwards.
+    // A merged fix keeps its task, whatever is reported about the pull request afterwards.
     let gives_up = event.action == PullAction::Closed
         && known.is_none_or(|pull| pull.last != PullAction::Merged);
     for (key, review) in &reviews {

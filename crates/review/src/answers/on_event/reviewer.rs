@@ -89,7 +89,7 @@ pub(super) fn started(
         return Err(Declined::new(Code::DecisionInvalid, why));
     }
     context.has_budget(review.reviewer(key))?;
-    // Where the limit was lowered since the last run.
+    // The limit may have been lowered since the last run.
     if context.policy.budget.per_review.is_reached(review.spent) {
         let (step, letters) = given_up(context, (key, review), EscalationReason::SpendExceeded);
         return Ok(Consequences {

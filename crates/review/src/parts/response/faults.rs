@@ -66,7 +66,7 @@ pub(super) fn duplicate(finding: &Finding, known: &FindingId, before: Option<&Th
     .thread(known)
     .field("id")
     .found(&finding.id);
-    // Only an open thread takes an action; advice that is refused would cost another attempt.
+    // Only an open thread takes an action, and following refused advice would cost another attempt.
     if before.is_some_and(Thread::is_open) {
         fault
             .expected(format!("an action on `{known}`, or a new finding"))

@@ -34,7 +34,7 @@ pub(crate) struct Response<'a> {
     /// The nits of an lgtm: they cover open threads that do not block.
     pub(crate) nits: &'a [Nit],
     pub(crate) new_blockers: NewBlockers<'a>,
-    /// Whether the round takes a reply.
+    /// The kind of the round: the last one takes no reply.
     pub(crate) round_kind: RoundKind,
     /// True if the request comes from a verify run.
     pub(crate) verify_run: bool,
@@ -45,15 +45,15 @@ pub(crate) struct Response<'a> {
 pub(crate) enum NewBlockers<'a> {
     /// All.
     Any,
-    /// Below P0, those in files the author touched and those that name what introduced them. Other blockers had to be
-    /// found in the first round.
+    /// Below P0, those in files that the author touched and those that name what introduced them. Other blockers should
+    /// have been found in the first round.
     InTouched(&'a [RepoPath]),
     /// P0, and blockers outside the files of the claimed task: inside them the measure of a fix pull request is whether
     /// it fixes its task.
     OutsideTask,
 }
 
-/// The most faults a refusal names: a packet has room for thousands, and nobody reads them.
+/// The most faults that a refusal names: a packet has room for thousands, and nobody would read them.
 const FAULTS_MAX: usize = 200;
 
 /// The changes a response makes to the threads.
@@ -137,7 +137,7 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<ThreadChanges, Vec<Fault>
             break;
         }
     }
-    // A thread that a packet does not name up to here may be named further on.
+    // Only a packet that was read to its end shows which threads it does not name.
     if sheet.faults.len() < FAULTS_MAX {
         sheet.read_silence();
     }
@@ -195,7 +195,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// The thread as the findings before this one have left it, with the severity raised to this finding's.
+    /// Returns the thread as the findings before this one left it, with the severity raised to this finding's.
     fn raised(&mut self, id: &FindingId, before: &Thread, finding: &Finding) -> Thread {
         let thread = self.changed.get(id).unwrap_or(before).raised_to(finding);
         if thread.severity < finding.severity {
@@ -216,8 +216,8 @@ impl<'a> Sheet<'a> {
 
     /// Reads a finding under an id that is new to this review: it opens a thread, unless it repeats one.
     fn read_new(&mut self, id: &FindingId, finding: &'a Finding) {
-        // The response is refused for what it raises by now; comparing each further finding with all others
-        // would cost the square of their number.
+        // The response already raises enough to be refused; comparing each further finding with all others would take
+        // quadratic time.
         if self.opened.len() > NEW_FINDINGS_MAX {
             self.surplus += 1;
             return;
@@ -315,7 +315,7 @@ impl<'a> Sheet<'a> {
     fn act(&mut self, id: &FindingId, before: &Thread, finding: &Finding) {
         let thread = self.raised(id, before, finding);
         let Some(action) = self.action(finding) else {
-            // Named, but without an action: as good as silent.
+            // Named, but without an action: counts as silence.
             self.changed.insert(id.clone(), thread);
             return;
         };
@@ -340,7 +340,7 @@ impl<'a> Sheet<'a> {
             .insert(id.clone(), thread.after(action, stance));
     }
 
-    /// The action a finding takes on its open thread, if it takes one.
+    /// Returns the action that a finding takes on its open thread, if it takes one.
     fn action(&self, finding: &Finding) -> Option<Action> {
         match (finding.action, self.response.mode) {
             (Some(action), _) => Some(action),
@@ -436,7 +436,7 @@ impl<'a> Sheet<'a> {
             .filter(|(id, _)| !self.named.contains(*id))
             .map(|(id, thread)| (id, self.changed.get(id).unwrap_or(thread).clone()))
             .collect();
-        // A nit that names no thread is not spent on one that silence resolves anyway.
+        // A nit that names no thread is not spent on a thread that silence resolves anyway.
         let nits = self.response.nits;
         let is_named = |id: &FindingId| nits.iter().any(|nit| nit.source.as_ref() == Some(id));
         let in_need = open

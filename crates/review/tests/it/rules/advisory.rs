@@ -1,4 +1,4 @@
-//! The advisory profile: on pull requests of people the gate's result is attached and refuses nothing.
+//! The advisory profile: on pull requests of people the gate's result is attached but refuses nothing.
 
 use super::{ok, refused, second_round};
 use crate::table::Table;

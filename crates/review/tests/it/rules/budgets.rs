@@ -1,4 +1,4 @@
-//! Turns: those that are counted, and those a response says it took.
+//! Turns: those that are counted, and those that a response declares.
 
 use super::{ok, refused};
 use crate::table::{Note, Table, claude, codex, packet, which};
@@ -48,7 +48,7 @@ fn no_turn_is_no_count() {
     assert_eq!(turns(&mut table, 0), Err("decision_invalid".to_owned()));
 }
 
-/// A response that declares its turns in the envelope.
+/// Sends an lgtm that declares its turns in the envelope.
 fn lgtm_after(table: &mut Table, turns: u32) -> Result<String, Vec<String>> {
     let envelope = format!("related_pr: 86\nturns: {turns}\n");
     let body = "quality_gate_result: pass\nmerge_ready: true";
@@ -168,7 +168,7 @@ fn a_failure_is_noted_once_and_the_one_after_the_last_start_is_a_persons() {
     let mut table = Table::default();
     table.request().expect("opens");
     let crashed = failed(FailureCause::Crashed);
-    // No start, no failure of one.
+    // Without a start, there is no failed start.
     let none = Err("decision_invalid".to_owned());
     assert_eq!(table.on_event(&crashed), none);
     table.on_event(&Event::Started(which())).expect("started");

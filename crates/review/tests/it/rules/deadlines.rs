@@ -1,4 +1,4 @@
-//! Every wait has its end, which the daemon owns.
+//! Every wait ends at a deadline that the daemon owns.
 
 use super::{fixing, ok, refused, second_round};
 use crate::table::{Table, which};

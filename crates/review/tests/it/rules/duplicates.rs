@@ -1,4 +1,4 @@
-//! New findings that are old ones, too many, or too late.
+//! New findings that repeat old ones, are too many, or come too late.
 
 use super::{ok, refused};
 use crate::table::{Note, Table, claude};
@@ -9,7 +9,7 @@ use review::ThreadState;
 const EMPTY_DIFF: &str =
     "F-001 P1 open title: Empty diff is not handled; file: src/diff.rs; lines: 40-45";
 
-/// A table of three rounds in round 2, with one finding that has a place and a title.
+/// Returns a table of three rounds, in round 2, with one finding that has a place and a title.
 fn with_a_place() -> Table {
     let mut table = Table::default();
     table.policy.rounds = Rounds::MAX;

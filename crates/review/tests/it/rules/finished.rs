@@ -1,4 +1,4 @@
-//! Reviews at rest are rows; no answer about them shows it.
+//! Reviews at rest are rows, but no answer about them differs.
 
 use review::{
     CloseReason, Deadline, Event, EventRecord, Happened, Phase, Record, Review, ReviewKey,
@@ -13,7 +13,7 @@ fn key(number: usize) -> ReviewKey {
     ReviewKey::new(None, &number, agent("claude"), agent("codex"))
 }
 
-/// A state with so many reviews like this one.
+/// Returns a state with `count` reviews like this one.
 fn state_of(count: usize, review: &Review) -> State {
     let keys: Vec<ReviewKey> = (0..count).map(key).collect();
     State::of(keys.iter().map(|key| (key, review)), [], [])

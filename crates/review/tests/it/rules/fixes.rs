@@ -1,4 +1,4 @@
-//! Fix pull requests: judged by whether they fix what they are for, in at most five reviews.
+//! Fix pull requests: judged only by whether they fix their task, in at most five reviews.
 
 use super::{ok, refused};
 use crate::table::{Note, Table, agent, claude, codex, packet};
@@ -94,8 +94,8 @@ fn the_task_s_findings_are_open_from_the_start_and_the_mild_ones_deferred() {
     );
 }
 
-/// A brief, a notice and `settled threads` show the round a thread was opened in: a round of the old
-/// pull request would point into a review the fix has never had.
+/// A brief, a notice and `settled threads` show the round in which a thread was opened: a round of the old pull request
+/// would name a review that the fix never had.
 #[test]
 fn what_was_raised_in_a_later_round_is_carried_into_the_fix_s_first() {
     let mut table = Table::default();
@@ -342,7 +342,7 @@ fn an_agent_with_a_task_to_finish_hands_nothing_off() {
         (vec![], vec!["N-1 holds_task".to_owned()])
     );
     assert_eq!(left_to_person(&table), ["N-1"]);
-    // Once escalated it stays with a person, although a person has settled the task meanwhile.
+    // Once escalated it stays with a person, although a person has settled the task since.
     for id in ["F-1", "F-2", "F-3"] {
         let act = Act::WontFix(id.parse().expect("an id"));
         table.person(act).expect("settled");

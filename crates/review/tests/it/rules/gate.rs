@@ -109,7 +109,7 @@ fn a_finding_raised_to_a_blocker_stands_in_the_way_wherever_its_thread_is() {
         refused(&["action_missing"])
     );
 
-    // With a person, by its own id and by another one's.
+    // Escalated to a person, by its own id and by another one's.
     for raised in ["F-003 P0 open", "F-009 P0 open same_as: F-003"] {
         let mut table = Table::default();
         table.policy.rounds = Rounds::MAX;

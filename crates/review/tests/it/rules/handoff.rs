@@ -5,7 +5,7 @@ use crate::table::{Table, agent};
 use message_schema::packet::Severity;
 use review::{Act, HandoffMode, PullAction};
 
-/// One round of feedback with these findings; whatever is not resolved goes to gemini.
+/// Returns a table after one round of feedback with these findings; those not resolved go to gemini.
 fn raised(mode: HandoffMode, findings: &str) -> Table {
     let mut table = Table::default();
     table.policy.handoff.mode = mode;

@@ -1,4 +1,4 @@
-//! Which review a message belongs to, and who may send it.
+//! Finds a message's review and checks who may send it.
 
 use super::{ok, refused};
 use crate::table::{Note, Table, agent, claude, codex};

@@ -1,5 +1,5 @@
-//! Pairs of commands as they are reported: one run at a time, each with one end, nothing given back, and no word that
-//! contradicts a review.
+//! Reports about pairs of commands: one run at a time, each ends once, nothing is refunded, and no signal overrules a
+//! review.
 
 use chrono::TimeDelta;
 use message_schema::spend::Spend;
@@ -148,7 +148,7 @@ fn what_a_pair_uses_counts_for_its_agent_and_the_day_and_without_a_budget_no_run
     let spent = |table: &Table, name| table.state.spent_by(&agent(name), table.now);
     assert_eq!(spent(&table, "claude"), Spend::tokens(100));
     assert_eq!(spent(&table, "codex"), Spend::tokens(0));
-    // The reviewer has a budget of its own; what is interrupted counts as well.
+    // The reviewer has a budget of its own; an interrupted run counts as well.
     let run = Transcript {
         spend: Spend::tokens(49),
         ..used(2, 1_000, 1)
@@ -170,7 +170,7 @@ fn what_a_pair_uses_counts_for_its_agent_and_the_day_and_without_a_budget_no_run
     table.steps([crash]);
     let unavailable = Err("provider_unavailable".to_owned());
     assert_eq!(table.step(PairStep::Began(4)), unavailable, "150 in all");
-    // Nothing of it changes the pair, and the next day it goes on.
+    // None of it changes the pair, which continues the next day.
     table.steps([interrupted(None), PairStep::Resumed]);
     table.now += TimeDelta::hours(14);
     table.steps([PairStep::Began(4)]);
@@ -295,7 +295,7 @@ fn an_interrupted_pair_goes_on_where_it_stood_with_what_was_left() {
         (resumed.ms_left, resumed.turns_left, resumed.starts),
         (16_000, Some(24), 3)
     );
-    // The restart of this turn is used.
+    // The restart of this turn is used up.
     let over = table.steps([PairStep::Began(4), crashed(4)]);
     assert_eq!(over.pair.failure(), Some(PairFailure::Crashed));
     assert_eq!(table.step(PairStep::Resumed), Err(DECLINED.to_owned()));
@@ -339,7 +339,7 @@ fn only_what_was_interrupted_can_be_resumed() {
     );
 }
 
-/// A table on which the author asked for a review while the pair went on, and the reviewer is at work.
+/// Returns a table on which the author requested a review while the pair ran, and the reviewer is at work.
 fn asked() -> Table {
     let mut table = opened();
     table.steps([PairStep::Began(1)]);
@@ -364,7 +364,7 @@ fn a_pass_counts_only_where_the_gate_approved() {
     );
 }
 
-/// A pair for this pull request, or for none, that was opened over a review, up to its reviewer's turn.
+/// Opens a pair over an existing review, for this pull request or for none, up to its reviewer's turn.
 fn opened_over(table: &mut Table, pr: Option<&str>) -> PairStanding {
     let pr = pr.map(|pr| pr.parse().expect("a number"));
     let setup = PairSetup { pr, ..setup(true) };
@@ -393,7 +393,7 @@ fn a_pair_answers_for_what_its_author_asked_since_or_for_the_pull_request_it_nam
         assert_eq!(stands(standing), over, "{pr:?}");
         assert_eq!(table.review().phase.word(), "reviewing", "{pr:?}");
     }
-    // What it does not answer for it does not give up either.
+    // A pair does not escalate reviews that it does not answer for.
     for (pr, phase) in [(None, "reviewing"), (Some("86"), "escalated")] {
         let mut table = Table::default();
         assert_eq!(table.request(), ok("reviewing"));
@@ -427,11 +427,11 @@ fn a_pass_over_threads_that_the_author_left_ends_the_pair_at_once() {
         assert_eq!(table.feedback_with(1, "", "F-001 P1 open"), ok("fixing"));
         table
     };
-    // The feedback and the PASS are of one run: the author had no turn yet.
+    // The feedback and the PASS come from one run: the author had no turn yet.
     let mut table = fixing();
     let standing = table.steps([ended(2, Signal::Pass)]);
     assert_eq!(stands(standing), (RunState::Working, 2, None));
-    // Its whole turn is over, and the threads are as they were.
+    // Its whole turn is over, and the threads are unchanged.
     let over = table.steps([
         PairStep::Began(3),
         ended(3, Signal::Done),
@@ -442,7 +442,7 @@ fn a_pass_over_threads_that_the_author_left_ends_the_pair_at_once() {
         stands(over),
         (RunState::Failed, 2, Some(PairFailure::Unanswered))
     );
-    // A reviewer that has something to say goes on, and so does a review that the author moved.
+    // A reviewer with something to say continues, and so does a review that the author moved.
     let mut table = fixing();
     let standing = table.steps([
         ended(2, Signal::None),
@@ -556,13 +556,13 @@ fn what_a_pair_that_failed_leaves_open_is_a_persons() {
             .all(|letter| matches!(letter.says, Says::Escalated { .. }))
     );
     assert_eq!(table.lgtm("", None), refused(&["invocation_closed"]));
-    // One that can go on leaves its reviews where they are.
+    // A pair that can continue leaves its reviews unchanged.
     let mut table = asked();
     table.steps([interrupted(Some(used(2, 1, 0)))]);
     assert_eq!(table.review().phase.word(), "reviewing");
 }
 
-/// What a careless driver reports.
+/// Generates the reports of a careless driver.
 fn step() -> impl Strategy<Value = PairStep> {
     let signal = prop::sample::select(vec![
         Signal::Done,
@@ -612,7 +612,7 @@ proptest! {
             prop_assert!(!was.pair.run().is_terminal() || is_a_persons, "only a person lets it go on");
             was = now;
         }
-        // Interruptions may cut each run off and begin it again, but use up what is left.
+        // Interruptions may cut off and restart each run, but use up the rest of its budget.
         prop_assert_eq!(&table.replayed(), &table.state);
         prop_assert_eq!(&kept(&table.state), &table.state);
     }

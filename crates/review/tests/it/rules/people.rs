@@ -1,4 +1,4 @@
-//! What people decide: each decision starts a new count, and none is without bounds.
+//! Decisions of people: each starts a new count, and none is unbounded.
 
 use super::{fixing, ok, refused, second_round};
 use crate::table::Table;
@@ -17,7 +17,7 @@ fn declined(code: &str) -> Result<String, String> {
     Err(code.to_owned())
 }
 
-/// A review that ended because its two rounds were over, the P1 still open.
+/// Returns a review that ended because its two rounds were over, with the P1 still open.
 fn rounds_over() -> Table {
     let mut table = second_round();
     let packet = "F-001 P1 open action: veto\nF-002 P1 open title: another; file: b.rs";

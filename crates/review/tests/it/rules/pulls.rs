@@ -1,4 +1,4 @@
-//! Pull request events: open reviews end with theirs, approvals do not outlive their commit.
+//! Pull request events: open reviews end with their pull request, approvals do not outlive their commit.
 
 use super::{fixing, ok, refused};
 use crate::table::Table;

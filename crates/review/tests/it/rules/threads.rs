@@ -1,4 +1,4 @@
-//! Stances, actions, silence, and threads that come back.
+//! Stances, actions, silence, and reopened threads.
 
 use super::{fixing, ok, refused, second_round};
 use crate::table::Table;
@@ -210,7 +210,7 @@ fn a_thread_is_reopened_once_and_then_only_escalated() {
     );
     table.addressed(2, &["F-002"]).expect("addressed");
     table.request().expect("round 3");
-    // Resolved, reopened in the next generation, resolved, and raised once more after that.
+    // Resolved, reopened in the next generation, resolved, and raised again after that.
     table
         .lgtm("", Some("F-001 P1 open\nF-002 P1 fixed"))
         .expect_err("the gate does not pass");

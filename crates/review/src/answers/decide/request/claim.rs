@@ -1,4 +1,4 @@
-//! The task a request names in `handoff_ref`: its pull request claims it, once, and carries its findings.
+//! The task that a request names in `handoff_ref`: its pull request claims the task, once, and carries its findings.
 
 use message_schema::id::FindingId;
 
@@ -11,7 +11,7 @@ use crate::words::refusal::Refusal;
 use crate::words::task::Task;
 use crate::words::thread::Origin;
 
-/// Claims the task the request names, or tells why it does not.
+/// Claims the task that the request names, or returns the reason it does not.
 pub(super) fn decide(
     request: &Request<'_>,
     before: Option<&Review>,
@@ -30,10 +30,10 @@ pub(super) fn decide(
     if before.is_some_and(|review| review.fixes.as_ref() == Some(&task.id)) {
         return Ok(());
     }
-    // A pull request that was closed and claims its task again has the threads already.
+    // A pull request that was closed and claims its task again already has the threads.
     let again = before.is_some_and(|review| has_carried(review, task));
-    // What a review found before it claims a task would be judged leniently from then on. So only its first
-    // request claims, or the one that replaces that.
+    // After a claim, findings are judged leniently, also those that the review raised before it. So only its first
+    // request may claim, or the request that replaces it.
     let is_first = before.is_none_or(|of| of.asked == 1 && !request.opens_round(before));
     if !(again || is_first) {
         ruling.alerts.push(Alert::HandoffRefIgnored {
@@ -57,7 +57,7 @@ fn has_carried(review: &Review, task: &Task) -> bool {
     threads.any(|thread| thread.origin == Origin::CarriedOver && thread.task() == Some(&task.id))
 }
 
-/// The task the request may claim, or why it claims none.
+/// Returns the task that the request may claim, or the reason it claims none.
 fn claimable<'a>(
     request: &Request<'a>,
     named: &str,
@@ -85,8 +85,8 @@ fn claimable<'a>(
     }
 }
 
-/// Opens the threads that are to be fixed. Below P1 and without blocking they are deferred at once: only
-/// what the task is for can hold the pull request up.
+/// Opens the threads of the task. Those below P1 that do not block are deferred at once: only the purpose of the task
+/// may hold up the pull request.
 fn carry_over(task: &Task, ruling: &mut Ruling) {
     for finding in &task.findings {
         // Two reviewers may have used the same id for two findings.

@@ -1,5 +1,5 @@
-//! Alerts: everything the daemon changed, limited or saw when it accepted a message. No alert refuses the message, and
-//! both sides get it. Only this module has the code and the sentence of each alert.
+//! Alerts: everything the daemon changed, limited or observed when it accepted a message. No alert refuses the message,
+//! and both sides get it. Only this module defines the code and the sentence of each alert.
 
 use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber, RepoPath};
 use message_schema::limit::Rounds;
@@ -86,7 +86,7 @@ pub enum Alert {
         /// The missing evidence, in a sentence.
         what: String,
     },
-    /// The response calls files observed that the runner has not seen read.
+    /// The response calls files observed that the runner never saw read.
     NotObserved {
         /// The files.
         files: Vec<RepoPath>,
@@ -173,7 +173,7 @@ impl std::fmt::Display for NoClaim {
 }
 
 impl Alert {
-    /// The word for programs: stable, in snake_case.
+    /// Returns the word for programs: stable, in snake_case.
     pub fn code(&self) -> &'static str {
         match self {
             Self::RoundsLimited { .. } => "rounds_limited",
@@ -196,7 +196,7 @@ impl Alert {
         }
     }
 
-    /// The thread it is about, if it is about one.
+    /// Returns the thread it is about, if it is about one.
     pub fn thread(&self) -> Option<&FindingId> {
         match self {
             Self::ResolvedBySilence { thread }
@@ -220,7 +220,7 @@ impl Alert {
     }
 }
 
-/// The sentence for people.
+/// Writes the sentence for people.
 impl std::fmt::Display for Alert {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -318,7 +318,7 @@ pub fn named(files: &[RepoPath]) -> String {
     }
 }
 
-/// One alert as agents and people read it. Fields are added, never changed.
+/// One alert as agents and people read it. Later versions add fields and never change one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldAlert {
     /// The word for programs.

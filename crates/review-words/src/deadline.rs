@@ -17,7 +17,7 @@ pub enum Deadline {
 }
 
 impl Deadline {
-    /// The word on the screen and in JSON.
+    /// Returns the word on the screen and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::PickUp => "pick_up",

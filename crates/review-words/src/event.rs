@@ -13,7 +13,7 @@ use crate::reading::ObservedRun;
 use crate::spend::RunSpend;
 use pair_machine::{PairReport, PairStep};
 
-/// One thing that happened, as its witness reports it.
+/// One event, as its witness reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
@@ -63,11 +63,11 @@ pub enum Event {
         /// The run.
         run: ObservedRun,
     },
-    /// The pull request moved.
+    /// The pull request changed.
     Pull(PullEvent),
     /// A person decided.
     Person(PersonsDecision),
-    /// A pair of commands went on.
+    /// A pair of commands took a step.
     Pair(PairReport),
     /// A person accepted a ledger that a snapshot contradicts.
     LedgerAccepted(LedgerAccepted),
@@ -78,7 +78,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The person's decision, if it is one.
+    /// Returns the person's decision, if it is one.
     pub fn decision(&self) -> Option<&PersonsDecision> {
         match self {
             Self::Person(decision) => Some(decision),
@@ -98,7 +98,7 @@ impl Event {
         }
     }
 
-    /// The review it is about, where it names one as people do.
+    /// Returns the review it is about, if it names one as people do.
     pub fn which(&self) -> Option<&Which> {
         match self {
             Self::Taken(which)
@@ -118,7 +118,7 @@ impl Event {
         }
     }
 
-    /// The pull request it is about. A pair of commands can have many.
+    /// Returns the pull request it is about; `None` for a pair of commands, which can have many.
     pub fn pr(&self) -> Option<&PrNumber> {
         match self {
             Self::Deadline { review, .. } | Self::Spent(RunSpend { review, .. }) => {
@@ -139,7 +139,7 @@ impl Event {
         }
     }
 
-    /// The review and the deadline that passed, if it is one.
+    /// Returns the review and the deadline that passed, if it is one.
     pub fn deadline(&self) -> Option<(&ReviewKey, Deadline)> {
         match self {
             Self::Deadline { review, which } => Some((review, *which)),
@@ -159,7 +159,7 @@ impl Event {
         }
     }
 
-    /// The word the ledger files it under.
+    /// Returns the word under which the ledger files it.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Deadline { .. } => "deadline",
@@ -259,7 +259,7 @@ impl Event {
     }
 }
 
-/// A person's decision to continue from a ledger whose records differ from those a snapshot was made from.
+/// A person's decision to continue from a ledger that contradicts a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LedgerAccepted {
     /// The person who decides.
@@ -270,12 +270,12 @@ pub struct LedgerAccepted {
     pub head: String,
 }
 
-/// An accepted message whose copy in its sender's `sent/` holds other bytes than were judged.
+/// An accepted message whose copy in its sender's `sent/` no longer holds the judged bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SentDiffers {
     /// Its sender.
     pub agent: AgentName,
-    /// The copy's name in `sent/`, as it is shown.
+    /// The displayed name of the copy in `sent/`.
     pub file: String,
     /// The number of the record that accepted it.
     pub seq: u64,
@@ -295,7 +295,7 @@ pub struct Which {
 }
 
 impl Which {
-    /// The name of a review that is known.
+    /// Returns the name of a known review.
     pub fn of(key: &ReviewKey) -> Self {
         Self {
             pr: key.pr.clone(),
@@ -304,7 +304,7 @@ impl Which {
         }
     }
 
-    /// The name of a review whose reviewer is at work.
+    /// Returns the name of a review by the reviewer that is at work.
     pub fn at_work(key: &ReviewKey, reviewer: &AgentName) -> Self {
         Self {
             reviewer: Some(reviewer.clone()),
@@ -341,14 +341,14 @@ pub enum PullAction {
     Synchronize,
     /// It was opened again.
     Reopened,
-    /// It was closed and did not land.
+    /// It was closed without being merged.
     Closed,
     /// It was merged.
     Merged,
 }
 
 impl PullAction {
-    /// The word on the screen and in JSON.
+    /// Returns the word on the screen and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Opened => "opened",
@@ -380,7 +380,7 @@ pub struct PersonsDecision {
 pub enum Act {
     /// The review continues in a new generation; threads that a person held are open again.
     Reopen,
-    /// The reviewer is cancelled: the daemon ends its command, and the review stays with a person.
+    /// The reviewer is cancelled: the daemon ends its command, and the review is escalated.
     Cancel,
     /// The review is approved, including changes that no agent may approve.
     Approve {
@@ -395,7 +395,7 @@ pub enum Act {
     },
     /// A thread is resolved.
     Resolve(FindingId),
-    /// A thread is left as it is, on purpose.
+    /// A thread stays unfixed on purpose.
     WontFix(FindingId),
     /// A thread is handed off when the pull request is merged, whatever the mode.
     Queue(FindingId),
@@ -408,7 +408,7 @@ pub enum Act {
 }
 
 impl Act {
-    /// The thread it is about, if it is about one.
+    /// Returns the thread it is about, if it is about one.
     pub fn thread(&self) -> Option<&FindingId> {
         match self {
             Self::Reopen | Self::Cancel | Self::Approve { .. } | Self::Grant { .. } => None,
@@ -421,7 +421,7 @@ impl Act {
         }
     }
 
-    /// The word on the screen and in JSON.
+    /// Returns the word on the screen and in JSON.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Reopen => "reopen",

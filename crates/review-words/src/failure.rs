@@ -1,4 +1,4 @@
-//! A start of the reviewer's command that failed, as the ledger keeps it.
+//! A failed start of the reviewer's command, as the ledger keeps it.
 
 use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 /// The failure of a started command, with its cause.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RunFailure {
-    /// The kind of failure: decides whether the command is started again.
+    /// The kind of failure, which decides whether the command is started again.
     #[serde(default)]
     pub cause: FailureCause,
-    /// The failure on one line, with the program's last words.
+    /// The failure on one line, with the program's last output.
     pub why: String,
     /// The time from which the reviewer can be asked again, if its program or its budget says so.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -24,12 +24,12 @@ pub struct RunFailure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureCause {
-    /// Unknown: records of earlier versions, which have a failure only if the command was not started again.
+    /// Unknown: records of earlier versions, which name a failure only if the command was not started again.
     #[default]
     Untold,
-    /// The reviewer itself gives up.
+    /// The reviewer itself gave up.
     GaveUp,
-    /// The command ended with a code, by a signal, or was ended.
+    /// The command ended with a code or by a signal, or the daemon ended it.
     Crashed,
     /// Its answer cannot be read, or was refused.
     Unreadable,
@@ -39,12 +39,12 @@ pub enum FailureCause {
     NotLoggedIn,
     /// Its quota is used up (429).
     Quota,
-    /// A budget of ours is used up for the day.
+    /// A budget of the workspace is used up for the day.
     ProviderUnavailable,
 }
 
 impl FailureCause {
-    /// The word in JSON.
+    /// Returns the word in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Untold => "untold",
@@ -60,12 +60,12 @@ impl FailureCause {
 }
 
 impl RunFailure {
-    /// The run's folder, from the workspace on.
+    /// Returns the run's folder, relative to the workspace.
     pub fn folder(&self) -> Option<String> {
         self.run.as_ref().map(|run| format!(".settled/runs/{run}"))
     }
 
-    /// The failure and where its files are, as people read it.
+    /// Returns the failure and the place of its files, as people read it.
     pub fn sentence(&self) -> String {
         match self.folder() {
             Some(folder) => format!("{} ({folder})", self.why),

@@ -1,14 +1,14 @@
-//! A finished review in few bytes. Most reviews a daemon knows are finished and hardly ever needed again, but any of
-//! them may be: a late message, a merge, a person who reopens it. So nothing is left out: a folded review is its JSON,
-//! packed. A line is too short for a general compressor, and much the same in every review, so text that `TYPICAL` or
-//! the line itself already has becomes a reference to it.
+//! A finished review in few bytes. Most reviews that a daemon knows are finished and rarely needed again, but any of
+//! them may be: for a late message, a merge, a person who reopens it. So nothing is left out: a folded review is its
+//! packed JSON. A line is too short for a general compressor, and similar in every review, so text that occurs in
+//! `TYPICAL` or earlier in the line becomes a reference to it.
 
 use std::sync::LazyLock;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A value as packed JSON; the same value gives the same bytes, which only this version can read.
+/// Returns a value as packed JSON. Equal values give equal bytes, which only this version can read.
 pub fn fold(value: &impl Serialize) -> Vec<u8> {
     pack(&serde_json::to_vec(value).expect("text keys and plain values are JSON"))
 }
@@ -18,7 +18,7 @@ pub fn unfold<T: DeserializeOwned>(folded: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(&unpack(folded))
 }
 
-/// The most frequent text of lines. It is in no file, so it may change with any version.
+/// The most frequent text of lines. No file depends on it, so any version may change it.
 const TYPICAL: &[u8] = br#"{"granted":1,"given_back":["},"failed":{"reviewer":","cause":"why":"retry_after":"run":"}
 "fixes":"reassigned_to":","spent":{"tokens":"micro_usd":"priority":"P0","P2","asked":1,"P3","asked":3,
 "phase":{"escalated":"max_rounds_exceeded"},"reviewer_budget_exceeded"},"reviewer_timeout"},"author_timeout"},
@@ -37,13 +37,13 @@ const TYPICAL: &[u8] = br#"{"granted":1,"given_back":["},"failed":{"reviewer":",
 "F-002":{"severity":"P2","blocking":false,"title":"}},"commit":","priority":"P1","asked":2,"reading":{"change":{"base":","head":
 ","digest":"sha256:","files":["src/.rs"]}}}"asked":1,"reading":{"change":{}}}"#;
 
-/// The shortest text worth a reference; lengths of references are counted from it.
+/// The shortest text worth a reference; reference lengths are stored minus this.
 const COPY_MIN: usize = 4;
 
 /// The longest text of one reference.
 const COPY_MAX: usize = COPY_MIN + 0x7f;
 
-/// The first byte that begins a reference: it holds the length, and two bytes of the place follow. Bytes below it are
+/// The lowest first byte of a reference: it holds the length, and two bytes of the position follow. Bytes below it are
 /// ASCII text.
 const COPY: u8 = 0x80;
 
@@ -56,14 +56,14 @@ const HEX: u8 = 0x1f;
 /// The shortest run of digits that is packed.
 const HEX_MIN: usize = 8;
 
-/// The last place of each sequence of [`COPY_MIN`] bytes, by its hash.
+/// The last position of each sequence of [`COPY_MIN`] bytes, by its hash.
 #[derive(Clone)]
 struct Places([u16; 1 << Self::BITS]);
 
 impl Places {
     const BITS: u32 = 11;
 
-    /// The places of the typical line.
+    /// Returns the positions in the typical line.
     fn new() -> Self {
         static TYPICALS: LazyLock<Places> = LazyLock::new(|| {
             let mut places = Places([0; 1 << Places::BITS]);
@@ -75,7 +75,7 @@ impl Places {
         TYPICALS.clone()
     }
 
-    /// Notes the place, and gives the one before it that may begin with the same bytes.
+    /// Notes the position, and returns an earlier one that may begin with the same bytes.
     fn note(&mut self, text: &[u8], at: usize) -> Option<usize> {
         let start = text.get(at..)?.first_chunk::<COPY_MIN>()?;
         let hash = u32::from_le_bytes(*start).wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS);
@@ -138,7 +138,7 @@ fn unpack(packed: &[u8]) -> Vec<u8> {
             COPY.. => {
                 let from = usize::from(u16::from_le_bytes([next(), next()]));
                 let length = usize::from(first & !COPY) + COPY_MIN;
-                // What it refers to may reach into what it writes.
+                // The referenced text may overlap the text being written.
                 (from..from + length).for_each(|at| text.push(text[at]));
             }
             HEX => {
@@ -153,7 +153,7 @@ fn unpack(packed: &[u8]) -> Vec<u8> {
     text.split_off(TYPICAL.len())
 }
 
-/// Counts the equal bytes from two places on.
+/// Counts the equal bytes from two positions on.
 fn common(text: &[u8], before: usize, at: usize) -> usize {
     let both = text[before..].iter().zip(&text[at..]).take(COPY_MAX);
     both.take_while(|(one, other)| one == other).count()

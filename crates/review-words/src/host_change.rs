@@ -1,17 +1,17 @@
-//! A change among the hosts that share a ledger. The room `fleet` folds them; no review moves by one.
+//! A change of the hosts that share a ledger. The room `fleet` folds them; no review moves by one.
 
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use serde::{Deserialize, Serialize};
 
-/// A change of the hosts, their keys, the homes of agents or the shared policy. It is a batch of its own, so that whatever
-/// comes after it is judged for the hosts it leaves.
+/// A change of the hosts, their keys, the homes of agents or the shared policy. It forms a batch of its own, so that
+/// everything after it is judged for the new hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostChange {
-    /// A host joined, or joined again with a newer version. Only the host itself says so.
+    /// A host joined, or rejoined with a newer version. Only the host itself reports that.
     Joined(JoinedHost),
-    /// A host is the home of agents that had none. Only the host itself says so.
+    /// A host became the home of agents that had none. Only the host itself reports that.
     Claimed {
         /// The host.
         host: String,
@@ -30,7 +30,7 @@ pub enum HostChange {
         #[serde(flatten)]
         decision: HostDecision,
     },
-    /// A person retired the key of a host: what it signs from now on is refused.
+    /// A person retired the key of a host: later signatures with it are refused.
     KeyRetired {
         /// The host.
         host: String,
@@ -74,7 +74,7 @@ pub struct HostDecision {
 }
 
 impl HostChange {
-    /// The change, in a few words.
+    /// Returns the change in a few words.
     pub fn sentence(&self) -> String {
         match self {
             Self::Joined(JoinedHost { host, agents, .. }) if agents.is_empty() => {
@@ -119,7 +119,7 @@ impl HostChange {
         }
     }
 
-    /// The person's decision, if it is one.
+    /// Returns the person's decision, if it is one.
     pub fn decision(&self) -> Option<&HostDecision> {
         match self {
             Self::Joined(_) | Self::Claimed { .. } => None,

@@ -21,7 +21,7 @@ pub struct ReviewKey {
 }
 
 impl ReviewKey {
-    /// Makes a key; leading zeros of the number and the case of the repository do not count.
+    /// Makes a key; ignores leading zeros of the number and the case of the repository.
     pub fn new(repo: Option<&Repo>, pr: &PrNumber, author: AgentName, reviewer: AgentName) -> Self {
         Self {
             repo: repo.map(Repo::to_canonical),
@@ -61,7 +61,7 @@ impl TaskId {
         Self(format!("handoff-pr{}-{number}", pr.to_canonical()))
     }
 
-    /// The text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,6 +1,6 @@
 //! Plain values of a review's records that need no rule: its key, its deadlines, its events, the evidence that its
-//! change was read, the spend of a run, the files of an hour, failed starts, changes of hosts, refusals and alerts; a
-//! review in few bytes, and tables of rows that are read on demand. The room `review` decides by them.
+//! change was read, the spend of a run, the files of an hour, failed starts, changes of hosts, refusals and alerts;
+//! packed reviews, and tables of rows that are read on demand. The room `review` decides with them.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 

@@ -1,5 +1,5 @@
-//! Rows in memory, by their keys. Keys are hashes, so a map spreads them by their first bytes as they are; the order of
-//! the keys is found when somebody needs it.
+//! Rows in memory, by their keys. Keys are hashes, so a map can use their first bytes directly; rows are sorted only
+//! when a caller needs an order.
 
 #![expect(
     clippy::disallowed_types,
@@ -75,12 +75,12 @@ impl NewRows {
         }
     }
 
-    /// All rows, in no order.
+    /// Returns all rows, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (RowKey, &[u8])> {
         self.0.iter().flat_map(|(group, rows)| rows.iter(group))
     }
 
-    /// The rows whose keys begin with `prefix`, in no order.
+    /// Returns the rows whose keys begin with `prefix`, in no particular order.
     pub(crate) fn beginning_with<'a>(
         &'a self,
         prefix: &'a [u8],
@@ -147,15 +147,15 @@ fn joined(group: &[u8; GROUP], own: &OwnKey) -> RowKey {
     key
 }
 
-/// Makes a hash of a group's key: seven of its bytes are one already, and the first is that of the kind.
+/// Hashes a group's key: seven of its bytes are a hash already, and the first is the kind.
 #[derive(Debug, Default)]
 pub(crate) struct FirstBytes(u64);
 
 impl Hasher for FirstBytes {
     fn write(&mut self, bytes: &[u8]) {
-        // The length of an array comes first.
+        // The map writes the length of an array before its bytes.
         if let Some(group) = bytes.first_chunk() {
-            // The product spreads what differs to the high bits, which the map looks at first.
+            // The product moves differences to the high bits, which the map looks at first.
             self.0 = u64::from_be_bytes(*group).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
     }
@@ -199,7 +199,7 @@ mod tests {
                     prop_assert_eq!(found, wanted);
                 }
             }
-            // Rows that were removed leave nothing behind.
+            // Removed rows leave nothing behind.
             let mut same = NewRows::default();
             model.into_iter().for_each(|(key, value)| same.insert(key, Box::new(value)));
             prop_assert_eq!(rows, same);

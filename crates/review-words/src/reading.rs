@@ -1,5 +1,5 @@
-//! The change that a reviewer must read, and the daemon's evidence of that: files that its runner saw read, commands
-//! that it saw run.
+//! The change that a reviewer must read, and the daemon's evidence that it did: files that its runner saw read,
+//! commands that it saw run.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub struct Change {
     /// The digest of the diff.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub digest: Option<DiffDigest>,
-    /// The files that differ, sorted; none means that the request does not say.
+    /// The files that differ, sorted; empty if the request does not name them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub files: Vec<RepoPath>,
 }
@@ -31,22 +31,22 @@ pub struct ReadingState {
     /// The changed files that the runner saw the reviewer read.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub observed: BTreeSet<RepoPath>,
-    /// The last run of each validation command that the daemon's side carried out.
+    /// The last run of each validation command that the daemon's side executed.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub runs: Vec<ObservedRun>,
 }
 
-/// A validation command that the daemon's runner or `settled validate-run` carried out itself.
+/// A validation command that the daemon's runner or `settled validate-run` executed itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ObservedRun {
     /// The command line.
     pub command: String,
-    /// Its exit code; none if a signal or its time limit ended it.
+    /// Its exit code; `None` if a signal or its time limit ended it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit: Option<i32>,
     /// Its duration in milliseconds.
     pub duration_ms: u64,
-    /// The SHA-256 of what it printed, standard output and errors together.
+    /// The SHA-256 of its output, standard output and errors together.
     pub output: DiffDigest,
     /// The commit it ran on, if that is known and the checkout had no changes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -89,8 +89,7 @@ pub enum ReadingStep {
 }
 
 impl ReadingState {
-    /// Forgets which files the runner saw read, because another reviewer read them. Runs of commands count for every
-    /// reviewer.
+    /// Forgets which files the runner saw read: another reviewer read them. Runs of commands count for every reviewer.
     pub fn forget_reader(&mut self) {
         self.observed.clear();
     }
@@ -118,7 +117,7 @@ impl ReadingState {
 pub struct ApprovalEvidence {
     /// True if the response names the request's diff.
     pub digest_matches: bool,
-    /// Changed files that only the response's own word covers.
+    /// Changed files that only the response's own claim covers.
     pub declared: usize,
     /// Changed files that `settled diff` printed, as the response says.
     pub served: usize,
@@ -127,7 +126,7 @@ pub struct ApprovalEvidence {
     /// Changed files that nothing covers.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub missing: Vec<RepoPath>,
-    /// Commands that only the response says were run.
+    /// Commands that only the response claims were run.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub commands_declared: Vec<String>,
     /// Commands that the daemon's side ran itself, on this very commit.

@@ -1,4 +1,4 @@
-//! A refusal: the faults of a correct message at this point of its review, and the cost to the reviewer.
+//! A refusal: the faults of a message that is correct but not legal now, and the cost to the reviewer.
 
 use message_schema::Code;
 use message_schema::id::FindingId;
@@ -37,7 +37,7 @@ pub enum Costs {
 pub struct Fault {
     /// Its code.
     pub code: Code,
-    /// The field it is about, dotted: `body.round`, `to`; in the packet `findings[2].action`.
+    /// The dotted field it is about: `body.round`, `to`; in the packet `findings[2].action`.
     pub field: Option<String>,
     /// The thread it is about.
     pub thread: Option<FindingId>,
@@ -54,7 +54,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault with its sentence; details are added by the methods below.
+    /// Makes a fault from its sentence; the methods below add details.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -139,7 +139,7 @@ pub fn outside_review(faults: Vec<Fault>) -> Refusal {
 }
 
 impl Refusal {
-    /// The code the refusal is filed under.
+    /// Returns the code under which the refusal is filed.
     pub fn code(&self) -> Code {
         self.faults
             .first()
@@ -169,28 +169,28 @@ pub fn in_review(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clause {
-    /// No P0 is open or with a person.
+    /// No P0 is open or escalated.
     P0,
-    /// No P1 and no blocking P2 is open or with a person.
+    /// No P1 and no blocking P2 is open or escalated.
     Blocking,
     /// Every open P2 or P3 is covered by a nit.
     Nits,
     /// Every validation command passed.
     Validation,
-    /// The lgtm itself says pass.
+    /// The lgtm itself does not say `fail`.
     Contradiction,
     /// The approval shows that its change was read.
     Evidence,
     /// Author and reviewer are of two vendors.
     ReviewerOtherVendor,
-    /// Nothing changes that only a person approves.
+    /// The change has no path that only a person may approve.
     HumanPaths,
     /// The approval names the commit that was reviewed.
     Head,
 }
 
 impl Clause {
-    /// The word in reports.
+    /// Returns the word in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::P0 => "p0",

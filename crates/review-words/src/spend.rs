@@ -15,7 +15,7 @@ pub struct RunSpend {
     pub agent: AgentName,
     /// The name of the run's folder in `.settled/runs`.
     pub run: String,
-    /// All that it used.
+    /// All that the run has used.
     #[serde(flatten)]
     pub spend: Spend,
 }

@@ -1,6 +1,6 @@
-//! Rows found by a key: the part of a million records' state that is rarely needed. The rows that are new since the
-//! last snapshot are in memory; the others are read from the snapshot on demand. The caller that hands the stored rows
-//! in decides where they are and whether they can be trusted.
+//! Rows found by a key: the rarely needed part of a million records' state. Rows that are new since the last snapshot
+//! are in memory; the others are read from the snapshot on demand. The caller that hands in the stored rows decides
+//! where they are and whether they can be trusted.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,16 +11,16 @@ use sha2::{Digest, Sha256};
 
 use crate::new_rows::NewRows;
 
-/// The key of a row: its kind, seven bytes of the hash of its group, and twelve of the hash of itself. Nobody can
-/// choose texts so that two that matter have one key.
+/// The key of a row: its kind, seven bytes of the hash of its group, and twelve of its own hash. Nobody can choose
+/// texts so that two relevant rows get one key.
 pub type RowKey = [u8; 20];
 
 /// The length in bytes of the key prefix that the rows of one group share.
 pub(crate) const GROUP: usize = 8;
 
-/// Rows that were written down; they never change.
+/// Stored rows, which never change.
 pub trait StoredRows: Debug + Send + Sync {
-    /// Hands over every row whose key begins with `prefix`, in the order of the keys.
+    /// Passes every row whose key begins with `prefix` to `visit`, in key order.
     fn visit(&self, prefix: &[u8], visit: &mut dyn FnMut(RowKey, &[u8]));
 }
 
@@ -36,13 +36,13 @@ impl StoredRows for BTreeMap<RowKey, Vec<u8>> {
 #[derive(Clone, Debug, Default)]
 pub struct Table<const KIND: u8> {
     stored: Option<Arc<dyn StoredRows>>,
-    /// New rows that a snapshot in the making writes.
+    /// New rows that an unfinished snapshot is to write.
     closing: Arc<NewRows>,
     new: NewRows,
 }
 
 impl<const KIND: u8> Table<KIND> {
-    /// The key of a row that is only found by itself.
+    /// Returns the key of a row that is only looked up alone.
     pub fn key(parts: &[&[u8]]) -> RowKey {
         let mut key = [0; size_of::<RowKey>()];
         key[0] = KIND;
@@ -50,7 +50,7 @@ impl<const KIND: u8> Table<KIND> {
         key
     }
 
-    /// The key of a row that is found by itself and with its group.
+    /// Returns the key of a row that is looked up alone or with its group.
     pub fn key_in(group: &[u8], own: &[u8]) -> RowKey {
         let mut key = [0; size_of::<RowKey>()];
         key[..GROUP].copy_from_slice(&Self::group_key(group));
@@ -65,7 +65,7 @@ impl<const KIND: u8> Table<KIND> {
         key
     }
 
-    /// The value of a row.
+    /// Returns the value of a row.
     pub fn get(&self, key: &RowKey) -> Option<Cow<'_, [u8]>> {
         if let Some(value) = self.new.get(key).or_else(|| self.closing.get(key)) {
             return Some(Cow::Borrowed(value));
@@ -82,13 +82,13 @@ impl<const KIND: u8> Table<KIND> {
         self.get(key).is_some()
     }
 
-    /// The values of a group. Another group may have the same key, so that the values must say whose they are.
+    /// Returns the values of a group. Another group may have the same key, so each value must name its group.
     pub fn group(&self, group: &[u8]) -> Vec<Vec<u8>> {
         let of_group = Self::group_key(group);
         self.beginning_with(&of_group).into_values().collect()
     }
 
-    /// All rows, in the order of their keys.
+    /// Returns all rows, in key order.
     pub fn all(&self) -> BTreeMap<RowKey, Vec<u8>> {
         self.beginning_with(&[KIND])
     }
@@ -107,12 +107,12 @@ impl<const KIND: u8> Table<KIND> {
         rows
     }
 
-    /// Adds a row, or gives it another value. Nothing is read for it.
+    /// Adds a row or overwrites its value, without reading anything.
     pub fn put(&mut self, key: RowKey, value: impl Into<Box<[u8]>>) {
         self.new.insert(key, value.into());
     }
 
-    /// The value put under this key since the last snapshot, for [`Self::put_back`].
+    /// Returns the value put under this key since the last snapshot, for [`Self::put_back`].
     pub fn put_before(&self, key: &RowKey) -> Option<Box<[u8]>> {
         self.new.get(key).map(Box::from)
     }
@@ -125,25 +125,25 @@ impl<const KIND: u8> Table<KIND> {
         }
     }
 
-    /// The rows that a snapshot has to add to those that are stored, in no order.
+    /// Returns the rows that a snapshot must add to the stored ones, in no particular order.
     pub fn new_rows(&self) -> impl Iterator<Item = (RowKey, &[u8])> {
         self.new.iter()
     }
 
-    /// A snapshot of all rows is being made; those that are put from now on are not in it.
+    /// Starts a snapshot of all rows; rows that are put from now on are not in it.
     pub fn begin_snapshot(&mut self) {
         self.give_up_snapshot();
         self.closing = Arc::new(std::mem::take(&mut self.new));
     }
 
-    /// The snapshot was not made.
+    /// Abandons the snapshot that was started.
     pub fn give_up_snapshot(&mut self) {
         let newer = std::mem::take(&mut self.new);
         self.new = Arc::unwrap_or_clone(std::mem::take(&mut self.closing));
         self.new.extend(newer);
     }
 
-    /// The snapshot was made: all rows that were there when it began, or are there if none began, are among these.
+    /// Ends a snapshot: `stored` has all rows from when it began, or all current rows if none began.
     pub fn rest_on(&mut self, stored: Arc<dyn StoredRows>) {
         if self.closing.is_empty() {
             self.new = NewRows::default();
@@ -152,8 +152,8 @@ impl<const KIND: u8> Table<KIND> {
         self.stored = Some(stored);
     }
 
-    /// Does the same where the snapshot may lack some of the rows that were there when it began: it was made of the
-    /// records, and what was undone since decided which values became rows here. Those stay in memory.
+    /// Does the same if the snapshot may lack some of the rows from when it began: it was made from the records, but
+    /// values that were undone since also decided which values became rows here. Those stay in memory.
     pub fn rest_on_what_is_in(&mut self, stored: Arc<dyn StoredRows>) {
         let began = Arc::clone(&self.closing);
         self.rest_on(stored);
@@ -179,7 +179,7 @@ impl<const KIND: u8> PartialEq for Table<KIND> {
 
 impl<const KIND: u8> Eq for Table<KIND> {}
 
-/// Hashes the parts, each with its length, so that no two lists of parts hash the same bytes.
+/// Hashes the parts, each with its length, so that different lists of parts never hash the same bytes.
 fn hash(parts: &[&[u8]]) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for part in parts {

@@ -1,8 +1,8 @@
-//! Judges a recorded decision again, by the rules of this program: a verdict file's records, and the records of another
-//! host before they are taken over.
+//! Judges a recorded decision again, by the rules of this program: the records of a verdict file, and another host's
+//! records before they are mirrored.
 //!
-//! Some of it is not in the record: a refused message's text, and the ids of the daemon's notices. Ids are taken as
-//! recorded; of a refusal, only the cost is judged: whether its code may have none, and what it does to the review.
+//! Some inputs are not in the record: a refused message's text, and the ids of the daemon's notices. Ids are taken as
+//! recorded. Of a refusal only the cost is judged: whether its code may be free, and what it does to the review.
 
 use message_schema::id::{AgentName, MessageId};
 use message_schema::{Code, Message};
@@ -14,7 +14,7 @@ use spool::{Digest, Entry, OutboxFile, PacketRead};
 
 use crate::judge::{self, Judge, ReadMessage, Stop, Submission};
 
-/// The message of a recorded file. To read it is a good part of the work and needs no state, so another thread can do it.
+/// The message of a recorded file. Parsing it is much of the work and needs no state, so another thread can do it.
 #[derive(Debug)]
 pub struct RecordedMessage {
     found: OutboxFile,
@@ -22,7 +22,7 @@ pub struct RecordedMessage {
 }
 
 impl RecordedMessage {
-    /// Reads the message of this entry, if it has the text of one.
+    /// Parses the message of this entry, if the entry has its text.
     pub fn of(entry: &Entry) -> Option<Self> {
         let found = OutboxFile::recorded(entry)?;
         let read = judge::parse(&found);
@@ -30,7 +30,7 @@ impl RecordedMessage {
     }
 }
 
-/// The reason a recorded decision does not follow from the records before it.
+/// Why a recorded decision does not follow from the records before it.
 #[derive(Debug)]
 pub enum Differs {
     /// An accepted message without its text.
@@ -43,12 +43,12 @@ pub enum Differs {
     NotRepeated,
     /// A refusal without the cost that every refusal with its code has.
     Free(Code),
-    /// It makes other files, or puts the original away otherwise.
+    /// It makes other files, or puts the original away elsewhere.
     Files(String),
 }
 
-/// Checks that the rules decide as recorded. `judge` has the state of all records before this one, and the time of this
-/// one; `recorded` is the message of the entry, and comes back if it was accepted.
+/// Checks that the rules decide as recorded. `judge` has the state after all records before this one, and the time of
+/// this one; `recorded` is the message of the entry, and is returned if it was accepted.
 pub fn follows(
     judge: Judge<'_>,
     entry: &Entry,
@@ -73,7 +73,7 @@ pub fn follows(
         }
         Record::Event(record) => event(judge, then, record).into(),
     };
-    // Most are the very same, which is found out much faster.
+    // Most are equal, and a plain comparison is much faster.
     if *then == now || comparable(then) == comparable(&now) {
         Ok(read)
     } else {
@@ -83,7 +83,7 @@ pub fn follows(
 
 fn from_outbox(entry: &Entry, from: &AgentName) -> Result<(), Differs> {
     let outbox = entry.original.as_ref().map(|original| &*original.outbox);
-    // A verdict file leaves out the originals of what it refused.
+    // A verdict file omits the originals of refused messages.
     if outbox.is_none_or(|outbox| outbox == from.as_str()) {
         Ok(())
     } else {
@@ -91,7 +91,7 @@ fn from_outbox(entry: &Entry, from: &AgentName) -> Result<(), Differs> {
     }
 }
 
-/// Judges a recorded message; gives it back if it can be read.
+/// Judges a recorded message, and returns it if it can be parsed.
 fn judged(
     judge: Judge<'_>,
     RecordedMessage { found, read }: RecordedMessage,
@@ -149,7 +149,7 @@ fn event(judge: Judge<'_>, then: &Record, record: &EventRecord) -> EventRecord {
     judge.event(reported, &mut next)
 }
 
-/// The refusal that costs what is recorded, if the rules know one.
+/// Returns the refusal with the recorded cost, if the rules know one.
 fn refusal(judge: Judge<'_>, then: &RefusedMessage) -> Result<Judgement, Differs> {
     let RefusedMessage {
         from, code, cost, ..
@@ -175,7 +175,7 @@ fn refusal(judge: Judge<'_>, then: &RefusedMessage) -> Result<Judgement, Differs
     Ok(Judgement::Refused(refused))
 }
 
-/// Ids for what the record has none for.
+/// Returns a source of ids for messages that the record does not identify.
 fn fresh_ids() -> impl FnMut() -> MessageId {
     let mut count = 0_u32;
     move || {
@@ -184,8 +184,8 @@ fn fresh_ids() -> impl FnMut() -> MessageId {
     }
 }
 
-/// The record without what cannot follow from the ledger: alerts and warnings, which move nothing, whether a sender got
-/// a notice, and the number a new task got among all of the ledger.
+/// Returns the record without what cannot follow from the ledger: alerts and warnings, which move nothing; whether a
+/// sender got a notice; and the number that a new task got in the whole ledger.
 fn comparable(record: &Record) -> String {
     let json = |record: &Record| {
         serde_json::to_string(record).expect("records have text keys and plain values")
@@ -208,7 +208,7 @@ fn comparable(record: &Record) -> String {
                 .iter()
                 .flat_map(|handoff| &handoff.tasks)
                 .enumerate();
-            // Whose host recorded it is for the hosts to compare.
+            // The hosts compare `home_away` themselves.
             let bare = EventRecord::Happened(Box::new(Happened {
                 home_away: false,
                 ..(**happened).clone()

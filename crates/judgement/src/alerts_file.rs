@@ -1,5 +1,5 @@
-//! The file that tells both sides what the daemon changed, limited or saw about an accepted message. Its name is made of
-//! the message's digest, so that a reader of the message finds it from any mailbox.
+//! The file that tells both sides what the daemon changed, limited or observed about an accepted message. Its name
+//! contains the message's digest, so that a reader of the message finds it from any mailbox.
 
 use review::{Accepted, ContentDigest, ToldAlert};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ struct AlertsFile {
     alerts: Vec<ToldAlert>,
 }
 
-/// Gives the path, from the workspace on, of the alerts about the message of these bytes.
+/// Returns the path, relative to the workspace, of the alerts about the message with these bytes.
 pub fn path(message: &[u8]) -> String {
     let folder = dirs::of_packets(dirs::BRIEFS);
     format!(
@@ -28,7 +28,7 @@ pub fn path(message: &[u8]) -> String {
     )
 }
 
-/// Reads the alerts out of their file; none if the file is of another version.
+/// Reads the alerts from their file; none if the file is of another version.
 pub fn read(bytes: &[u8]) -> Vec<ToldAlert> {
     serde_json::from_slice::<AlertsFile>(bytes)
         .ok()
@@ -36,8 +36,8 @@ pub fn read(bytes: &[u8]) -> Vec<ToldAlert> {
         .map_or_else(Vec::new, |file| file.alerts)
 }
 
-/// The file of an accepted message's alerts; `None` without alerts. The same bytes are accepted once, so its name is
-/// free.
+/// Returns the file of an accepted message's alerts; `None` without alerts. The same bytes are accepted only once, so
+/// its name is free.
 pub(crate) fn of(accepted: &Accepted, seq: u64, names: &mut UsedNames) -> Option<Delivery> {
     if accepted.alerts.is_empty() {
         return None;

@@ -17,19 +17,19 @@ use crate::notices;
 use crate::rejection::RefusedFile;
 use crate::used_names::{NameScope, UsedNames};
 
-/// The parts of a ledger entry beside its record.
+/// The parts of a ledger entry besides its record.
 #[derive(Debug)]
 pub(crate) struct EntryFiles {
     /// The id of the message, or of the order.
     id: Option<String>,
     /// The file that was judged.
     original: Option<Original>,
-    /// The files that are made.
+    /// The files that the entry makes.
     pub(crate) deliveries: Vec<Delivery>,
 }
 
 impl EntryFiles {
-    /// Only the file that was judged.
+    /// Returns only the judged file.
     pub(crate) fn of_original(id: &MessageId, original: Original) -> Self {
         Self {
             id: Some(id.to_string()),
@@ -38,7 +38,7 @@ impl EntryFiles {
         }
     }
 
-    /// The entry of these files and their record.
+    /// Returns the entry of these files and their record.
     pub(crate) fn entry(self, record: &Record, now: DateTime<Utc>) -> EntryDraft {
         let decision = serde_json::value::to_raw_value(record);
         self.entry_with(
@@ -48,7 +48,7 @@ impl EntryFiles {
         )
     }
 
-    /// The same, where the record is known as text.
+    /// Does the same with a record that exists as text already.
     pub(crate) fn entry_with(
         self,
         decision: Box<RawValue>,
@@ -78,25 +78,25 @@ pub struct RequestFile {
     pub text: String,
 }
 
-/// Drafts the files of one judgement, from the values they depend on.
+/// Drafts the files of one judgement from the values they depend on.
 #[derive(Debug)]
 pub(crate) struct Drafting<'a> {
     /// The number of its record.
     pub(crate) seq: u64,
     /// The time of the decision.
     pub(crate) now: DateTime<Utc>,
-    /// The state it was decided on: the record is not applied yet.
+    /// The state on which it was decided: the record is not applied yet.
     pub(crate) state: &'a State,
     /// The agents that have a mailbox.
     pub(crate) agents: &'a [AgentName],
     /// The names the ledger has used.
     pub(crate) names: &'a mut UsedNames,
-    /// Packets are delivered, too: other hosts have no other copy.
+    /// True if packets are delivered too: other hosts have no other copy.
     pub(crate) shares_packets: bool,
 }
 
 impl<'a> Drafting<'a> {
-    /// A message that was not refused: to each recipient one delivery, and the original into `sent/`.
+    /// Drafts a message that was not refused: one delivery to each recipient, and the original into `sent/`.
     pub(crate) fn decided(
         &mut self,
         submission: Submission<'_>,
@@ -132,7 +132,7 @@ impl<'a> Drafting<'a> {
         }
     }
 
-    /// A refusal: the report beside the original in `dead_letter/`, the notice, and what it means for its review.
+    /// Drafts a refusal: the report beside the original in `dead_letter/`, the notice, and the cost to its review.
     pub(crate) fn refused(
         &mut self,
         submission: Submission<'_>,
@@ -176,8 +176,8 @@ impl<'a> Drafting<'a> {
         }
     }
 
-    /// The files of an event: its notices with their packets, the file about an event of a pull request, and the
-    /// request for the reviewer that replaces another.
+    /// Drafts the files of an event: its notices with their packets, the file about a pull request event, and the
+    /// request for a reviewer that replaces another.
     pub(crate) fn event(
         &mut self,
         record: &EventRecord,
@@ -229,8 +229,8 @@ impl<'a> Drafting<'a> {
     }
 }
 
-/// Takes back the copies that the sender of a refused message put into mailboxes itself, as
-/// `oacp send` does. A name the ledger gave out there is a delivery of its own and stays.
+/// Withdraws the copies that the sender of a refused message put into mailboxes itself, as `oacp send` does. If the
+/// ledger gave out the name there, the file is a delivery and stays.
 fn withdrawn(
     found: &OutboxFile,
     message: &Message,
@@ -253,8 +253,8 @@ fn withdrawn(
         .collect()
 }
 
-/// The packet that was judged with a message, under the name by which the message points to it. If it is already there,
-/// nothing is made; other bytes of that name stay, and this one gets the record's number.
+/// Returns the packet that was judged with a message, under the name that the message points to. Delivery makes nothing
+/// if it exists already; other bytes of that name stay, and this packet gets the record's number.
 fn packet(message: &Message, accepted: &Accepted) -> Option<Delivery> {
     let (text, path) = (accepted.packet.as_ref()?, message.packet_path()?);
     let (folder, file) = path.as_str().rsplit_once('/')?;
@@ -284,7 +284,7 @@ fn digest(found: &OutboxFile) -> Option<Digest> {
     }
 }
 
-/// The exact text; only a message that was read as UTF-8 is ever accepted.
+/// Returns the exact text: only a message that was read as UTF-8 is ever accepted.
 fn text(found: &OutboxFile) -> Option<String> {
     match &found.body {
         Body::Message { bytes, .. } => std::str::from_utf8(bytes).ok().map(str::to_owned),

@@ -1,5 +1,5 @@
-//! Takes a message from the bytes of a file to its ledger record. The daemon, the simulation, the replay of a ledger and
-//! the model checker all take this path; they differ in where the bytes come from and what they do with the record.
+//! Takes a message from the bytes of a file to its ledger record. The daemon, the simulation, the replay of a ledger
+//! and the model checker all take this path; they differ in the source of the bytes and in their use of the record.
 //!
 //! ```text
 //! read(submission) -> ReadMessage | Stop             bytes -> message
@@ -28,7 +28,7 @@ pub struct Submission<'a> {
     pub found: &'a OutboxFile,
     /// The owner of its outbox.
     pub outbox: &'a AgentName,
-    /// The user the config expects to own it, if it names one.
+    /// The user that must own it, if the config names one.
     pub user: Option<u32>,
 }
 
@@ -42,24 +42,23 @@ pub struct ReadMessage<'a> {
     pub(crate) digest: Digest,
 }
 
-/// The reason a message goes no further.
+/// Why a message goes no further.
 #[derive(Debug)]
 pub struct Stop {
-    /// The refusal, if it comes to that.
+    /// The refusal, should the message be refused.
     pub rejection: Box<Rejection>,
-    /// The time a writer that may still be at work gets before the refusal.
+    /// The time that a writer gets who may still be at work.
     pub patience: Patience,
 }
 
-/// The time a file gets before it is refused for its contents.
+/// The time that a file gets before it is refused for its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
     /// None: no change of the file would help.
     None,
-    /// 0.5 s: by then a writer that appends in several goes has finished, and a copy made as another user has its final
-    /// owner.
+    /// 0.5 s: by then a writer that appends in steps has finished, and a copy made as another user has its final owner.
     SecondLook,
-    /// 5 s: the file is empty, or ends in the middle.
+    /// 5 s: the file is empty or truncated.
     CutOff,
     /// 5 s, with a look every 50 ms: its packet is missing or still being written.
     Packet,
@@ -94,7 +93,7 @@ pub struct Judge<'a> {
     pub now: DateTime<Utc>,
 }
 
-/// Makes a fresh id for each message the daemon writes.
+/// Returns a fresh id for each message that the daemon writes.
 pub type Ids<'a> = &'a mut dyn FnMut() -> MessageId;
 
 /// Reads a submission.
@@ -135,7 +134,7 @@ pub(crate) fn parse(found: &OutboxFile) -> Result<(Message, Digest), Stop> {
 }
 
 impl Judge<'_> {
-    /// True if the message repeats an accepted one. Nothing else about it counts then, neither its packet nor anything
+    /// True if the message repeats an accepted one. Then nothing else about it counts, neither its packet nor anything
     /// it would have to wait for.
     pub fn is_repeated(&self, read: &ReadMessage<'_>) -> bool {
         self.repeated(read).is_some()
@@ -182,13 +181,13 @@ impl Judge<'_> {
         })
     }
 
-    /// Judges a message whose file and packet are known to be correct: the model walk begins here,
-    /// since it sends the same few messages millions of times.
+    /// Judges a message whose file and packet are known to be correct. The model walk enters here, because it sends the
+    /// same few messages millions of times.
     pub fn checked(&self, posted: Posted<'_>) -> Result<Decision, Refusal> {
         review::decide(self.state, self.policy, posted, self.now)
     }
 
-    /// Refuses a submission; `message` is what could be read of it.
+    /// Refuses a submission; `message` is the part of it that could be parsed.
     pub fn refuse(
         &self,
         outbox: &AgentName,
@@ -213,7 +212,7 @@ impl Judge<'_> {
         Refused { record, rejection }
     }
 
-    /// Returns the ledger record for the refusal of a correct review message, for callers of [`Judge::checked`] who
+    /// Returns the ledger record for the refusal of a correct review message, for callers of [`Judge::checked`], which
     /// have no bytes. The first id is for the notice, the second for the notification to the author.
     pub fn refuse_checked(
         &self,
@@ -256,7 +255,7 @@ impl Judge<'_> {
         review::on_event(self.state, self.policy, reported, self.now, ids)
     }
 
-    /// Returns the record of the first deadline that has come; `None` if none has.
+    /// Returns the record of the earliest deadline that has passed; `None` if none has.
     pub fn due(&self, ids: Ids<'_>) -> Option<EventRecord> {
         review::due(self.state, self.policy, self.now, ids)
     }
@@ -282,7 +281,7 @@ struct Addressing<'a> {
 }
 
 impl<'a> Addressing<'a> {
-    /// Nothing could be read of it.
+    /// Nothing of the message could be read.
     const UNREAD: Self = Self {
         to_daemon: false,
         is_review: false,
@@ -308,7 +307,7 @@ impl Stop {
 }
 
 impl Patience {
-    /// The time for which the file must have been still before it is refused, in milliseconds.
+    /// Returns how long the file must have been unchanged before it is refused, in milliseconds.
     pub fn still_ms(self) -> u64 {
         match self {
             Self::None => 0,
@@ -317,8 +316,8 @@ impl Patience {
         }
     }
 
-    /// The pause before the next look at the file, in milliseconds: a packet comes without a change of the file that
-    /// waits for it.
+    /// Returns the pause before the next look at the file, in milliseconds: a packet arrives without a change of the
+    /// file that waits for it.
     pub fn retry_ms(self) -> u64 {
         match self {
             Self::None | Self::SecondLook | Self::CutOff => self.still_ms(),
@@ -327,7 +326,7 @@ impl Patience {
     }
 }
 
-/// Every recipient the message names, as far as that can be read.
+/// Returns every recipient that the message names, as far as it could be read.
 pub fn named_recipients(message: &Message) -> impl Iterator<Item = &str> {
     let to = message.root().field("to").map(|field| &field.value);
     to.into_iter().flat_map(|to| {

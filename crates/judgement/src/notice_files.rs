@@ -1,5 +1,5 @@
-//! Puts the notices of a record into files, each in the mailbox or folder where its reader looks. `notices` writes their
-//! text.
+//! Puts the notices of a record into files, each in the mailbox or folder where its recipient looks. `notices` writes
+//! their text.
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::Timestamp;
@@ -21,7 +21,7 @@ pub(crate) struct NoticeFiles<'a> {
     pub seq: u64,
     /// The time of the decision.
     pub now: DateTime<Utc>,
-    /// The state it was decided on: the record is not applied yet.
+    /// The state on which it was decided: the record is not applied yet.
     pub state: &'a State,
     /// The agents that have a mailbox.
     pub agents: &'a [AgentName],
@@ -67,8 +67,8 @@ impl<'a> Occasion<'a> {
 }
 
 impl NoticeFiles<'_> {
-    /// The files of a record's notices. A notice to an agent without a mailbox stays in the record only, because the
-    /// daemon would retry the impossible delivery forever.
+    /// Returns the files of a record's notices. A notice to an agent without a mailbox stays in the record only,
+    /// because the daemon would retry the impossible delivery forever.
     pub(crate) fn notices(&self, occasion: Occasion<'_>, names: &mut UsedNames) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
         for (number, letter) in occasion.messages().iter().enumerate() {
@@ -123,7 +123,7 @@ impl NoticeFiles<'_> {
                     round: *round,
                     event: occasion.event(),
                 };
-                // The id is random, so that nobody else's packet can have the name already.
+                // The id is random, so no other packet can have the name already.
                 let name = format!("pr{}_r{round}_{}", review.pr, letter.id.as_str());
                 let packet = budget::packet(&spent, &name, head.at);
                 let (path, delivery) =
@@ -179,7 +179,7 @@ impl NoticeFiles<'_> {
         }
     }
 
-    /// The envelope fields of a notice of this record.
+    /// Returns the envelope fields of a notice of this record.
     pub(crate) fn head<'l>(&self, id: &'l MessageId, to: &'l AgentName) -> notices::NoticeHead<'l> {
         notices::NoticeHead {
             id,
@@ -188,7 +188,7 @@ impl NoticeFiles<'_> {
         }
     }
 
-    /// Delivers a notice to an agent's inbox; `number` tells the notices of one record apart.
+    /// Delivers a notice to an agent's inbox; `number` distinguishes the notices of one record.
     pub(crate) fn posted(
         &self,
         to: &AgentName,
@@ -206,7 +206,7 @@ impl NoticeFiles<'_> {
         delivery(Mailbox::Inbox(to.to_string()), name, text, names, self.seq)
     }
 
-    /// The file about an event of a pull request.
+    /// Returns the file about a pull request event.
     pub(crate) fn pull_event(&self, event: &Event, names: &mut UsedNames) -> Option<Delivery> {
         let Event::Pull(event) = event else {
             return None;
@@ -222,7 +222,7 @@ impl NoticeFiles<'_> {
     }
 }
 
-/// Delivers a packet to its folder, and gives the path by which a message names it.
+/// Delivers a packet to its folder, and returns the path by which a message names it.
 fn packet_of(
     folder: &str,
     name: &str,

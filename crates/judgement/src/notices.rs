@@ -63,7 +63,7 @@ pub(crate) fn refusal(
     write(head, content)
 }
 
-/// Notifies a sender that it changed a message after it was judged.
+/// Notifies a sender that it changed a message after the daemon judged it.
 pub(crate) fn sent_differs(head: &NoticeHead<'_>, file: &str) -> String {
     let subject = format!(
         "Changed after the daemon judged it: sent/{} (sent_differs)",
@@ -125,7 +125,7 @@ fn daemon() -> AgentName {
     AgentName::new(DAEMON).expect("the daemon's name is within the grammar of agent names")
 }
 
-/// Cuts a body that is too long and says where the whole is.
+/// Cuts a body that is too long and says where the whole text is.
 fn fitted(body: String, whole: &str) -> String {
     if body.chars().count() <= BODY_CHARS_MAX {
         return body;
@@ -137,7 +137,7 @@ fn fitted(body: String, whole: &str) -> String {
         + &rest
 }
 
-/// Makes foreign text safe inside a line: at most `chars_max` characters that cannot break out of the line.
+/// Makes foreign text safe inside a line: at most `chars_max` characters that cannot break out of it.
 fn one_line(text: &str, chars_max: usize) -> String {
     let shown = |c: char| if line::is_trap(c) { ' ' } else { c };
     text.chars().map(shown).take(chars_max).collect()

@@ -1,4 +1,4 @@
-//! Writes what an event of a pull request said as a small file, for agents that cannot reach the forge.
+//! Writes the content of a pull request event as a small file, for agents that cannot reach the forge.
 
 use message_schema::envelope::Timestamp;
 use message_schema::id::{CommitSha, PrNumber, Repo};
@@ -21,7 +21,7 @@ struct PullEventFile<'a> {
     at: Timestamp,
 }
 
-/// Renders the event as YAML, with nothing that earlier events said.
+/// Renders the event as YAML, without anything from earlier events.
 pub(crate) fn text(event: &PullEvent, at: Timestamp) -> String {
     let merged = match event.action {
         PullAction::Merged => true,

@@ -11,11 +11,11 @@ use review::{Costs, Fault, Refusal, Review, ReviewKey};
 use spool::{FileName, Unfit};
 use validate_message::{Packet, Violations};
 
-/// The most characters of a sentence or value that repeats what an agent wrote: a title may be as long as its packet,
-/// and a report names hundreds of titles.
+/// The most characters of an agent's text that a sentence or value repeats: a title may be as long as its packet, and a
+/// report names hundreds of titles.
 const WORDS_CHARS_MAX: usize = 1_000;
 
-/// The reasons a file is refused for, in the words of the report.
+/// The reasons for the refusal of a file, in the words of the report.
 #[derive(Debug)]
 pub struct Rejection {
     /// The code of the refusal.
@@ -26,18 +26,19 @@ pub struct Rejection {
     pub retryable: bool,
     /// The review it belongs to.
     pub review: Option<ReviewKey>,
-    /// The round that review is in.
+    /// The current round of that review.
     pub round: Option<u32>,
     /// Its cost for the reviewer.
     pub costs: Costs,
-    /// The faults the review's rules found, in the order of the violations; empty if the file alone shows the error.
+    /// The faults that the review's rules found, in the order of the violations; empty if the file alone shows the
+    /// error.
     pub faults: Vec<Fault>,
-    /// The messages that may come next, and from whom.
+    /// The messages that may come next, each with its sender.
     pub legal_next: Vec<String>,
 }
 
 impl Rejection {
-    /// The entry in the outbox is not a file that may be read.
+    /// Refuses an entry in the outbox that is not a file to be read.
     pub fn unread(unfit: Unfit, file: &FileName) -> Self {
         let code = match unfit {
             Unfit::TooLarge(_) => Code::TooLarge,
@@ -62,7 +63,7 @@ impl Rejection {
         Self::of_file(vec![violation])
     }
 
-    /// User `found` owns the file, so `expected` did not write it; nothing was read.
+    /// Refuses a file of user `found`: `expected` did not write it, and nothing was read.
     pub fn of_another(found: u32, expected: u32, file: &FileName) -> Self {
         let violation = ReportedViolation {
             message: "the file belongs to another user than `settled.toml` names for this agent"
@@ -77,7 +78,7 @@ impl Rejection {
         Self::of_file(vec![violation])
     }
 
-    /// Another user owns the packet; it was not read.
+    /// Refuses a message whose packet belongs to another user; the packet was not read.
     pub fn packet_of_another(
         found: u32,
         expected: u32,
@@ -106,7 +107,7 @@ impl Rejection {
         Self::of_file(vec![violation])
     }
 
-    /// The outbox holds [`HELD_MAX`] messages already that wait for a packet, or behind one that does.
+    /// Refuses a message because [`HELD_MAX`] messages of its outbox already wait for a packet or behind one that does.
     pub fn too_many_waiting(file: &FileName) -> Self {
         let violation = ReportedViolation {
             message: "too many messages of this outbox wait for a packet".to_owned(),
@@ -118,7 +119,7 @@ impl Rejection {
         Self::of_file(vec![violation])
     }
 
-    /// The log of a shared ledger takes no record that large.
+    /// Refuses a message whose record is larger than the log of a shared ledger takes.
     pub fn too_large_for_log(bytes_max: usize, file: &FileName) -> Self {
         let violation = ReportedViolation {
             message:
@@ -134,7 +135,7 @@ impl Rejection {
         Self::of_file(vec![violation])
     }
 
-    /// The bytes are no message.
+    /// Refuses bytes that are no message.
     pub fn malformed(malformed: Malformed, file: &FileName) -> Self {
         let violations = Violations::from(malformed);
         Self::of_file(
@@ -145,7 +146,7 @@ impl Rejection {
         )
     }
 
-    /// The validator found violations; a forged sender comes first among them.
+    /// Refuses a message with violations; a forged sender comes first among them.
     pub fn violations(
         violations: &Violations,
         message: &Message,
@@ -162,7 +163,7 @@ impl Rejection {
         Self::of_file(forged.into_iter().chain(reported).collect())
     }
 
-    /// The rules of the review, or of admission, do not accept it now.
+    /// Refuses a message that the rules of the review, or of admission, do not accept now.
     pub fn refusal(
         refusal: Refusal,
         message: &Message,
@@ -188,7 +189,7 @@ impl Rejection {
         }
     }
 
-    /// Adds what its review counts: the round, and of each thread that is named its cycles and replies.
+    /// Adds the counts of its review: the round, and the cycles and replies of each named thread.
     pub(crate) fn count(&mut self, review: &Review) {
         self.round = Some(review.round);
         for (violation, fault) in self.violations.iter_mut().zip(&self.faults) {
@@ -199,7 +200,7 @@ impl Rejection {
         }
     }
 
-    /// Marks the refusal as the one that cost the last attempt: no correction can succeed, so it advises none.
+    /// Marks the refusal as the one that cost the last attempt: no correction can succeed, so it suggests none.
     pub fn make_final(&mut self) {
         self.retryable = false;
         self.legal_next = vec!["a person decides".to_owned()];
@@ -228,7 +229,7 @@ impl Rejection {
         }
     }
 
-    /// Sums the reasons up in one sentence.
+    /// Summarizes the reasons in one sentence.
     pub fn summary(&self) -> String {
         let errors = self
             .violations
@@ -249,7 +250,7 @@ impl Rejection {
         }
     }
 
-    /// The report to put beside the original.
+    /// Returns the report to put beside the original.
     pub fn report(&self, refused: &RefusedFile<'_>) -> Report {
         Report {
             schema_version: REPORT_VERSION,
@@ -344,7 +345,7 @@ fn reported_fault(
     }
 }
 
-/// Finds the place of a dotted field such as `findings[2].action`, or of the nearest node around it.
+/// Returns the place of a dotted field such as `findings[2].action`, or of the nearest node around it.
 fn place_in(tree: &Node, field: &str) -> Place {
     let mut node = tree;
     for step in field.split(['.', '[']) {

@@ -1,6 +1,6 @@
-//! Holds the state messages are judged on: the ledger's, plus the decisions of a batch that is not committed yet. Each
-//! message of a batch is judged on the state the one before it leaves. A commit makes that state the true one; if it
-//! fails, the whole batch is rolled back.
+//! Holds the state on which messages are judged: the ledger's, plus the decisions of a batch that is not committed yet.
+//! Each message of a batch is judged on the state that the one before it leaves. A commit makes that state the live
+//! one; if the commit fails, the whole batch is rolled back.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::draft::{Drafting, EntryFiles, RequestFile};
 use crate::judge::{Judge, Refused, Submission};
 use crate::used_names::{NameScope, UsedNames};
 
-/// The state, the names and the policy messages are judged by.
+/// The state, the names and the policy by which messages are judged.
 #[derive(Debug)]
 pub struct Tentative {
     state: State,
@@ -28,7 +28,7 @@ pub struct Tentative {
     agents: Arc<[AgentName]>,
     /// The undo steps of the open batch, oldest first.
     undo: Vec<Undo>,
-    /// Several hosts share the ledger, and a packet reaches them only with its record.
+    /// True if several hosts share the ledger: a packet reaches them only with its record.
     shares_packets: bool,
 }
 
@@ -45,22 +45,22 @@ impl Tentative {
         }
     }
 
-    /// Delivers the packet of each message from the next one on: several hosts share the ledger.
+    /// Delivers the packet of each message from the next one on, because several hosts share the ledger.
     pub fn share_packets(&mut self) {
         self.shares_packets = true;
     }
 
-    /// The state of every review.
+    /// Returns the state of every review.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// The current policy.
+    /// Returns the current policy.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// The agents that have a mailbox, sorted.
+    /// Returns the agents that have a mailbox, sorted.
     pub fn agents(&self) -> &Arc<[AgentName]> {
         &self.agents
     }
@@ -71,7 +71,7 @@ impl Tentative {
         self.agents = agents.into();
     }
 
-    /// The judge of the next message or event.
+    /// Returns the judge of the next message or event.
     pub fn judge(&self, now: DateTime<Utc>) -> Judge<'_> {
         Judge {
             state: &self.state,
@@ -80,7 +80,7 @@ impl Tentative {
         }
     }
 
-    /// Adds a message that was not refused to the batch; gives its entry and its record.
+    /// Adds a message that was not refused to the batch; returns its entry and its record.
     pub fn add_decided(
         &mut self,
         submission: Submission<'_>,
@@ -109,7 +109,7 @@ impl Tentative {
         self.applied(judgement.into(), files, (seq, now))
     }
 
-    /// Adds an event to the batch. One that moves a review to another reviewer needs the file of the open request.
+    /// Adds an event to the batch. An event that gives a review to another reviewer needs the file of the open request.
     pub fn add_event(
         &mut self,
         record: EventRecord,
@@ -120,11 +120,11 @@ impl Tentative {
         self.applied(record.into(), files, (seq, now))
     }
 
-    /// Judges a record of another host again, and what it makes, and adds it to the batch if both follow. `recorded` is the
+    /// Judges a record of another host and its files again, and adds it to the batch if both follow. `recorded` is the
     /// message of the entry.
     ///
-    /// Not judged: the text of a report and of a notice about a refusal, because the refused message is not in the record;
-    /// and the request that a reassigned review hands on, which an earlier record has.
+    /// Not judged: the text of a report and of a notice about a refusal, because the record does not have the refused
+    /// message; and the request that a reassigned review hands on, which an earlier record has.
     pub fn add_again(
         &mut self,
         entry: &Entry,
@@ -174,39 +174,39 @@ impl Tentative {
         same_files(entry, &draft)
     }
 
-    /// Adds a record to the batch as it is, without judging it.
+    /// Adds a record to the batch without judging it.
     pub fn add_recorded(&mut self, entry: &Entry, record: &Record, now: DateTime<Utc>) {
         self.undo.push(Undo::of(&self.state, record, now));
         review::apply(&mut self.state, record, now);
         self.names.note(entry);
     }
 
-    /// Accepts the batch, which the ledger has now.
+    /// Accepts the batch: the ledger has it.
     pub fn commit(&mut self) {
         self.undo.clear();
         self.names.commit();
         self.state.release_finished();
     }
 
-    /// A snapshot of all that is in the ledger now is being made. No batch is open.
+    /// Starts a snapshot of everything in the ledger. No batch may be open.
     pub fn begin_snapshot(&mut self) {
         self.state.begin_snapshot();
         self.names.begin_snapshot();
     }
 
-    /// The snapshot was not made.
+    /// Abandons the snapshot that was started.
     pub fn give_up_snapshot(&mut self) {
         self.state.give_up_snapshot();
         self.names.give_up_snapshot();
     }
 
-    /// The snapshot was made: what was there when it began is read from these rows from now on.
+    /// Ends the snapshot: from now on, rows from before it are read from `stored`.
     pub fn rest_on(&mut self, stored: &Arc<dyn StoredRows>) {
         self.state.rest_on(stored);
         self.names.rest_on(stored);
     }
 
-    /// Undoes the batch, which the ledger does not have.
+    /// Undoes the batch: the ledger does not have it.
     pub fn roll_back(&mut self) {
         for undo in self.undo.drain(..).rev() {
             undo.revert(&mut self.state);
@@ -250,7 +250,7 @@ impl Tentative {
     }
 }
 
-/// The request that a record hands on to another reviewer, as it delivers it: the last text for that reviewer.
+/// Returns the request that a record gives to another reviewer: the last text delivered to that reviewer.
 fn handed_on(entry: &Entry, record: &EventRecord) -> Option<RequestFile> {
     let EventRecord::Happened(happened) = record else {
         return None;
@@ -267,8 +267,8 @@ fn handed_on(entry: &Entry, record: &EventRecord) -> Option<RequestFile> {
     }
 }
 
-/// A refusal notifies its sender, takes copies back, and notifies the agent whom it costs an attempt; it
-/// delivers no message.
+/// Checks that a refusal makes only its files: notices to its sender and to the agents that its cost concerns, and
+/// withdrawals of copies; it delivers no message.
 fn refused_files(entry: &Entry, refused: &RefusedMessage) -> Result<(), Differs> {
     let mut told = vec![refused.from.as_str()];
     if let Some(cost) = &refused.cost {

@@ -1,4 +1,4 @@
-//! Remembers the file names the ledger has used in each mailbox, so that the name of a delivered file is chosen once, with
+//! Remembers the file names that the ledger has used in each mailbox, so that a delivered file gets its final name with
 //! the decision.
 
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use spool::{Away, Content, Delivery, Entry, FileName, Mailbox};
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct UsedNames {
     used: Table<b'n'>,
-    /// Those that were chosen since the last commit.
+    /// The names chosen since the last commit.
     chosen: Vec<RowKey>,
 }
 
 /// A directory in which names are unique.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NameScope<'a> {
-    /// A mailbox files are delivered to.
+    /// A mailbox that receives files.
     Mailbox(&'a Mailbox),
     /// An agent's `sent/`.
     Sent(&'a str),
 }
 
 impl UsedNames {
-    /// Remembers every name a record uses.
+    /// Remembers every name that a record uses.
     pub fn note(&mut self, entry: &Entry) {
         for delivery in entry
             .deliveries
@@ -51,12 +51,12 @@ impl UsedNames {
         self.used.put(name, []);
     }
 
-    /// True if the ledger ever used the name there.
+    /// True if the ledger ever used the name in this scope.
     pub(crate) fn has_used(&self, scope: NameScope<'_>, name: &FileName) -> bool {
         self.used.has(&row_of(scope, name))
     }
 
-    /// The wanted name if the ledger never used it there, else the one with the record's number.
+    /// Returns the wanted name if the ledger never used it in this scope, otherwise the name with the record's number.
     pub(crate) fn choose(&mut self, scope: NameScope<'_>, wanted: &FileName, seq: u64) -> FileName {
         let name = if self.has_used(scope, wanted) {
             wanted.numbered(seq)
@@ -71,34 +71,34 @@ impl UsedNames {
         name
     }
 
-    /// The ledger has the names that were chosen.
+    /// Keeps the chosen names: the ledger has them.
     pub(crate) fn commit(&mut self) {
         self.chosen.clear();
     }
 
-    /// The ledger does not have the names that were chosen since the last commit.
+    /// Forgets the names chosen since the last commit: the ledger does not have them.
     pub(crate) fn roll_back(&mut self) {
         for row in self.chosen.drain(..) {
             self.used.put_back(row, None);
         }
     }
 
-    /// The new rows, for a snapshot.
+    /// Returns the new rows, for a snapshot.
     pub fn new_rows(&self) -> impl Iterator<Item = (RowKey, &[u8])> {
         self.used.new_rows()
     }
 
-    /// A snapshot is being made.
+    /// Starts a snapshot.
     pub fn begin_snapshot(&mut self) {
         self.used.begin_snapshot();
     }
 
-    /// The snapshot was not made.
+    /// Abandons the snapshot that was started.
     pub fn give_up_snapshot(&mut self) {
         self.used.give_up_snapshot();
     }
 
-    /// The snapshot was made, and these are its rows.
+    /// Ends the snapshot, whose rows are `stored`.
     pub fn rest_on(&mut self, stored: &Arc<dyn StoredRows>) {
         self.used.rest_on(Arc::clone(stored));
     }
@@ -111,7 +111,7 @@ fn makes_a_file(delivery: &Delivery) -> bool {
     }
 }
 
-/// The same in every build, for snapshots keep it.
+/// Must stay the same in every build, because snapshots store it.
 fn row_of(scope: NameScope<'_>, file: &FileName) -> RowKey {
     let scope = match scope {
         NameScope::Mailbox(Mailbox::Inbox(agent)) => [agent, "/inbox"].concat(),

@@ -1,5 +1,5 @@
-//! A structured response as its reviewer gave it: the content of the JSON, or the reason a text is not one.
-//! Its form is that of the schema in a brief; `decide` judges whether the actions are legal.
+//! A structured response as its reviewer gave it: the content of the JSON, or why a text is no response. Its form is
+//! that of the schema in a brief; `decide` judges whether the actions are legal.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use serde_path_to_error::{Path, Segment};
 /// The most characters that an error shows of a wrong value.
 const FOUND_MAX: usize = 40;
 
-/// The most characters of an error's expectation: a list of fields may be long.
+/// The most characters of the expectation in an error: a list of fields may be long.
 const EXPECTED_MAX: usize = 240;
 
 /// The response to one request, as a brief's schema describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StructuredResponse {
-    /// The verdict; one level down, because structured outputs want an object at the root.
+    /// The verdict, one level down because structured outputs require an object at the root.
     pub response: TerminalResponse,
 }
 
@@ -33,13 +33,13 @@ pub enum TerminalResponse {
     Lgtm(LgtmAnswer),
 }
 
-/// A feedback. Texts that are empty mean none.
+/// A feedback. An empty text means none.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeedbackAnswer {
     /// One deal for each open thread.
     pub threads: BTreeMap<FindingId, ThreadAnswer>,
-    /// Problems no thread is about.
+    /// Problems that no thread covers.
     #[serde(rename = "findings")]
     pub new_findings: Vec<NewFinding>,
     /// The commands that checked the change.
@@ -48,27 +48,27 @@ pub struct FeedbackAnswer {
     /// The parts of the change that the reviewer read.
     #[serde(default)]
     pub examined: ExaminedAnswer,
-    /// The reason a person should go on; empty if none need.
+    /// Why a person should continue; empty if not needed.
     #[serde(default)]
     pub escalation: String,
     /// The commit that was reviewed.
     #[serde(default)]
     pub validated_head: String,
-    /// Resolved threads whose problem is back: they open again, with their counters.
+    /// Resolved threads whose problem is back: they reopen with their counters.
     #[serde(default)]
     pub reopen: Vec<FindingId>,
-    /// Threads that can no longer be reopened and whose problem is back: a person has to look.
+    /// Threads that can no longer be reopened and whose problem is back: a person has to decide.
     #[serde(default)]
     pub escalate: Vec<FindingId>,
 }
 
-/// An approval. Texts that are empty mean none.
+/// An approval. An empty text means none.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LgtmAnswer {
     /// One deal for each open thread.
     pub threads: BTreeMap<FindingId, ThreadAnswer>,
-    /// Problems that are left for later and have no thread.
+    /// Deferred problems that have no thread.
     pub nits: Vec<NitAnswer>,
     /// The commands that checked the change.
     #[serde(default)]
@@ -83,7 +83,7 @@ pub struct LgtmAnswer {
     pub validated_head: String,
 }
 
-/// The reviewer's claim of what it has read. Nothing is filled in for it: left out, it has read nothing.
+/// The reviewer's claim of what it has read. A field that is left out claims nothing.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExaminedAnswer {
@@ -99,13 +99,13 @@ pub struct ExaminedAnswer {
 pub struct ThreadAnswer {
     /// Exactly one.
     pub action: Deal,
-    /// The stance the reviewer takes now; left out, its last one.
+    /// The stance the reviewer takes now; if left out, its last one.
     #[serde(default)]
     pub stance: Option<Stance>,
     /// The evidence for it.
     #[serde(default)]
     pub evidence: String,
-    /// The one who takes a deferred thread; the author, if it is empty.
+    /// The agent that takes a deferred thread; empty means the author.
     #[serde(default)]
     pub owner: String,
     /// The next step for a deferred thread.
@@ -113,7 +113,7 @@ pub struct ThreadAnswer {
     pub next_action: String,
 }
 
-/// The four actions and, in an lgtm, leaving a thread for later.
+/// The four actions and, in an lgtm, deferring a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deal {
     /// An action of the protocol.
@@ -136,16 +136,16 @@ impl<'de> Deserialize<'de> for Deal {
     }
 }
 
-/// A problem no thread is about. It has no id: it gets one that is free.
+/// A problem that no thread covers. It gets a free id.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewFinding {
     /// The finding's severity.
     pub severity: Severity,
-    /// True if it blocks; counts for a P2 alone.
+    /// True if it blocks; only a P2 uses this.
     #[serde(default)]
     pub blocking: Option<bool>,
-    /// One line on what it is.
+    /// A one-line title.
     #[serde(default)]
     pub title: String,
     /// The file it is in, relative to the repository.
@@ -163,20 +163,20 @@ pub struct NewFinding {
     /// The reviewer's proposal for a fix.
     #[serde(default)]
     pub recommendation: String,
-    /// The commit or fix that brought it.
+    /// The commit or fix that introduced it.
     #[serde(default)]
     pub introduced_by: String,
 }
 
-/// A follow-up that belongs to no thread; without a summary it does not count.
+/// A follow-up that belongs to no thread; one without a summary is ignored.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NitAnswer {
     /// The nit's severity: P2 or P3.
     pub tier: message_schema::body::NitTier,
-    /// One line on the problem.
+    /// A one-line description of the problem.
     pub summary: String,
-    /// The one who takes it; the author, if it is empty.
+    /// The agent that takes it; empty means the author.
     #[serde(default)]
     pub owner: String,
     /// The next step.
@@ -184,25 +184,26 @@ pub struct NitAnswer {
     pub next_action: String,
 }
 
-/// The reason a value is no response to the open request, or cannot be written as one.
+/// Why a value is no response to the open request, or cannot be written as one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAResponse {
-    /// It has not the form of one: the first field that differs, what is there, and what would have been accepted.
+    /// It does not have the form of a response: the first field that differs, its value, and what would have been
+    /// accepted.
     #[error("{0}")]
     Form(String),
-    /// An open thread has no action; silence would not say which.
+    /// An open thread has no action, and silence could mean any.
     #[error("open thread `{0}` has no action")]
     Missing(FindingId),
-    /// A thread is acted on that is not open, or not there.
+    /// The response acts on a thread that is not open or does not exist.
     #[error("`{0}` is not an open thread of this review")]
     NotOpen(FindingId),
-    /// A thread is to be opened or escalated again that was not resolved like that.
+    /// The response reopens or escalates a thread that is not resolved in a way that allows it.
     #[error("`{0}` cannot be reopened or escalated like this")]
     NotResolved(FindingId),
-    /// Only an lgtm defers, and only what does not block.
+    /// Only an lgtm defers, and only a thread that does not block.
     #[error("`{0}` cannot be deferred: only an lgtm can, and only a thread that does not block")]
     NotDeferrable(FindingId),
-    /// A text is not what its field holds.
+    /// A text does not fit its field.
     #[error("`{field}` is {found:?}, expected {expected}")]
     Field {
         /// The field, dotted from the verdict.
@@ -214,7 +215,7 @@ pub enum NotAResponse {
     },
 }
 
-/// The root of a response, before its type is known.
+/// The root of a response before its type is read.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Root {
@@ -222,11 +223,11 @@ struct Root {
 }
 
 impl StructuredResponse {
-    /// Reads a value of the form of the schema; fields whose text would be empty may be left out.
-    /// Fails with [`NotAResponse::Form`] on any other.
+    /// Reads a value in the form of the schema; fields whose text would be empty may be left out. Fails with
+    /// [`NotAResponse::Form`] on any other value.
     ///
-    /// The type is read first, by hand: `serde` copies a tagged enum before it reads the rest, and the way to a wrong
-    /// field is lost in the copy.
+    /// Reads the type first, by hand: `serde` buffers a tagged enum before it reads the rest, and the path to a wrong
+    /// field is lost in the buffer.
     pub fn read(value: &Value) -> Result<Self, NotAResponse> {
         let Root { mut response } = form(value)?;
         let kind = response.remove("type");
@@ -252,7 +253,7 @@ fn form<T: DeserializeOwned>(value: &Value) -> Result<T, NotAResponse> {
     })
 }
 
-/// The field at the end of the path, with what is there and what `why` expects.
+/// Describes the field at the end of the path: its value, and what `why` expects.
 fn difference(value: &Value, path: &Path, why: &str) -> String {
     let why = why.replace('`', "");
     let is_about_a_key = why.starts_with("unknown field");
@@ -272,7 +273,7 @@ fn difference(value: &Value, path: &Path, why: &str) -> String {
     }
 }
 
-/// The value at the end of a path.
+/// Returns the value at the end of a path.
 fn at<'v>(value: &'v Value, path: &Path) -> Option<&'v Value> {
     path.iter().try_fold(value, |value, segment| match segment {
         Segment::Seq { index } => value.get(index),
@@ -281,7 +282,7 @@ fn at<'v>(value: &'v Value, path: &Path) -> Option<&'v Value> {
     })
 }
 
-/// A value as it is written, or what kind of value it is where it is long.
+/// Returns a value as written, or only its kind if it is an object or a list.
 fn shown(value: &Value) -> String {
     match value {
         Value::Object(_) => "a mapping".to_owned(),
@@ -292,7 +293,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// At most so many characters of a text, on one line.
+/// Returns at most `characters_max` characters of a text, on one line.
 fn short(text: &str, characters_max: usize) -> String {
     line::cut(&line::escaped(text), characters_max)
 }

@@ -1,5 +1,4 @@
-//! The review as its reviewer has to answer it: its state, and what the rules
-//! leave open for a response.
+//! A review as its reviewer has to answer it: its state, and what the rules allow in a response.
 
 use message_schema::id::FindingId;
 use message_schema::packet::{Action, Stance};
@@ -26,20 +25,19 @@ impl Legal {
     }
 }
 
-/// The review as its reviewer has to answer it.
 #[derive(Clone, Copy)]
 pub(super) struct Assignment<'a> {
     pub(super) review: &'a Review,
     pub(super) round_kind: RoundKind,
-    /// True if no lgtm of this reviewer passes, whatever it says of the threads.
+    /// True if no lgtm of this reviewer passes, whatever it says about threads.
     pub(super) is_barred: bool,
     /// True if the quality gate only advises.
     pub(super) advised: bool,
 }
 
 impl Assignment<'_> {
-    /// True if some response could pass the gate, as far as threads go: no agent can move a blocker that is with a
-    /// person.
+    /// True if some response could pass the gate, as far as threads are concerned: no agent can move a blocker that a
+    /// person holds.
     pub(super) fn may_approve(&self) -> bool {
         self.advised || (!self.is_barred && held_blockers(self.review).next().is_none())
     }
@@ -52,14 +50,14 @@ pub(super) fn held_blockers(review: &Review) -> impl Iterator<Item = (&FindingId
         .filter(|(_, thread)| thread.blocking && thread.is_held())
 }
 
-/// The resolved threads that a response can still open again.
+/// Returns the resolved threads that a response can still reopen.
 pub(super) fn reopenable(review: &Review) -> impl Iterator<Item = &FindingId> {
     resolved(review)
         .filter(|(_, thread)| !thread.is_settled_for_good())
         .map(|(id, _)| id)
 }
 
-/// The resolved threads that a response can only escalate, if their problem is back.
+/// Returns the resolved threads that a response can only escalate if their problem is back.
 pub(super) fn only_escalatable(review: &Review) -> impl Iterator<Item = &FindingId> {
     resolved(review)
         .filter(|(_, thread)| thread.is_settled_for_good())

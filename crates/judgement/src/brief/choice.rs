@@ -13,10 +13,10 @@ use review::Thread;
 /// The action on a thread that must not stay open.
 const RESOLVE: &[Action] = &[Action::Resolve];
 
-/// The actions of a thread nobody replies to any more.
+/// The actions on a thread that takes no more replies.
 const NO_REPLY: &[Action] = &[Action::Resolve, Action::Veto, Action::Escalate];
 
-/// The schema of every choice there is, by its name; made once.
+/// The schema of every possible choice, by its name; made once.
 static SCHEMAS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     let actions = [RESOLVE, NO_REPLY, Action::ALL];
     let legal = actions.iter().flat_map(|seeks_change| {
@@ -32,10 +32,10 @@ static SCHEMAS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The choices a response has on one thread.
+/// The choices that a response has on one thread.
 pub(super) struct Choice {
     legal: Legal,
-    /// True if a nit may leave the thread for later.
+    /// True if a nit may defer the thread.
     may_defer: bool,
 }
 
@@ -47,8 +47,8 @@ impl Choice {
         }
     }
 
-    /// In an lgtm only what the gate lets pass: a blocking thread must be resolved, any other must
-    /// not stay open. Where the gate only advises, everything legal goes.
+    /// In an lgtm only what the gate lets pass: a blocking thread must be resolved, any other must not stay open. If
+    /// the gate only advises, every legal action is allowed.
     pub(super) fn in_lgtm(thread: &Thread, assignment: &Assignment<'_>) -> Self {
         let both = |actions| Legal {
             seeks_change: actions,
@@ -65,7 +65,7 @@ impl Choice {
         }
     }
 
-    /// The name of its definition and the definition: the same for the same choices.
+    /// Returns the name and the text of its definition; equal choices share one.
     pub(super) fn definition(&self) -> (&'static str, &'static str) {
         let (name, schema) = SCHEMAS
             .get_key_value(&self.name())

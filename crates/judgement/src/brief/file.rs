@@ -1,5 +1,5 @@
-//! Writes the brief beside a delivered request, and the one that replaces it when a person decides meanwhile: the file's
-//! name and text.
+//! Writes the brief beside a delivered request, and the one that replaces it when a person decides meanwhile: the
+//! file's name and text.
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::{MessageType, ReviewKind};
@@ -10,10 +10,9 @@ use spool::{Content, Delivery, FileName, Mailbox};
 use super::{Brief, brief};
 use crate::used_names::{NameScope, UsedNames};
 
-/// The brief of a record that accepts a request or gives it to another reviewer, or of one by which a person decides about
-/// a review with an open request:
-/// the schema of the old brief would ask for a settled thread, or forbid a reopened one. `state` is the state after the
-/// record.
+/// Returns the brief of a record that accepts a request, gives it to another reviewer, or contains a person's decision
+/// about a review with an open request: the schema of the old brief would ask for a settled thread, or forbid a
+/// reopened one. `state` is the state after the record.
 pub fn of(
     record: &Record,
     state: &State,
@@ -68,7 +67,7 @@ fn name(brief: &Brief) -> FileName {
         .expect("a number and two agent names are at most 180 bytes without a slash")
 }
 
-/// Renders one line for each field and thread, and the schema on the last line, where a program reads it.
+/// Renders one line for each field and thread, and last the schema, which a program reads.
 pub fn text(brief: &Brief) -> String {
     let json = format!(
         "{}response_schema: {}\n",

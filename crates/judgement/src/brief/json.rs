@@ -1,20 +1,20 @@
-//! The few shapes a response schema is made of, as JSON text. A brief goes with every request, and
-//! building a tree only to print it would cost more than all else in it.
+//! The few shapes that make up a response schema, as JSON text. Every request gets a brief, and building a tree only to
+//! print it would cost more than the rest of the brief.
 
 use serde::Serialize;
 
 /// The schema of any text.
 pub(super) const TEXT: &str = r#"{"type":"string"}"#;
 
-/// The schema of a yes or no.
+/// The schema of a boolean.
 pub(super) const BOOLEAN: &str = r#"{"type":"boolean"}"#;
 
-/// A text, a word or a list of them, as JSON.
+/// Returns a text, a word or a list of them as JSON.
 pub(super) fn json(value: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string(value).expect("words and texts are JSON")
 }
 
-/// An object that has these properties, all of them, and no other; each with its schema.
+/// Returns the schema of an object with exactly these required properties, each with its schema.
 pub(super) fn object(properties: &[(&str, &str)]) -> String {
     let names: Vec<String> = properties.iter().map(|(name, _)| json(name)).collect();
     let fields: Vec<String> = names
@@ -29,27 +29,27 @@ pub(super) fn object(properties: &[(&str, &str)]) -> String {
     )
 }
 
-/// One of these words.
+/// Returns the schema of one of these words.
 pub(super) fn one_of(words: &(impl Serialize + ?Sized)) -> String {
     format!(r#"{{"type":"string","enum":{}}}"#, json(words))
 }
 
-/// This word.
+/// Returns the schema of exactly this word.
 pub(super) fn only(word: &(impl Serialize + ?Sized)) -> String {
     format!(r#"{{"type":"string","const":{}}}"#, json(word))
 }
 
-/// A list of what the schema describes.
+/// Returns the schema of a list of these items.
 pub(super) fn list(items: &str) -> String {
     format!(r#"{{"type":"array","items":{items}}}"#)
 }
 
-/// A list of at most so many.
+/// Returns the schema of a list of at most `max` items.
 pub(super) fn short_list(max: usize, items: &str) -> String {
     format!(r#"{{"type":"array","maxItems":{max},"items":{items}}}"#)
 }
 
-/// A schema that admits any of these; at least one.
+/// Returns a schema that admits any of these; `schemas` has at least one.
 pub(super) fn any_of(schemas: &[String]) -> String {
     match schemas {
         [only] => only.clone(),
@@ -57,7 +57,7 @@ pub(super) fn any_of(schemas: &[String]) -> String {
     }
 }
 
-/// A schema that refers to the definition of this name.
+/// Returns a schema that refers to the definition of this name.
 pub(super) fn reference(name: &str) -> String {
     format!(r##"{{"$ref":"#/$defs/{name}"}}"##)
 }

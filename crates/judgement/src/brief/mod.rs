@@ -1,6 +1,6 @@
-//! The brief that goes with a request: everything its reviewer needs to answer it, and a schema in
-//! which only an answer the rules admit can be written. `thread` and `gate` say what is legal; a brief
-//! decides nothing, and a response is judged by `decide` like any other.
+//! The brief that goes with a request: everything its reviewer needs to answer it, and a schema that admits only
+//! answers the rules accept. `thread` and `gate` say what is legal; a brief decides nothing, and `decide` judges its
+//! response like any other.
 
 mod answer;
 mod assignment;
@@ -40,7 +40,7 @@ pub const BRIEF_VERSION: u32 = 1;
 pub struct Brief {
     /// The version of this format: 1.
     pub schema_version: u32,
-    /// The repository, where the requests name one.
+    /// The repository, if the requests name one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<Repo>,
     /// The pull request.
@@ -53,22 +53,22 @@ pub struct Brief {
     pub request: MessageId,
     /// The urgency of the request.
     pub priority: Priority,
-    /// The round, which every message about it names.
+    /// The round, as messages name it.
     pub round: u32,
     /// The same round, counted within its generation.
     pub round_of_generation: u32,
     /// The most rounds that this generation may take.
     pub rounds_of_generation: u32,
-    /// True if no round follows: there is nothing left to reply to, and feedback goes to a person.
+    /// True if no round follows: no thread takes a reply, and feedback escalates the review.
     pub last_round: bool,
-    /// The commit the round is about, where its author named one. An approval of another commit is refused.
+    /// The commit the round is about, if its author named one. An approval of another commit is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<CommitSha>,
     /// The turns, seconds and attempts left for the round.
     pub budget: Budget,
-    /// True if an lgtm can pass as far as threads go; if not, `held_threads` says why.
+    /// True if an lgtm can pass as far as threads are concerned; if not, `held_threads` says why.
     pub lgtm_possible: bool,
-    /// The blocking threads that are with a person.
+    /// The blocking threads that a person holds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held_threads: Vec<HeldThread>,
     /// The threads that need exactly one action each.
@@ -76,20 +76,20 @@ pub struct Brief {
     /// The daemon's changes and limits to the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<ToldAlert>,
-    /// The files the author says it touched since the last feedback.
+    /// The files that the author says it touched since the last feedback.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub look_first: Vec<RepoPath>,
     /// The change to review, if the request describes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<BriefChange>,
-    /// The reasons no lgtm of this reviewer passes, besides threads; one sentence each.
+    /// The reasons, besides threads, that no lgtm of this reviewer passes; one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub approval_barred: Vec<String>,
     /// The commands that an lgtm must record as passing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub validation_commands: Vec<String>,
-    /// The JSON Schema (2020-12) of the response to this very request, as one line of JSON. Not
-    /// written with the other fields: it is JSON, not text.
+    /// The JSON Schema (2020-12) of the response to this request, as one line of JSON. Written apart from the other
+    /// fields, because it is JSON, not text.
     #[serde(skip)]
     pub response_schema: String,
 }
@@ -100,7 +100,7 @@ pub struct BriefChange {
     /// The commit it is based on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_sha: Option<CommitSha>,
-    /// The digest of the diff from there to `head`, which a response names as read.
+    /// The digest of the diff from there to `head`, which a response names to show that it read the diff.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff_digest: Option<DiffDigest>,
     /// The number of files that differ.
@@ -108,7 +108,7 @@ pub struct BriefChange {
     /// The files that differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_files: Vec<RepoPath>,
-    /// Those that are tests by their path or name: a test that changes with the code proves less of it.
+    /// Those that are tests by their path or name: a test that changes with the code proves less about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub edits_tests: Vec<RepoPath>,
 }
@@ -118,7 +118,7 @@ pub struct BriefChange {
 pub struct Budget {
     /// Turns left.
     pub turns_left: u16,
-    /// Seconds left once the request is taken, or of those that run already.
+    /// Seconds left of the runtime, or all of it while the request is not taken.
     pub runtime_s_left: u32,
     /// The deadline for the take; left out once the request is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,18 +126,18 @@ pub struct Budget {
     /// The deadline for the answer; unknown until the request is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_by: Option<Timestamp>,
-    /// The number of responses that may still be refused for what they say before a person has to decide.
+    /// The number of responses that may still be refused for their content before a person has to decide.
     pub attempts_left: u8,
 }
 
-/// A thread no response can act on.
+/// A thread on which no response can act.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HeldThread {
     /// The thread.
     pub id: FindingId,
     /// The finding's severity.
     pub severity: Severity,
-    /// One line on the problem.
+    /// A one-line title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The thread's state with the action that caused it, such as `held (veto)`.
@@ -153,7 +153,7 @@ pub struct OpenThread {
     pub severity: Severity,
     /// True if it blocks approval.
     pub blocking: bool,
-    /// One line on the problem.
+    /// A one-line title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The file it is in.
@@ -162,7 +162,7 @@ pub struct OpenThread {
     /// The lines it covers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<LineRange>,
-    /// The stance the reviewer took last.
+    /// The reviewer's last stance.
     pub stance: Stance,
     /// The number of times that stance was repeated.
     pub round_count: u8,
@@ -172,7 +172,7 @@ pub struct OpenThread {
     pub legal: Legal,
 }
 
-/// The brief of a review's open request; `None` when none is open.
+/// Returns the brief of a review's open request; `None` when none is open.
 pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>) -> Option<Brief> {
     let review = state.review(key)?;
     let open = review.phase.invocation()?;

@@ -1,13 +1,11 @@
-//! The JSON Schema of the response to one request. An illegal action has no place in it: every open
-//! thread is a required key whose value admits only what is legal now, and an lgtm is left out
-//! where no response could pass the gate.
+//! The JSON Schema of the response to one request. It admits no illegal action: every open thread is a required key
+//! whose value admits only what is legal now, and an lgtm is left out if no response could pass the gate.
 //!
-//! Keywords: `type`, `properties`, `required`, `additionalProperties: false`, `enum`, `const`,
-//! `anyOf`, `items`, which vendors' structured outputs take. Beyond those `maxItems` (not everywhere:
-//! the daemon counts again) and `$ref` to `$defs` (local, never recursive). The root is an object
-//! and every property is required, because some vendors want it so: an empty text means none. What
-//! no such keyword can say (the form of a commit, of a digest, of a path, of lines) is checked by
-//! [`StructuredResponse`](super::StructuredResponse).
+//! Keywords: `type`, `properties`, `required`, `additionalProperties: false`, `enum`, `const`, `anyOf`, `items`, which
+//! vendors' structured outputs accept. Beyond those `maxItems` (not everywhere: the daemon counts again) and `$ref` to
+//! `$defs` (local, never recursive). The root is an object and every property is required, because some vendors demand
+//! it: an empty text means none. [`StructuredResponse`](super::StructuredResponse) checks what no such keyword can
+//! express (the form of a commit, a digest, a path, lines).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -25,7 +23,7 @@ use review::Thread;
 /// The schema's description of itself.
 const ABOUT: &str = "The response to one review_request. Every open thread gets exactly one action; an empty text means none. A stance says what you want now: seeks_change if the author should change something, else accepts.";
 
-/// The parts that no review changes, made once.
+/// The parts that are the same for every review, made once.
 static COMMANDS_RUN: LazyLock<String> = LazyLock::new(commands_run);
 static EXAMINED: LazyLock<String> =
     LazyLock::new(|| object(&[("diff_digest", TEXT), ("declared", &list(TEXT))]));
@@ -35,7 +33,8 @@ static NITS: LazyLock<String> = LazyLock::new(nits);
 /// Definitions that a schema refers to, by name.
 type Definitions = BTreeMap<&'static str, &'static str>;
 
-/// The schema of the response to an assignment. It names no dialect: Claude Code refuses a schema that names this one.
+/// Returns the schema of the response to an assignment. It names no dialect: Claude Code refuses a schema that names
+/// this one.
 pub(super) fn of(assignment: &Assignment<'_>) -> String {
     let mut definitions = Definitions::from([
         ("commands_run", COMMANDS_RUN.as_str()),
@@ -54,7 +53,7 @@ pub(super) fn of(assignment: &Assignment<'_>) -> String {
         r#"{{"description":{},"$defs":{{{}}},{}"#,
         json(ABOUT),
         definitions.join(","),
-        // The rest of the root follows without the brace of its object.
+        // Append the rest of the root without its opening brace.
         &object(&[("response", &verdicts)])[1..]
     )
 }
@@ -122,8 +121,8 @@ fn threads(
     object(&keys)
 }
 
-/// Findings that no thread is about. They have no id: the packet's author gives each one that
-/// is free. What one says of blocking counts for a P2; the other severities decide by themselves.
+/// The schema of findings that no thread covers. They have no id: the packet's author gives each a free one. Only a P2
+/// uses the `blocking` that it states; the other severities determine it.
 fn new_findings() -> String {
     let severity = one_of(Severity::ALL);
     let texts = [

@@ -1,6 +1,6 @@
-//! From a structured response to what travels: the body of a message and its findings packet. Every
-//! action is written out, so that it means the same in both thread modes; nothing is left to
-//! silence. Who names the files and writes them is not asked here.
+//! Turns a structured response into what travels: the body of a message and its findings packet. It writes every action
+//! explicitly, so that the packet means the same in both thread modes and nothing is left to silence. The caller names
+//! and writes the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,15 +29,14 @@ const LATER: &str = "look at it after the merge";
 pub struct WireResponse {
     /// The body of its message; names the packet if there is one.
     pub body: Body,
-    /// The packet; an lgtm that acts on no thread and records no command and no file that was read needs none.
+    /// The packet; `None` for an lgtm that acts on no thread and records no command and no read file.
     pub packet: Option<FindingsPacket>,
 }
 
 impl StructuredResponse {
-    /// Writes the response to the review's open request as a message body whose packet will be at
-    /// `path`. Fails where the wire has no word for it: an open thread without an action, an action
-    /// on one that is not open, a `defer` that is not possible, a text that is not what its field
-    /// holds.
+    /// Writes the response to the review's open request as a message body whose packet will be at `path`. Fails if the
+    /// wire format cannot express it: an open thread without an action, an action on a thread that is not open, an
+    /// impossible `defer`, a text that does not fit its field.
     pub fn write(
         &self,
         key: &ReviewKey,
@@ -116,7 +115,7 @@ impl<'a> Scribe<'a> {
         for (id, thread, said) in self.dealt(&answer.threads)? {
             match said.action {
                 Deal::Act(action) => findings.push(acted(id, thread, action, said)),
-                // The packet does not name it: the nit alone covers it, in both thread modes.
+                // The packet does not name it: in both thread modes the nit alone covers it.
                 Deal::Defer => nits.push(self.deferred(id, thread, said)?),
             }
         }
@@ -157,7 +156,7 @@ impl<'a> Scribe<'a> {
         })
     }
 
-    /// Each open thread with its action; fails unless every open thread has exactly one.
+    /// Returns each open thread with its action; fails unless every open thread has exactly one.
     fn dealt<'s>(
         &self,
         said: &'s BTreeMap<FindingId, ThreadAnswer>,
@@ -176,7 +175,7 @@ impl<'a> Scribe<'a> {
         dealt.collect()
     }
 
-    /// The resolved threads that are back, each once; all must be among `eligible`.
+    /// Returns the threads whose problem is back, each once; all must be among `eligible`.
     fn back(
         &self,
         ids: &[FindingId],
@@ -192,7 +191,7 @@ impl<'a> Scribe<'a> {
         ids.iter().map(one).collect()
     }
 
-    /// Ids in order that no thread of this review has.
+    /// Returns, in order, the ids that no thread of this review has.
     fn free_ids(&self) -> impl Iterator<Item = FindingId> {
         let ids = (1..).map(|number| FindingId::new(format!("F-{number:03}")));
         ids.filter_map(Result::ok)
@@ -228,7 +227,7 @@ impl<'a> Scribe<'a> {
         })
     }
 
-    /// A nit that has no id yet.
+    /// Returns a nit that has no id yet.
     fn nit(&self, said: &NitAnswer) -> Nit {
         Nit {
             nit_id: String::new(),
@@ -270,8 +269,8 @@ impl<'a> Scribe<'a> {
     }
 }
 
-/// The status is what a reader without `action` would take for the same; it is never `wont_fix`,
-/// which on a P0 or P1 only a person can say.
+/// Without `action`, a reader takes the status for the same meaning. It is never `wont_fix`, which only a person can
+/// say about a P0 or P1.
 fn acted(id: &FindingId, thread: &Thread, action: Action, said: &ThreadAnswer) -> Finding {
     let status = match action {
         Action::Resolve => Status::Fixed,
@@ -291,7 +290,7 @@ fn opened(id: FindingId, said: &NewFinding, index: usize) -> Result<Finding, Not
         id,
         severity: said.severity,
         status: Status::Open,
-        // Said where it must not be, or not said where it must: the validator tells.
+        // If it is stated where it must not be, or missing where it must be, the validator reports it.
         blocking: said.blocking.filter(|_| said.severity == Severity::P2),
         title: text(&said.title),
         area: None,
@@ -325,7 +324,7 @@ fn commit(said: &str) -> Result<Option<CommitSha>, NotAResponse> {
     })
 }
 
-/// The reviewer's claim of what it read, if it makes one. It goes into the packet, which has room for many files.
+/// Returns the reviewer's claim of what it read, if it makes one. The packet carries it, which has room for many files.
 fn examined(said: &ExaminedAnswer) -> Result<Option<Examined>, NotAResponse> {
     let files = said.declared.iter().enumerate().map(|(index, file)| {
         let name = format!("examined.declared[{index}]");
@@ -348,7 +347,7 @@ fn examined(said: &ExaminedAnswer) -> Result<Option<Examined>, NotAResponse> {
     Ok((examined != Examined::default()).then_some(examined))
 }
 
-/// The text without white space around it; `None` if nothing is left.
+/// Returns the text without surrounding white space; `None` if nothing is left.
 fn text(said: &str) -> Option<String> {
     Some(said.trim())
         .filter(|text| !text.is_empty())

@@ -10,7 +10,7 @@ use review::{Deadline, Event, Invocation, Review, ReviewKey, Thread};
 
 use super::{NoticeContent, NoticeHead, one_line, write};
 
-/// The characters a title keeps if the whole titles would make the packet too large.
+/// The length in characters to which titles are cut if whole titles would make the packet too large.
 const BRIEF_TITLE_CHARS: usize = 80;
 
 /// The reviewer's round that is over.
@@ -26,7 +26,7 @@ pub(crate) struct Spent<'a> {
     pub event: Option<&'a Event>,
 }
 
-/// A packet and how many of its findings block.
+/// A packet and the number of its findings that block.
 #[derive(Debug)]
 pub(crate) struct Carried {
     /// The packet's text.
@@ -34,7 +34,7 @@ pub(crate) struct Carried {
     blocking: usize,
 }
 
-/// The packet with the open threads.
+/// Returns the packet with the open threads.
 pub(crate) fn packet(spent: &Spent<'_>, name: &str, at: Timestamp) -> Carried {
     let whole = open_findings(spent.review, carried);
     let blocking = whole
@@ -61,14 +61,14 @@ pub(crate) fn packet(spent: &Spent<'_>, name: &str, at: Timestamp) -> Carried {
     if text.len() as u64 <= PACKET_BYTES_MAX {
         return Carried { text, blocking };
     }
-    // The packet that raised a finding has all of it.
+    // The packet that raised a finding still has its full text.
     Carried {
         text: render_packet(&packet(open_findings(spent.review, in_brief))),
         blocking,
     }
 }
 
-/// The message that names the packet.
+/// Returns the message that names the packet.
 pub(crate) fn feedback(
     head: &NoticeHead<'_>,
     spent: &Spent<'_>,
@@ -139,10 +139,10 @@ fn open_findings(review: &Review, find: fn(&FindingId, &Thread) -> Finding) -> V
         .collect()
 }
 
-/// A thread as the packet shows it.
+/// Returns a thread as the packet shows it.
 fn carried(id: &FindingId, thread: &Thread) -> Finding {
     let routing = &thread.routing;
-    // A thread known by neither title nor recommendation is known by what it expects.
+    // Without a title and a recommendation, its expectation identifies a thread.
     let is_nameless = thread.title.is_none() && routing.recommendation.is_none();
     Finding {
         title: thread.title.clone(),
@@ -155,7 +155,7 @@ fn carried(id: &FindingId, thread: &Thread) -> Finding {
     }
 }
 
-/// A thread with no more than what names it.
+/// Returns a thread with only the fields that identify it.
 fn in_brief(id: &FindingId, thread: &Thread) -> Finding {
     let title = thread
         .title

@@ -1,5 +1,5 @@
-//! A task for a fixing agent: the `handoff` message says it in words, its packet as data. Both carry
-//! all of it, so that either is enough.
+//! A task for a fixing agent: the `handoff` message in words, its packet as data. Each is complete, so that either is
+//! enough.
 
 use message_schema::body::Body;
 use message_schema::envelope::{DAEMON, MessageType, Priority, TextKind, Timestamp};
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{NoticeContent, NoticeHead, fitted, one_line, write};
 
-/// A title as a line of the message shows it, in characters.
+/// The length of a title in a line of the message, in characters.
 const TITLE_CHARS: usize = 200;
 
 /// A packet in `packets/handoff/`: the fields of OACP, and the findings.
@@ -63,7 +63,7 @@ struct ContextBundle<'a> {
     suggested_next_steps: [String; 2],
 }
 
-/// The packet's text.
+/// Returns the packet's text.
 pub(crate) fn packet(task: &Task, at: Timestamp) -> String {
     let pull = pull_request(task);
     let packet = HandoffPacket {
@@ -101,7 +101,7 @@ pub(crate) fn packet(task: &Task, at: Timestamp) -> String {
     render_document(&packet)
 }
 
-/// The message to the fixing agent; `path` leads to its packet.
+/// Returns the message to the fixing agent; `path` leads to its packet.
 pub(crate) fn message(head: &NoticeHead<'_>, task: &Task, path: String) -> String {
     let Task { id, findings, .. } = task;
     let place = task
@@ -189,7 +189,7 @@ fn finding(finding: &TaskFinding) -> HandoffFinding<'_> {
     }
 }
 
-/// The decision about a finding before its handoff.
+/// Describes the decision about a finding before its handoff.
 fn decision(finding: &TaskFinding) -> Option<String> {
     let TaskFinding { review, id, thread } = finding;
     if thread.is_queued() {

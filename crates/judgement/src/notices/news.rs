@@ -16,7 +16,7 @@ use super::{NoticeContent, NoticeHead, fitted, notification, one_line, write};
 /// The most characters of a person's name or reason that a notice repeats.
 const WORDS_CHARS_MAX: usize = 1_000;
 
-/// A review as the record leaves it, and the record's cause.
+/// A review after a record, and the record's cause.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReviewChange<'a> {
     /// The state before the record.
@@ -49,7 +49,7 @@ pub(crate) fn escalated(
     about.write(notice, subject, &told)
 }
 
-/// Announces that another reviewer gets the request, to the author and to the reviewer that had it before.
+/// Announces that another reviewer gets the request, to the author and to the former reviewer.
 pub(crate) fn reassigned(
     notice: &NoticeHead<'_>,
     about: &ReviewChange<'_>,
@@ -170,7 +170,7 @@ impl ReviewChange<'_> {
         write(notice, content)
     }
 
-    /// Lists what may come next and the deadline.
+    /// Lists the possible next steps and the deadline.
     fn next(&self, reader: &AgentName) -> String {
         let mut text = "\nWhat comes next:\n".to_owned();
         for next in self.state.legal_next(self.key, self.review) {

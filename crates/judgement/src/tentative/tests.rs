@@ -1,5 +1,5 @@
-//! Random batches, some that the ledger takes and some that it does not, beside a model that is too simple
-//! to be wrong: it folds what was committed, and knows nothing of anything else.
+//! Random batches, committed or rolled back, compared with a model that is too simple to be wrong: the fold of the
+//! committed records alone.
 
 use chrono::TimeDelta;
 use message_schema::id::{AgentName, FindingId, MessageId, PrNumber};
@@ -12,7 +12,7 @@ use spool::{Body, Content, Digest, Entry, FileName, OutboxFile, PacketRead};
 
 use super::*;
 
-/// One step of a random run; many are refused or declined where they come.
+/// One step of a random run; many are refused or declined.
 #[derive(Clone, Debug)]
 enum Play {
     /// A file in that agent's outbox, under one of a few names.
@@ -21,13 +21,13 @@ enum Play {
         name: &'static str,
         text: String,
     },
-    /// An event, asked for under one of a few ids or by nobody.
+    /// An event, ordered under one of a few ids or by nobody.
     Event(Option<u8>, Event),
-    /// Seconds pass, and what is due then is done.
+    /// Lets seconds pass and applies the deadlines that are due then.
     Wait(u16),
     /// The ledger takes the batch.
     Commit,
-    /// It does not.
+    /// The ledger does not take the batch.
     RollBack,
 }
 
@@ -161,7 +161,7 @@ fn play() -> impl Strategy<Value = Play> {
     ]
 }
 
-/// The tentative state under test, and the fold of what was committed.
+/// The tentative state under test, and the fold of the committed records.
 struct Table {
     tentative: Tentative,
     batch: Vec<(Record, EntryDraft, DateTime<Utc>)>,
@@ -213,7 +213,7 @@ impl Table {
         }
     }
 
-    /// The number of the next record and when it is decided.
+    /// Returns the number and the time of the next record.
     fn place(&self) -> (u64, DateTime<Utc>) {
         (self.seq + self.batch.len() as u64 + 1, self.now)
     }
@@ -330,7 +330,7 @@ fn a_refused_message_takes_back_what_its_sender_put_into_an_inbox_and_never_a_de
     let question = message("question", "claude", "codex", 1, 86, "Why?");
     table.submit("claude", "a.yaml", &question);
     table.commit();
-    // No review is open that it could answer.
+    // No open review matches it.
     let stray = message("review_lgtm", "claude", "codex", 2, 86, "merge_ready: true");
     table.submit("claude", "a.yaml", &stray);
     table.submit("claude", "b.yaml", &stray);

@@ -1,4 +1,4 @@
-//! What the daemon writes to agents, delivered by a real spool.
+//! The daemon's messages to agents, delivered by a real spool.
 
 mod brief;
 mod notice_files;

@@ -1,5 +1,5 @@
-//! Events whose records go through a real spool: the files in inboxes and folders afterwards, and whether
-//! they keep the rules. The notices in `packets/valid/inbox/` are the ones written here.
+//! Events whose records go through a real spool: the resulting files in inboxes and folders, and whether they keep the
+//! rules. These tests write the notices in `packets/valid/inbox/`.
 use std::path::Path;
 
 use review::{Act, Event, EventRecord, HandoffMode, PullAction, Record};
@@ -50,7 +50,7 @@ fn a_spent_budget_without_open_threads_is_an_empty_packet() {
     );
 }
 
-/// A packet of 25 findings, each in a file of its own and with a long recommendation.
+/// Returns a packet of 25 findings, each in its own file and with a long recommendation.
 fn long_packet(prefix: &str, before: &str) -> String {
     let mut packet = format!("findings:\n{before}");
     for n in 0..25 {
@@ -64,7 +64,7 @@ fn long_packet(prefix: &str, before: &str) -> String {
 
 #[test]
 fn a_packet_larger_than_a_packet_may_be_is_carried_in_brief() {
-    // Where no touched files are named, what is found late is not put off.
+    // Without touched files, a late finding is not deferred.
     let addressed = ADDRESSED.split_once("  touched_files").expect("a field").0;
     let mut room = Room::new();
     room.under(|policy| {
@@ -156,7 +156,7 @@ fn a_task_longer_than_a_body_is_cut_behind_what_must_be_known() {
         policy.handoff.target = Some(agent("gemini"));
     });
     room.post(REQUEST, None);
-    // One file, and ids whose titles share no word, so that none is a duplicate.
+    // One file, and titles that share no word, so that none is a duplicate.
     let packet = long_packet("A", "")
         .replace("src/A", "src/same.rs # ")
         .replace("A 1", "A");

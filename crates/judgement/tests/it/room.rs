@@ -1,4 +1,4 @@
-//! A workspace with a real spool, and the state of its reviews: events in, files out.
+//! A workspace with a real spool and the state of its reviews: events in, files out.
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) const PACKET: &str =
     include_str!("../../../../packets/findings/20260213_review_loop_codex_r1.yaml");
 pub(crate) const ADDRESSED: &str = include_str!("../../../../packets/valid/review_addressed.yaml");
 
-/// A workspace, the state of its reviews, and time as a number the test moves.
+/// A workspace, the state of its reviews, and a clock that the test moves.
 pub(crate) struct Room {
     pub(crate) root: TempDir,
     pub(crate) spool: Spool,
@@ -59,7 +59,7 @@ impl Room {
         }
     }
 
-    /// Goes on under another policy, for the agents it knows.
+    /// Continues under another policy, for the agents it knows.
     pub(crate) fn under(&mut self, change: impl FnOnce(&mut Policy)) {
         let mut policy = self.tentative.policy().clone();
         change(&mut policy);
@@ -67,7 +67,7 @@ impl Room {
         self.tentative.reconfigure(policy, agents);
     }
 
-    /// The review of pull request 86 after its first feedback was addressed and asked about again.
+    /// Returns the review of pull request 86 after its first feedback was addressed and the next review requested.
     pub(crate) fn in_round_two() -> Self {
         let mut room = Self::new();
         room.post(REQUEST, None);
@@ -101,7 +101,7 @@ impl Room {
         self.tentative.commit();
     }
 
-    /// Hears the event, commits its record and delivers its files.
+    /// Judges the event, commits its record and delivers its files.
     pub(crate) fn hear(&mut self, event: &Event) -> Record {
         self.now += TimeDelta::seconds(1);
         let letters = &mut self.letters;
@@ -120,7 +120,7 @@ impl Room {
         record
     }
 
-    /// The reviewer takes the request and lets its seconds pass.
+    /// Lets the reviewer take the request and exceed its runtime.
     pub(crate) fn overrun(&mut self) {
         self.hear(&Event::Taken(which()));
         self.now += TimeDelta::seconds(600);
@@ -172,7 +172,7 @@ impl Room {
         names
     }
 
-    /// The last letter in the inbox, which keeps every rule of a delivered message.
+    /// Returns the last letter in the inbox, checked against every rule for delivered messages.
     pub(crate) fn letter(&self, to: &str) -> (String, Valid) {
         let inbox = format!("agents/{to}/inbox");
         let file = self.names(&inbox).pop().expect("a letter");

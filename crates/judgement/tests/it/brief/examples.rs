@@ -1,4 +1,4 @@
-//! What a brief says, and what becomes of a response written after it, case by case.
+//! The content of a brief and the fate of responses written after it, case by case.
 
 use chrono::TimeDelta;
 use message_schema::body::Body;
@@ -32,7 +32,7 @@ fn second_round() -> Table {
     table
 }
 
-/// The answers of one response to both threads.
+/// Returns one response's answers to both threads.
 fn both(deals: [Value; 2]) -> Value {
     ["F-001", "F-002"]
         .into_iter()
@@ -153,7 +153,7 @@ fn a_blocker_with_a_person_leaves_no_lgtm_and_is_named() {
         Fate::Refused(vec!["quality_gate_violation blocking".to_owned()])
     );
 
-    // One that does not block is in nobody's way.
+    // A held thread that does not block bars nothing.
     decide(&mut table, Act::Hold("F-002".parse().expect("an id")));
     assert!(Asked::of(&table).brief.lgtm_possible);
 }

@@ -1,5 +1,5 @@
-//! Briefs: whatever their schema admits is accepted, as far as threads go, and what it does not
-//! admit is refused by the rules too.
+//! Briefs: the rules accept whatever a brief's schema admits, as far as threads are concerned, and refuse what it does
+//! not admit.
 
 mod examples;
 mod play;
@@ -15,7 +15,7 @@ use validate_message::{PacketInput, Valid, check};
 
 use crate::table::{Note, Table, codex, text};
 
-/// The brief of the open request, and its schema at work.
+/// The brief of the open request, and its schema.
 struct Asked {
     brief: Brief,
     schema: Value,
@@ -40,7 +40,7 @@ impl Asked {
     }
 }
 
-/// The codes for which a file is refused before any review judges it.
+/// Returns a checked message, or the codes with which a file is refused before any review judges it.
 fn valid_or_codes(text: &str, packet: Option<&str>) -> Result<Valid, Vec<String>> {
     let message =
         message_schema::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -51,10 +51,10 @@ fn valid_or_codes(text: &str, packet: Option<&str>) -> Result<Valid, Vec<String>
         .map_err(|violations| violations.iter().map(|v| v.code.to_string()).collect())
 }
 
-/// What becomes of a response; the table is left as it was.
+/// The fate of a response; the table is left unchanged.
 #[derive(Clone, Debug, PartialEq)]
 enum Fate {
-    /// It cannot be put into words of the wire.
+    /// The wire format cannot express it.
     Unwritable(String),
     /// It is refused, with these codes.
     Refused(Vec<String>),
@@ -63,7 +63,7 @@ enum Fate {
 }
 
 impl Fate {
-    /// Whether nothing about threads speaks against it.
+    /// True if no rule about threads refuses it.
     fn is_fine_with_threads(&self) -> bool {
         let about_threads = |code: &String| {
             code.starts_with("action_")
@@ -81,7 +81,7 @@ impl Fate {
 }
 
 impl Fate {
-    /// Whether it is accepted, or refused only because it asks nothing: the schema cannot tell.
+    /// True if it is accepted, or refused only because it asks nothing, which the schema cannot express.
     fn is_heard(&self) -> bool {
         match self {
             Self::Accepted(_) => true,
@@ -116,7 +116,7 @@ fn fate_of(table: &mut Table, body: &Body, packet: Option<&str>) -> Fate {
     said.map_or_else(Fate::Refused, Fate::Accepted)
 }
 
-/// Sends a response and stays with what it does.
+/// Posts a response and keeps its effect on the table.
 fn post(table: &mut Table, body: &Body, packet: Option<&str>) -> Result<String, Vec<String>> {
     let (kind, body) = match body {
         Body::Feedback(body) => ("review_feedback", json!(body)),
@@ -160,7 +160,7 @@ fn decide(table: &mut Table, act: Act) {
     apply(&mut table.state, &record.into(), table.now);
 }
 
-/// An answer to one thread.
+/// Returns an answer to one thread.
 fn deal(action: &str, stance: &str) -> Value {
     match action {
         "defer" => json!({ "action": "defer", "owner": "", "next_action": "" }),
@@ -184,7 +184,7 @@ fn lgtm(threads: &Value) -> Value {
     } })
 }
 
-/// The same verdict with what else its schema asks for in this state.
+/// Returns the same verdict with everything else that its schema requires in this state.
 fn completed(asked: &Asked, mut response: Value) -> Value {
     let verdicts = asked.schema["properties"]["response"]["anyOf"]
         .as_array()

@@ -1,4 +1,4 @@
-//! Real reviews brought to an open request by random moves, every one of them legal.
+//! Real reviews, brought to an open request by random legal moves.
 
 use message_schema::id::FindingId;
 use message_schema::limit::Rounds;
@@ -9,7 +9,7 @@ use review::{Act, Phase, Profile, ThreadMode};
 use super::decide;
 use crate::table::Table;
 
-/// Moves, each picked among what is possible when it is made.
+/// Moves, each picked among those that are possible when it is made.
 #[derive(Clone, Debug)]
 pub(super) struct Play {
     rounds: u64,
@@ -21,13 +21,13 @@ pub(super) struct Play {
 
 #[derive(Clone, Debug)]
 struct Cycle {
-    /// Which legal action each thread gets, and with which stance.
+    /// The legal action and the stance for each thread, by index.
     deals: Vec<(usize, bool)>,
-    /// Whether a resolved thread is said to be back.
+    /// True if the response reopens a resolved thread.
     back: bool,
-    /// What the author reports: nothing, one finding, or all.
+    /// The author's report: nothing, one finding, or all.
     report: u8,
-    /// What a person does to a thread: hold, resolve, nothing.
+    /// A person's decision about a thread: hold, resolve, or none.
     person: u8,
 }
 
@@ -66,7 +66,7 @@ pub(super) fn play() -> impl Strategy<Value = Play> {
 }
 
 impl Play {
-    /// The table with an open request at the end; `None` if the moves lead to no further one.
+    /// Returns the table with an open request at the end; `None` if the moves lead to none.
     pub(super) fn table(&self) -> Option<Table> {
         let mut table = Table::default();
         table.policy.rounds = Rounds::new(self.rounds).expect("1 to 3");
@@ -89,7 +89,7 @@ impl Play {
             };
             let round = table.review().round;
             let news = format!("N-{number:03} P3 open title: news {number}; file: n{number}.rs\n");
-            // A feedback that resolves all and raises nothing is none.
+            // A feedback that resolves everything and raises nothing is refused.
             table
                 .feedback(round, &findings)
                 .or_else(|_| table.feedback(round, &(findings.clone() + &news)))
@@ -107,7 +107,7 @@ impl Play {
     }
 }
 
-/// A line of a finding whose thread has a title of its own; only a P2 says whether it blocks.
+/// Returns the line of a finding whose thread has a title of its own; only a P2 states whether it blocks.
 fn line(id: &FindingId, thread: &review::Thread, more: &str) -> String {
     let blocking = match thread.severity.as_str() {
         "P2" => format!("blocking: {}; ", thread.blocking),
@@ -128,7 +128,7 @@ impl Cycle {
                 Stance::Accepts
             };
             let legal = thread.legal_actions(stance, round_kind);
-            // Replies are what makes a review long.
+            // Replies make a review long.
             let action = legal[legal.len() - 1 - pick % legal.len()];
             text += &line(id, thread, &format!("stance: {stance}; action: {action}"));
         }
@@ -143,7 +143,7 @@ impl Cycle {
             .collect::<String>()
     }
 
-    /// Leads to the next open request, by a person's reopening if there is no other way.
+    /// Leads to the next open request, if necessary through a person who reopens the review.
     fn go_on(&self, table: &mut Table) -> Option<()> {
         let ids: Vec<FindingId> = table
             .review()

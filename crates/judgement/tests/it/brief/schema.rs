@@ -1,4 +1,4 @@
-//! What the schema admits, against what the rules say.
+//! Compares what the schema admits with what the rules accept.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::play::play;
 use super::{Asked, Fate, completed, deal, fate, fate_of, feedback, lgtm, write};
 use crate::table::Table;
 
-/// The four actions, the one of an lgtm, and one that does not exist.
+/// The four actions, the additional one of an lgtm, and one that does not exist.
 const WORDS: [&str; 6] = ["resolve", "veto", "escalate", "reply", "defer", "approve"];
 const STANCES: [&str; 2] = ["seeks_change", "accepts"];
 
@@ -27,7 +27,7 @@ fn open(brief: &Brief) -> Vec<String> {
         .collect()
 }
 
-/// Every thread gets the choice of its number.
+/// Gives every thread the choice of its index.
 fn dealt(brief: &Brief, choices: &[(&str, &str)]) -> Value {
     let deals = open(brief)
         .into_iter()
@@ -36,7 +36,7 @@ fn dealt(brief: &Brief, choices: &[(&str, &str)]) -> Value {
     Value::Object(deals.collect::<Map<_, _>>())
 }
 
-/// The responses of both kinds with the same choices.
+/// Returns the responses of both kinds with the same choices.
 fn both(asked: &Asked, choices: &[(&str, &str)]) -> [Value; 2] {
     let threads = dealt(&asked.brief, choices);
     [feedback(&threads), lgtm(&threads)].map(|response| completed(asked, response))
@@ -50,7 +50,7 @@ fn choices() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
     prop::collection::vec(choice, 4)
 }
 
-/// Some response that the schema admits, as long as there is one.
+/// Returns some response that the schema admits.
 fn admitted(asked: &Asked) -> Value {
     let all_resolved = both(asked, &[("resolve", "accepts"); 4]);
     let found = all_resolved
@@ -59,7 +59,7 @@ fn admitted(asked: &Asked) -> Value {
     found.expect("resolving everything in a feedback is always admitted")
 }
 
-/// Whether the rules and the schema say the same of a response, as far as threads go.
+/// Checks that the rules and the schema agree about a response, as far as threads are concerned.
 fn agree(table: &mut Table, asked: &Asked, response: &Value) -> Result<(), TestCaseError> {
     let (admitted, fate) = (asked.admits(response), fate(table, response));
     prop_assert_eq!(
@@ -89,7 +89,7 @@ proptest! {
                 agree(&mut table, &asked, &response)?;
             }
         }
-        // One thread after the other through all its choices, the others resolved.
+        // Try all choices on one thread after the other, with the others resolved.
         for place in 0..open(brief).len() {
             for choice in WORDS.iter().flat_map(|word| STANCES.map(|stance| (*word, stance))) {
                 let mut choices = [("resolve", "seeks_change"); 4];
@@ -134,7 +134,7 @@ proptest! {
         for field in ["reopen", "escalate"] {
             let ids = &asked.schema["properties"]["response"]["anyOf"][0]["properties"][field]["items"]["enum"];
             if back && ids.is_array() {
-                // Twice the same is once.
+                // A repeated id counts once.
                 let twice = ids.as_array().into_iter().flatten().flat_map(|id| [id, id]);
                 response["response"][field] = twice.cloned().collect();
             }
@@ -171,7 +171,7 @@ proptest! {
             prop_assert!(matches!(fate(&mut table, &broken), Fate::Unwritable(_)), "{broken}");
         }
 
-        // The same, written by hand: the wire has words for some of it.
+        // The same, written by hand: the wire format can express some of it.
         let Some(packet) = &written.packet else { return Ok(()) };
         let refused = |table: &mut Table, findings: Vec<Finding>, code: &str| {
             let mut packet = packet.clone();
@@ -212,7 +212,7 @@ proptest! {
     }
 }
 
-/// The body of a response whose packet holds other findings now.
+/// Returns the body of a response whose packet now holds other findings.
 fn counted(body: &Body, findings: &[Finding]) -> Body {
     let mut body = body.clone();
     if let Body::Feedback(feedback) = &mut body {
@@ -225,7 +225,7 @@ fn counted(body: &Body, findings: &[Finding]) -> Body {
     body
 }
 
-/// Whether silence about the thread resolves it, so that leaving it out is no breach.
+/// True if silence about the thread resolves it, so that leaving it out breaks no rule.
 fn is_silence_read(table: &Table, id: &FindingId) -> bool {
     let Phase::Reviewing(open) = &table.review().phase else {
         return false;
@@ -237,7 +237,7 @@ fn is_silence_read(table: &Table, id: &FindingId) -> bool {
     report.is_some_and(|report| report.findings.is_empty() || report.findings.contains(id))
 }
 
-/// Collects the keywords of a schema; every object in it must be closed and want all it has.
+/// Collects the keywords of a schema; every object in it must be closed and require all its properties.
 fn walk(schema: &Value, used: &mut BTreeSet<String>) {
     let fields = schema.as_object().expect("a schema is an object");
     used.extend(fields.keys().cloned());

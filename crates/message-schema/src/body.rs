@@ -61,10 +61,10 @@ pub struct ReviewRequest {
     /// The digest of the diff from `base_sha` to `declared_head`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub diff_digest: Option<DiffDigest>,
-    /// The files that diff changes: at most [`CHANGED_FILES_MAX`], more go into a packet.
+    /// The files that the diff changes: at most [`CHANGED_FILES_MAX`]; more go into a packet.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub changed_files: Vec<RepoPath>,
-    /// The packet with the files that diff changes, where they are too many for the body.
+    /// The packet with the files that the diff changes, if they are too many for the body.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub changed_files_packet: Option<PacketPath>,
     /// Commands whose results the gate wants recorded.
@@ -73,10 +73,10 @@ pub struct ReviewRequest {
     /// The cause of the review.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub run_trigger: Option<RunTrigger>,
-    /// Outward actions the author expects; carried untouched.
+    /// Outward actions the author expects; passed on unchanged.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub side_effects: Vec<String>,
-    /// A person's word as the author reports it: recorded, grants nothing.
+    /// A person's instruction as the author reports it: recorded, grants nothing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub human_direction: Option<Value>,
     /// The open request this one replaces.
@@ -101,7 +101,7 @@ words!(
 pub const CHANGED_FILES_MAX: usize = 200;
 
 /// The files of a change that a reviewer has read, as its message or its packet claims. A message proves none of its
-/// claims: `docs/protocol.md`, section 11, has what each list is worth.
+/// claims: `docs/protocol.md`, section 11, says what each list is worth.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Examined {
     /// The digest of the diff that was read.
@@ -110,16 +110,17 @@ pub struct Examined {
     /// Files the reviewer says it has read.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub declared: Vec<RepoPath>,
-    /// Files whose diff `settled diff` has printed for the reviewer.
+    /// Files whose diff `settled diff` printed for the reviewer.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub served: Vec<RepoPath>,
-    /// Files the runner has seen the reviewer read. The daemon knows these itself; one it does not know counts as declared.
+    /// Files that the runner saw the reviewer read. The daemon knows these itself; a file it does not know counts as
+    /// declared.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub observed: Vec<RepoPath>,
 }
 
 impl Examined {
-    /// Every file it names, whatever its basis.
+    /// Returns every file it names, in any of the lists.
     pub fn files(&self) -> impl Iterator<Item = &RepoPath> {
         self.declared
             .iter()
@@ -137,7 +138,7 @@ pub struct ReviewFeedback {
     pub round: u32,
     /// The number of findings in the packet that block.
     pub blocking_count: u32,
-    /// The reviewer's word that it cannot go on.
+    /// The reviewer's statement that it cannot continue.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub escalation: Option<Escalation>,
     /// The commit that was reviewed.
@@ -146,7 +147,7 @@ pub struct ReviewFeedback {
     /// The files of the change that the reviewer has read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub examined: Option<Examined>,
-    /// Outward actions the reviewer left undone; carried untouched.
+    /// Outward actions the reviewer left undone; passed on unchanged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub withheld_side_effects: Option<Value>,
     /// The cost of the review.
@@ -154,7 +155,7 @@ pub struct ReviewFeedback {
     pub telemetry: Option<Telemetry>,
 }
 
-/// The reason why a reviewer hands the review to a person.
+/// Why a reviewer hands the review to a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Escalation {
@@ -189,10 +190,10 @@ impl From<Escalation> for String {
 }
 
 impl Escalation {
-    /// The accepted values, as a text for people.
+    /// The accepted values, in words for people.
     pub const EXPECTED: &str = "max_rounds_exceeded, reviewer_budget_exceeded or 1 to 200 characters on one line, without control or bidi characters";
 
-    /// The text as written in files.
+    /// Returns the text as written in files.
     pub fn as_str(&self) -> &str {
         match self {
             Self::MaxRoundsExceeded => "max_rounds_exceeded",
@@ -202,7 +203,7 @@ impl Escalation {
     }
 }
 
-/// Reports what was done about the feedback of a round.
+/// Reports the author's answer to the feedback of a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReviewAddressed {
     /// The commit with the fixes.
@@ -214,13 +215,13 @@ pub struct ReviewAddressed {
     /// The files edited for it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub touched_files: Vec<RepoPath>,
-    /// The findings the author considers addressed; all when left out.
+    /// The findings that the author considers addressed; all if left out.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub addressed_finding_ids: Vec<FindingId>,
-    /// The head after the push, when it is not `commit_sha`.
+    /// The head after the push, if it is not `commit_sha`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub validated_head: Option<CommitSha>,
-    /// A person's word as the author reports it: recorded, grants nothing.
+    /// A person's instruction as the author reports it: recorded, grants nothing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub human_direction: Option<Value>,
     /// The cost of the fixes.
@@ -235,10 +236,10 @@ pub struct ReviewLgtm {
     pub quality_gate_result: GateResult,
     /// True if the pull request may be merged now.
     pub merge_ready: bool,
-    /// The items left for later, each with an owner.
+    /// The deferred items, each with an owner.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub nits: Vec<Nit>,
-    /// The packet of this round, when there is one.
+    /// The packet of this round, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub findings_packet: Option<PacketPath>,
     /// The round answered, from 1.
@@ -250,10 +251,10 @@ pub struct ReviewLgtm {
     /// The files of the change that the reviewer has read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub examined: Option<Examined>,
-    /// OACP's older list; carried untouched.
+    /// OACP's older list; passed on unchanged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub follow_ups: Option<Value>,
-    /// Outward actions the reviewer left undone; carried untouched.
+    /// Outward actions the reviewer left undone; passed on unchanged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub withheld_side_effects: Option<Value>,
     /// The cost of the review.
@@ -284,13 +285,13 @@ pub struct Nit {
     pub owner: String,
     /// The next step.
     pub next_action: String,
-    /// The issue or the like that tracks it.
+    /// The issue or other reference that tracks it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tracking_ref: Option<String>,
     /// The finding it defers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source: Option<FindingId>,
-    /// The instant at which it lapses.
+    /// The instant at which it expires.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub expires_at_utc: Option<Timestamp>,
 }
@@ -305,13 +306,13 @@ words!(
     }
 );
 
-/// The cost of a response, as its sender reports it: free fields. Only the turns count.
+/// The cost of a response, as its sender reports it: free fields, of which only the turns count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Telemetry {
     /// Turns the sender says it took.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turns: Option<u64>,
-    /// Everything else, untouched.
+    /// Everything else, unchanged.
     #[serde(flatten)]
     pub other: serde_json::Map<String, Value>,
 }

@@ -21,7 +21,7 @@ macro_rules! codes {
                 match self { $(Self::$variant => $sentence),+ }
             }
 
-            /// The program that can find it.
+            /// Returns the program that can find it.
             pub fn finder(self) -> Finder {
                 match self { $(Self::$variant => Finder::$who),+ }
             }

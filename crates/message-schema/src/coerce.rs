@@ -1,5 +1,5 @@
-//! From raw scalars to values: the schema says which letters are a number, and all others stay
-//! letters. Values that do not fit are left as text, for the schema to refuse.
+//! From raw scalars to values: the schema decides which scalars are numbers; all others stay text. Values that do not
+//! fit are left as text, for the schema to refuse.
 
 use serde_json::{Map, Value};
 
@@ -7,8 +7,8 @@ use crate::schema::Shape;
 use crate::schema::Typing;
 use crate::yaml::{Content, Node};
 
-/// Reads a tree as its schema means it. Text is trimmed, as far as the field admits it; `86`, `"86"`, `12345e7` and `no` keep
-/// their letters in text fields; an optional field that is empty, `~` or `null` is left out.
+/// Converts a tree to the types of its schema. Text is trimmed as far as the field admits it; `86`, `"86"`, `12345e7`
+/// and `no` stay text in text fields; an optional field that is empty, `~` or `null` is left out.
 pub fn coerce(node: &Node, shape: &Shape) -> Value {
     value(node, Some(shape))
 }
@@ -61,7 +61,7 @@ fn integer(text: &str) -> Option<Value> {
         .map(Value::from)
 }
 
-/// Reads decimal digits with at most a fraction and an exponent: no sign, no `inf`, no `.5`.
+/// Reads decimal digits with an optional fraction and exponent: no sign, no `inf`, no `.5`.
 fn number(text: &str) -> Option<Value> {
     let plain = text.starts_with(|c: char| c.is_ascii_digit())
         && text
@@ -172,7 +172,7 @@ mod tests {
             );
             assert_eq!(value, json!({}), "{nothing:?}");
         }
-        // In quotes they are texts, and a required field has no absent value.
+        // In quotes they are texts, and a required field cannot be absent.
         assert_eq!(
             read(Schema::ReviewRequest, "handoff_ref: 'null'\n"),
             json!({ "handoff_ref": "null" })

@@ -22,14 +22,14 @@ pub struct Envelope {
     pub kind: MessageType,
     /// The urgency of an answer.
     pub priority: Priority,
-    /// The time of writing, by the sender's own word.
+    /// The time of writing, as the sender states it.
     pub created_at_utc: Timestamp,
-    /// The pull request, when the message is about one.
+    /// The pull request, if the message is about one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub related_pr: Option<PrNumber>,
-    /// One line on what it is about.
+    /// One line that says what the message is about.
     pub subject: String,
-    /// A packet the message is about, as OACP writes it; not opened.
+    /// A packet that the message is about, as OACP writes it; never opened.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub related_packet: Option<String>,
     /// The conversation the message belongs to.
@@ -38,22 +38,22 @@ pub struct Envelope {
     /// The id of the message this one answers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent_message_id: Option<String>,
-    /// Free text for context stores; carried untouched.
+    /// Free text for context stores; passed on unchanged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub context_keys: Option<String>,
     /// The instant after which the message is refused as `expired`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub expires_at: Option<Timestamp>,
-    /// A channel label; carried untouched.
+    /// A channel label; passed on unchanged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub channel: Option<String>,
-    /// OACP's `auto_proceed`; carried untouched.
+    /// OACP's `auto_proceed`; passed on unchanged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub autonomy_hint: Option<String>,
     /// Telemetry: the model that wrote the response.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub model: Option<String>,
-    /// Telemetry: turns the sender says it took.
+    /// Telemetry: turns that the sender says it took.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turns: Option<u64>,
     /// Telemetry: input tokens.
@@ -68,14 +68,14 @@ pub struct Envelope {
     /// Telemetry: estimated cost in US dollars.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub est_cost_usd: Option<f64>,
-    /// The body's text; for review types YAML again.
+    /// The body's text; for review types it is YAML itself.
     pub body: String,
-    /// OACP's signature trailer; carried untouched.
+    /// OACP's signature trailer; passed on unchanged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub auth: Option<String>,
 }
 
-/// The envelope's fields in the order in which they are written. Unknown ones follow, and then the body.
+/// The envelope's fields in the order in which they are written. Unknown fields and then the body follow.
 pub const ORDER: [&str; 21] = [
     "id",
     "from",
@@ -100,10 +100,10 @@ pub const ORDER: [&str; 21] = [
     "est_cost_usd",
 ];
 
-/// The first of them, up to the subject: those every envelope has, and the pull request.
+/// The first fields, up to the subject: those of every envelope, and the pull request.
 pub const HEAD: &[&str] = ORDER.split_at(8).0;
 
-/// The last of them: what a model and its run cost.
+/// The last fields: the model and its cost.
 pub const TELEMETRY: &[&str] = ORDER.split_at(ORDER.len() - 6).1;
 
 /// The recipients of a message: one agent written plainly, or a list of 1 to 10.
@@ -117,7 +117,7 @@ pub enum Recipients {
 }
 
 impl Recipients {
-    /// Every recipient, in the order written.
+    /// Returns every recipient, in the order written.
     pub fn names(&self) -> &[AgentName] {
         match self {
             Self::One(name) => std::slice::from_ref(name),
@@ -138,7 +138,7 @@ macro_rules! words {
             /// Every value, in the order of the protocol.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The word as written in files.
+            /// Returns the word as written in files.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
@@ -211,7 +211,7 @@ impl MessageType {
         reviews.chain(TextKind::ALL.iter().copied().map(Self::Text))
     }
 
-    /// The word as written in files.
+    /// Returns the word as written in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Review(kind) => kind.as_str(),
@@ -224,7 +224,7 @@ impl MessageType {
         Self::all().find(|kind| kind.as_str() == word)
     }
 
-    /// The step of the review loop it is, if it is one.
+    /// Returns the step of the review loop that it is, if any.
     pub fn review(self) -> Option<ReviewKind> {
         match self {
             Self::Review(kind) => Some(kind),
@@ -281,7 +281,7 @@ impl<'de> Deserialize<'de> for MessageType {
     }
 }
 
-/// Reads the plain word: `untagged` would first copy it, and its error would not name it.
+/// Reads the word directly: `untagged` would copy it first, and its error would not name it.
 struct TypeWord;
 
 impl Visitor<'_> for TypeWord {
@@ -311,15 +311,15 @@ words!(
     }
 );
 
-/// An instant to the second, written `YYYY-MM-DDTHH:MM:SSZ` and in no other way.
+/// An instant to the second; the only accepted form is `YYYY-MM-DDTHH:MM:SSZ`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(DateTime<Utc>);
 
 impl Timestamp {
-    /// The accepted values, as a text for people.
+    /// The accepted values, in words for people.
     pub const EXPECTED: &str = "an instant written YYYY-MM-DDTHH:MM:SSZ";
 
-    /// Reads the one spelling; `None` for any other and for instants that do not exist.
+    /// Reads the accepted form; `None` for any other text and for instants that do not exist.
     pub fn parse(text: &str) -> Option<Self> {
         let shape = b"dddd-dd-ddTdd:dd:ddZ";
         let fits = text.len() == shape.len()
@@ -339,19 +339,19 @@ impl Timestamp {
             .map(|at| Self(at.with_timezone(&Utc)))
     }
 
-    /// Reads an instant with an offset or a fraction of a second, so that a report can show a person the form
-    /// that is accepted; `None` if it is not RFC 3339.
+    /// Reads an instant with an offset or a fraction of a second, so that a report can show the accepted form; `None`
+    /// if it is not RFC 3339.
     pub fn meant(text: &str) -> Option<Self> {
         let at = DateTime::parse_from_rfc3339(text).ok()?.with_timezone(&Utc);
         Self::parse(&Self::from_utc(at).to_string())
     }
 
-    /// The instant, cut to the second.
+    /// Returns the instant, truncated to the second.
     pub fn from_utc(at: DateTime<Utc>) -> Self {
         Self(DateTime::from_timestamp(at.timestamp(), 0).unwrap_or(at))
     }
 
-    /// The instant.
+    /// Returns the instant.
     pub fn utc(self) -> DateTime<Utc> {
         self.0
     }

@@ -1,9 +1,9 @@
-//! JSON text as YAML on the same lines with as few quotes as YAML needs: shorter to
-//! read, and in a ledger of JSON every double quote is two bytes and a detour for its reader.
+//! Rewrites JSON text as YAML on the same lines with as few quotes as YAML needs: it is shorter to read, and in a
+//! ledger of JSON every double quote costs two bytes and an unescape.
 
-/// Takes the double quotes off the strings of a text made of JSON values: words become plain, other
-/// texts in single quotes; what needs an escape stays as it is, which is YAML too. Breaks of lines,
-/// the rarer ones of Unicode among them, have to be escaped already.
+/// Removes the double quotes from the strings of a text made of JSON values: words become plain, other texts get single
+/// quotes. A string that needs an escape stays as it is, which is YAML too. Line breaks, including the rarer ones of
+/// Unicode, must be escaped already.
 pub fn flow(json: &str) -> String {
     let mut yaml = String::with_capacity(json.len());
     let mut rest = json;
@@ -11,7 +11,7 @@ pub fn flow(json: &str) -> String {
         yaml.push_str(&rest[..at]);
         let (text, after) = string(&rest[at + 1..]);
         push(&mut yaml, text);
-        // Behind a key that is not quoted a colon needs its blank.
+        // After an unquoted key, a colon needs a blank.
         rest = match after.strip_prefix(':') {
             Some(value) => {
                 yaml.push_str(": ");
@@ -24,7 +24,7 @@ pub fn flow(json: &str) -> String {
     yaml
 }
 
-/// Splits a JSON string, without its opening quote, into its text as written and what follows.
+/// Splits a JSON string, without its opening quote, into its text as written and the rest.
 fn string(rest: &str) -> (&str, &str) {
     let mut escaped = false;
     let end = rest.bytes().position(|byte| {
@@ -51,7 +51,7 @@ fn push(yaml: &mut String, text: &str) {
     }
 }
 
-/// True if every reader of YAML takes the unquoted text for exactly these letters.
+/// True if every YAML reader takes the unquoted text literally.
 fn is_plain(text: &str) -> bool {
     const WORDS_OF_YAML: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_$-./".contains(&byte);

@@ -5,10 +5,10 @@ pub fn write(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads what two digits for each byte say, of either case; `None` if the text is anything else.
+/// Reads two digits of either case for each byte; `None` if the text is anything else.
 pub fn read(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
-    // A number may begin with a sign; a pair of digits may not.
+    // The number parser accepts a sign; a pair of digits must not have one.
     if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;
     }

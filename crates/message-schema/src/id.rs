@@ -1,6 +1,6 @@
-//! Identifiers and paths as files spell them: each type holds only text its grammar admits.
+//! Identifiers and paths as files spell them: each type holds only text that its grammar admits.
 //!
-//! Whether the named thing exists is for others to ask; no path here is ever opened.
+//! Other rooms check whether the named thing exists; no path is opened here.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::line;
 
-/// The name the daemon signs its own messages with; no agent may bear it.
+/// The name with which the daemon signs its own messages; no agent may have it.
 pub const DAEMON: &str = "settled";
 
-/// Says why a text is not an identifier of the wanted kind.
+/// Names the kind of identifier that a text should have been.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}")]
 pub struct NotAnId {
-    /// The accepted values, as a text for people.
+    /// The accepted values, in words for people.
     pub expected: &'static str,
 }
 
@@ -27,7 +27,7 @@ macro_rules! text_type {
         pub struct $name(String);
 
         impl $name {
-            /// The accepted values, as a text for people.
+            /// The accepted values, in words for people.
             pub const EXPECTED: &str = $expected;
 
             /// Reads the text; the error says which values are accepted.
@@ -36,7 +36,7 @@ macro_rules! text_type {
                 if $admits(&text) { Ok(Self(text)) } else { Err(NotAnId { expected: Self::EXPECTED }) }
             }
 
-            /// The text as it was written.
+            /// Returns the text as it was written.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -71,8 +71,8 @@ macro_rules! text_type {
 }
 
 text_type!(
-    /// The name of an agent, which is also the name of its mailbox directory. `settled` passes the
-    /// grammar, but is the daemon's name, so no agent may have it (see [`AgentName::is_daemon`]).
+    /// The name of an agent, which is also the name of its mailbox directory. `settled` fits the grammar, but is the
+    /// daemon's name, so no agent may have it (see [`AgentName::is_daemon`]).
     AgentName,
     "an agent name: 1 to 64 of A-Z a-z 0-9 . _ -, the first a letter or digit",
     is_agent_name
@@ -142,14 +142,14 @@ text_type!(
 );
 
 impl AgentName {
-    /// True if this is the name the daemon signs with, which no agent may have.
+    /// True if this is the daemon's name, which no agent may have.
     pub fn is_daemon(&self) -> bool {
         self.0 == DAEMON
     }
 }
 
 impl PrNumber {
-    /// The number without leading zeros, by which reviews are keyed (`0086` and `86` are one).
+    /// Returns the number without leading zeros, by which reviews are keyed (`0086` and `86` are one).
     pub fn canonical(&self) -> &str {
         match self.0.trim_start_matches('0') {
             "" => "0",
@@ -157,7 +157,7 @@ impl PrNumber {
         }
     }
 
-    /// The same number without leading zeros.
+    /// Returns the same number without leading zeros.
     #[must_use]
     pub fn to_canonical(&self) -> Self {
         Self(self.canonical().to_owned())
@@ -170,7 +170,7 @@ impl PrNumber {
 }
 
 impl Repo {
-    /// The same repository in lower case: its case does not tell two repositories apart.
+    /// Returns the same repository in lower case: names of repositories are not case-sensitive.
     #[must_use]
     pub fn to_canonical(&self) -> Self {
         Self(self.0.to_ascii_lowercase())
@@ -184,7 +184,7 @@ impl CommitSha {
         self.0.as_bytes()[..shared].eq_ignore_ascii_case(&other.0.as_bytes()[..shared])
     }
 
-    /// True if it is the full name of a commit, of SHA-1 or SHA-256; an abbreviation may fit many.
+    /// True if it is a full SHA-1 or SHA-256 commit name; an abbreviation may fit many.
     pub fn is_whole(&self) -> bool {
         matches!(self.0.len(), 40 | 64)
     }

@@ -1,8 +1,8 @@
 //! The contents of Settled's files: ids, limits, the envelope, the four review bodies, the findings packet,
 //! and the reader that turns bytes into them with a place for every value.
 //!
-//! Pure: no disk, no clock, no environment. Whether a message is *correct* is the question of
-//! `validate-message`; what it *does* is the question of `review`.
+//! Pure: no disk, no clock, no environment. `validate-message` decides whether a message is *correct*; `review` decides
+//! what it *does*.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 

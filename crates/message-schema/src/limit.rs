@@ -1,12 +1,12 @@
-//! Limits as types: a value out of range cannot exist past the reader. The lengths of texts and files,
-//! which every room that reads or writes one has to know, are plain numbers.
+//! Limits as types: a value out of range cannot exist past the reader. The lengths of texts and files, which every room
+//! that reads or writes one needs, are plain numbers.
 
 use serde::{Deserialize, Serialize};
 
 /// The largest message, in bytes.
 pub const MESSAGE_BYTES_MAX: u64 = 256 * 1024;
 
-/// The largest packet, in bytes: the reader of messages reads packets too.
+/// The largest packet, in bytes: packets have the same reader as messages.
 pub const PACKET_BYTES_MAX: u64 = MESSAGE_BYTES_MAX;
 
 /// The longest body, in characters.
@@ -19,7 +19,7 @@ pub const SUBJECT_CHARS_MAX: usize = 200;
 /// milliseconds.
 pub const HELD_MAX: usize = 256;
 
-/// Says which numbers a limit admits.
+/// Names the range of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found} is out of range, expected {min} to {max}")]
 pub struct OutOfRange {
@@ -52,7 +52,7 @@ macro_rules! limit_type {
                 }
             }
 
-            /// The number.
+            /// Returns the number.
             pub fn get(self) -> $repr {
                 self.0
             }

@@ -1,5 +1,5 @@
-//! Text of one line: the characters that would end it, turn it around or steer a
-//! terminal, and how a text that has them is shown. Which fields must be one line is the schemas'.
+//! Text of one line: the characters that would end it, reverse it or control a terminal, and the escaped form of a text
+//! that has them. The schemas decide which fields must be one line.
 
 /// True if the character could break out of a line: a control character, a line or paragraph separator, or one that
 /// changes the direction of the text around it (bidi).
@@ -8,7 +8,7 @@ pub fn is_trap(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// True if the character looks like a space, or like nothing, and is no space to YAML.
+/// True if the character looks like a space or like nothing, but is no space to YAML.
 pub fn is_strange_space(c: char) -> bool {
     matches!(
         c,
@@ -17,13 +17,13 @@ pub fn is_strange_space(c: char) -> bool {
     )
 }
 
-/// True if the character is a quote to people and a letter to YAML.
+/// True if the character looks like a quote to people but is a letter to YAML.
 pub fn is_typographic_quote(c: char) -> bool {
     matches!(c, '\u{2018}'..='\u{201f}' | '\u{ab}' | '\u{bb}')
 }
 
-/// The lines of a text as YAML counts them: a line feed ends one, with or without a carriage return
-/// before it, and so does a lone carriage return. The end of a line is no part of it.
+/// Returns the lines of a text as YAML counts them: a line feed ends one, with or without a carriage return before it,
+/// and so does a lone carriage return. Line ends are not included.
 pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -39,13 +39,13 @@ pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The last line of a text that is not blank, without the blanks around it; empty if all lines are blank.
+/// Returns the last non-blank line of a text, trimmed; empty if all lines are blank.
 pub fn last(text: &str) -> &str {
     let mut lines = text.lines().rev().map(str::trim);
     lines.find(|line| !line.is_empty()).unwrap_or_default()
 }
 
-/// The byte offset of each line of a text: one more than it has line ends.
+/// Returns the byte offset of each line of a text: one more than it has line ends.
 pub fn line_starts(text: &str) -> impl Iterator<Item = usize> {
     let bytes = text.as_bytes();
     let is_end = move |at: usize| match bytes[at] {
@@ -60,12 +60,12 @@ pub fn line_starts(text: &str) -> impl Iterator<Item = usize> {
     )
 }
 
-/// True if the text can be shown on one line as it is.
+/// True if the text can be shown on one line unchanged.
 pub fn is_one_line(text: &str) -> bool {
     !text.contains(is_trap)
 }
 
-/// The text with every character escaped (`\n`, `\u{202e}`) that could break out of its line.
+/// Returns the text with every character escaped (`\n`, `\u{202e}`) that could break out of its line.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -78,7 +78,7 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
-/// At most so many characters of the text, with an ellipsis behind them where it goes on.
+/// Returns at most `characters_max` characters of the text, followed by an ellipsis if it was longer.
 pub fn cut(text: &str, characters_max: usize) -> String {
     match text.char_indices().nth(characters_max) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,11 +1,11 @@
-//! The errors that stop the reader: the bytes cannot be a message. One cause, one place. Whether a readable
-//! message is *correct* is the validator's question.
+//! The errors that stop the reader: the bytes cannot be a message. Each has one cause and one place. The validator
+//! decides whether a readable message is *correct*.
 
 use crate::code::Code;
 use crate::line::escaped;
 use crate::place::Place;
 
-/// The reason why bytes could not be read as one YAML mapping within the limits.
+/// Why bytes could not be read as one YAML mapping within the limits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Malformed {
@@ -19,7 +19,7 @@ pub struct Malformed {
     pub found: Option<String>,
     /// The input that would have been accepted.
     pub expected: String,
-    /// The way to fix it, if that is known.
+    /// The way to fix it, if known.
     pub fix: Option<String>,
     pub(crate) cut_off: bool,
 }
@@ -52,7 +52,7 @@ impl Malformed {
     }
 
     pub(crate) fn fix(self, fix: impl Into<String>) -> Self {
-        // A fix may repeat letters of the file, which must not break out of its line.
+        // A fix may repeat text of the file, which must not break out of its line.
         Self {
             fix: Some(escaped(&fix.into())),
             ..self
@@ -63,8 +63,8 @@ impl Malformed {
         Self { cut_off, ..self }
     }
 
-    /// True if the writer of the text may not have finished: it is empty, or the problem is that it ends. Such a file
-    /// deserves a moment before it is refused.
+    /// True if the writer of the text may not have finished: it is empty or truncated. Such a file gets a moment before
+    /// it is refused.
     pub fn looks_cut_off(&self) -> bool {
         self.cut_off
     }

@@ -1,5 +1,5 @@
-//! From bytes to a message that can be checked: the envelope as a tree, and for review types the
-//! body read as YAML too, with places in the outer file. Nothing here judges a value.
+//! From bytes to a message that can be checked: the envelope as a tree, and for review types the body parsed as YAML
+//! too, with places in the outer file. Nothing here judges a value.
 
 use crate::code::Code;
 use crate::envelope::{MessageType, ReviewKind};
@@ -19,17 +19,16 @@ pub struct Message {
 /// The part below the envelope, as far as it could be read.
 #[derive(Clone, Debug)]
 pub enum ReadBody {
-    /// Free text, or no text at all: there is nothing to read in it.
+    /// Free text or no text at all: not parsed.
     Unread,
     /// The YAML mapping of a review message.
     Mapping(Node),
-    /// The body of a review message that is no YAML mapping; places are those of the file.
+    /// The body of a review message that is no YAML mapping; places are in the outer file.
     Malformed(Malformed),
 }
 
-/// Reads one message. Fails on the first thing that keeps the bytes from being one YAML mapping of at most
-/// 256 KiB; a body that cannot be read does not fail here, so that the violations of the envelope are
-/// reported with it.
+/// Reads one message. Fails on the first problem that keeps the bytes from being one YAML mapping of at most 256 KiB. A
+/// malformed body does not fail here, so that the violations of the envelope are reported with it.
 pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
     let root = yaml::read_bytes(bytes)?;
     if let Some(separator) = other_line_break(bytes) {
@@ -49,9 +48,9 @@ pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
     })
 }
 
-/// Finds a character that ends a line for a reader of YAML 1.1, such as `oacp`, and for one of 1.2
-/// does not. Behind one of them a remark, or a body, goes on for us and is a field for the other: a
-/// message that is judged as one thing and read as another.
+/// Finds a character that ends a line for a YAML 1.1 reader, such as `oacp`, but not for a YAML 1.2 reader. After it, a
+/// comment or a body continues for us and is a field for the other reader: the message would be judged as one thing and
+/// read as another.
 fn other_line_break(bytes: &[u8]) -> Option<Malformed> {
     let text = std::str::from_utf8(bytes).ok()?;
     let at = text.find(['\u{85}', '\u{2028}', '\u{2029}'])?;
@@ -73,7 +72,7 @@ pub fn parse_packet(bytes: &[u8]) -> Result<Node, Malformed> {
     yaml::read_bytes(bytes)
 }
 
-/// The type that is written in another case, or with hyphens or blanks.
+/// Returns the type that was written in another case, or with hyphens or blanks.
 fn meant(word: &str) -> Option<MessageType> {
     MessageType::from_word(&word.to_lowercase().replace(['-', ' '], "_"))
 }
@@ -107,42 +106,42 @@ fn read_body(root: &Node, file: &[u8]) -> ReadBody {
 }
 
 impl Message {
-    /// The envelope's tree.
+    /// Returns the envelope's tree.
     pub fn root(&self) -> &Node {
         &self.root
     }
 
-    /// The body as far as it could be read.
+    /// Returns the body as far as it could be read.
     pub fn read_body(&self) -> &ReadBody {
         &self.body
     }
 
-    /// The message's type, when it names one of the twelve.
+    /// Returns the message's type, if it names one of the twelve.
     pub fn kind(&self) -> Option<MessageType> {
         self.kind
     }
 
-    /// The type, also when its word is written in another case or with hyphens; such a message is refused,
-    /// and its body is judged at the same time.
+    /// Returns the type even if its word is written in another case or with hyphens. Such a message is refused, and its
+    /// body is judged at the same time.
     pub fn meant(&self) -> Option<MessageType> {
         self.meant
     }
 
-    /// The id, when it is one.
+    /// Returns the id, if it is valid.
     pub fn id(&self) -> Option<MessageId> {
         self.root
             .field_text("id")
             .and_then(|text| MessageId::new(text).ok())
     }
 
-    /// The sender it names, when that is an agent name.
+    /// Returns the sender it names, if that is an agent name.
     pub fn from(&self) -> Option<AgentName> {
         self.root
             .field_text("from")
             .and_then(|text| AgentName::new(text).ok())
     }
 
-    /// The pull request of the envelope, else of the body, when it is a number.
+    /// Returns the pull request of the envelope, or else of the body, if it is a number.
     pub fn related_pr(&self) -> Option<PrNumber> {
         let envelope = self
             .root
@@ -152,7 +151,7 @@ impl Message {
         PrNumber::new(field.value.text()?.trim()).ok()
     }
 
-    /// The subject's first line, when there is one.
+    /// Returns the subject's first line, if there is one.
     pub fn subject(&self) -> Option<&str> {
         self.root
             .field_text("subject")
@@ -160,18 +159,19 @@ impl Message {
             .filter(|line| !line.is_empty())
     }
 
-    /// The packet the message names, when it is a packet path. Best effort: the message may be wrong in any other way.
+    /// Returns the packet that the message names, if it is a packet path. Best effort: the message may be wrong in any
+    /// other way.
     pub fn packet_path(&self) -> Option<PacketPath> {
         let named = &self.body_field(self.packet_field()?)?.value;
-        // Only a feedback has to name one; of its packet `null` is the name.
+        // Only a feedback must name one; there `null` is a name.
         if self.kind != Some(MessageType::Review(ReviewKind::Feedback)) && named.is_absent() {
             return None;
         }
         PacketPath::new(named.text()?.trim()).ok()
     }
 
-    /// The field of the body that names the packet of a message of this type: findings, or of a request the files that
-    /// are changed.
+    /// Returns the body field that names the packet of a message of this type: of the findings, or of a request's
+    /// changed files.
     pub fn packet_field(&self) -> Option<&'static str> {
         match self.kind?.review()? {
             ReviewKind::Feedback | ReviewKind::Lgtm => Some("findings_packet"),

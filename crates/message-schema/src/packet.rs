@@ -1,4 +1,4 @@
-//! The findings packet: what a reviewer found, in a file that a message points to.
+//! The findings packet: a reviewer's findings, in a file that a message points to.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +35,12 @@ pub struct FindingsPacket {
     /// The commands run to check the change.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub qa_validation: Option<QaValidation>,
-    /// The files of the change that the reviewer has read; counts together with the message's own list.
+    /// The files of the change that the reviewer has read; added to the message's own lists.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub examined: Option<Examined>,
 }
 
-/// The files a change touches, where they are too many for the body of a request. Unknown fields pass unread.
+/// The files that a change touches, if they are too many for the body of a request. Unknown fields pass unread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangesPacket {
     /// The files, each once.
@@ -50,13 +50,13 @@ pub struct ChangesPacket {
 /// The reviewer's own counts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// In the reviewer's words.
+    /// The verdict in the reviewer's words.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub verdict: Option<String>,
     /// The number of findings that block.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub blocking_count: Option<u32>,
-    /// The number of findings that do not.
+    /// The number of findings that do not block.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub non_blocking_count: Option<u32>,
 }
@@ -76,7 +76,7 @@ pub struct CommandRun {
     pub command: String,
     /// Its result.
     pub result: CommandResult,
-    /// Anything to add.
+    /// Additional notes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub notes: Option<String>,
 }
@@ -84,11 +84,11 @@ pub struct CommandRun {
 words!(
     /// The result of a validation command.
     CommandResult {
-        /// As it should.
+        /// Passed.
         Pass = "pass",
-        /// Not as it should.
+        /// Failed.
         Fail = "fail",
-        /// With warnings: good enough unless the command is required.
+        /// Passed with warnings: good enough unless the command is required.
         Warn = "warn",
     }
 );
@@ -96,22 +96,22 @@ words!(
 /// One finding as the reviewer wrote it; opens a thread, or acts on one that is open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Unique in the packet, and the thread's name for the life of the review.
+    /// Unique in the packet; it names the thread for the life of the review.
     pub id: FindingId,
     /// Its severity.
     pub severity: Severity,
     /// Its status when the packet is written.
     pub status: Status,
-    /// True if it blocks: only P2 has a choice and must say.
+    /// True if it blocks; required for P2, where the reviewer chooses.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub blocking: Option<bool>,
-    /// One line on what it is.
+    /// A one-line title.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub title: Option<String>,
-    /// Part of the system.
+    /// The part of the system.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub area: Option<String>,
-    /// Kind of problem; routes handoffs.
+    /// The kind of problem; routes handoffs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub category: Option<String>,
     /// The file it is in.
@@ -126,7 +126,7 @@ pub struct Finding {
     /// The steps to reproduce it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub repro: Option<String>,
-    /// The behaviour that should be there instead.
+    /// The expected behaviour.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub expected: Option<String>,
     /// The observation that shows it.
@@ -135,22 +135,22 @@ pub struct Finding {
     /// The recommended fix.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recommendation: Option<String>,
-    /// A stable mark of the same problem across rounds.
+    /// A stable mark that identifies the problem across rounds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fingerprint: Option<String>,
-    /// The commit or fix that brought it.
+    /// The commit or fix that introduced it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub introduced_by: Option<String>,
-    /// The thread this is the same problem as.
+    /// The thread that is about the same problem.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub same_as: Option<FindingId>,
-    /// The agent to hand it to.
+    /// The agent to which it is handed off.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub target: Option<String>,
-    /// The reviewer's wish for the thread now.
+    /// The reviewer's current stance on the thread.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stance: Option<Stance>,
-    /// The reviewer's move on the open thread.
+    /// The reviewer's action on the open thread.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub action: Option<Action>,
 }
@@ -165,8 +165,8 @@ impl Finding {
         }
     }
 
-    /// True if the packet counts it as a finding that still blocks: it blocks and is neither settled by its status nor
-    /// given `resolve`. Veto, escalate and reply count.
+    /// True if the packet counts it as a finding that still blocks: it blocks, its status does not settle it, and its
+    /// action is not `resolve`. Veto, escalate and reply count.
     pub fn counts_as_blocking(&self) -> bool {
         self.blocks() && !self.status.is_settled() && self.action != Some(Action::Resolve)
     }
@@ -177,9 +177,9 @@ words!(
     Severity {
         /// Security, data loss, a crash in production: always blocks.
         P0 = "P0",
-        /// A bug in what was promised: blocks.
+        /// A bug in promised behaviour: blocks.
         P1 = "P1",
-        /// The reviewer's judgement: blocks if it says so.
+        /// The reviewer's judgement: blocks if the reviewer says so.
         P2 = "P2",
         /// A nit: never blocks.
         P3 = "P3",
@@ -189,15 +189,15 @@ words!(
 words!(
     /// The status of a finding when the packet is written.
     Status {
-        /// Not dealt with.
+        /// Not addressed.
         Open = "open",
-        /// Dealt with.
+        /// Addressed.
         Fixed = "fixed",
         /// The same as fixed.
         Resolved = "resolved",
-        /// Left as it is, on purpose.
+        /// Left unfixed on purpose.
         WontFix = "wont_fix",
-        /// Said to be fixed, but is not.
+        /// Reported as fixed, but is not.
         NotFixed = "not_fixed",
         /// Cannot be judged yet.
         NeedsClarification = "needs_clarification",
@@ -216,26 +216,26 @@ words!(
     Stance {
         /// The author should change something.
         SeeksChange = "seeks_change",
-        /// Nothing need change.
+        /// Nothing needs to change.
         Accepts = "accepts",
     }
 );
 
 words!(
-    /// The four things a reviewer can do with an open thread (`docs/protocol.md`, "Threads"); there is no fifth.
+    /// The four actions on an open thread (`docs/protocol.md`, "Threads").
     Action {
-        /// Fixed: close it.
+        /// Fixed: closes the thread.
         Resolve = "resolve",
-        /// Not fixed, and no more arguing: to a person.
+        /// Not fixed, and no further discussion: a person decides.
         Veto = "veto",
-        /// Worse than thought: to a person.
+        /// Worse than thought: a person decides.
         Escalate = "escalate",
         /// One more exchange.
         Reply = "reply",
     }
 );
 
-/// Lines of a file, from 1, first to last inclusive; written `40-45` or `40`.
+/// Lines of a file, first to last inclusive, from 1; written `40-45` or `40`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LineRange {
@@ -244,7 +244,7 @@ pub struct LineRange {
 }
 
 impl LineRange {
-    /// The accepted values, as a text for people.
+    /// The accepted values, in words for people.
     pub const EXPECTED: &str = "lines written 40 or 40-45, from 1";
 
     /// Reads `40-45` or `40`; `None` for any other text, line 0 and ranges that run backwards.
@@ -263,7 +263,7 @@ impl LineRange {
         (first >= 1 && first <= last).then_some(Self { first, last })
     }
 
-    /// One line.
+    /// Returns the range of one line.
     pub fn line(line: u32) -> Self {
         Self {
             first: line,
@@ -271,12 +271,12 @@ impl LineRange {
         }
     }
 
-    /// The first line.
+    /// Returns the first line.
     pub fn first(self) -> u32 {
         self.first
     }
 
-    /// The last line.
+    /// Returns the last line.
     pub fn last(self) -> u32 {
         self.last
     }

@@ -1,4 +1,4 @@
-//! A place in a file. Counting is the reader's work; this is only the number pair.
+//! A place in a file. The reader counts; this is only the pair of numbers.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! Messages, packets and reports as text, such that our reader, OACP's and those of YAML 1.1 read
-//! the same back: serde_yaml writes, and what it leaves open is closed here.
+//! Writes messages, packets and reports as text that our reader, OACP's and those of YAML 1.1 read back the same.
+//! serde_yaml writes; this module closes the gaps it leaves.
 
 use serde::Serialize;
 use serde_yaml::{Mapping, Value};
@@ -9,8 +9,8 @@ use crate::envelope::Envelope;
 use crate::packet::FindingsPacket;
 use crate::yaml::{Content, Node, Style, read_ours};
 
-/// Writes a message as YAML, its body as a literal block wherever one can hold it. The `body` of
-/// the envelope is not used. Texts come back trimmed of surrounding white space.
+/// Writes a message as YAML, its body as a literal block where possible. Ignores the `body` of the envelope. Texts come
+/// back trimmed of surrounding white space.
 pub fn render_message(envelope: &Envelope, body: &Body) -> String {
     let text = match body {
         Body::Request(body) => render_document(body),
@@ -22,8 +22,8 @@ pub fn render_message(envelope: &Envelope, body: &Body) -> String {
     assembled(&without_body(envelope), &text, envelope.auth.as_deref())
 }
 
-/// Writes a message whose values may still break a rule, so that its author can have it checked first: the
-/// fields of an envelope without `body` and `auth`, in the order they come, and the two apart.
+/// Writes a message whose values may still break a rule, so that its author can have it checked first: the fields of an
+/// envelope in their given order, then `body` and `auth`, which are passed separately.
 pub fn render_draft(envelope: &impl Serialize, body: &str, auth: Option<&str>) -> String {
     assembled(envelope, body, auth)
 }
@@ -35,7 +35,7 @@ fn assembled(fields: &impl Serialize, text: &str, auth: Option<&str>) -> String 
         None => out.push_str(&field(&"body".into(), &text.into())),
     }
     if let Some(auth) = auth {
-        // OACP takes the trailer only as the last line, in double quotes.
+        // OACP accepts the trailer only as the last line, in double quotes.
         out.push_str(&format!("auth: {}\n", json_line(&auth)));
     }
     out
@@ -61,14 +61,14 @@ pub fn render_document(document: &impl Serialize) -> String {
         .collect()
 }
 
-/// Reads back a document that `render_document` or `render_lines` wrote; nothing where it is not YAML. Messages, which
-/// anybody may have written, are for `parse`.
+/// Reads back a document that `render_document` or `render_lines` wrote; `None` if it is not YAML. Use `parse` for
+/// messages, which anybody may have written.
 pub fn read_document(bytes: &[u8]) -> Option<serde_json::Value> {
     serde_yaml::from_slice(bytes).ok()
 }
 
-/// Writes a document of ours, a mapping with text keys, with one line of JSON for each field and
-/// each item of its lists. That is YAML too, and costs a fraction of what blocks do.
+/// Writes a document of ours, a mapping with text keys, with one line of JSON for each field and each item of its
+/// lists. That is YAML too, and costs a fraction of what blocks cost.
 pub fn render_lines(document: &impl Serialize) -> String {
     let value = serde_yaml::to_value(document).expect("our types are mappings with text keys");
     let mut out = String::new();
@@ -91,7 +91,7 @@ fn json_line(value: &impl Serialize) -> String {
     escaped_json(&serde_json::to_string(value).expect("our types are mappings with text keys"))
 }
 
-/// One field, as a line of JSON where a block would not come back the same.
+/// Writes one field, as a line of JSON if a block would not come back the same.
 fn field(name: &Value, value: &Value) -> String {
     let one: Mapping = [(name.clone(), value.clone())].into_iter().collect();
     match name.as_str().filter(|_| needs_escapes(value)) {
@@ -126,8 +126,7 @@ fn without_body(envelope: &Envelope) -> Value {
     fields
 }
 
-/// The lines of a literal block, or nothing when the text needs escapes or an indentation
-/// indicator.
+/// Returns the lines of a literal block; `None` if the text needs escapes or an indentation indicator.
 fn literal(text: &str) -> Option<String> {
     let text = text.trim_end();
     let starts_with_space = text.starts_with(char::is_whitespace);
@@ -144,13 +143,13 @@ fn literal(text: &str) -> Option<String> {
     Some(text.split('\n').map(line).collect())
 }
 
-/// True if the character may be in a literal block, where nothing can be escaped.
+/// True if the character may appear in a literal block, where nothing can be escaped.
 pub fn stands_in_a_block(c: char) -> bool {
     c == '\n' || c == '\t' || !(c.is_control() || is_break_of_old(c) || is_unprintable(c))
 }
 
-/// The characters that end a line in YAML 1.1 but not in 1.2. The writer leaves them bare in
-/// scalars, where the two kinds of reader would see different lines.
+/// True for the characters that end a line in YAML 1.1 but not in 1.2. serde_yaml leaves them bare in scalars, where
+/// the two kinds of reader would see different lines.
 fn is_break_of_old(c: char) -> bool {
     matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}')
 }
@@ -159,14 +158,14 @@ fn is_unprintable(c: char) -> bool {
     matches!(c, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// The text in double quotes, as YAML, JSON and TOML all read it: every control character is escaped.
+/// Returns the text in double quotes, as YAML, JSON and TOML all read it: every control character is escaped.
 pub fn double_quoted(text: &str) -> String {
     escaped_json(&serde_json::to_string(text).expect("a text is JSON"))
 }
 
-/// JSON whose strings show no character that some YAML reader would not take bare.
+/// Returns JSON in which every character is escaped that some YAML reader would not accept bare.
 pub fn escaped_json(json: &str) -> String {
-    // Most texts are plain, and there are many: one look at the bytes is cheap.
+    // Most texts are plain, and a scan of the bytes is cheap.
     if json.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
         return json.to_owned();
     }
@@ -181,8 +180,8 @@ pub fn escaped_json(json: &str) -> String {
     out
 }
 
-/// Puts quotes around the bare texts that YAML 1.1 takes for a boolean, a number or a date. The
-/// writer quotes what YAML 1.2 would mistake, so what is bare and a number there *is* a number.
+/// Quotes the bare texts that YAML 1.1 takes for a boolean, a number or a date. serde_yaml quotes what YAML 1.2 would
+/// mistake, so a bare number there *is* a number.
 fn quote_for_yaml_1_1(yaml: String) -> String {
     let Ok(root) = read_ours(&yaml) else {
         return yaml;
@@ -218,8 +217,8 @@ fn split_chars(text: &str, count: u32) -> (&str, &str) {
     text.split_at(at.map_or(text.len(), |(at, _)| at))
 }
 
-/// Line, column and length of the bare texts below the node that YAML 1.1 misreads. They are
-/// ASCII, so that characters and bytes are the same.
+/// Collects line, column and length of the bare texts below the node that YAML 1.1 misreads. They are ASCII, so
+/// characters equal bytes.
 fn misread(node: &Node, into: &mut Vec<(u32, u32, usize)>) {
     match &node.content {
         Content::Scalar(scalar) => {

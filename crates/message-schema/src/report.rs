@@ -1,4 +1,4 @@
-//! The report beside a refused original: why, where, and what may be done next.
+//! The report beside a refused original: the reasons, their places, and the possible next steps.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,13 +24,13 @@ pub struct Report {
     pub message_id: Option<MessageId>,
     /// The owner of the outbox it was in.
     pub from_outbox: AgentName,
-    /// The time at which the daemon took it up.
+    /// The time at which the daemon judged it.
     pub received_at: Timestamp,
     /// The code of the first violation.
     pub refused: Code,
     /// The reason, in one sentence.
     pub summary: String,
-    /// True if sending a corrected message can succeed.
+    /// True if a corrected message can succeed.
     pub retryable: bool,
     /// Every violation, by file and place.
     pub violations: Vec<ReportedViolation>,
@@ -46,12 +46,12 @@ pub struct Report {
     /// The attempts left in the round, if this refusal counted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub attempts_left: Option<u32>,
-    /// A command that leads on.
+    /// A command for the next step.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next_command: Option<String>,
 }
 
-/// One violation as a report tells it.
+/// One violation as a report shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReportedViolation {
     /// The code of the rule.
@@ -90,7 +90,7 @@ pub struct ReportedViolation {
     /// The way to fix it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fix: Option<String>,
-    /// The level: refuses the message, or only warns.
+    /// The level: an error refuses the message, a warning does not.
     pub level: Level,
 }
 
@@ -99,13 +99,13 @@ words!(
     Level {
         /// The message is refused.
         Error = "error",
-        /// The message goes on; the sender may want to know.
+        /// The message is accepted; the sender may want to know.
         Warning = "warning",
     }
 );
 
 impl Report {
-    /// The report as YAML.
+    /// Returns the report as YAML.
     pub fn to_yaml(&self) -> String {
         crate::render::render_document(self)
     }
@@ -118,7 +118,7 @@ impl Report {
     }
 }
 
-/// The reason why a file is no report.
+/// Why a file is no report.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAReport {
     /// It is no YAML mapping.

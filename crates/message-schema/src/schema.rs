@@ -1,5 +1,5 @@
-//! The JSON Schemas of `schemas/`: each kind of document with what its schema demands, and its shape (which field is a
-//! number, what a field is for a person to read). Both come from the text of the schema, once per process.
+//! The JSON Schemas of `schemas/`: for each kind of document its demands and its shape (which field is a number, the
+//! description of a field for people). Both come from the text of the schema, once per process.
 
 mod demands;
 mod draft07;
@@ -35,14 +35,14 @@ pub enum Breach {
         /// The field.
         field: String,
     },
-    /// A field the schema does not know, where it admits no others.
+    /// A field that the schema does not know and does not admit.
     Unknown {
         /// The mapping it is in.
         at: Vec<Step>,
         /// The field.
         field: String,
     },
-    /// A value is not what the schema wants.
+    /// A value does not fit the schema.
     Broken {
         /// The value.
         at: Vec<Step>,
@@ -85,12 +85,12 @@ impl Schema {
         Self::Report,
     ];
 
-    /// The schema of the body of a message of that type; `None` when the body is free text.
+    /// Returns the schema of the body of a message of that type; `None` if the body is free text.
     pub fn of_body(kind: MessageType) -> Option<Self> {
         kind.review().map(Self::of_review)
     }
 
-    /// The schema of the body of a review message.
+    /// Returns the schema of the body of a review message.
     pub fn of_review(kind: ReviewKind) -> Self {
         match kind {
             ReviewKind::Request => Self::ReviewRequest,
@@ -100,7 +100,7 @@ impl Schema {
         }
     }
 
-    /// The schema's name, which is its file's name without `.schema.json`.
+    /// Returns the schema's name, which is its file's name without `.schema.json`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Envelope => "envelope",
@@ -114,7 +114,7 @@ impl Schema {
         }
     }
 
-    /// The schema document, as text.
+    /// Returns the schema document as text.
     pub fn source(self) -> &'static str {
         match self {
             Self::Envelope => include_str!("../../../schemas/envelope.schema.json"),
@@ -128,18 +128,18 @@ impl Schema {
         }
     }
 
-    /// The shape of its documents.
+    /// Returns the shape of its documents.
     pub fn shape(self) -> &'static Shape {
         &self.compiled().0
     }
 
-    /// Every way in which the document breaks the schema; several may share one value. Of a document
-    /// that breaks it in thousands of places, the first thousand and a few.
+    /// Returns every breach of the schema in the document; several may share one value. Stops soon after the first
+    /// thousand.
     pub fn breaches(self, document: &Value) -> Vec<Breach> {
         self.compiled().1.breaches(document)
     }
 
-    /// Both, from one reading of its text, once per process.
+    /// Returns the shape and the demands, compiled from one parse of the text, once per process.
     fn compiled(self) -> &'static (Shape, Demands) {
         static COMPILED: [OnceLock<(Shape, Demands)>; 8] = [const { OnceLock::new() }; 8];
         COMPILED[self as usize].get_or_init(|| {

@@ -1,5 +1,5 @@
-//! The spend of an agent's program, as the program itself reports it: tokens and money. Counted in whole numbers, so
-//! that a sum is the same in whatever order it is added up.
+//! The spend of an agent's program, as the program itself reports it: tokens and money. In whole numbers, so that a sum
+//! does not depend on the order of addition.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 /// Micro-dollars in a dollar.
 const MICRO: f64 = 1_000_000.0;
 
-/// Tokens and money. What a program does not report counts nothing.
+/// Tokens and money. An amount that a program does not report counts as zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Spend {
-    /// Tokens read and written, those of a cache among them.
+    /// Tokens read and written, including those of a cache.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub tokens: u64,
     /// Money, in millionths of a US dollar.
@@ -24,7 +24,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Spend {
-    /// So many tokens.
+    /// Returns a spend of this many tokens.
     pub fn tokens(tokens: u64) -> Self {
         Self {
             tokens,
@@ -37,7 +37,7 @@ impl Spend {
         *self == Self::default()
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Spend {
         }
     }
 
-    /// The excess over the other, for each amount; zero where the other is more.
+    /// Returns the excess over the other, for each amount; zero if the other is more.
     #[must_use]
     pub fn beyond(self, other: Self) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Spend {
         }
     }
 
-    /// The larger of the two in tokens, and the larger in money.
+    /// Returns the larger amount of tokens and the larger amount of money.
     #[must_use]
     pub fn most(self, other: Self) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Spend {
     }
 }
 
-/// Dollars in whole micro-dollars; `None` for what is no amount of money.
+/// Converts dollars to whole micro-dollars; `None` if it is no amount of money.
 pub fn micro_usd(dollars: f64) -> Option<u64> {
     // Far beyond any bill, and far below where a float loses micro-dollars.
     let is_amount = (0.0..=1_000_000_000.0).contains(&dollars);
@@ -73,7 +73,7 @@ pub fn micro_usd(dollars: f64) -> Option<u64> {
     is_amount.then(|| (dollars * MICRO).round() as u64)
 }
 
-/// An amount in dollars, as people read it: with cents, and with more digits where cents would hide it.
+/// Formats an amount in dollars for people: with cents, or with more digits if cents would hide it.
 pub fn usd(micro_usd: u64) -> String {
     let (dollars, micro) = (micro_usd / 1_000_000, micro_usd % 1_000_000);
     if micro.is_multiple_of(10_000) || micro_usd >= 1_000_000 {

@@ -1,17 +1,15 @@
-//! The demands of a schema on a document, compiled once from its text, and the breaches found in one
-//! document.
+//! The demands of a schema on a document, compiled once from its text, and the breaches found in one document.
 //!
-//! This is the part of JSON Schema that our schemas use and no more: a keyword that is not in [`Demands::of`] ends the
-//! program that meets it, so a schema cannot ask for what nobody checks. The tests judge the same documents with a
-//! complete validator and compare every breach.
+//! This is the part of JSON Schema that our schemas use and no more: compiling a keyword that [`Demands::of`] does not
+//! know panics, so a schema cannot demand what nobody checks. The tests compare every breach with those of a complete
+//! validator.
 
 use serde_json::{Map, Number, Value};
 
 use super::pattern::Pattern;
 use super::{Breach, Step};
 
-/// The most breaches counted in one document: more than any report names, so the rest of the document is not
-/// judged.
+/// The number of breaches in one document after which the rest is not judged: more than any report names.
 const ENOUGH: usize = 1_000;
 
 /// The demands of a schema on one value.
@@ -34,7 +32,7 @@ pub(super) struct Demands {
     required: Vec<String>,
     /// True if fields that the schema does not name are breaches.
     is_closed: bool,
-    /// A value that fits the first has to fit the second too.
+    /// A value that fits the first must fit the second too.
     conditional: Option<Box<(Demands, Demands)>>,
 }
 
@@ -93,7 +91,7 @@ impl Demands {
         demands
     }
 
-    /// Every way in which the document breaks the schema, or the first thousand.
+    /// Returns every breach of the schema in the document, or the first thousand.
     pub(super) fn breaches(&self, document: &Value) -> Vec<Breach> {
         let mut judging = Judging {
             path: Vec::new(),
@@ -121,7 +119,7 @@ impl Demands {
     }
 }
 
-/// One document on its way through the demands.
+/// The judgement of one document.
 struct Judging {
     /// The path to the current value.
     path: Vec<Step>,
@@ -259,7 +257,7 @@ impl Kind {
             | (Self::Text, Value::String(_))
             | (Self::Boolean, Value::Bool(_))
             | (Self::Number, Value::Number(_)) => true,
-            // A number without a fraction is whole however it is written.
+            // A number without a fraction is an integer, however it is written.
             (Self::Integer, Value::Number(number)) => {
                 !number.is_f64() || number.as_f64().is_some_and(|float| float.fract() == 0.0)
             }
@@ -268,7 +266,7 @@ impl Kind {
     }
 }
 
-/// Compared as whole numbers: as a float, the largest bound would be one more than it is.
+/// Compares whole numbers: as a float, the largest bound would be one more than it is.
 fn is_below(number: &Number, min: u64) -> bool {
     match (number.as_u64(), number.as_f64()) {
         (Some(whole), _) => whole < min,

@@ -1,11 +1,11 @@
-//! The schemas in the form of draft 07, which is as far as most editors read. The documents use no
-//! keyword that the two drafts read differently (a test says so), so that the form differs in its
-//! head only, and in the word by which an editor finds what to say.
+//! The schemas in the form of draft 07, the newest that most editors read. The documents use no keyword that the two
+//! drafts read differently (a test checks that), so only the head differs, and the keyword in which an editor finds the
+//! message to show.
 
 use super::Schema;
 
-/// Each text of the documents that draft 07 replaces, and its replacement: the draft, and the sentence that VS Code and
-/// its kin show where a value does not fit.
+/// Each text that draft 07 replaces, and its replacement: the draft, and the keyword of the sentence that VS Code and
+/// similar editors show for a value that does not fit.
 const WORDS: [(&str, &str); 2] = [
     (
         "\"https://json-schema.org/draft/2020-12/schema\"",
@@ -15,8 +15,8 @@ const WORDS: [(&str, &str); 2] = [
 ];
 
 impl Schema {
-    /// The schema document in the form of draft 07, as text. It gives every document the verdict
-    /// that [`Schema::source`] gives.
+    /// Returns the schema document in the form of draft 07, as text. It accepts exactly the documents that
+    /// [`Schema::source`] accepts.
     pub fn draft07(self) -> String {
         WORDS
             .iter()

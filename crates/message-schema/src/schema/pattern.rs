@@ -1,5 +1,5 @@
-//! The patterns of our schemas. Nearly all of them are a few classes of characters in a row, each a number of times:
-//! those are compared character by character, and only the others need a regular expression.
+//! The patterns of our schemas. Nearly all are a sequence of character classes with repetition counts: those are
+//! compared character by character, and only the others need a regular expression.
 
 use std::sync::OnceLock;
 
@@ -8,16 +8,16 @@ use regex_lite::Regex;
 /// A pattern, compiled.
 #[derive(Debug)]
 pub(super) enum Pattern {
-    /// From its beginning to its end, these and nothing else.
+    /// These runs from beginning to end, and nothing else.
     Row(Vec<Run>),
-    /// Anything else. A program that meets no such value never compiles it.
+    /// Anything else. A program that never meets such a value never compiles it.
     Other {
         source: String,
         compiled: OnceLock<Regex>,
     },
 }
 
-/// A class of characters, so many times.
+/// A class of characters with a repetition count.
 #[derive(Debug)]
 pub(super) struct Run {
     class: Class,
@@ -43,7 +43,7 @@ impl Pattern {
         }
     }
 
-    /// Says whether it fits the text.
+    /// Returns whether it fits the text.
     ///
     /// # Panics
     ///
@@ -64,7 +64,7 @@ impl Pattern {
 }
 
 impl Run {
-    /// Takes as many of its characters as it may; false if there are too few.
+    /// Consumes as many matching characters as it may; false if there are too few.
     fn take(&self, rest: &mut std::str::Chars<'_>) -> bool {
         let mut taken = 0;
         while taken < self.most {
@@ -96,7 +96,7 @@ impl Class {
         }
     }
 
-    /// True if no character is in both, as far as that is easily told.
+    /// True if the classes provably share no character.
     fn is_apart_from(&self, other: &Self) -> bool {
         let is_in = |class: &Self, (first, last): &(char, char)| {
             class
@@ -110,7 +110,7 @@ impl Class {
     }
 }
 
-/// True if the longest run is always the right one: the part behind a run of open length cannot begin inside it.
+/// True if matching greedily is always right: what follows a run of open length cannot begin inside it.
 fn needs_no_way_back(runs: &[Run]) -> bool {
     let mut pairs = runs.iter().zip(runs.iter().skip(1));
     pairs.all(|(run, next)| {
@@ -118,7 +118,7 @@ fn needs_no_way_back(runs: &[Run]) -> bool {
     })
 }
 
-/// Reads a pattern that is a row of classes; nothing if it is more than that.
+/// Parses a pattern that is a sequence of classes; `None` if it is more than that.
 fn row(source: &str) -> Option<Vec<Run>> {
     let inner = source.strip_prefix('^')?.strip_suffix('$')?;
     let mut rest = inner.chars();
@@ -136,7 +136,7 @@ fn row(source: &str) -> Option<Vec<Run>> {
     Some(runs)
 }
 
-/// Reads a class up to its end.
+/// Parses a class up to its end.
 fn class(rest: &mut std::str::Chars<'_>) -> Option<Class> {
     let is_negated = rest.as_str().starts_with('^');
     if is_negated {
@@ -147,7 +147,7 @@ fn class(rest: &mut std::str::Chars<'_>) -> Option<Class> {
         let first = match rest.next()? {
             ']' => return Some(Class { ranges, is_negated }),
             '\\' => escaped(rest)?,
-            // Sets within sets, and the words of POSIX.
+            // Nested sets, and POSIX classes.
             '[' | '&' | '~' => return None,
             c => c,
         };
@@ -164,7 +164,7 @@ fn class(rest: &mut std::str::Chars<'_>) -> Option<Class> {
     }
 }
 
-/// Reads what follows a backslash: a character by its number, a newline, or a sign that means itself.
+/// Parses the text after a backslash: a character number, a newline, or a sign that stands for itself.
 fn escaped(rest: &mut std::str::Chars<'_>) -> Option<char> {
     match rest.next()? {
         'u' => {
@@ -179,7 +179,7 @@ fn escaped(rest: &mut std::str::Chars<'_>) -> Option<char> {
     }
 }
 
-/// Reads how often: `+`, `*`, `{3}`, `{0,63}`, or once.
+/// Parses a repetition: `+`, `*`, `{3}`, `{0,63}`, or once.
 fn times(rest: &mut std::str::Chars<'_>) -> Option<(usize, usize)> {
     let text = rest.as_str();
     match text.chars().next() {
@@ -233,7 +233,7 @@ mod tests {
         found
     }
 
-    /// Texts that fit some pattern, and what one more, one less or one other character makes of them.
+    /// Returns texts that fit some pattern, and variants with one character more, fewer or different.
     fn texts() -> Vec<String> {
         let right = [
             "",
@@ -256,7 +256,7 @@ mod tests {
         texts.extend([20, 21, 64, 65].map(|length| "7".repeat(length)));
         let strange = "\n\t \u{0}\u{7f}\u{9f}\u{202e}\u{2066}ZzFg9/.-_:+é[]";
         for text in texts.clone() {
-            // The middle of a long text is one character again and again.
+            // The middle of a long text repeats one character.
             let places = text.char_indices().map(|(at, _)| at).chain([text.len()]);
             let is_near_an_end = |at: &usize| *at < 24 || *at + 3 > text.len();
             for at in places.filter(is_near_an_end) {

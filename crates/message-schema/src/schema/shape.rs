@@ -1,5 +1,5 @@
-//! A schema's rules for the letters of a document: which scalar is a number, which field may be left out, and
-//! how to tell a person what belongs there.
+//! The part of a schema that concerns the text of a document: which scalar is a number, which field may be left out,
+//! and the description for people.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::Step;
 use crate::line;
 use crate::yaml::{Scalar, Style};
 
-/// One place of a document as its schema describes it.
+/// One position in a document, as its schema describes it.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
     scalar: Typing,
@@ -31,7 +31,7 @@ struct FieldShape {
     shape: Shape,
 }
 
-/// The type that the letters of a scalar are read as.
+/// The type as which a scalar is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Typing {
     #[default]
@@ -41,17 +41,16 @@ pub(crate) enum Typing {
     Boolean,
 }
 
-/// The characters around a scalar's letters that do not count.
+/// The characters around a scalar's text that are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Margin {
     /// White space of any kind: a text.
     #[default]
     Space,
-    /// Spaces and tabs, and the line break that ends a block: an identifier, a word or a number.
-    /// Messages are delivered as they were written, so a reader that trims less than we do must
-    /// still read the same name.
+    /// Spaces and tabs, and the line break that ends a block: for an identifier, a word or a number. Messages are
+    /// delivered as they were written, so a reader that trims less than we do must still read the same name.
     Blanks,
-    /// White space of any kind but line breaks: a text of one line.
+    /// White space of any kind except line breaks: for a text of one line.
     Line,
 }
 
@@ -114,7 +113,7 @@ impl Shape {
         self.scalar
     }
 
-    /// The letters that count: white space around them does not, as far as the field admits it.
+    /// Returns the text without the surrounding white space that the field ignores.
     pub fn trimmed<'s>(&self, scalar: &'s Scalar) -> &'s str {
         let text = scalar.text.as_str();
         match self.margin {
@@ -141,12 +140,12 @@ impl Shape {
         self.margin == Margin::Line
     }
 
-    /// The accepted values, as a text for people.
+    /// Returns the accepted values, in words for people.
     pub fn expected(&self) -> &str {
         &self.expected
     }
 
-    /// The words of an enumeration or a boolean; empty for anything else.
+    /// Returns the words of an enumeration or a boolean; empty for anything else.
     pub fn words(&self) -> &[String] {
         &self.words
     }
@@ -161,7 +160,7 @@ impl Shape {
         self.scalar == Typing::Boolean
     }
 
-    /// True if it is one value, no list and no mapping.
+    /// True if it is a single value, not a list or a mapping.
     pub fn is_scalar(&self) -> bool {
         self.items.is_none() && !self.is_mapping && !self.is_anything
     }
@@ -176,7 +175,7 @@ impl Shape {
         self.is_scalar() && self.margin == Margin::Space
     }
 
-    /// A value the schema admits, when it is one scalar.
+    /// Returns a value that the schema admits, if it is a scalar.
     pub fn example(&self) -> Option<&str> {
         self.example.as_deref()
     }
@@ -186,12 +185,12 @@ impl Shape {
         self.is_free
     }
 
-    /// The shape of the items of a list.
+    /// Returns the shape of the items of a list.
     pub fn items(&self) -> Option<&Self> {
         self.items.as_deref()
     }
 
-    /// The shape of a field and whether it is required; `None` for a name the schema does not know.
+    /// Returns the shape of a field and whether it is required; `None` for a name that the schema does not know.
     pub fn field(&self, name: &str) -> Option<(&Self, bool)> {
         let at = self
             .fields
@@ -201,12 +200,12 @@ impl Shape {
         Some((&field.shape, field.is_required))
     }
 
-    /// The names of the fields, sorted.
+    /// Returns the names of the fields, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.fields.iter().map(|field| field.name.as_str())
     }
 
-    /// The shape at a path; `None` where the schema says nothing.
+    /// Returns the shape at a path; `None` if the schema says nothing about it.
     pub fn at(&self, path: &[Step]) -> Option<&Self> {
         path.iter().try_fold(self, |shape, step| match step {
             Step::Key(key) => shape.field(key).map(|(shape, _)| shape),

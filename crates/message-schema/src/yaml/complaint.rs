@@ -1,8 +1,8 @@
-//! The meaning of the parser's complaints for a writer, where no slip has a name of its own.
+//! Translates the parser's errors for a writer where no slip has a name of its own.
 
 use granit_parser::ErrorKind;
 
-/// True if the parser complains that something was opened and never closed.
+/// True if the parser reports something that was opened and never closed.
 pub(super) fn ends_open(kind: &ErrorKind) -> bool {
     matches!(
         kind,
@@ -17,7 +17,7 @@ pub(super) fn ends_open(kind: &ErrorKind) -> bool {
     )
 }
 
-/// The fix for a complaint that matches no slip.
+/// Returns the fix for an error that matches no slip.
 pub(super) fn advice(kind: &ErrorKind) -> Option<&'static str> {
     let tab = matches!(
         kind,

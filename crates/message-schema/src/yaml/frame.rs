@@ -6,8 +6,8 @@ use crate::place::Place;
 /// The position of a text's lines in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
-    /// Line for line: the text is the file itself, or a literal block in it. Both numbers are
-    /// what must be added to a 0-based line or column.
+    /// Line for line: the text is the file itself, or a literal block in it. Both numbers are added to a 0-based line
+    /// or column.
     Lines {
         /// Lines of the file before the first line of the text.
         first: u32,
@@ -25,7 +25,7 @@ impl Frame {
         indent: 0,
     };
 
-    /// The place in the file of a 0-based line and column of the text.
+    /// Returns the place in the file of a 0-based line and column of the text.
     pub(crate) fn place(self, line: u32, column: u32) -> Place {
         match self {
             Self::Lines { first, indent } => Place {
@@ -36,8 +36,8 @@ impl Frame {
         }
     }
 
-    /// The frame of a literal block inside this text, whose decoded text begins at the 0-based
-    /// `first` line of this text and had `indent` columns cut off.
+    /// Returns the frame of a literal block inside this text, whose decoded text begins at the 0-based line `first` of
+    /// this text and had `indent` columns cut off.
     pub(crate) fn inner(self, first: u32, indent: u32) -> Self {
         match self {
             Self::Lines {
@@ -55,14 +55,14 @@ impl Frame {
 /// The position of a text in its file while the text is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Layout<'q> {
-    /// As its frame says.
+    /// According to its frame.
     Frame(Frame),
     /// Between quotes on one line.
     Quoted(&'q Quoted),
 }
 
 impl Layout<'_> {
-    /// The place in the file of a 0-based line and column of the text.
+    /// Returns the place in the file of a 0-based line and column of the text.
     pub(crate) fn place(self, line: u32, column: u32) -> Place {
         match self {
             Self::Frame(frame) => frame.place(line, column),
@@ -70,7 +70,7 @@ impl Layout<'_> {
         }
     }
 
-    /// The frame of a literal block inside this text, which begins at `place`.
+    /// Returns the frame of a literal block inside this text, which begins at `place`.
     pub(crate) fn inner(self, first: u32, indent: u32, place: Place) -> Frame {
         match self {
             Self::Frame(frame) => frame.inner(first, indent),

@@ -1,10 +1,10 @@
-//! The look of a line of raw text, without a parser: its key, its value, its indentation, its quotes. Only
-//! for telling people what went wrong; nothing is read this way.
+//! The look of a line of raw text, without a parser: its key, its value, its indentation, its quotes. Only for telling
+//! people what went wrong; no message is read this way.
 
 /// A line that looks like `key: value`.
 #[derive(Debug)]
 pub(super) struct FieldLine<'t> {
-    /// Columns before the key, the dashes of a list among them.
+    /// Columns before the key, including the dashes of a list.
     pub(super) indent: usize,
     pub(super) key: &'t str,
     pub(super) value: &'t str,
@@ -18,7 +18,7 @@ impl FieldLine<'_> {
     }
 }
 
-/// Reads the line as `key: value`; `None` for any other, and where the key is more than a word.
+/// Reads the line as `key: value`; `None` for any other line, and if the key is more than a word.
 pub(super) fn field_of(text: &str) -> Option<FieldLine<'_>> {
     let rest = text.trim_start_matches([' ', '-']);
     let indent = text.len() - rest.len();
@@ -36,7 +36,7 @@ pub(super) fn field_of(text: &str) -> Option<FieldLine<'_>> {
     })
 }
 
-/// The word before the colon of a field at the margin, its quotes included.
+/// Returns the word before the colon of an unindented field, its quotes included.
 pub(super) fn key_of(text: &str) -> Option<&str> {
     let (key, value) = text.split_once(':')?;
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '"' | '\'');
@@ -49,7 +49,7 @@ pub(super) fn is_field(text: &str) -> bool {
     text.contains(": ") || text.contains(":\t") || text.trim_end().ends_with(':')
 }
 
-/// The end of the quotes that the value begins with, in bytes: behind the closing one.
+/// Returns the byte offset after the closing quote of a value that begins with quotes.
 pub(super) fn end_of_quotes(value: &str) -> Option<usize> {
     let quote = value.chars().next()?;
     let mut chars = value.char_indices().skip(1).peekable();
@@ -66,7 +66,7 @@ pub(super) fn end_of_quotes(value: &str) -> Option<usize> {
     None
 }
 
-/// The space as a person would call it.
+/// Returns the name of a space for people.
 pub(super) fn name_of_space(c: char) -> String {
     match c {
         '\t' => "tab".to_owned(),
@@ -75,12 +75,12 @@ pub(super) fn name_of_space(c: char) -> String {
     }
 }
 
-/// Columns before the first letter.
+/// Returns the number of spaces before the first letter.
 pub(super) fn indent(text: &str) -> usize {
     text.len() - text.trim_start_matches(' ').len()
 }
 
-/// A number of spaces in words.
+/// Returns a number of spaces in words.
 pub(super) fn spaces(count: u32) -> String {
     match count {
         0 => "no space".to_owned(),

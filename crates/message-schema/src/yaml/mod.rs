@@ -1,8 +1,7 @@
 //! Untrusted YAML as a tree of raw scalars, each with its place in the file.
 //!
-//! Nothing here knows a message: no types, no schemas. Scalars keep their letters (`86`, `no` and
-//! `12345e7` are texts), limits hold before a tree is built, and what YAML offers beyond mappings,
-//! lists and scalars is refused.
+//! Nothing here knows a message: no types, no schemas. Scalars stay text (`86`, `no` and `12345e7`), limits hold before
+//! a tree is built, and YAML features beyond mappings, lists and scalars are refused.
 
 mod complaint;
 mod frame;

@@ -15,7 +15,7 @@ pub struct Node {
 /// The three things a value can be.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// Letters, as written.
+    /// Text, as written.
     Scalar(Scalar),
     /// Values in order.
     List(Vec<Node>),
@@ -26,7 +26,7 @@ pub enum Content {
 /// A scalar with its escapes and folding undone, but without any typing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scalar {
-    /// The letters.
+    /// The text.
     pub text: String,
     /// The style it was written in.
     pub style: Style,
@@ -35,13 +35,13 @@ pub struct Scalar {
     pub(crate) frame: Frame,
 }
 
-/// A comment behind a plain scalar that has no blank behind its `#`, as in `subject: Fix #12`: to YAML
-/// no part of the text, to its writer perhaps one.
+/// A comment after a plain scalar whose `#` has no blank after it, as in `subject: Fix #12`: YAML does not count it as
+/// text, but its writer may have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tail {
     /// The place of the `#`.
     pub place: Place,
-    /// Its letters, up to the end of the line.
+    /// Its text, up to the end of the line.
     pub text: String,
 }
 
@@ -61,7 +61,7 @@ pub enum Style {
 /// One field of a mapping.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// The key's letters.
+    /// The key's text.
     pub key: String,
     /// The place of the key.
     pub key_place: Place,
@@ -70,12 +70,12 @@ pub struct Field {
 }
 
 impl Node {
-    /// The letters, when the value is a scalar.
+    /// Returns the text, if the value is a scalar.
     pub fn text(&self) -> Option<&str> {
         self.scalar().map(|scalar| scalar.text.as_str())
     }
 
-    /// The scalar, when the value is one.
+    /// Returns the scalar, if the value is one.
     pub fn scalar(&self) -> Option<&Scalar> {
         match &self.content {
             Content::Scalar(scalar) => Some(scalar),
@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// The items; none when the value is no list.
+    /// Returns the items; none if the value is no list.
     pub fn items(&self) -> &[Self] {
         match &self.content {
             Content::List(items) => items,
@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    /// The fields; none when the value is no mapping.
+    /// Returns the fields; none if the value is no mapping.
     pub fn fields(&self) -> &[Field] {
         match &self.content {
             Content::Map(fields) => fields,
@@ -99,17 +99,17 @@ impl Node {
         }
     }
 
-    /// The field of that name, when the value is a mapping that has it.
+    /// Returns the field of that name, if the value is a mapping that has it.
     pub fn field(&self, key: &str) -> Option<&Field> {
         self.fields().iter().find(|field| field.key == key)
     }
 
-    /// The trimmed letters of the scalar field of that name.
+    /// Returns the trimmed text of the scalar field of that name.
     pub fn field_text(&self, key: &str) -> Option<&str> {
         self.field(key)?.value.text().map(str::trim)
     }
 
-    /// The same of an optional field: nothing where its value means "nothing here".
+    /// Does the same for an optional field; `None` if its value means "nothing here".
     pub fn optional_text(&self, key: &str) -> Option<&str> {
         self.field(key)
             .filter(|field| !field.value.is_absent())?
@@ -126,7 +126,7 @@ impl Node {
         })
     }
 
-    /// True if it is a plain word that other readers of YAML take for no value at all.
+    /// True if it is a plain word that other YAML readers take for no value at all.
     pub fn is_null(&self) -> bool {
         self.scalar().is_some_and(|scalar| {
             scalar.style == Style::Plain
@@ -134,7 +134,7 @@ impl Node {
         })
     }
 
-    /// The kind of value, in a word or two for a person.
+    /// Returns the kind of value, in a word or two for people.
     pub fn kind(&self) -> &'static str {
         match &self.content {
             Content::Scalar(_) => "a text",

@@ -1,21 +1,20 @@
-//! The places of a quoted scalar's letters in its file: a body in JSON is one line of a file and
-//! many of YAML, and its mistakes have places all the same.
+//! The places of a quoted scalar's characters in its file: a body in JSON is one line of the file and many lines of
+//! YAML, and its mistakes still need exact places.
 
 use crate::line::lines;
 use crate::place::Place;
 
-/// The places of the letters of a scalar in quotes that begins and ends on one line.
+/// The places of the characters of a quoted scalar that begins and ends on one line.
 #[derive(Debug)]
 pub(crate) struct Quoted {
-    /// The points where letters do not follow each other in the file as they do in the text: 0-based line and column of
-    /// the text, sorted, and the column of the file, from 1.
+    /// The points where the text and the file diverge: 0-based line and column of the text, sorted, and the column in
+    /// the file, from 1.
     pieces: Vec<(u32, u32, u32)>,
     line: u32,
 }
 
 impl Quoted {
-    /// Works the places out, for the scalar with that text whose quote is at that place; `None`
-    /// when it is not on one line.
+    /// Computes the places for the scalar with that text whose quote is at that place; `None` if it is not on one line.
     pub(crate) fn of(file: &str, place: Place, text: &str) -> Option<Self> {
         let file = file.strip_prefix('\u{feff}').unwrap_or(file);
         let nth = |number: u32| usize::try_from(number - 1).ok();
@@ -57,7 +56,7 @@ impl Quoted {
         }
     }
 
-    /// The place in the file of a 0-based line and column of the text.
+    /// Returns the place in the file of a 0-based line and column of the text.
     pub(crate) fn place(&self, line: u32, column: u32) -> Place {
         let after = self
             .pieces
@@ -74,7 +73,8 @@ impl Quoted {
     }
 }
 
-/// The width of an escape, its backslash included. The caller has taken the backslash; this takes the rest.
+/// Returns the width of an escape, its backslash included. The caller has consumed the backslash; this consumes the
+/// rest.
 fn width_of_escape(chars: &mut std::iter::Skip<std::str::Chars<'_>>) -> Option<u32> {
     let mut digits = match chars.next()? {
         'x' => 2,
@@ -88,7 +88,7 @@ fn width_of_escape(chars: &mut std::iter::Skip<std::str::Chars<'_>>) -> Option<u
         code = code * 16 + chars.next()?.to_digit(16)?;
         digits -= 1;
     }
-    // JSON writes a letter beyond U+FFFF as two escapes.
+    // JSON writes a character beyond U+FFFF as two escapes.
     if (0xd800..0xdc00).contains(&code) {
         width += 6;
         chars.nth(5)?;

@@ -1,4 +1,4 @@
-//! The only door to the YAML parser: events in, tree out, every limit checked on the way.
+//! The only access to the YAML parser: events in, tree out, every limit checked on the way.
 
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Span};
 
@@ -29,7 +29,7 @@ pub(crate) fn read_text<'q>(text: &str, layout: impl Into<Layout<'q>>) -> Result
     read_up_to(MAX_NODES, text, layout.into())
 }
 
-/// Reads a file of our own, however much is in it.
+/// Reads a file of our own, without a limit on its nodes.
 pub(crate) fn read_ours(text: &str) -> Result<Node, Malformed> {
     read_up_to(usize::MAX, text, Frame::FILE.into())
 }
@@ -56,7 +56,7 @@ fn read_up_to(nodes_max: usize, text: &str, layout: Layout<'_>) -> Result<Node, 
     let root = tree.root.ok_or_else(empty)?;
     match root.content {
         Content::Map(_) => Ok(root),
-        // `---` and nothing behind it.
+        // `---` and nothing after it.
         Content::Scalar(_) if root.text() == Some("") => Err(empty()),
         Content::List(_) | Content::Scalar(_) => Err(tree_is_no_mapping(&root, text)),
     }
@@ -109,7 +109,7 @@ fn text_of(bytes: &[u8]) -> Result<&str, Malformed> {
 
 const UTF_16: &str = "save the file as UTF-8: it is UTF-16";
 
-/// True if it begins as UTF-16 does: with its mark, or with a letter of ASCII beside a NUL.
+/// True if it begins like UTF-16: with its byte order mark, or with an ASCII letter beside a NUL.
 fn is_utf_16(bytes: &[u8]) -> bool {
     matches!(
         bytes,
@@ -120,7 +120,7 @@ fn is_utf_16(bytes: &[u8]) -> bool {
     )
 }
 
-/// The place just after the text.
+/// Returns the place just after the text.
 pub(crate) fn end_of(text: &str) -> Place {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (line, start) = line_starts(text).enumerate().last().unwrap_or_default();
@@ -132,7 +132,7 @@ fn small(number: usize) -> u32 {
 }
 
 fn tree_is_no_mapping(root: &Node, text: &str) -> Malformed {
-    // The first word of a message whose writer was interrupted is a lone plain scalar.
+    // A writer that was interrupted in the first word of a message leaves a lone plain scalar.
     let cut_off = root
         .scalar()
         .is_some_and(|scalar| scalar.style == Style::Plain)
@@ -187,7 +187,7 @@ impl Tree<'_> {
                 Err(self.feature("an alias", &span.start))
             }
             Event::Anchor(..) => Err(self.feature("an anchor", &span.start)),
-            // The parser writes `~` for a value that is not there; that is no letter of the file.
+            // The parser writes `~` for a missing value, which is not in the file.
             Event::Scalar(_, ScalarStyle::Plain, _, _) if span.is_empty() => {
                 self.scalar(String::new(), ScalarStyle::Plain, span)
             }
@@ -202,7 +202,7 @@ impl Tree<'_> {
                 key: None,
             }),
             Event::SequenceEnd | Event::MappingEnd => self.ascend(),
-            // The parser may grow events; none of them can be part of a message we know.
+            // The parser may gain events; none of them can be part of a message we know.
             _ => Err(self.feature("an unknown construct", &span.start)),
         }
     }
@@ -212,7 +212,7 @@ impl Tree<'_> {
             .place(small(marker.line().saturating_sub(1)), small(marker.col()))
     }
 
-    /// Counts what begins here.
+    /// Counts a node that begins here.
     fn count(&mut self, place: Place) -> Result<(), Malformed> {
         if self.nodes_left == 0 {
             let what = format!("there are more than {MAX_NODES} keys and values");
@@ -260,7 +260,7 @@ impl Tree<'_> {
         })
     }
 
-    /// The comment that begins without a blank behind a plain scalar that ends there.
+    /// Returns a comment that begins without a blank after a plain scalar that ends there.
     fn tail(&self, end: &Marker) -> Option<Tail> {
         let rest = self.text.get(end.byte_offset()?..)?;
         // A missing value ends at its colon or its dash.
@@ -282,8 +282,8 @@ impl Tree<'_> {
         })
     }
 
-    /// The parser's span of a literal block begins at its first line that is not blank; the blank
-    /// lines before it are part of the text, so that line is not line 0.
+    /// The parser's span of a literal block begins at its first non-blank line; the blank lines before it are part of
+    /// the text, so that line is not line 0.
     fn block_frame(&self, text: &str, span: &Span) -> Frame {
         let blank_lines = text.bytes().take_while(|b| *b == b'\n').count();
         let first = span
@@ -371,7 +371,7 @@ impl Tree<'_> {
             "a second document begins here",
         )
         .expected("one document in a file");
-        // The lines behind `---`: a message of its own, the text of a front matter, or nothing.
+        // The lines after `---`: another message, the text after a front matter, or nothing.
         let mut behind = lines(self.text)
             .skip(at.line())
             .filter(|line| !line.trim().is_empty());
@@ -404,7 +404,7 @@ impl Tree<'_> {
         }
     }
 
-    /// The slip behind the parser's complaint. A text whose line breaks are gone has no lines to look at.
+    /// Returns the slip behind the parser's error. A text whose line breaks are gone has no lines to look at.
     fn slip(&self, error: &ScanError) -> Option<slip::Slip> {
         if self.layout.is_whole() {
             return None;
@@ -418,7 +418,7 @@ impl Tree<'_> {
         )
     }
 
-    /// The complaint with the slip's words and place.
+    /// Returns the error with the slip's words and place.
     fn told(&self, slip: slip::Slip, malformed: Malformed) -> Malformed {
         let place = self.layout.place(small(slip.line), small(slip.column));
         let line = if self.layout.keeps_lines() {
@@ -448,8 +448,8 @@ impl Tree<'_> {
         malformed.found(letters).fix(fix)
     }
 
-    /// True if the error is that the text ends: it is reported behind the last letter, or on the last line, or it
-    /// complains about something that was opened and never closed.
+    /// True if the error is that the text ends: the parser reports it after the last letter or on the last line, or it
+    /// is about something that was opened and never closed.
     fn is_at_end(&self, error: &ScanError) -> bool {
         let letters = self.text.trim_end();
         let last_line = letters.rfind('\n').map_or(0, |at| at + 1);
@@ -500,7 +500,7 @@ fn refuse_duplicates(fields: &[Field]) -> Result<(), Malformed> {
     }
 }
 
-/// The key as it may be shown in one line.
+/// Returns the key as it may be shown on one line.
 fn shown(key: &str) -> String {
     key.chars().take(80).flat_map(char::escape_debug).collect()
 }

@@ -1,7 +1,7 @@
-//! The slips writers of YAML make most, recognised in the raw text after the parser has stopped: it
-//! complains of what it took a tab or a fence for, we name the tab and the fence.
+//! The most frequent slips of YAML writers, recognized in the raw text after the parser has failed: it reports what it
+//! took a tab or a fence for; we name the tab and the fence.
 //!
-//! Nothing here runs on a text that can be read. Lines and columns are 0-based ones of the text.
+//! Nothing here runs on a text that can be parsed. Lines and columns are 0-based and count in the text.
 
 use granit_parser::ErrorKind;
 
@@ -11,19 +11,19 @@ use crate::line::{self, is_strange_space, is_typographic_quote};
 /// The longest part of a line that a fix repeats, in characters.
 const REPEATED_MAX: usize = 100;
 
-/// A slip by its name.
+/// A named slip.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Slip {
     pub(super) line: usize,
     pub(super) column: usize,
     pub(super) message: String,
-    /// The columns of the text that should come before the line's first letter.
+    /// The indentation that should come before the line's first letter, in columns of the text.
     pub(super) margin: usize,
     /// The fix; `{line}` is replaced by the line's number in the file, `{margin}` by the spaces.
     pub(super) fix: String,
 }
 
-/// Names the slip behind a complaint at that line and column; `None` if we know no such slip.
+/// Names the slip behind an error at that line and column; `None` for an unknown slip.
 pub(super) fn named(text: &str, line: usize, column: usize, kind: &ErrorKind) -> Option<Slip> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines: Vec<&str> = line::lines(text).take(line + 2).collect();
@@ -44,7 +44,7 @@ pub(super) fn named(text: &str, line: usize, column: usize, kind: &ErrorKind) ->
         .or_else(|| bare_value(lines.get(stop)?, stop, kind))
 }
 
-/// The field with its value in double quotes, for a value that is a text and does not look like one.
+/// Returns the field with its value in double quotes, for a text value that looks like something else.
 pub(super) fn in_quotes(line: &str) -> Option<String> {
     let field = field_of(line).filter(|field| !field.value.is_empty())?;
     let value = serde_json::Value::from(unquoted(field.value).trim_matches(is_typographic_quote));
@@ -52,7 +52,7 @@ pub(super) fn in_quotes(line: &str) -> Option<String> {
     (written.chars().count() <= REPEATED_MAX).then_some(written)
 }
 
-/// A backslash in double quotes before a letter that makes no escape of it, as in `"C:\dir"`.
+/// A backslash in double quotes that begins no escape, as in `"C:\dir"`.
 fn escape(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
     if *kind != ErrorKind::UnknownQuotedScalarEscape {
         return None;
@@ -91,7 +91,7 @@ fn escape(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
     None
 }
 
-/// A character that steers a terminal, as it is.
+/// A raw control character.
 fn control(line: usize, column: usize, kind: &ErrorKind) -> Option<Slip> {
     let ErrorKind::UnexpectedCharacter { character } = kind else {
         return None;
@@ -106,8 +106,8 @@ fn control(line: usize, column: usize, kind: &ErrorKind) -> Option<Slip> {
     })
 }
 
-/// The text of `'it's'`, whose quotes were meant to hold all of it: a letter follows directly on the one
-/// that ends them.
+/// Returns the text of `'it's'`, whose quotes were meant to hold all of it: a letter directly follows the closing
+/// quote.
 fn unquoted(value: &str) -> &str {
     let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
     let inner = quote.and_then(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
@@ -116,7 +116,7 @@ fn unquoted(value: &str) -> &str {
     inner.filter(|_| is_glued).unwrap_or(value)
 }
 
-/// A Markdown fence around the message: above its first field, or behind its last.
+/// A Markdown fence around the message: above its first field, or after its last.
 fn fence(lines: &[&str]) -> Option<Slip> {
     let at = lines
         .iter()
@@ -145,7 +145,7 @@ fn fence(lines: &[&str]) -> Option<Slip> {
     })
 }
 
-/// A remark as JavaScript has them, in a text that begins like JSON.
+/// A JavaScript comment in a text that begins like JSON.
 fn json_remark(lines: &[&str], stop: usize) -> Option<Slip> {
     let (mut in_string, mut is_escaped) = (false, false);
     for (line, text) in lines.iter().enumerate().take(stop + 1) {
@@ -194,8 +194,7 @@ fn json_comma(lines: &[&str], stop: usize) -> Option<Slip> {
     .next()
 }
 
-/// A bracket that is opened behind a key and closed nowhere on that line, when the parser looks for
-/// the end of a list.
+/// A bracket that is opened after a key and not closed on that line, when the parser looks for the end of a list.
 fn open_bracket(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
     let is_about_brackets = matches!(
         kind,
@@ -233,8 +232,7 @@ fn open_bracket(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
         })
 }
 
-/// Quotes that are opened behind a key and closed nowhere on that line: the last ones before the
-/// parser stopped.
+/// Quotes that are opened after a key and not closed on that line: the last ones before the parser stopped.
 fn open_quotes(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
     if !matches!(
         kind,
@@ -267,8 +265,7 @@ fn open_quotes(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
         })
 }
 
-/// A tab, or a space that YAML does not accept, in the indentation of the line, of the one before or of the
-/// one behind it.
+/// A tab, or a space that YAML does not accept, in the indentation of the line or one of its neighbours.
 fn strange_indent(lines: &[&str], stop: usize) -> Option<Slip> {
     [Some(stop), stop.checked_sub(1), Some(stop + 1)]
         .into_iter()
@@ -292,7 +289,7 @@ fn strange_indent(lines: &[&str], stop: usize) -> Option<Slip> {
         })
 }
 
-/// `subject:Review`: without a blank the colon is a letter like any other.
+/// `subject:Review`: without a blank the colon is an ordinary letter.
 fn no_blank(lines: &[&str], stop: usize) -> Option<Slip> {
     let near = lines
         .iter()
@@ -321,7 +318,7 @@ fn no_blank(lines: &[&str], stop: usize) -> Option<Slip> {
     })
 }
 
-/// A line at the margin that is no field: prose around the message, or a body that is not indented.
+/// An unindented line that is no field: prose around the message, or a body that is not indented.
 fn no_field(lines: &[&str]) -> Option<Slip> {
     let is_stranger = |line: &&str| {
         let is_mark = |c: char| c.is_whitespace() || "#-}]?:%&*!\"'|>@".contains(c);
@@ -365,8 +362,7 @@ fn no_field(lines: &[&str]) -> Option<Slip> {
     })
 }
 
-/// A field or an item that begins further right than the one above it, or less far than the lines of
-/// its block.
+/// A field or an item that is indented more than the one above it, or less than the lines of its block.
 fn further_or_less(lines: &[&str], stop: usize, column: usize) -> Option<Slip> {
     let text = lines.get(stop)?;
     let (indent, field) = (marks::indent(text), field_of(text));
@@ -375,7 +371,7 @@ fn further_or_less(lines: &[&str], stop: usize, column: usize) -> Option<Slip> {
         None if text.trim_start().starts_with("- ") => "the item".to_owned(),
         None => return None,
     };
-    // Further right on the line the parser met something else.
+    // Further right on the line the parser failed at something else.
     if field.is_some_and(|field| column > field.indent + field.key.chars().count() + 3) {
         return None;
     }
@@ -406,7 +402,7 @@ fn further_or_less(lines: &[&str], stop: usize, column: usize) -> Option<Slip> {
     })
 }
 
-/// A value that YAML takes for more than a text, because it has no quotes.
+/// A value without quotes that YAML takes for more than a text.
 fn bare_value(text: &str, line: usize, kind: &ErrorKind) -> Option<Slip> {
     let field = field_of(text)?;
     let (key, first) = (field.key, field.value.chars().next()?);
@@ -438,7 +434,7 @@ fn bare_value(text: &str, line: usize, kind: &ErrorKind) -> Option<Slip> {
             colon,
             format!("the value of `{key}` holds a colon, but no quotes"),
         ),
-        // A whole list or mapping is what it looks like; what is wrong is elsewhere.
+        // A complete list or mapping is what it looks like; the fault is elsewhere.
         ('[', _) if field.value.trim_end().ends_with(']') => return None,
         ('{', _) if field.value.trim_end().ends_with('}') => return None,
         ('`', _) => (

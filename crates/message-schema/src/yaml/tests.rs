@@ -1,4 +1,4 @@
-//! The reader's promises: places are exact, limits hold, letters stay, interrupted files are recognized.
+//! The reader's promises: places are exact, limits hold, text stays unchanged, interrupted files are recognized.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::code::Code;
 use crate::limit::MESSAGE_BYTES_MAX;
 use crate::place::Place;
 
-/// The place of a text that occurs once, counted from the letters of the file.
+/// Returns the place of a text that occurs once, counted from the characters of the file.
 fn place_of(file: &str, needle: &str) -> Place {
     let at = file.find(needle).expect("the needle is there");
     assert_eq!(file.rfind(needle), Some(at), "{needle} is not unique");
@@ -68,7 +68,7 @@ fn block() -> impl Strategy<Value = Block> {
         )
 }
 
-/// Writes the block under a margin; every field gets a key and a value that occur once.
+/// Writes the block with a margin; every field gets a key and a value that occur only once.
 fn write(block: &Block, margin: usize, mark: &str, out: &mut String) {
     out.push_str(block.header);
     if block.says_indent {
@@ -111,7 +111,7 @@ fn assert_places(mapping: &Node, file: &str) {
     }
 }
 
-/// The letter as JSON escapes it.
+/// Returns the character as JSON escapes it.
 fn in_escapes(c: char) -> String {
     c.encode_utf16(&mut [0; 2])
         .iter()
@@ -127,7 +127,8 @@ fn literal(mapping: &Node, key: &str) -> Node {
     read_text(&scalar.text, scalar.frame).expect("YAML inside")
 }
 
-/// The number of random files: 600, or half of `SETTLED_BLOCKS` for the long form, because each holds two blocks.
+/// Returns the number of random files: 600, or half of `SETTLED_BLOCKS` for the long form, because each holds two
+/// blocks.
 fn cases() -> u32 {
     let asked = option_env!("SETTLED_BLOCKS").and_then(|blocks| blocks.parse::<u32>().ok());
     asked.map_or(600, |blocks| blocks / 2)

@@ -1,5 +1,5 @@
-//! Schemas and types tell the same story: examples pass through both, damaged examples are judged
-//! alike, and where one of them says less than the other a list here says so.
+//! Checks that schemas and types agree: examples pass both, damaged examples get the same verdict from both, and lists
+//! here name the differences.
 
 use message_schema::Schema;
 use message_schema::body::{
@@ -21,8 +21,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Demands of the schema that the types leave to it: `name of the schema . path without indexes`. The validator reads
-/// nothing into a type before the schema has passed it.
+/// Demands that only the schema makes: `name of the schema . path without indexes`. The validator reads a document into
+/// a type only after the schema has passed it.
 const ONLY_SCHEMA: &[&str] = &[
     "envelope.autonomy_hint",
     "envelope.body",
@@ -58,7 +58,7 @@ const ONLY_SCHEMA: &[&str] = &[
     "review_request.validation_commands",
 ];
 
-/// Demands of the types that the schema leaves to them: the codes are a list that grows.
+/// Demands that only the types make: the list of codes grows.
 const ONLY_TYPES: &[&str] = &["report.refused", "report.violations.code"];
 
 pub(crate) fn document(schema: Schema) -> Value {
@@ -110,7 +110,7 @@ fn every_example_passes_the_schema_and_comes_back_equal_from_the_types() {
     }
 }
 
-/// The example that shows everything: the second, but for the report, which people meet most often.
+/// Returns the example with every field: the second, except for the report, which people meet most often.
 fn full_example(schema: Schema) -> Value {
     examples(schema)[usize::from(schema != Schema::Report)].clone()
 }
@@ -295,7 +295,7 @@ fn people_are_told_the_same_by_schema_and_type() {
     );
 }
 
-/// Every pointer into the value, with its path as the lists above write it.
+/// Collects every pointer into the value, with its path in the form of the lists above.
 fn pointers(value: &Value, pointer: &str, path: &str, into: &mut Vec<(String, String)>) {
     match value {
         Value::Object(map) => {
@@ -353,7 +353,7 @@ pub(crate) fn damages() -> Vec<Value> {
     damages
 }
 
-/// The path, if the schema and the types disagree and the difference is listed.
+/// Returns the path if the schema and the types disagree and the difference is listed.
 fn listed_difference(schema: Schema, value: &Value, path: &str) -> Option<String> {
     let by_schema = schema.breaches(value).is_empty();
     let by_types = through_types(schema, value);
@@ -405,7 +405,7 @@ fn damaged_examples_are_judged_alike_but_for_what_is_listed() {
     }
 }
 
-/// The example with one field of a mapping renamed or dropped.
+/// Returns the example with one field of a mapping renamed or removed.
 pub(crate) fn renamed(example: &Value, pointer: &str, name: Option<&str>) -> Option<Value> {
     let (parent, key) = pointer.rsplit_once('/')?;
     let mut damaged = example.clone();

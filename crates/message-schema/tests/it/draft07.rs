@@ -1,5 +1,5 @@
-//! The two forms of a schema are one: draft 07 and 2020-12 say the same of every document, those of
-//! the corpus and damaged ones alike.
+//! Both forms of a schema are equivalent: draft 07 and 2020-12 give every document the same verdict, in the corpus and
+//! damaged.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use message_schema::{ReadBody, Schema, coerce, parse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// The keywords that both drafts read alike; before another one is used, look it up in both.
+/// The keywords that both drafts read alike; before using another, look it up in both.
 const ALIKE: [&str; 25] = [
     "$id",
     "$schema",
@@ -50,7 +50,7 @@ fn read(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
 }
 
-/// Both forms of a schema, ready to judge.
+/// Both forms of a schema as validators.
 struct Forms(Schema, Validator, Validator);
 
 impl Forms {
@@ -63,7 +63,7 @@ impl Forms {
         )
     }
 
-    /// The verdict of both, which is one.
+    /// Returns the verdict of both, which must agree.
     fn judge(&self, document: &Value) -> bool {
         let Self(schema, newer, older) = self;
         let places = |validator: &Validator| -> Vec<String> {
@@ -91,7 +91,7 @@ fn only_keywords_that_both_drafts_read_alike_are_used() {
                 is_note || ALIKE.contains(&keyword.as_str()),
                 "{path} uses `{keyword}`"
             );
-            // A list of schemas in `items` is read differently, and so is a schema that is no mapping.
+            // The drafts differ for a list of schemas in `items`, and for a schema that is no mapping.
             let is_list = keyword == "items" && value.is_array();
             assert!(!is_list, "{path} lists its items one by one");
             match keyword.as_str() {
@@ -175,7 +175,7 @@ fn both_drafts_give_the_corpus_the_same_verdicts() {
     );
 }
 
-/// A document of a schema, damaged in a few places.
+/// Generates a document of a schema, damaged in a few places.
 fn damaged() -> impl Strategy<Value = (Schema, Value)> {
     let value = prop::sample::select(vec![
         json!(null),
@@ -248,7 +248,7 @@ proptest! {
             static FORMS: Vec<Forms> = Schema::ALL.iter().map(|schema| Forms::of(*schema)).collect();
         }
         let verdict = FORMS.with(|forms| forms[schema as usize].judge(&document));
-        // The generated validators of the 2020-12 form say more of a few formats and never less.
+        // The 2020-12 validators check a few formats more strictly and none less.
         prop_assert!(verdict || !schema.breaches(&document).is_empty(), "{:#}", document);
     }
 }

@@ -1,4 +1,4 @@
-//! What message-schema promises of real documents; one binary.
+//! The promises of message-schema about real documents.
 
 mod agreement;
 mod draft07;

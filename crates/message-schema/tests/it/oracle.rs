@@ -1,4 +1,4 @@
-//! A complete JSON Schema validator finds in every document exactly the breaches that we find.
+//! A complete JSON Schema validator finds exactly the breaches that we find.
 
 use std::sync::OnceLock;
 
@@ -28,7 +28,7 @@ fn built(schema: Schema) -> Validator {
         .expect("a schema of the draft")
 }
 
-/// The breaches that the oracle finds, one a line.
+/// Returns the breaches that the oracle finds, one a line.
 fn by_oracle(oracle: &Validator, document: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for error in oracle.iter_errors(document) {

@@ -1,4 +1,4 @@
-//! What is rendered is read back equal, by our reader and by the reference one.
+//! Our reader and the reference reader read rendered documents back equal.
 
 use message_schema::body::{
     Body, Escalation, Examined, GateResult, Nit, NitTier, ReviewAddressed, ReviewFeedback,
@@ -20,7 +20,7 @@ use proptest::prelude::*;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Trimmed texts of the kinds that YAML readers stumble over.
+/// Generates trimmed texts of the kinds over which YAML readers stumble.
 fn text() -> impl Strategy<Value = String> {
     let tricky = prop::sample::select(vec![
         "no",
@@ -272,7 +272,7 @@ fn read_body(message: &Message) -> Body {
     }
 }
 
-/// The texts of a document as another reader sees them must be texts there too.
+/// Asserts that the texts of a document are texts to another reader too.
 fn assert_texts_stay_texts(rendered: &str, value: &Value) {
     let theirs: Value = serde_yaml::from_str(rendered).expect("the reference reader reads it");
     assert_eq!(&theirs, value, "{rendered}");

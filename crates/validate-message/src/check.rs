@@ -1,5 +1,5 @@
-//! One message, all rules: each group of rules adds what it finds, and only a message without
-//! errors becomes `Valid`.
+//! Applies all rules to one message: each group of rules adds its violations, and only a message without errors becomes
+//! `Valid`.
 
 use message_schema::{Level, Message};
 
@@ -9,26 +9,26 @@ use crate::rules;
 use crate::valid::Valid;
 use crate::violation::{Source, Violations};
 
-/// Judges a message with its packet. The error holds *all* violations, warnings among them.
+/// Checks a message with its packet. The error holds *all* violations, including warnings.
 pub fn check(message: &Message, packet: PacketInput<'_>) -> Result<Valid, Violations> {
     judge(message, packet, Origin::Outbox)
 }
 
-/// Judges a message found in an inbox, where a `notification`, a `review_feedback` or a `handoff` may be the
-/// daemon's own (`from: settled`). All other rules are those of [`check`].
+/// Checks a message found in an inbox, where a `notification`, a `review_feedback` or a `handoff` may be the daemon's
+/// own (`from: settled`). All other rules are those of [`check`].
 pub fn check_delivered(message: &Message, packet: PacketInput<'_>) -> Result<Valid, Violations> {
     judge(message, packet, Origin::Inbox)
 }
 
-/// Judges a findings packet by itself: all but what it must agree with in the message that names it. Places are
-/// those of the packet, which takes the message's place as the file of each violation.
+/// Checks a findings packet alone, except for what it must agree on with the message that names it. Places are in the
+/// packet, which stands for the message as the file of each violation.
 pub fn check_packet(bytes: &[u8]) -> Violations {
     let mut found = Found::default();
     rules::packet::check_alone(bytes, Source::Message, &mut found);
     Violations::sorted(found)
 }
 
-/// Tells a findings packet from a message: it has findings, and nothing that an envelope or a task has.
+/// Tells a findings packet from a message: it has findings, and no field of an envelope or a task.
 pub fn is_packet(message: &Message) -> bool {
     rules::envelope::is_packet(message.root())
 }

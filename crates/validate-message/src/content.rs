@@ -1,4 +1,4 @@
-//! The values of a message, each with its path. Two texts with the same values say the same, however they are
+//! The values of a message, each with its path. Two texts with the same values are equivalent, however they are
 //! written; code that rewrites a message compares the values before and after.
 
 use std::collections::BTreeMap;
@@ -7,15 +7,15 @@ use message_schema::schema::Step;
 use message_schema::yaml::{Content, Node};
 use message_schema::{Message, ReadBody};
 
-/// Every value of a message by its path; those of a parsed body below `body`.
+/// Every value of a message by its path; those of a parsed body are below `body`.
 pub type Values = BTreeMap<Vec<Step>, Leaf>;
 
-/// A value that holds no other.
+/// A value that contains no other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leaf {
-    /// A text, escapes and folding undone.
+    /// A text, with escapes and folding undone.
     Text(String),
-    /// A plain `~` or `null`, which in quotes is a text.
+    /// A plain `~` or `null`, which would be a text in quotes.
     Null,
     /// A list without items.
     EmptyList,

@@ -1,7 +1,6 @@
-//! The pages of the codes: the meaning, an example that yields the code, and a corrected example.
-//! Each is a scenario under `codes`, compiled in; the tests play it, so that a page cannot claim
-//! anything the rules do not do. `settled simulate` reads and plays scenarios; this module only
-//! cuts a page into its parts.
+//! The pages of the codes: the meaning, an example that yields the code, and a corrected example. Each is a scenario
+//! under `codes`, compiled in; the tests run it, so that a page cannot claim what the rules do not do. `settled
+//! simulate` reads and plays scenarios; this module only cuts a page into its parts.
 
 use message_schema::Code;
 use message_schema::Finder;
@@ -9,7 +8,7 @@ use serde::Serialize;
 
 macro_rules! pages {
     ($($variant:ident = $word:literal,)+) => {
-        /// The page of a code; a code without one does not compile.
+        /// Returns the page of a code; a code without one does not compile.
         fn page(code: Code) -> &'static str {
             match code { $(Code::$variant => include_str!(concat!("../codes/", $word, ".yaml")),)+ }
         }
@@ -93,7 +92,7 @@ pages! {
     ConfigInvalid = "config_invalid",
 }
 
-/// The page of one code. Fields are added, never changed.
+/// The page of one code. Later versions add fields and never change one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explained {
     /// The version of this format: 1.
@@ -102,17 +101,17 @@ pub struct Explained {
     pub code: Code,
     /// Its meaning, in one sentence.
     pub sentence: &'static str,
-    /// The finder: `file` (`validate-message` too) or `daemon`.
+    /// The finder: `file` (`validate-message` finds it too) or `daemon`.
     pub finder: &'static str,
     /// True if a refused message can succeed once it is corrected, without any other change.
     pub retryable: bool,
     /// Its causes and what to do, in a few lines.
     pub explanation: String,
-    /// Steps of a scenario that come before, as YAML; empty where none are needed.
+    /// Steps of a scenario that come before, as YAML; empty if none are needed.
     pub scene: String,
     /// Steps that yield it, as YAML.
     pub failing: String,
-    /// Steps in their place that are accepted, as YAML.
+    /// Steps that replace them and are accepted, as YAML.
     pub fixed: String,
 }
 
@@ -135,7 +134,7 @@ pub fn explain(code: Code) -> Explained {
     }
 }
 
-/// The code of this name, or the known one nearest to it, if one is near.
+/// Returns the code of this name, or else the nearest known one, if one is near.
 pub fn find(word: &str) -> Result<Code, Option<Code>> {
     let named = |word: &str| Code::ALL.iter().copied().find(|code| code.as_str() == word);
     let near = || crate::suggest::nearest(word, Code::ALL.iter().map(|code| code.as_str()));
@@ -154,13 +153,13 @@ const FIXED: &str = "  # fixed\n";
 /// The indentation of a scenario's steps.
 const STEP: &str = "  ";
 
-/// The comment at the top of a page.
+/// Returns the comment at the top of a page.
 fn explanation(page: &str) -> String {
     let lines = page.lines().map_while(|line| line.strip_prefix('#'));
     lines.map(|line| line.trim().to_owned() + "\n").collect()
 }
 
-/// The steps between two comments, at the left margin; those behind the first, if `end` is empty.
+/// Returns the unindented steps between two comments; those after the first, if `end` is empty.
 fn part(page: &str, begin: &str, end: &str) -> String {
     let behind = page.split_once(begin).map_or("", |(_, behind)| behind);
     let part = match end {
@@ -175,7 +174,7 @@ fn part(page: &str, begin: &str, end: &str) -> String {
 }
 
 impl Explained {
-    /// The page for a person.
+    /// Returns the page for a person.
     pub fn text(&self) -> String {
         let Self {
             code,

@@ -1,5 +1,5 @@
-//! The findings of a check so far, limited to a number that a person would read: a packet of 256 KiB can
-//! break fifty thousand rules, and a report of that must not be the size of a book.
+//! The violations found so far, limited to a number that a person would read: a packet of 256 KiB can break fifty
+//! thousand rules, and its report must not be as long as a book.
 
 use message_schema::Level;
 
@@ -17,8 +17,8 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Keeps the violation, unless there are enough of its level already. Warnings take
-    /// no error's place, so that a wrong message is never taken for a correct one.
+    /// Keeps the violation, unless there are enough of its level already. Warnings never take an error's place, so that
+    /// a wrong message never counts as correct.
     pub(crate) fn push(&mut self, violation: Violation) {
         if self.is_full(violation.level) {
             return;
@@ -29,8 +29,8 @@ impl Found {
         }
     }
 
-    /// True if no more violations of that level are kept. The caller asks before it words a violation; if the answer is
-    /// true, that violation counts as left out.
+    /// True if no more violations of that level are kept. The caller asks before it words a violation; a true answer
+    /// counts that violation as left out.
     pub(crate) fn is_full(&mut self, level: Level) -> bool {
         let kept = match level {
             Level::Error => &self.errors,
@@ -41,17 +41,17 @@ impl Found {
         is_full
     }
 
-    /// The number of errors kept.
+    /// Returns the number of errors kept.
     pub(crate) fn errors(&self) -> usize {
         self.errors.len()
     }
 
-    /// True if something was left out.
+    /// True if a violation was left out.
     pub(crate) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// The violations kept, errors first.
+    /// Returns the violations kept, errors first.
     pub(crate) fn into_vec(self) -> Vec<Violation> {
         let mut all = self.errors;
         all.extend(self.warnings);

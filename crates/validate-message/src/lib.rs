@@ -1,7 +1,7 @@
-//! Finds every violation of one message at once, with place, found, expected, fix.
+//! Finds every violation of one message at once, with its place, the value found, the accepted values and a fix.
 //!
-//! A pure function of the bytes that were read: the packet is handed in, never opened here. What
-//! needs the workspace or the review (owners, ids, rounds, threads, the gate) is the daemon's.
+//! A pure function of the bytes: the packet is handed in and never opened here. The daemon checks what needs the
+//! workspace or the review (owners, ids, rounds, threads, the gate).
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 

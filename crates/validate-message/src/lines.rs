@@ -1,4 +1,4 @@
-//! From a place in a text back to its bytes.
+//! Maps a place in a text to its byte offset.
 
 use message_schema::Place;
 use message_schema::line::line_starts;
@@ -8,13 +8,13 @@ use message_schema::yaml::{Scalar, Style};
 pub(crate) struct Lines<'t> {
     text: &'t str,
     starts: Vec<usize>,
-    /// The byte offset of each character and the end of the last one, for a text that is not ASCII only: otherwise a
-    /// file of one line would be counted through for each of its values.
+    /// The byte offset of each character and the end of the last one, unless the text is ASCII only: otherwise each
+    /// value of a one-line file would need a scan of the line.
     characters: Option<Vec<usize>>,
 }
 
 impl<'t> Lines<'t> {
-    /// Looks through the text once.
+    /// Scans the text once.
     pub(crate) fn of(text: &'t str) -> Self {
         let begins = text
             .char_indices()
@@ -28,7 +28,7 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// The byte at which the character of that place begins; `None` past the end of its line.
+    /// Returns the byte offset of the character at that place; `None` past the end of its line.
     pub(crate) fn offset(&self, place: Place) -> Option<usize> {
         let line = usize::try_from(place.line).ok()?.checked_sub(1)?;
         let column = usize::try_from(place.column).ok()?.checked_sub(1)?;
@@ -44,8 +44,8 @@ impl<'t> Lines<'t> {
         (at <= end).then_some(at)
     }
 
-    /// Returns the bytes of a text that is written as it reads, without escapes and on one line, quotes aside; `None`
-    /// for any other.
+    /// Returns the bytes of a text that is written literally, without escapes and on one line, apart from quotes;
+    /// `None` for any other.
     pub(crate) fn verbatim(&self, text: &str, place: Place) -> Option<std::ops::Range<usize>> {
         let at = self.offset(place)?;
         let quote = self.text[at..]
@@ -59,7 +59,7 @@ impl<'t> Lines<'t> {
         (is_whole && !text.contains('\n')).then(|| start..start + text.len())
     }
 
-    /// Returns the bytes of a scalar's text, if it is plain or quoted and written as it reads.
+    /// Returns the bytes of a scalar's text, if it is plain or quoted and written literally.
     pub(crate) fn scalar(&self, scalar: &Scalar, place: Place) -> Option<std::ops::Range<usize>> {
         match scalar.style {
             Style::Plain | Style::Quoted => self.verbatim(&scalar.text, place),

@@ -1,10 +1,10 @@
-//! Recognizes signed messages. OACP signs the bytes above the trailer as they are, so that a change of any of
-//! them, a blank included, makes the signature worthless.
+//! Recognizes signed messages. OACP signs the bytes above the trailer as they are, so any change of them, even of a
+//! blank, invalidates the signature.
 
 use message_schema::parse;
 
-/// True if the message has a signature: a field `auth` that is not empty, or, if the file cannot be read, a line that
-/// begins with that name.
+/// True if the message has a signature: a non-empty field `auth` or, if the file cannot be parsed, a line that begins
+/// with that name.
 pub fn is_signed(bytes: &[u8]) -> bool {
     match parse(bytes) {
         Ok(message) => message

@@ -1,12 +1,11 @@
-//! Finds the known word nearest to a wrong one, by its letters or by its meaning. The caller hands in the
-//! known words.
+//! Finds the known word nearest to a wrong one, by spelling or by meaning. The caller hands in the known words.
 
 use message_schema::line::{is_strange_space, is_typographic_quote};
 
 /// The longest word that is compared with others, in bytes.
 const LENGTH_MAX: usize = 64;
 
-/// Names that other protocols and everyday speech use for a field or a value: first our word, then theirs.
+/// Names that other protocols and everyday speech use for a field or a value: our word first, then theirs.
 const SYNONYMS: &[(&str, &[&str])] = &[
     ("id", &["message_id", "msg_id", "finding_id", "uuid"]),
     ("nit_id", &["id"]),
@@ -69,11 +68,10 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("verify", &["verification"]),
 ];
 
-/// The candidate that differs from the word by case, hyphens or blanks, or by a typing slip or two;
-/// longer words may differ more. Words like `P1` are all one slip apart: there only the case may
-/// differ.
+/// Returns the candidate that differs from the word by case, hyphens or blanks, or by one or two typing slips; longer
+/// words may differ more. Words like `P1` are all one slip apart, so they may differ only in case.
 pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
-    // A word this long is no slip of a field's name, and comparing it would cost its square.
+    // A word this long is no misspelt field name, and comparing it takes quadratic time.
     if word.len() > LENGTH_MAX {
         return None;
     }
@@ -93,7 +91,7 @@ pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Opt
         .map(|(_, candidate)| candidate)
 }
 
-/// The candidate that says the same as the word in other letters, as `sender` does for `from`.
+/// Returns the candidate that means the same as the word, as `from` does for `sender`.
 pub(crate) fn synonym<'c>(
     word: &str,
     candidates: impl Iterator<Item = &'c str>,
@@ -119,8 +117,8 @@ pub(crate) fn synonym<'c>(
         .map(|(_, ours)| ours)
 }
 
-/// The word without what does not tell words apart: case, quotes, spaces around it, and whether its
-/// parts are joined by hyphens, blanks or underscores.
+/// Returns the word without the differences that do not matter: case, quotes, surrounding spaces, and whether hyphens,
+/// blanks or underscores join its parts.
 pub(crate) fn plain(word: &str) -> String {
     let is_rim =
         |c: char| c.is_whitespace() || is_strange_space(c) || is_typographic_quote(c) || c == '*';
@@ -146,7 +144,7 @@ mod tests {
         assert_eq!(near("p5"), None);
         assert_eq!(near("colour"), None);
         assert_eq!(near(&"subject".repeat(10)), None);
-        // Not even as long as both are: the answer is found without a look at them.
+        // Too long to be compared, even with itself.
         let long = "subject".repeat(10);
         assert_eq!(nearest(&long, [long.as_str()].into_iter()), None);
         assert_eq!(

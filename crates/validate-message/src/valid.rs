@@ -9,7 +9,7 @@ use message_schema::packet::{ChangesPacket, FindingsPacket};
 
 use crate::violation::Violation;
 
-/// A message in which every rule holds that its file and its packet can show.
+/// A message that keeps every rule which its file and its packet can show.
 #[derive(Clone, Debug)]
 pub struct Valid {
     envelope: Envelope,
@@ -18,7 +18,7 @@ pub struct Valid {
     warnings: Vec<Violation>,
 }
 
-/// A packet as it was read: once, and these are its bytes from now on.
+/// A packet that was read once, with the bytes read then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packet {
     /// Its path in the workspace.
@@ -39,7 +39,7 @@ pub enum PacketContent {
 }
 
 impl Packet {
-    /// The findings, if it is a packet of findings.
+    /// Returns the findings, if it is a packet of findings.
     pub fn findings(&self) -> Option<&FindingsPacket> {
         match &self.content {
             PacketContent::Findings(findings) => Some(findings),
@@ -63,27 +63,27 @@ impl Valid {
         }
     }
 
-    /// The envelope.
+    /// Returns the envelope.
     pub fn envelope(&self) -> &Envelope {
         &self.envelope
     }
 
-    /// The body.
+    /// Returns the body.
     pub fn body(&self) -> &Body {
         &self.body
     }
 
-    /// The packet, when the message names one and it was handed in.
+    /// Returns the packet, if the message names one and it was handed in.
     pub fn packet(&self) -> Option<&Packet> {
         self.packet.as_ref()
     }
 
-    /// The findings of its packet.
+    /// Returns the findings of its packet.
     pub fn findings(&self) -> Option<&FindingsPacket> {
         self.packet.as_ref()?.findings()
     }
 
-    /// The files that a request says its change touches, out of its body and its packet.
+    /// Returns the files that a request says its change touches, from its body and its packet.
     pub fn changed_files(&self) -> Vec<RepoPath> {
         let listed = match &self.body {
             Body::Request(request) => request.changed_files.as_slice(),
@@ -97,7 +97,7 @@ impl Valid {
         all.into_iter().cloned().collect()
     }
 
-    /// The lists of what its reviewer has read, from a response's body and its packet.
+    /// Returns the lists of files that its reviewer has read, from a response's body and its packet.
     pub fn examined(&self) -> impl Iterator<Item = &Examined> {
         let in_body = match &self.body {
             Body::Feedback(feedback) => feedback.examined.as_ref(),
@@ -108,7 +108,7 @@ impl Valid {
         in_body.into_iter().chain(in_packet)
     }
 
-    /// The warnings: the message is valid, but its sender may want to know them.
+    /// Returns the warnings: the message is valid, but its sender may want to know them.
     pub fn warnings(&self) -> &[Violation] {
         &self.warnings
     }

@@ -1,10 +1,10 @@
-//! A violation, and all violations of a message in order. The binary chooses how to print them.
+//! A violation, and all violations of a message in order. The binary decides how to print them.
 
 use crate::found::Found;
 use message_schema::line::escaped;
 use message_schema::{Code, Level, Malformed, Place, ReportedViolation};
 
-/// The longest value a violation shows, in characters.
+/// The most characters of a value that a violation shows.
 const SHOWN_MAX: usize = 80;
 
 /// One broken rule at one place.
@@ -108,8 +108,8 @@ impl Violation {
         }
     }
 
-    /// The violation in one line, `outbox/x.yaml:9:5: body_field_invalid: …`, and its fix in an
-    /// indented second one; `message_file` is how the line calls the message.
+    /// Returns the violation on one line, `outbox/x.yaml:9:5: body_field_invalid: …`, with its fix on an indented
+    /// second one; `message_file` is the name of the message's file there.
     pub fn told(&self, message_file: &str) -> String {
         let file = match &self.file {
             Source::Message => message_file,
@@ -134,7 +134,7 @@ impl Violation {
         )
     }
 
-    /// The violation as a report tells it; `message_file` is how the report calls the message.
+    /// Returns the violation in the form of a report; `message_file` is the name of the message's file there.
     pub fn reported(&self, message_file: &str) -> ReportedViolation {
         ReportedViolation {
             code: self.code,
@@ -158,8 +158,7 @@ impl Violation {
     }
 }
 
-/// A value as one line of a report shows it: control and bidi characters escaped, long
-/// texts cut.
+/// Returns a value on one line of a report: control and bidi characters escaped, long texts cut.
 pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN_MAX) {
         Some((end, _)) => format!("{}…", escaped(&text[..end])),
@@ -184,29 +183,29 @@ impl Violations {
         Self { violations, is_cut }
     }
 
-    /// True if there were more than 200 errors or more than 200 warnings, and those past that number were left out.
+    /// True if there were more than 200 errors or more than 200 warnings, so that some were left out.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// The violations, errors and warnings.
+    /// Returns the violations, errors and warnings.
     pub fn as_slice(&self) -> &[Violation] {
         &self.violations
     }
 
-    /// The violations, errors and warnings.
+    /// Iterates over the violations, errors and warnings.
     pub fn iter(&self) -> std::slice::Iter<'_, Violation> {
         self.violations.iter()
     }
 
-    /// The first one that refuses the message.
+    /// Returns the first violation that refuses the message.
     pub fn first_error(&self) -> Option<&Violation> {
         self.violations
             .iter()
             .find(|violation| violation.level == Level::Error)
     }
 
-    /// The violations, errors and warnings.
+    /// Returns the violations, errors and warnings.
     pub fn into_vec(self) -> Vec<Violation> {
         self.violations
     }

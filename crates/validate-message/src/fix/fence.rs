@@ -1,11 +1,11 @@
-//! A Markdown fence around the whole file, as an agent writes it that answers in a chat. Nothing a
-//! message may be begins with one, and text outside of it is left for a person to look at.
+//! A Markdown fence around the whole file, as an agent writes it when it answers in a chat. No message begins with one;
+//! text outside of it is left for a person.
 
 use message_schema::Place;
 
 use super::{Fix, Mended};
 
-/// Takes off the fence.
+/// Removes the fence.
 pub(super) fn strip(text: &str) -> Option<(String, Vec<Mended>)> {
     let (opening, inside) = text.trim_start().split_once('\n')?;
     let mark = ["```", "~~~"]

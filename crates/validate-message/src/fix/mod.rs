@@ -1,9 +1,8 @@
-//! Mends a message where its writer can have meant only one thing: text in, text out.
+//! Fixes a message where its writer can have meant only one thing: text in, text out.
 //!
-//! Each kind of slip has a file here and a name to report it by. What is mended says the same as before
-//! but for what is named; a text for which that is not certain stays as it is, and so does every
-//! signed one. Counts, places and whatever else would need a judgement are never filled in. Which
-//! files are read and written is the command's business.
+//! Each kind of slip has a file here and a name in reports. A fixed text has the same values as before, except for the
+//! reported ones; a text for which that is uncertain stays unchanged, and so does every signed one. Counts, places and
+//! anything else that needs a judgement are never filled in. The command decides which files to read and write.
 
 mod fence;
 mod names;
@@ -21,7 +20,7 @@ use crate::lines::Lines;
 use crate::signed::is_signed;
 use slips::Slip;
 
-/// The maximum number of passes over a text: a corrected name exposes a value to correct, a corrected type a body.
+/// The maximum number of passes over a text: a fixed name exposes a value to fix, a fixed type a body.
 const PASSES_MAX: usize = 8;
 
 /// The kind of a corrected slip.
@@ -33,7 +32,7 @@ pub enum Fix {
     LineEnds,
     /// A Markdown fence around the whole file is gone.
     Fence,
-    /// A tab that indents is now spaces.
+    /// A tab in an indentation is now spaces.
     TabIndent,
     /// A field's name is in lower case or has its underscores.
     Name,
@@ -41,7 +40,7 @@ pub enum Fix {
     WordCase,
     /// A word of a closed set has its underscores.
     WordHyphen,
-    /// An instant in UTC is written `…Z`, without a fraction that is zero.
+    /// An instant in UTC is written `…Z`, without a zero fraction.
     TimeForm,
 }
 
@@ -73,29 +72,29 @@ impl Fix {
     }
 }
 
-/// One slip that was mended.
+/// One fixed slip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mended {
     /// Its kind.
     pub fix: Fix,
-    /// Its place, in the mended text as far as its lines go.
+    /// Its place, in the fixed text as far as its lines go.
     pub place: Place,
-    /// The field, dotted from the document's root, where it is one.
+    /// The field, dotted from the document's root, if it is one.
     pub field: Option<String>,
-    /// The text that is there now and the text it replaces, in a few words.
+    /// The new text and the text it replaces, in a few words.
     pub what: String,
 }
 
-/// A text that was mended.
+/// A text with its fixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixed {
     /// The whole text.
     pub text: String,
-    /// The changes, in the order they were made; at least one.
+    /// The fixes, in the order in which they were made; at least one.
     pub mended: Vec<Mended>,
 }
 
-/// Mends what can be mended; `None` if that is nothing, if the bytes are not text, and for a signed message.
+/// Fixes what can be fixed; `None` if there is nothing, if the bytes are not text, or if the message is signed.
 pub fn fix(bytes: &[u8]) -> Option<Fixed> {
     let text = std::str::from_utf8(bytes)
         .ok()
@@ -104,7 +103,7 @@ pub fn fix(bytes: &[u8]) -> Option<Fixed> {
         text: text.to_owned(),
         mended: Vec::new(),
     };
-    // A fence may be inside a fence, and a byte order mark behind one.
+    // Fences can be nested, and a byte order mark can be inside one.
     for _ in 0..PASSES_MAX {
         let known = fixed.mended.len();
         for mend in [
@@ -125,11 +124,11 @@ pub fn fix(bytes: &[u8]) -> Option<Fixed> {
     let Fixed { text, mended } = passes(fixed.text);
     fixed.mended.extend(mended);
     let fixed = Fixed { text, ..fixed };
-    // A signature that only shows once the fence is removed binds just as well.
+    // A signature that only shows once the fence is removed counts as well.
     (!fixed.mended.is_empty() && !is_signed(fixed.text.as_bytes())).then_some(fixed)
 }
 
-/// Mends what can be seen in a text that can be read, however often that shows more.
+/// Fixes the slips of a parsable text, pass by pass: each can reveal more.
 fn passes(text: String) -> Fixed {
     let mut fixed = Fixed {
         text,
@@ -145,7 +144,7 @@ fn passes(text: String) -> Fixed {
     fixed
 }
 
-/// Mends names, or values where no name is wrong: what can be seen without mending another slip first.
+/// Fixes names, or values if no name is wrong: whatever shows without fixing another slip first.
 fn pass(text: &str) -> Option<(String, Vec<Mended>)> {
     let message = parse(text.as_bytes()).ok()?;
     let slips = slips::of(&message, &Lines::of(text));
@@ -163,12 +162,12 @@ fn pass(text: &str) -> Option<(String, Vec<Mended>)> {
         .then(|| (mended, slips.iter().map(Slip::told).collect()))
 }
 
-/// True if the mended text differs from the message in the mended slips only.
+/// True if the fixed text differs from the message only in the fixed slips.
 fn says_what_was_meant(before: &Message, slips: &[Slip], mended: &str) -> bool {
     let Ok(after) = parse(mended.as_bytes()) else {
         return false;
     };
-    // With its name or type mended a body is read for the first time; its text has to be the same.
+    // Once its name or type is fixed, a body is parsed for the first time; its text must not have changed.
     let is_read = |message: &Message| matches!(message.read_body(), ReadBody::Mapping(_));
     let read: fn(&Message) -> Values = if is_read(before) && is_read(&after) {
         values
@@ -180,7 +179,7 @@ fn says_what_was_meant(before: &Message, slips: &[Slip], mended: &str) -> bool {
     expected == read(&after)
 }
 
-/// The text escaped, on one line and in backticks.
+/// Returns the text escaped, on one line and in backticks.
 fn shown(text: &str) -> String {
     format!("`{}`", escaped(text))
 }

@@ -2,7 +2,7 @@
 
 use super::words::folded;
 
-/// The known name that the writer meant; `None` if there is no such name.
+/// Returns the known name that the writer meant, if there is one.
 pub(super) fn mended<'n>(name: &str, mut known: impl Iterator<Item = &'n str>) -> Option<String> {
     let folded_name = folded(name);
     known

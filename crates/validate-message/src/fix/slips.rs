@@ -1,5 +1,5 @@
-//! Slips at one value or name of a message that can be read: looking for them along its schemas, and
-//! what is different once one is mended.
+//! Slips at one value or name of a parsable message: finds them along its schemas, and tells what differs once one is
+//! fixed.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::content::{Leaf, Values};
 use crate::lines::Lines;
 use crate::rules::dotted;
 
-/// One slip, and what belongs there.
+/// One slip and its replacement.
 pub(super) struct Slip {
     pub(super) fix: Fix,
     pub(super) path: Vec<Step>,
@@ -23,14 +23,14 @@ pub(super) struct Slip {
     pub(super) becomes: String,
 }
 
-/// One document's schema, and what an unknown name in it costs.
+/// One document's schema, and its effect on unknown names.
 struct SchemaDocument<'d> {
     shape: &'d Shape,
     /// True if every unknown name refuses the message, not only one for which a required field is missing.
     is_closed: bool,
 }
 
-/// The slips of a message in the order of its text: those in names; where there are none, those in values.
+/// Returns the slips of a message in text order: those in names or, if there are none, those in values.
 pub(super) fn of(message: &Message, lines: &Lines<'_>) -> Vec<Slip> {
     let mut found = SlipSearch {
         lines,
@@ -149,7 +149,7 @@ impl SlipSearch<'_> {
 }
 
 impl Slip {
-    /// Changes the values of a message as mending this slip changes them.
+    /// Changes the values of a message as fixing this slip changes them.
     pub(super) fn replace_in(&self, values: &mut Values) {
         if self.fix != Fix::Name {
             values.insert(self.path.clone(), Leaf::Text(self.becomes.clone()));
@@ -168,7 +168,7 @@ impl Slip {
         }
     }
 
-    /// The slip in the words of a report.
+    /// Returns the slip in the words of a report.
     pub(super) fn told(&self) -> Mended {
         Mended {
             fix: self.fix,

@@ -1,6 +1,5 @@
-//! Tabs that indent. A reader of YAML takes them for no indentation at all; how many columns the
-//! writer's editor showed is unknown, so they are replaced only where every width that can be read
-//! says the same.
+//! Tabs in indentations. YAML does not count them as indentation, and how many columns the writer's editor showed is
+//! unknown, so they are replaced only if every width that parses gives the same values.
 
 use message_schema::{Message, Place, ReadBody, parse};
 
@@ -10,10 +9,10 @@ use crate::content::{Values, values};
 /// The tab widths an editor may have shown, in columns.
 const WIDTHS: std::ops::RangeInclusive<usize> = 1..=8;
 
-/// The width that is written where several say the same.
+/// The width to write if several give the same values.
 const USUAL_WIDTH: usize = 2;
 
-/// In a text with more such lines than this, nothing is replaced: each is tried by itself.
+/// In a text with more such lines than this, nothing is replaced: each is tried alone.
 const LINES_MAX: usize = 64;
 
 /// Replaces the tabs that keep the text, or the body in it, from being read.
@@ -33,7 +32,7 @@ pub(super) fn replace(text: &str) -> Option<(String, Vec<Mended>)> {
     let width = std::iter::once(USUAL_WIDTH)
         .chain(WIDTHS)
         .find(|width| read(&replaced(text, &tabbed, *width)).is_some())?;
-    // A tab at the start of a text of several lines does not trouble the reader.
+    // A tab at the start of a line of a multi-line text does not trouble the parser.
     let mut wrong = tabbed.clone();
     for line in tabbed {
         let others: Vec<usize> = wrong
@@ -63,7 +62,7 @@ fn told(line: usize) -> Mended {
     }
 }
 
-/// The white space a line begins with.
+/// Returns the white space at the start of a line.
 fn margin(line: &str) -> &str {
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
@@ -81,8 +80,8 @@ fn replaced(text: &str, tabbed: &[usize], width: usize) -> String {
         .join("\n")
 }
 
-/// The values of the text, if it and its body can be read. A slip in its type is mended first, so that it does not
-/// keep the body from being read.
+/// Returns the values of the text, if it and its body can be parsed. Fixes a slip in its type first, which would keep
+/// the body from being parsed.
 fn read(text: &str) -> Option<Values> {
     let message: Message = parse(passes(text.to_owned()).text.as_bytes()).ok()?;
     match message.read_body() {
@@ -119,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_tab_that_may_mean_several_things_stays() {
-        // One or two levels below `x`, and in the letters of a block.
+        // It could be one or two levels below `x`, or text of a block.
         assert_eq!(mended("  x:\n    a:\n\t\tb: 1\n"), None);
         assert_eq!(mended("  x: |\n    a\n\tb\n"), None);
     }

@@ -1,5 +1,5 @@
-//! Instants in UTC that are not written `YYYY-MM-DDTHH:MM:SSZ`: with a fraction that is zero, or with
-//! an offset of zero. Another offset or fraction is another text for another instant, and stays.
+//! Instants in UTC that are not written `YYYY-MM-DDTHH:MM:SSZ`: with a fraction or an offset of zero. With another
+//! offset or fraction it is another instant, and stays unchanged.
 
 use message_schema::envelope::Timestamp;
 use message_schema::schema::Shape;
@@ -12,7 +12,7 @@ const SECONDS: usize = "YYYY-MM-DDTHH:MM:SS".len();
 /// The spellings of a zero offset.
 const ZERO: [&str; 5] = ["Z", "z", "+00:00", "-00:00", "+0000"];
 
-/// The instant in the one form that is read.
+/// Returns the instant in its only accepted form.
 pub(super) fn mended(text: &str, shape: &Shape) -> Option<(Fix, String)> {
     if !shape.is_instant() || Timestamp::parse(text).is_some() {
         return None;

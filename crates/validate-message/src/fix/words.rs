@@ -1,11 +1,11 @@
-//! Words of a closed set in another case (`p1`, `True`) or with hyphens for underscores
-//! (`review-lgtm`). A word one letter off is left alone: it may be a slip of any other.
+//! Words of a closed set in another case (`p1`, `True`) or with hyphens for underscores (`review-lgtm`). A word that is
+//! one letter off stays unchanged: it could be a slip of another word.
 
 use message_schema::schema::Shape;
 
 use super::Fix;
 
-/// The word of the set that was meant; `None` if the text is one of them, or is none of them.
+/// Returns the word of the set that was meant; `None` if the text is one of them already, or like none of them.
 pub(super) fn mended(text: &str, shape: &Shape) -> Option<(Fix, String)> {
     let words = shape.words();
     if words.is_empty() || words.iter().any(|word| word == text) {
@@ -21,7 +21,7 @@ pub(super) fn mended(text: &str, shape: &Shape) -> Option<(Fix, String)> {
     Some((fix, word.clone()))
 }
 
-/// The text without what a slip of case or hyphen changes.
+/// Returns the text without the differences of case and hyphens.
 pub(super) fn folded(text: &str) -> String {
     text.to_ascii_lowercase().replace('-', "_")
 }

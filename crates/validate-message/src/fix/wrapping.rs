@@ -6,10 +6,10 @@ use message_schema::{Place, parse};
 use super::{Fix, Mended};
 use crate::content::values;
 
-/// Takes a byte order mark off the start.
+/// Removes a byte order mark from the start.
 pub(super) fn byte_order_mark(text: &str) -> Option<(String, Vec<Mended>)> {
     text.strip_prefix('\u{feff}')?;
-    // Two of them are as little wanted as one.
+    // A second one is no more wanted than the first.
     let rest = text.trim_start_matches('\u{feff}');
     let mended = Mended {
         fix: Fix::ByteOrderMark,
@@ -20,8 +20,8 @@ pub(super) fn byte_order_mark(text: &str) -> Option<(String, Vec<Mended>)> {
     says_the_same(text, rest).then(|| (rest.to_owned(), vec![mended]))
 }
 
-/// Ends every line with a line feed alone. A carriage return elsewhere stays; with two before a
-/// line feed, nobody knows how many lines were meant.
+/// Ends every line with a line feed alone. A carriage return elsewhere stays; with two before a line feed, the number
+/// of lines is ambiguous.
 pub(super) fn line_ends(text: &str) -> Option<(String, Vec<Mended>)> {
     let at = text.find("\r\n").filter(|_| !text.contains("\r\r\n"))?;
     let line = text[..at].matches('\n').count() + 1;
@@ -38,7 +38,7 @@ pub(super) fn line_ends(text: &str) -> Option<(String, Vec<Mended>)> {
     says_the_same(text, &lines).then(|| (lines, vec![mended]))
 }
 
-/// True if both texts have the same values, or neither can be read.
+/// True if both texts have the same values, or neither can be parsed.
 fn says_the_same(before: &str, after: &str) -> bool {
     match (parse(before.as_bytes()), parse(after.as_bytes())) {
         (Ok(before), Ok(after)) => values(&before) == values(&after),

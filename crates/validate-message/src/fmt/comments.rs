@@ -1,5 +1,4 @@
-//! The comments of a message and the fields they belong to: what is outside of names and values and
-//! begins with `#`.
+//! The comments of a message and the fields they belong to: text outside of names and values that begins with `#`.
 
 use std::ops::Range;
 
@@ -10,13 +9,13 @@ use crate::lines::Lines;
 
 /// The comments, each with its `#`.
 pub(super) struct Comments {
-    /// Those above the first field, which stay at the top of the file.
+    /// The comments above the first field, which stay at the top of the file.
     pub(super) head: Vec<String>,
-    /// For each field, those between the field before it and its value's end that have a line of their own.
+    /// For each field, the comments on lines of their own between the field before it and its value's end.
     pub(super) above: Vec<Vec<String>>,
-    /// For each field, the one at the end of its first line.
+    /// For each field, the comment at the end of its first line.
     pub(super) behind: Vec<Option<String>>,
-    /// Those below the last field.
+    /// The comments below the last field.
     pub(super) tail: Vec<String>,
 }
 
@@ -83,7 +82,7 @@ impl Comments {
     }
 }
 
-/// Returns the byte offset of each comment outside of the ranges, which are sorted.
+/// Returns the byte offset of each comment outside of these sorted ranges.
 fn comment_starts(text: &str, taken: &[Range<usize>]) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut taken = taken.iter().peekable();
@@ -133,7 +132,7 @@ impl Tokens<'_> {
         self.lines.offset(place).unwrap_or(self.text.len())
     }
 
-    /// A key or a plain text; a value that is not there is empty.
+    /// Locates a key or a plain text; a missing value is empty.
     fn plain_or_absent(&self, value: &str, place: Place) -> Range<usize> {
         if value.is_empty() {
             let start = self.at(place);
@@ -142,7 +141,7 @@ impl Tokens<'_> {
         self.flow(value, place)
     }
 
-    /// A plain or quoted text, which may run over several lines.
+    /// Locates a plain or quoted text, which may span several lines.
     fn flow(&self, value: &str, place: Place) -> Range<usize> {
         let start = self.at(place);
         let rest = &self.text[start..];
@@ -154,7 +153,7 @@ impl Tokens<'_> {
         start..start + length
     }
 
-    /// A literal or folded block, from its first line that is not blank.
+    /// Locates a literal or folded block, from its first non-blank line.
     fn block(&self, place: Place, key: Place) -> Range<usize> {
         let start = self.at(place);
         let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
@@ -185,7 +184,7 @@ impl Tokens<'_> {
     }
 }
 
-/// The length of a quoted text in bytes, its quotes included.
+/// Returns the length of a quoted text in bytes, its quotes included.
 fn closing(rest: &str, quote: char) -> usize {
     let mut characters = rest.char_indices().skip(1).peekable();
     while let Some((at, c)) = characters.next() {
@@ -200,7 +199,7 @@ fn closing(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// The length in bytes of a plain text: its letters, with any white space between them.
+/// Returns the length in bytes of a plain text: its letters, with any white space between them.
 fn plain(rest: &str, letters: &str) -> usize {
     let mut wanted = letters.chars().filter(|c| !c.is_whitespace()).peekable();
     for (at, c) in rest.char_indices() {

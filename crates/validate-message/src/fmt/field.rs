@@ -1,12 +1,12 @@
-//! One field of an envelope as we write it: numbers bare, texts in quotes where a reader of YAML 1.1
-//! or 1.2 would take them for something else, the body as a literal block.
+//! Writes one field of an envelope in canonical form: numbers bare, texts in quotes if a YAML 1.1 or 1.2 reader would
+//! take them for something else, the body as a literal block.
 
 use message_schema::schema::Step;
 use message_schema::yaml::{Content, Field, Node};
 use message_schema::{Schema, coerce, render_document, stands_in_a_block};
 use serde_json::{Map, Value};
 
-/// The field, with the line feed that ends it.
+/// Returns the field with its final line feed.
 pub(super) fn written(field: &Field) -> String {
     let name = field.key.as_str();
     let Some(scalar) = field.value.scalar() else {
@@ -34,7 +34,7 @@ fn document(name: &str, value: Value) -> String {
     render_document(&Map::from_iter([(name.to_owned(), value)]))
 }
 
-/// The letters of a number or boolean that can go without quotes: those YAML 1.1 does not read as another.
+/// Returns the text of a number or boolean that needs no quotes: YAML 1.1 reads it the same.
 fn number<'v>(name: &str, value: &'v Node) -> Option<&'v str> {
     let shape = Schema::Envelope.shape().at(&[Step::Key(name.to_owned())])?;
     let letters = value.text()?.trim();
@@ -69,7 +69,7 @@ fn value(node: &Node) -> Value {
     }
 }
 
-/// The body as a literal block, letter by letter; `None` where it would need escapes.
+/// Returns the body as a literal block, letter by letter; `None` if it would need escapes.
 fn block(text: &str) -> Option<String> {
     if text.trim().is_empty() || !text.chars().all(stands_in_a_block) {
         return None;

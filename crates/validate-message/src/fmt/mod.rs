@@ -1,7 +1,7 @@
-//! The canonical form of a message: fields in the order of the protocol, one below the other, quoted as we
-//! write messages ourselves, the body as a literal block with the letters it had. Comments stay with the
-//! field they belong to. Formatting twice changes nothing more. A signed message stays unchanged, because its
-//! signature covers the bytes. The command chooses which files to read and write.
+//! The canonical form of a message: fields in the order of the protocol, one a line, quoted as we write messages
+//! ourselves, the body as a literal block with its exact letters. Comments stay with their field. Formatting is
+//! idempotent. A signed message stays unchanged, because its signature covers the bytes. The command chooses which
+//! files to read and write.
 
 mod comments;
 mod field;
@@ -14,19 +14,19 @@ use crate::content::values_of_text;
 use crate::signed::is_signed;
 use comments::Comments;
 
-/// The reason why a message has no canonical form.
+/// Why a message has no canonical form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unformatted {
-    /// It cannot be read.
+    /// It cannot be parsed.
     Malformed(Malformed),
     /// It is signed, and its bytes must stay as they are.
     Signed,
-    /// Another form of it might not say the same: it holds a lone carriage return, letters that have no other form, or a
-    /// comment that belongs to no field.
+    /// Another form might not be equivalent: the message holds a lone carriage return, letters that have no other form,
+    /// or a comment that belongs to no field.
     Uncertain,
 }
 
-/// Gives the canonical form of a message, which says what the message says.
+/// Returns the canonical form of a message, which has the same values.
 pub fn format(bytes: &[u8]) -> Result<String, Unformatted> {
     let message = parse(bytes).map_err(Unformatted::Malformed)?;
     if is_signed(bytes) {
@@ -48,7 +48,7 @@ pub fn format(bytes: &[u8]) -> Result<String, Unformatted> {
         parse(form.as_bytes())
             .is_ok_and(|formed| values_of_text(&formed) == values_of_text(&message))
     };
-    // A remark behind an empty block, say, belongs to nothing that is written out: then nothing is.
+    // A comment after an empty block, for example, belongs to no field; then the message keeps its form.
     let keeps_remarks = |form: &String| form.matches('#').count() == text.matches('#').count();
     Some(form)
         .filter(says_the_same)

@@ -1,4 +1,4 @@
-//! The body: for review types its schema and what the nits say together, for the others a text.
+//! The body: for review types its schema and the rules across nits, for the others a text.
 
 use std::collections::BTreeSet;
 
@@ -59,7 +59,7 @@ fn syntax(message: &Message, malformed: &Malformed) -> Violation {
         .and_then(|body| body.value.scalar())
         .map(|body| body.style);
     match style {
-        // What is wrong with these is that their line breaks are gone, whatever the reader met first.
+        // Their line breaks are gone, which is the fault whatever the parser met first.
         Some(Style::Folded | Style::Plain) => {
             violation.fix("write `body: |`, with a line for each field indented below it")
         }
@@ -67,7 +67,7 @@ fn syntax(message: &Message, malformed: &Malformed) -> Violation {
     }
 }
 
-/// The document of a review message's body.
+/// Returns the document of a review message's body.
 fn document<'n>(
     kind: ReviewKind,
     mapping: &'n Node,
@@ -112,7 +112,7 @@ fn code(path: &[Step], kind: BreachKind) -> Code {
     }
 }
 
-/// The ids of nits are unique within the message.
+/// Checks that the ids of nits are unique within the message.
 fn nits(document: &Document<'_>, found: &mut Found) {
     let Some(nits) = document.root.field("nits") else {
         return;

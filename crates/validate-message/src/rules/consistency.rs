@@ -10,7 +10,7 @@ use super::packet::ReadPacket;
 use crate::found::Found;
 use crate::violation::{Source, Violation, shown};
 
-/// The most findings named when their number is wrong.
+/// The most findings named if their number is wrong.
 const NAMED_MAX: usize = 10;
 
 pub(crate) fn check(
@@ -113,7 +113,7 @@ fn blocking_count(message: &Message, body: &Body, read: &ReadPacket, found: &mut
     }
 }
 
-/// The ids of the findings, in brackets: the first few, for a person to look at.
+/// Returns the ids of the first few findings, in brackets, for a person.
 pub(super) fn named(findings: &[&Finding]) -> String {
     let ids: Vec<String> = findings
         .iter()

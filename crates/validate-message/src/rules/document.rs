@@ -1,5 +1,5 @@
-//! A document against its schema: breaches become violations with a place, a field and a fix, and
-//! one cause becomes one violation.
+//! Checks a document against its schema: breaches become violations with a place, a field and a fix, and one cause
+//! becomes one violation.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,8 +16,8 @@ use crate::found::Found;
 use crate::suggest::{nearest, synonym};
 use crate::violation::{Source, Violation, shown};
 
-/// A mapping with more unknown fields than this is no slip of the pen, and to compare them all with what is
-/// missing would take longer than to read them.
+/// A mapping with more unknown fields than this contains no typing slips, and comparing them all with the missing
+/// fields would take longer than parsing them.
 const STRANGERS_MAX: usize = 100;
 
 /// One document under a schema.
@@ -33,10 +33,10 @@ pub(crate) struct Document<'a> {
     pub(crate) explained: BTreeSet<Path>,
 }
 
-/// The way from a document's root to a value.
+/// The path from a document's root to a value.
 pub(crate) type Path = Vec<Step>;
 
-/// The kind of a breach, from which its code follows.
+/// The kind of a breach, which determines its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BreachKind {
     Missing,
@@ -50,7 +50,7 @@ impl Document<'_> {
         self.read_admitting(found, |_| false)
     }
 
-    /// Reads the document as `T`, breaches that are admitted aside.
+    /// Reads the document as `T`, ignoring admitted breaches.
     pub(crate) fn read_admitting<T: DeserializeOwned>(
         &self,
         found: &mut Found,
@@ -68,7 +68,7 @@ impl Document<'_> {
         match serde_json::from_value(value) {
             Ok(read) => Some(read),
             Err(error) => {
-                // Schema and types are tested to agree; should they ever not, the types decide.
+                // Tests check that schemas and types agree; if they ever differ, the types decide.
                 found.push(self.violation(
                     BreachKind::Invalid,
                     &[],
@@ -80,7 +80,7 @@ impl Document<'_> {
         }
     }
 
-    /// A violation at a path, with its field filled in.
+    /// Returns a violation at a path, with its field filled in.
     pub(crate) fn violation(
         &self,
         kind: BreachKind,
@@ -100,7 +100,7 @@ impl Document<'_> {
         violation.field(shown(&format!("{}{}", self.prefix, dotted(path))))
     }
 
-    /// Says that the value at a path is not what belongs there.
+    /// Returns a violation for the wrong value at a path.
     pub(crate) fn invalid(&self, path: &[Step], expected: &str) -> Violation {
         let name = dotted(path);
         let Some(node) = self.root.at(path) else {
@@ -119,8 +119,8 @@ impl Document<'_> {
         violation.found(node.text().unwrap_or(node.kind()))
     }
 
-    /// Turns breaches into violations. Returns what they are about, and the unknown fields that they
-    /// explain: misspelt names of missing ones. The tree reports unknown fields themselves.
+    /// Turns breaches into violations. Returns their paths, and the unknown fields that they explain: misspelt names of
+    /// missing fields. The walk of the tree reports unknown fields itself.
     fn tell(&self, breaches: &[Breach], found: &mut Found) -> (BTreeSet<Path>, BTreeSet<Path>) {
         let mut told = BTreeSet::new();
         let mut misspelt = BTreeSet::new();
@@ -173,7 +173,7 @@ impl Document<'_> {
         }
     }
 
-    /// A missing field, or a misspelt one: that is one cause and becomes one violation.
+    /// Reports a missing field together with its misspelt name: one cause is one violation.
     fn missing(
         &self,
         at: &[Step],
@@ -244,12 +244,12 @@ impl Document<'_> {
     }
 }
 
-/// True if the name begins with a comment of JavaScript.
+/// True if the name begins with a JavaScript comment.
 fn is_remark(name: &str) -> bool {
     name.starts_with("//") || name.starts_with("/*")
 }
 
-/// A name as one line shows it, spaces that look like none by their number.
+/// Returns a name on one line, with unusual spaces shown by their number.
 pub(super) fn visible(name: &str) -> String {
     let name = if name.contains(is_strange_space) {
         let shown = |c: char| {
@@ -266,14 +266,14 @@ pub(super) fn visible(name: &str) -> String {
     shown(&name)
 }
 
-/// The path of a field of the mapping at that path.
+/// Returns the path of a field of the mapping at that path.
 pub(super) fn below(at: &[Step], key: &str) -> Path {
     let mut path = at.to_vec();
     path.push(Step::Key(key.to_owned()));
     path
 }
 
-/// A value in the words of a sentence.
+/// Describes a value in the words of a sentence.
 fn told(node: &Node, shape: Option<&Shape>) -> String {
     let letters = node.scalar().map(|scalar| match shape {
         Some(shape) => shape.trimmed(scalar),
@@ -296,7 +296,7 @@ fn told(node: &Node, shape: Option<&Shape>) -> String {
     }
 }
 
-/// `findings[2].severity`
+/// Returns a path in its dotted form: `findings[2].severity`.
 pub(crate) fn dotted(path: &[Step]) -> String {
     let mut text = String::new();
     for step in path {

@@ -1,4 +1,4 @@
-//! The envelope: its schema, and what fields say together.
+//! The envelope: its schema, and the rules across fields.
 
 use std::collections::BTreeSet;
 
@@ -58,8 +58,8 @@ pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Opt
     envelope
 }
 
-/// True if it is a packet that a message names: it has findings or changed files, and nothing that an envelope or the
-/// packet of a task has.
+/// True if it is a packet that a message names: it has findings or changed files, and no field of an envelope or a
+/// task's packet.
 pub(crate) fn is_packet(root: &Node) -> bool {
     let has = |name: &str| root.field(name).is_some();
     (has("findings") || has("changed_files"))
@@ -68,7 +68,7 @@ pub(crate) fn is_packet(root: &Node) -> bool {
             .any(has)
 }
 
-/// True if the message is of a type that the daemon writes, and its sender is the daemon's exact name.
+/// True if the message has a type that the daemon writes, and exactly the daemon's name as its sender.
 fn is_letter(message: &Message) -> bool {
     let is_daemons = message
         .root()
@@ -99,7 +99,7 @@ fn code(_: &[Step], kind: BreachKind) -> Code {
     }
 }
 
-/// Recipients are distinct, none is the sender, and some types have exactly one.
+/// Checks that recipients are distinct, that none is the sender, and that some types have exactly one.
 fn recipients(document: &Document<'_>, kind: Option<MessageType>, found: &mut Found) {
     let Some(to) = document.root.field("to") else {
         return;

@@ -1,5 +1,5 @@
-//! The part of the quality gate that an approval and its packet show: reported as warnings, for only the
-//! daemon knows the review. Its threads decide, and on a person's pull request the gate advises.
+//! The part of the quality gate that an approval and its packet show, reported as warnings, because only the daemon
+//! knows the review: its threads decide, and on a person's pull request the gate only advises.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::packet::ReadPacket;
 use crate::found::Found;
 use crate::violation::{Source, Violation, shown};
 
-/// Warns of everything the gate will refuse an approval for; other messages have no gate.
+/// Warns of everything for which the gate will refuse an approval; other messages have no gate.
 pub(crate) fn foresee(
     message: &Message,
     body: Option<&Body>,
@@ -56,7 +56,7 @@ fn source(packet: &ReadPacket) -> Source {
     Source::Packet(packet.packet.path.as_str().to_owned())
 }
 
-/// A warning about a packet's findings together, at their key.
+/// Returns a warning about a packet's findings together, at their key.
 fn of_findings(packet: &ReadPacket, text: String, fix: &str) -> Violation {
     let place = packet.root.field("findings").map(|field| field.key_place);
     warning(source(packet), place, text)
@@ -79,8 +79,8 @@ fn blocking(packet: &ReadPacket, found: &mut Found) {
     }
 }
 
-/// Findings left open that no nit covers: by its source, or one for one. The tier of a thread that an
-/// earlier packet opened is not known here, so a nit of either may cover it.
+/// Warns of findings left open that no nit covers, by its source or one for one. The tier of a thread that an earlier
+/// packet opened is unknown here, so a nit of either tier may cover it.
 fn uncovered(nits: &[Nit], packet: &ReadPacket, found: &mut Found) {
     let is_left = |finding: &&Finding| {
         let is_with_a_person = matches!(finding.action, Some(Action::Veto | Action::Escalate));
@@ -114,7 +114,7 @@ fn uncovered(nits: &[Nit], packet: &ReadPacket, found: &mut Found) {
     }
 }
 
-/// Commands whose last recorded result is a failure.
+/// Warns of commands whose last recorded result is a failure.
 fn validation(packet: &ReadPacket, found: &mut Found) {
     let packet_of = packet.packet.findings();
     let Some(validation) = packet_of.and_then(|packet| packet.qa_validation.as_ref()) else {

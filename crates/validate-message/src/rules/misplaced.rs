@@ -21,12 +21,11 @@ const NAMED_MAX: usize = 10;
 /// The body's fields that are in the envelope.
 pub(crate) struct MisplacedFields<'m> {
     fields: Vec<&'m Field>,
-    /// The body is absent or empty.
+    /// True if the body is absent or empty.
     is_body_empty: bool,
 }
 
 impl<'m> MisplacedFields<'m> {
-    /// Finds them in the envelope.
     pub(crate) fn of(message: &'m Message) -> Self {
         let body = message.root().field("body");
         let is_body_empty = body.is_none_or(|body| body.value.is_absent());
@@ -38,13 +37,13 @@ impl<'m> MisplacedFields<'m> {
         };
         let is_behind = |field: &Field| body.is_some_and(|body| field.key_place > body.key_place);
         let is_misplaced = |field: &&Field| match schema {
-            // Nearly every field is one of the envelope's.
+            // Nearly all fields are the envelope's.
             _ if envelope.field(&field.key).is_some() => false,
             Some(schema) => {
                 let name = plain(&field.key);
                 schema.field(&name).is_some() && envelope.field(&name).is_none() && !in_body(&name)
             }
-            // A body of prose without its margin: a line of it with a colon looks like a field.
+            // Prose without its indentation: a line of it with a colon looks like a field.
             None => is_body_empty && is_behind(field),
         };
         let is_known = message.meant().is_some();
@@ -61,7 +60,7 @@ impl<'m> MisplacedFields<'m> {
         }
     }
 
-    /// The envelope's paths that need no violation of their own, because the misplaced fields explain them.
+    /// Returns the envelope's paths that need no violation of their own, because the misplaced fields explain them.
     pub(crate) fn explained_in_envelope(&self) -> BTreeSet<Path> {
         let mut paths: BTreeSet<Path> = self
             .fields
@@ -74,7 +73,7 @@ impl<'m> MisplacedFields<'m> {
         paths
     }
 
-    /// The body's paths that need no violation of their own.
+    /// Returns the body's paths that need no violation of their own.
     pub(crate) fn explained_in_body(&self) -> BTreeSet<Path> {
         self.fields
             .iter()
@@ -149,7 +148,7 @@ impl<'m> MisplacedFields<'m> {
             .expected("the body's fields, indented below `body: |`")
     }
 
-    /// Says why the body is empty.
+    /// Explains why the body is empty.
     fn empty(&self) -> String {
         let is_strange = self.fields[0].key.starts_with(is_strange_space);
         let how = if is_strange {
@@ -160,7 +159,7 @@ impl<'m> MisplacedFields<'m> {
         format!("`body` is empty: its lines are {how}")
     }
 
-    /// Their names and a verb.
+    /// Returns their names and a verb.
     fn named(&self) -> String {
         let names: Vec<String> = self
             .fields

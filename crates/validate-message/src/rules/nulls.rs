@@ -1,5 +1,5 @@
-//! Warns of optional fields that say "nothing here" in a way that `oacp` refuses: Settled delivers the message, and an
-//! `oacp validate` of its reader, or of its writer's hook, does not let it pass.
+//! Warns of optional fields that say "nothing here" in a way that `oacp` refuses: Settled delivers the message, but an
+//! `oacp validate` of its reader, or in its writer's hook, rejects it.
 
 use message_schema::Code;
 use message_schema::envelope::MessageType;
@@ -11,7 +11,7 @@ use super::document::BreachKind;
 use crate::found::Found;
 use crate::violation::{Violation, shown};
 
-/// Fields in which `oacp` 0.5.4 takes an empty text for nothing, and `~` and `null` for letters.
+/// Fields in which `oacp` 0.5.4 ignores an empty text, but reads `~` and `null` as text.
 const EMPTY_OR_ABSENT: [&str; 5] = [
     "related_pr",
     "conversation_id",
@@ -20,7 +20,7 @@ const EMPTY_OR_ABSENT: [&str; 5] = [
     "autonomy_hint",
 ];
 
-/// Fields that are a value or are not there.
+/// Fields that need a value or must be absent.
 const NEVER_EMPTY: [&str; 6] = [
     "turns",
     "input_tokens",
@@ -56,10 +56,10 @@ pub(super) fn check(document: &Document<'_>, kind: Option<MessageType>, found: &
 }
 
 fn is_refused_by_oacp(name: &str, value: &Node, kind: Option<MessageType>) -> bool {
-    // As a channel the word `null` is as good as any other.
+    // As a channel, `null` is an ordinary word.
     let word = value.text().unwrap_or_default().trim();
     let is_word = !word.is_empty() && (name, word) != ("channel", "null");
-    // A model may be called `null`, but only where there may be a model.
+    // A model may be named `null`, but only where a model is allowed.
     let may_have_model = kind.is_none_or(MessageType::may_carry_telemetry);
     EMPTY_OR_ABSENT.contains(&name) && is_word
         || NEVER_EMPTY.contains(&name)

@@ -1,4 +1,4 @@
-//! The packet a message names: that it could be read at all, its schema, and what its findings say together.
+//! The packet that a message names: whether it could be read, its schema, and the rules across its findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub(crate) fn check(
     input: PacketInput<'_>,
     found: &mut Found,
 ) -> Option<ReadPacket> {
-    // A packet that is not named, or not by a packet path, is the body's violation, not ours.
+    // If no packet is named, or not by a packet path, the rules of the body report that.
     let (path, field) = (message.packet_path()?, message.packet_field()?);
     let shown = escaped(path.as_str());
     let lost = |code, text: String, expected: &str| {
@@ -98,7 +98,7 @@ fn read(
     })
 }
 
-/// Judges a packet without the message that names it; `file` is what its violations are in.
+/// Checks a packet without the message that names it; `file` is the file of its violations.
 pub(crate) fn check_alone(bytes: &[u8], file: Source, found: &mut Found) {
     let schema = |root: &Node| {
         let is_of_changes = root.field("changed_files").is_some();
@@ -154,7 +154,7 @@ fn code(path: &[Step], kind: BreachKind) -> Code {
     }
 }
 
-/// Ids are unique, no thread is acted on twice, and `blocking` does not contradict the severity.
+/// Checks that ids are unique, that no thread is acted on twice, and that `blocking` fits the severity.
 fn rules(document: &Document<'_>, found: &mut Found) {
     let Some(findings) = document.root.field("findings") else {
         return;
@@ -201,7 +201,7 @@ fn rules(document: &Document<'_>, found: &mut Found) {
     }
 }
 
-/// The letters of a field that is there and says something.
+/// Returns the text of a field that exists and is not empty.
 fn text<'n>(finding: &'n Node, key: &str) -> Option<&'n str> {
     finding
         .field(key)
@@ -211,7 +211,7 @@ fn text<'n>(finding: &'n Node, key: &str) -> Option<&'n str> {
         .map(str::trim)
 }
 
-/// The value that `blocking` must have, if it contradicts the severity.
+/// Returns the value that `blocking` must have, if it contradicts the severity.
 fn contradicted(finding: &Node) -> Option<&'static str> {
     match (text(finding, "severity")?, text(finding, "blocking")?) {
         ("P0", "false") => Some("true, because a P0 always blocks"),

@@ -1,5 +1,5 @@
-//! Suggests what to write instead of a wrong value: the slips people and agents make most, each by its name.
-//! The schema has already found the value wrong.
+//! Suggests a replacement for a wrong value: the most frequent slips of people and agents, each by its name. The schema
+//! has already found the value wrong.
 
 use message_schema::envelope::{MessageType, Timestamp};
 use message_schema::id::{AgentName, CommitSha, MessageId, PacketPath, PrNumber, Repo, RepoPath};
@@ -14,18 +14,18 @@ use crate::violation::shown;
 /// The longest field that a fix repeats, in characters.
 const REPEATED_MAX: usize = 70;
 
-/// A wrong value and what is known about its place.
+/// A wrong value and its context.
 pub(super) struct Wrong<'a> {
     /// The name of its field.
     pub(super) name: &'a str,
     pub(super) node: &'a Node,
     pub(super) shape: &'a Shape,
-    /// The message's type, where the value is in an envelope.
+    /// The message's type, if the value is in an envelope.
     pub(super) kind: Option<MessageType>,
 }
 
 impl Wrong<'_> {
-    /// Suggests a correction; `None` when the expectation alone is enough.
+    /// Suggests a correction; `None` if the expectation alone is enough.
     pub(super) fn suggestion(&self) -> Option<String> {
         let Some(scalar) = self.node.scalar() else {
             return self.of_structure();
@@ -88,7 +88,7 @@ impl Wrong<'_> {
         self.of_grammar(text)
     }
 
-    /// Texts with a grammar, each known by what it expects.
+    /// Texts with a grammar, each known by its expectation.
     fn of_grammar(&self, text: &str) -> Option<String> {
         match self.shape.expected() {
             Timestamp::EXPECTED => instant(text),
@@ -110,7 +110,7 @@ impl Wrong<'_> {
         }
     }
 
-    /// A fix that shows a value of the right form, where the field has a grammar or a range.
+    /// Suggests a value of the right form, if the field has a grammar or a range.
     fn as_in_example(&self) -> Option<String> {
         let has_grammar =
             self.shape.is_scalar() && !self.shape.is_prose() && self.shape.words().is_empty();
@@ -118,7 +118,7 @@ impl Wrong<'_> {
         Some(format!("write a value{}", as_in(self.name, example)))
     }
 
-    /// A text where a list belongs, or an agent's name or a list of them.
+    /// A text where a list, an agent's name or a list of names belongs.
     fn of_list(&self, text: &str) -> Option<String> {
         if ["none", "n/a", "-", "[]", "no", "0"].contains(&text.to_lowercase().as_str()) {
             return Some(format!(
@@ -151,7 +151,7 @@ impl Wrong<'_> {
         })
     }
 
-    /// A comment where something is required: a text that begins with `#`, or `pr: #86`.
+    /// A comment in place of a required value: a text that begins with `#`, or `pr: #86`.
     fn of_comment(&self, tail: &Tail) -> String {
         if self.shape.is_prose() || self.shape.is_one_line() {
             return in_quotes(&format!("{}: ", self.name), "", tail);
@@ -160,7 +160,7 @@ impl Wrong<'_> {
             .unwrap_or_else(|| self.of_nothing())
     }
 
-    /// Nothing where something is required.
+    /// An empty value where one is required.
     fn of_nothing(&self) -> String {
         match self.shape.example() {
             Some(example) if self.shape.is_prose() => {
@@ -214,7 +214,7 @@ fn write(text: impl AsRef<str>) -> String {
     format!("write `{}`", shown(text.as_ref()))
 }
 
-/// A field as it could be written, in quotes where YAML would take it for more than a text.
+/// Shows the field as it could be written, in quotes if YAML would take it for more than a text.
 pub(super) fn as_in(name: &str, example: &str) -> String {
     if example.contains([':', '#']) {
         format!(", as in `{name}: \"{example}\"`")
@@ -223,7 +223,7 @@ pub(super) fn as_in(name: &str, example: &str) -> String {
     }
 }
 
-/// Suggests quotes for a text that continues behind the `#`.
+/// Suggests quotes for a text that continues after the `#`.
 pub(super) fn in_quotes(before: &str, text: &str, tail: &Tail) -> String {
     let whole = format!("{} {}", text.trim(), tail.text);
     let written = format!("{before}{}", serde_json::Value::from(whole.trim()));
@@ -233,7 +233,7 @@ pub(super) fn in_quotes(before: &str, text: &str, tail: &Tail) -> String {
     format!("write `{}`", shown(&written))
 }
 
-/// The word for what YAML 1.1 and people take for a boolean.
+/// Returns the boolean that YAML 1.1 and people mean by this word.
 fn boolean(text: &str) -> Option<&'static str> {
     match text.to_lowercase().as_str() {
         "yes" | "y" | "on" | "1" => Some("true"),
@@ -242,7 +242,7 @@ fn boolean(text: &str) -> Option<&'static str> {
     }
 }
 
-/// A text of one line that is too long or holds what no line may.
+/// A one-line text that is too long or contains a character that no line may contain.
 fn of_line(text: &str) -> Option<String> {
     if let Some(trap) = text.chars().find(|c| is_trap(*c)) {
         return Some(format!("remove the character U+{:04X}", u32::from(trap)));
@@ -251,7 +251,7 @@ fn of_line(text: &str) -> Option<String> {
     (length > 200).then(|| format!("cut it to 200 characters, {} fewer", length - 200))
 }
 
-/// The one spelling of an instant that is written in another.
+/// Returns the accepted spelling of an instant written in another.
 fn instant(text: &str) -> Option<String> {
     let text = text.trim();
     if let Some(instant) = Timestamp::meant(text) {
@@ -273,7 +273,7 @@ fn instant(text: &str) -> Option<String> {
     Some(format!("write `{guess}`, if the time is UTC"))
 }
 
-/// The only number in the text.
+/// Returns the only number in the text.
 fn number(text: &str) -> Option<String> {
     if text.starts_with('-') {
         return None;
@@ -289,7 +289,7 @@ fn number(text: &str) -> Option<String> {
     (runs.next().is_none() && first != text).then(|| first.to_owned())
 }
 
-/// The first and the last line, however they are joined.
+/// Returns the first and the last line, whatever joins them.
 fn lines(text: &str) -> Option<String> {
     let runs: Vec<&str> = text
         .split(|c: char| !c.is_ascii_digit())
@@ -303,7 +303,7 @@ fn lines(text: &str) -> Option<String> {
     LineRange::parse(&written).map(|_| written)
 }
 
-/// The id with a hyphen for everything an id may not hold.
+/// Returns the id with a hyphen for every character that an id may not contain.
 fn id(text: &str) -> Option<String> {
     let admits = |c: char| c.is_ascii_alphanumeric() || "._:@+-".contains(c);
     let id: String = text
@@ -313,7 +313,7 @@ fn id(text: &str) -> Option<String> {
     MessageId::new(id.trim_matches('-')).ok().map(String::from)
 }
 
-/// The name without what people put around it.
+/// Returns the name without the usual decorations.
 fn agent(text: &str) -> Option<String> {
     let name = text.trim_start_matches('@').trim();
     let name = name
@@ -325,7 +325,7 @@ fn agent(text: &str) -> Option<String> {
         .filter(|name| name != text)
 }
 
-/// Owner and name out of an address.
+/// Extracts owner and name from an address.
 fn repo(text: &str) -> Option<String> {
     let parts: Vec<&str> = text
         .trim_end_matches('/')
@@ -342,7 +342,7 @@ fn repo(text: &str) -> Option<String> {
         .filter(|repo| repo != text)
 }
 
-/// The part of a path that is in the workspace: from `packets/` on, or behind a leading `./`.
+/// Returns the part of a path inside the workspace: from `packets/` on, or after a leading `./`.
 fn packet_path(text: &str) -> Option<String> {
     let text = text.replace('\\', "/");
     let path = text
@@ -352,7 +352,7 @@ fn packet_path(text: &str) -> Option<String> {
     PacketPath::new(path).ok().map(String::from)
 }
 
-/// The path in the repository.
+/// Returns the path in the repository.
 fn repo_path(text: &str) -> Option<String> {
     let path = text.strip_prefix("./")?;
     RepoPath::new(path).ok().map(String::from)
@@ -370,7 +370,7 @@ mod tests {
             ("2.0", Some("2")),
             ("1_800", Some("1800")),
             ("86,400 s", Some("86400")),
-            // It is right as it is, so the fault is another one.
+            // It is correct, so the fault is another one.
             ("86", None),
             ("-3 rounds", None),
             ("2 or 3", None),
@@ -378,7 +378,7 @@ mod tests {
         ] {
             assert_eq!(number(text).as_deref(), suggested, "{text}");
         }
-        // A number that fits nowhere is not repeated.
+        // A number that does not fit its type is not repeated.
         let digits = "1".repeat(20);
         assert_eq!(number(&format!("#{digits}")), Some(digits.clone()));
         assert_eq!(number(&format!("#{digits}1")), None);

@@ -1,5 +1,5 @@
-//! Warns of texts that are valid but hardly what the writer meant: a required text that is `null`, and a text cut
-//! short by a `#` that begins a comment. The text is taken as it is written.
+//! Warns of texts that are valid but probably not what the writer meant: a required text that is `null`, and a text
+//! that a comment's `#` cuts short. The text counts as written.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::found::Found;
 use crate::violation::{Violation, shown};
 
 impl Document<'_> {
-    /// Warns of every suspicious text, except those already refused.
+    /// Warns of every suspicious text that is not refused already.
     pub(super) fn tell_suspicious(&self, refused: &BTreeSet<Path>, found: &mut Found) {
         let mut walk = Walk {
             document: self,
@@ -26,7 +26,7 @@ impl Document<'_> {
         walk.node(self.root, self.schema.shape(), Presence::Required);
     }
 
-    /// True if it is the body of a review message: a bare text in its place is refused as the body's.
+    /// True if it is the body of a review message: the rules of the body refuse a bare text there.
     fn is_body_of_fields(&self, path: &[Step]) -> bool {
         let kind = self
             .root
@@ -37,7 +37,7 @@ impl Document<'_> {
             && kind.is_some_and(MessageType::is_review)
     }
 
-    /// The violation for a text that YAML cuts off at a comment.
+    /// Returns the warning about a text that a comment cuts off.
     fn cut(&self, path: &[Step], scalar: &Scalar, tail: &Tail) -> Violation {
         let name = dotted(path);
         let text = match scalar.text.trim() {
@@ -60,7 +60,7 @@ impl Document<'_> {
             ))
     }
 
-    /// A required text that other readers take for none.
+    /// Returns the warning about a required text that other readers take for none.
     fn null(&self, path: &[Step], node: &Node, shape: &Shape, word: &str) -> Violation {
         let text = format!(
             "`{}` is null, which Settled reads as the letters `{word}`",
@@ -75,7 +75,7 @@ impl Document<'_> {
     }
 }
 
-/// Whether the shape wants a value in this place.
+/// The shape's demand for a value in its place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Required,

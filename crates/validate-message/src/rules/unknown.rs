@@ -1,5 +1,5 @@
-//! Fields the schema does not name: an error in the envelope, a warning in bodies and packets, allowed where
-//! the schema leaves a mapping free.
+//! Fields that the schema does not name: an error in the envelope, a warning in bodies and packets, allowed where the
+//! schema leaves a mapping free.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::suggest::{nearest, synonym};
 use crate::violation::{Violation, shown};
 
 impl Document<'_> {
-    /// Tells of every unknown field but those already explained as misspelt.
+    /// Reports every unknown field that is not already explained as misspelt.
     pub(super) fn tell_unknown(&self, misspelt: &BTreeSet<Path>, found: &mut Found) {
         let mut walk = Walk {
             document: self,
@@ -52,7 +52,7 @@ impl Document<'_> {
         }
     }
 
-    /// True if a field directly in a body is one of the envelope.
+    /// True if a field directly in a body belongs to the envelope.
     fn is_of_envelope(&self, path: &[Step], key: &str) -> bool {
         !self.prefix.is_empty() && path.len() == 1 && Schema::Envelope.shape().field(key).is_some()
     }

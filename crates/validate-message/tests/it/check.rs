@@ -1,5 +1,5 @@
-//! The library's promises: all violations at once, one for each cause, in order; packets handed in;
-//! nothing a message holds can break the report.
+//! The library's promises: all violations at once, one for each cause, in order; packets are handed in; nothing in a
+//! message can break the report.
 
 use message_schema::body::Body;
 use message_schema::line::line_starts;
@@ -261,7 +261,7 @@ fn a_refusal_without_a_readable_message_is_one_violation() {
     );
 }
 
-/// A message with a few of its characters, or a line of it, damaged.
+/// Generates a message with a few of its characters, or a line of it, damaged.
 fn damaged() -> impl Strategy<Value = String> {
     let damage = prop_oneof![
         ".{0,3}",
@@ -315,7 +315,7 @@ proptest! {
             prop_assert!(violation.told("x").lines().count() <= 2);
             let place = violation.place.unwrap_or(Place::START);
             let file = if violation.file == Source::Message { &text } else { packet.as_deref().unwrap_or(PACKET) };
-            // One line past the end is where a missing end is reported.
+            // A missing end is reported one line past the end.
             prop_assert!(usize::try_from(place.line).is_ok_and(|line| line <= line_starts(file).count() + 1), "{violation:?}");
         }
         let distinct: std::collections::BTreeSet<_> = violations

@@ -1,8 +1,8 @@
-//! The messages of `packets/`, right and wrong ones, for the tests that take many.
+//! The valid and invalid messages of `packets/`, for tests that take many.
 
 use std::path::{Path, PathBuf};
 
-/// Every message with its path in the corpus, in the order of their names.
+/// Returns every message with its path in the corpus, sorted by name.
 pub(crate) fn messages() -> Vec<(String, Vec<u8>)> {
     let mut paths = Vec::new();
     for folder in ["packets/valid", "packets/valid/inbox", "packets/invalid"] {

@@ -1,4 +1,4 @@
-//! What `--fix` may do to a message: what it names, and nothing else.
+//! `--fix` changes what it reports in a message, and nothing else.
 
 use message_schema::parse;
 use message_schema::schema::Step;
@@ -23,7 +23,7 @@ fn read(text: &str) -> Values {
     values(&parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}")))
 }
 
-/// A slip, the kind of mending it gets, and the text of the request with it.
+/// Returns slips: the kind of fix that each gets, and the text of the request with it.
 fn slips() -> Vec<(Fix, String)> {
     let with = |from: &str, to: &str| {
         assert!(REQUEST.contains(from), "{from}");
@@ -123,7 +123,7 @@ fn what_could_be_meant_in_two_ways_or_would_take_effect_by_it_stays() {
         ("00:00Z", "00:00.5Z"),
         ("pr: 86", "pr: '#86'"),
         ("run_trigger", "rum_trigger"),
-        // Unknown and optional, this does nothing; by its right name it would.
+        // Unknown and optional, this has no effect; under its right name it would.
         ("run_trigger", "run-trigger"),
         ("subject:", "Subject: x\nsubject:"),
         ("claude", "CLAUDE"),
@@ -150,7 +150,7 @@ fn the_count_of_what_blocks_is_never_filled_in() {
     );
 }
 
-/// Applies exactly the reported fixes to the values before, and compares them with those after.
+/// Applies exactly the reported fixes to the values before, and compares the result with those after.
 fn told_apart(before: &Values, after: &Values, fixed: &Fixed) -> bool {
     let field = |path: &[Step]| {
         let mut text = String::new();
@@ -180,7 +180,7 @@ fn told_apart(before: &Values, after: &Values, fixed: &Fixed) -> bool {
                 is_below(name) || is_list(name) || is_below(&renamed) || is_list(&renamed)
             })
     };
-    // The body of a message whose type or tabs were mended is read for the first time.
+    // The body of a message whose type or tabs were fixed is parsed for the first time.
     let is_body = |path: &Vec<Step>| path.first() == Some(&Step::Key("body".to_owned()));
     let is_first_read = fixed.mended.iter().any(|mended| {
         mended.fix == Fix::TabIndent
@@ -221,7 +221,7 @@ fn in_the_corpus_nothing_changes_but_what_is_told() {
     );
 }
 
-/// A message of the corpus with slips in it, such as agents make and others.
+/// Generates a message of the corpus with slips, some of them those that agents make.
 fn slipped() -> impl Strategy<Value = String> {
     let texts: Vec<String> = crate::corpus::messages()
         .into_iter()

@@ -1,4 +1,4 @@
-//! The canonical form: it says what the message says, keeps its comments, and is its own form.
+//! The canonical form is equivalent to the message, keeps its comments, and is its own canonical form.
 
 use message_schema::body::Body;
 use message_schema::envelope::{Envelope, ORDER, ReviewKind};
@@ -47,7 +47,7 @@ fn a_body_keeps_its_letters() {
         "no",
         "2026-02-13",
     ] {
-        // Raw, it would end a line for some readers.
+        // Unescaped, it would end a line for some readers.
         let json = serde_json::to_string(body)
             .expect("a text is JSON")
             .replace('\u{85}', "\\u0085");
@@ -128,7 +128,7 @@ fn is_empty_block(message: &message_schema::Message) -> bool {
         .is_some_and(str::is_empty)
 }
 
-/// Every text in a value, without the comments behind it.
+/// Returns every text in a value, without the comments after it.
 fn texts(node: &Node) -> String {
     let below = node
         .items()
@@ -139,13 +139,13 @@ fn texts(node: &Node) -> String {
     })
 }
 
-/// A text with comments strewn between its lines and behind them.
+/// Generates a text with comments between its lines and at their ends.
 fn commented() -> impl Strategy<Value = String> {
     let texts: Vec<String> = crate::corpus::messages()
         .into_iter()
         .filter_map(|(_, bytes)| String::from_utf8(bytes).ok())
         .filter(|text| format(text.as_bytes()).is_ok())
-        // Behind the empty block of a body that lost its indentation, comments belong to nothing.
+        // After the empty block of a body that lost its indentation, comments belong to no field.
         .filter(|text| parse(text.as_bytes()).is_ok_and(|read| !is_empty_block(&read)))
         .collect();
     let comments = prop::collection::vec(

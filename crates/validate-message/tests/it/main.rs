@@ -1,4 +1,4 @@
-//! What validate-message says of real messages, and what it makes of them; one binary.
+//! Checks, fixes and formats real messages.
 
 mod check;
 mod corpus;

@@ -1,5 +1,4 @@
-//! What holds for every value of our types: the schemas accept it, and what is rendered of it is a
-//! message without a violation.
+//! Properties of every value of our types: the schemas accept it, and rendering it gives a message without a violation.
 
 use message_schema::body::{
     Body, Escalation, Examined, GateResult, Nit, NitTier, ReviewAddressed, ReviewFeedback,
@@ -22,7 +21,7 @@ use proptest::sample::select;
 use serde::Serialize;
 use validate_message::{PacketInput, check};
 
-/// A text that says something, with the letters readers stumble over.
+/// Generates a non-empty text with characters over which readers stumble.
 fn text() -> impl Strategy<Value = String> {
     let tricky = select(vec![
         "no",

@@ -24,7 +24,7 @@ struct CodeList {
     codes: Vec<Listed>,
 }
 
-/// A code as it is listed; `explain` prints the whole page.
+/// A code in the list; `explain` prints its whole page.
 #[derive(Serialize)]
 struct Listed {
     code: Code,
@@ -33,7 +33,7 @@ struct Listed {
     sentence: &'static str,
 }
 
-/// Prints every code with who can find it and what it means.
+/// Prints every code with its finder and its meaning.
 pub(crate) fn list(args: &Args) -> ExitCode {
     print::out(&match args.format {
         Form::Text => lines(),

@@ -17,7 +17,7 @@ pub(crate) struct Args {
     format: Form,
 }
 
-/// Prints the page; a code that is not known ends with 3, and the nearest one is named.
+/// Prints the page; for an unknown code, names the nearest one and exits with 3.
 pub(crate) fn run(args: &Args) -> ExitCode {
     match explain::find(&args.code) {
         Ok(code) => print::out(&match args.format {

@@ -1,5 +1,5 @@
-//! Changes a file in one step: a daemon or an editor that reads it meanwhile sees the old bytes
-//! or the new ones, and a kill leaves the old ones behind.
+//! Changes a file atomically: a daemon or an editor that reads it meanwhile sees the old bytes or the new ones, and a
+//! kill leaves the old ones.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::limited_read;
 
-/// Reads a file, or standard input for `-`, as far as a message may reach; a longer one has one byte more.
+/// Reads a file, or standard input for `-`, up to the size limit of a message plus one byte.
 pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
     if file == Path::new("-") {
         limited_read::read(io::stdin().lock())
@@ -16,21 +16,20 @@ pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Puts other bytes into the place of the ones that were read. Fails if the file has changed since, and
-/// then leaves it alone.
+/// Replaces the bytes that were read with others. Fails without a change if the file has changed since.
 pub(crate) fn replace(file: &Path, before: &[u8], after: &[u8]) -> io::Result<()> {
-    // Behind a symbolic link the file itself is replaced, not the link.
+    // Replace the file behind a symbolic link, not the link.
     let file = file.canonicalize()?;
     let temporary = temporary(&file)?;
     let written = write(&file, &temporary, before, after);
     if written.is_err() {
-        // What is left would be no harm, for nobody reads hidden files; it would be clutter.
+        // Nobody reads hidden files, so a leftover would be harmless clutter.
         let _ = fs::remove_file(&temporary);
     }
     written
 }
 
-/// A name beside the file that neither the daemon nor a reader of mailboxes looks at.
+/// Returns a name beside the file that neither the daemon nor a reader of mailboxes looks at.
 fn temporary(file: &Path) -> io::Result<PathBuf> {
     let name = file
         .file_name()
@@ -57,8 +56,8 @@ fn write(file: &Path, temporary: &Path, before: &[u8], after: &[u8]) -> io::Resu
     fs::rename(temporary, file)
 }
 
-/// Gives the new file the owner of the old one. The owner proves who sent a message, so root, who may fix anybody's,
-/// must not become its owner.
+/// Gives the new file the owner of the old one. The owner proves who sent a message, so root, who may fix anybody's
+/// files, must not become the owner.
 #[cfg(unix)]
 fn keep_owner(out: &File, of: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt as _, fchown};

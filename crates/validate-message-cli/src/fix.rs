@@ -21,9 +21,8 @@ pub(crate) struct Args {
     diff: bool,
 }
 
-/// Mends the files if `--fix` was given. Returns the exit code where nothing is left to do: after a diff, 1
-/// if there is something to mend; 2 for standard input, which cannot be changed; 3 if a file could not be
-/// changed.
+/// Fixes the files if `--fix` was given. Returns the exit code if the command is done: after a diff, 1 if there is
+/// something to fix; 2 for standard input, which cannot be changed; 3 if a file could not be changed.
 pub(crate) fn run(args: Args, files: &[&Path]) -> Option<ExitCode> {
     if !args.fix {
         return None;
@@ -45,7 +44,7 @@ pub(crate) fn run(args: Args, files: &[&Path]) -> Option<ExitCode> {
     is_lost.then(|| ExitCode::from(3))
 }
 
-/// Prints what would be fixed; says whether that is anything. What cannot be read, the check tells.
+/// Prints what would be fixed and returns whether there is anything. The check reports an unreadable file.
 fn shown(path: &Path) -> bool {
     let Ok(bytes) = file::read(path) else {
         print::complain(&format!("{}: cannot be read\n", named(path)));
@@ -63,9 +62,9 @@ fn shown(path: &Path) -> bool {
     true
 }
 
-/// Mends a file. An error is already printed.
+/// Fixes a file. An error is already printed.
 fn mended(path: &Path) -> Result<(), ()> {
-    // What cannot be read, the check tells.
+    // The check reports an unreadable file.
     let Ok(bytes) = file::read(path) else {
         return Ok(());
     };

@@ -35,7 +35,7 @@ enum Came {
     Lost,
 }
 
-/// Formats the files, or says which would be changed.
+/// Formats the files, or reports which would change.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let came = args
         .files
@@ -83,7 +83,7 @@ fn one(path: &Path, args: &Args) -> Came {
                 Came::Formed,
             );
         }
-        // As it is, it is what it has to be.
+        // A signed message is already in its final form.
         Err(Unformatted::Signed) => before.clone().into_owned(),
     };
     match (form == *before, args.check, args.diff) {

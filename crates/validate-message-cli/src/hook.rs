@@ -1,16 +1,16 @@
-//! Git's own hooks: where they belong, what is in them, and that nobody else's is touched.
+//! Git's own hooks: finds their place, writes them, and leaves foreign hooks alone.
 //!
-//! What a commit would hold is judged by `--staged`; git's other clients (pre-commit, prek, lefthook) call that
+//! `--staged` judges what a commit would hold; git's other hook managers (pre-commit, prek, lefthook) call it
 //! themselves and need nothing from here.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// The line by which a hook is known as ours, whatever version wrote it.
+/// The line that marks a hook as ours, whatever version wrote it.
 const MARK: &str = "# Written by `validate-message install-hook`; `--uninstall` takes it out.";
 
-/// The hooks that git runs before a commit, and before a commit that a merge without conflicts makes by itself.
+/// The hooks that git runs before a commit, and before the commit of a merge without conflicts.
 const HOOKS: [&str; 2] = ["pre-commit", "pre-merge-commit"];
 
 /// Where to install, or that it is to be taken out.
@@ -21,17 +21,17 @@ pub(crate) struct Args {
     uninstall: bool,
 }
 
-/// The reason why the hook was not installed or removed.
+/// Why the hook was not installed or removed.
 enum HookError {
     /// Git does not say where hooks belong.
     NoRepository(String),
-    /// Another hook is there.
+    /// A foreign hook is there.
     Foreign(PathBuf),
-    /// The disk refused.
+    /// A file call failed.
     Disk(PathBuf, io::Error),
 }
 
-/// Installs the hook, or takes it out; says what was done.
+/// Installs or removes the hook, and reports what was done.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let done = places().and_then(|hooks| {
         if args.uninstall {
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     });
     match done {
         Ok(said) => {
-            // The hook is there, whether or not anybody listens.
+            // The hook is installed even if nobody reads the output.
             let _ = writeln!(io::stdout(), "{said}");
             ExitCode::SUCCESS
         }
@@ -74,7 +74,7 @@ fn told(error: &HookError) -> String {
     }
 }
 
-/// The files of the hooks: git knows about `core.hooksPath`, worktrees and submodules.
+/// Returns the files of the hooks: git knows about `core.hooksPath`, worktrees and submodules.
 fn places() -> Result<[PathBuf; 2], HookError> {
     let asked = Command::new("git")
         .args(["rev-parse", "--git-path", "hooks"])
@@ -86,12 +86,12 @@ fn places() -> Result<[PathBuf; 2], HookError> {
         ));
     }
     let said = String::from_utf8_lossy(&output.stdout);
-    // Relative to the working directory, which stays ours; only the line feed is git's own.
+    // Relative to the working directory, which has not changed; only the line feed is git's own.
     let directory = PathBuf::from(said.strip_suffix('\n').unwrap_or(&said));
     Ok(HOOKS.map(|hook| directory.join(hook)))
 }
 
-/// Writes both, or none if one of them is somebody's.
+/// Writes both hooks, or none if one of them is foreign.
 fn install(hooks: &[PathBuf]) -> Result<String, HookError> {
     let found = hooks
         .iter()
@@ -114,7 +114,7 @@ fn install(hooks: &[PathBuf]) -> Result<String, HookError> {
     Ok(said.join("\n"))
 }
 
-/// Renames the hook into place: a commit that runs meanwhile finds a whole hook, or none.
+/// Renames the hook into place: a concurrent commit finds a complete hook or none.
 fn written(hook: &Path, text: &str) -> io::Result<()> {
     if let Some(directory) = hook.parent() {
         std::fs::create_dir_all(directory)?;
@@ -142,10 +142,10 @@ fn uninstall(hooks: &[PathBuf]) -> Result<String, HookError> {
     Ok(said.join("\n"))
 }
 
-/// The hook of ours at that path; somebody else's is an error.
+/// Returns our hook at that path; a foreign one is an error.
 fn present(hook: &Path) -> Result<Option<String>, HookError> {
     let disk = |error| HookError::Disk(hook.to_owned(), error);
-    // A link leads to somebody's file, even one that is not there yet.
+    // A link leads to a foreign file, even if that does not exist yet.
     match hook.symlink_metadata() {
         Ok(metadata) if !metadata.is_file() => return Err(HookError::Foreign(hook.to_owned())),
         Ok(_) => {}
@@ -162,7 +162,7 @@ fn present(hook: &Path) -> Result<Option<String>, HookError> {
     }
 }
 
-/// The hook: this very program, else the one on the `PATH`, else a commit that is stopped and says why.
+/// Returns the hook: it runs this very program, else the one on the `PATH`, else stops the commit and says why.
 fn text(program: &Path) -> String {
     let program = shell_word(&program.to_string_lossy());
     format!(
@@ -173,7 +173,7 @@ fn text(program: &Path) -> String {
     )
 }
 
-/// The text as one word of a shell.
+/// Quotes the text as one word of a shell.
 fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

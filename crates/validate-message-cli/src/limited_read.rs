@@ -4,10 +4,10 @@ use std::io::{self, Read};
 
 use message_schema::limit::MESSAGE_BYTES_MAX;
 
-/// One byte more than a message may have: enough to tell that it is too large.
+/// One byte more than a message may have, which shows that it is too large.
 pub(crate) const READ_MAX: u64 = MESSAGE_BYTES_MAX + 1;
 
-/// Room for what most messages have: two calls read one, and without it five do.
+/// The initial capacity: with it two calls read most messages, without it five.
 const ROOM: usize = 8 * 1024;
 
 /// Reads to the end, but at most [`READ_MAX`] bytes.

@@ -1,7 +1,7 @@
 //! The command `validate-message`: files in, every violation out.
 //!
-//! The library `validate-message` finds the violations; this program chooses the files, prints the violations and
-//! sets the exit code. One file each for the other things that the command does.
+//! The library `validate-message` finds the violations; this program chooses the files, prints the violations and sets
+//! the exit code. Each further service has a module of its own.
 
 mod check;
 mod cli;

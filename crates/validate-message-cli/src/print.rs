@@ -1,4 +1,4 @@
-//! Prints for the services: results on standard output, complaints on standard error.
+//! Prints for the services: results on standard output, errors on standard error.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ pub(crate) enum Form {
     Json,
 }
 
-/// Prints a result and says whether all went well.
+/// Prints a result and returns the exit code: 3 if it was lost.
 pub(crate) fn out(text: &str) -> ExitCode {
     if is_lost(text) {
         ExitCode::from(3)
@@ -24,7 +24,7 @@ pub(crate) fn out(text: &str) -> ExitCode {
     }
 }
 
-/// Prints a result; says so if it is lost.
+/// Prints a result; reports and returns whether it was lost.
 pub(crate) fn is_lost(text: &str) -> bool {
     let mut stdout = io::stdout().lock();
     lost(
@@ -34,7 +34,8 @@ pub(crate) fn is_lost(text: &str) -> bool {
     )
 }
 
-/// Says so if what was printed is lost, as on a full disk. A reader that went away (`| head`) wants no more.
+/// Reports and returns whether printed output was lost, as on a full disk. A reader that went away (`| head`) wants no
+/// more.
 pub(crate) fn lost(written: io::Result<()>) -> bool {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -45,12 +46,12 @@ pub(crate) fn lost(written: io::Result<()>) -> bool {
     }
 }
 
-/// Prints what a person should know besides the result.
+/// Prints a message for people besides the result.
 pub(crate) fn complain(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Gives a value as one JSON document of several lines.
+/// Returns a value as one JSON document of several lines.
 pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("text keys and plain values are JSON") + "\n"
 }

@@ -40,7 +40,7 @@ enum Draft {
     Draft07,
 }
 
-/// Prints the schema; a type that is not known ends with 3, and the nearest one is named.
+/// Prints the schema; for an unknown type, names the nearest one and exits with 3.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let Some(schema) = find(&args.kind) else {
         let near = nearest(&args.kind, names());
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     })
 }
 
-/// The schema of that name; a message type whose body is free text has the envelope's.
+/// Returns the schema of that name; a message type whose body is free text has the envelope's.
 fn find(name: &str) -> Option<Schema> {
     let of_type = || {
         MessageType::from_word(name).map(|kind| Schema::of_body(kind).unwrap_or(Schema::Envelope))

@@ -1,7 +1,7 @@
-//! The corpus in `packets/`: examples for people, and every rule with a message it accepts or
-//! refuses. What the binary prints about `x.yaml` is beside it in `x.expected`.
+//! The corpus in `packets/`: examples for people, and for every rule a message that it accepts or refuses. The binary's
+//! output for `x.yaml` is beside it in `x.expected`.
 //!
-//! `BLESS=1 cargo test -p validate-message-cli corpus` writes what it prints; read it then.
+//! `BLESS=1 cargo test -p validate-message-cli corpus` writes the output; read it afterwards.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use std::process::Command;
 use message_schema::Code;
 use message_schema::Finder;
 
-/// Codes whose messages cannot be in a repository, or not in a workspace; `files.rs` makes them.
+/// Codes whose messages are too large for a repository or occur only outside a workspace; `files.rs` makes them.
 const MADE_BY_TESTS: &[Code] = &[Code::TooLarge, Code::PacketUnchecked];
 
-/// Codes of the daemon that are foreseen in a file, as warnings.
+/// Codes of the daemon that the file already shows, as warnings.
 const FORESEEN: &[Code] = &[Code::QualityGateViolation];
 
 fn root() -> PathBuf {
@@ -61,7 +61,7 @@ fn expected(message: &Path, printed: &str) -> String {
 
 #[test]
 fn valid_messages_are_accepted_and_only_warned_about() {
-    // What the daemon writes is correct only where it delivers.
+    // The daemon's messages are valid only where it delivers.
     for message in [messages("packets/valid"), messages("packets/valid/inbox")].concat() {
         let (printed, status) = judged(&message);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Directories and names: which messages each means, and the order of the output.
+//! Directories and names: the messages that each means, and the order of the output.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn tree(files: &[&str]) -> tempfile::TempDir {
     root
 }
 
-/// The files that something was said of, in its order.
+/// Returns the files with violations, in the order of the output.
 fn told(root: &Path, args: &[&str]) -> Vec<String> {
     let printed = stdout(&run(root, args, ""));
     let name = |line: &str| line.split(":5:11: ").next().unwrap_or_default().to_owned();
@@ -57,7 +57,7 @@ fn in_a_workspace_mailboxes_hold_the_messages() {
         told(&root.path().join("agents/a/outbox"), &["."]),
         ["1.yaml"]
     );
-    // A file named itself is checked in any directory and under any name.
+    // A file that is named itself is checked in any directory and under any name.
     assert_eq!(
         told(
             root.path(),
@@ -130,7 +130,7 @@ fn standard_input_is_taken_for_the_file_it_is_called() {
         1,
         "agents/codex/outbox/f.yaml:9:20: packet_missing: ",
     );
-    // The daemon's own letters are correct where it delivers, and nowhere else.
+    // The daemon's own messages are valid only where it delivers.
     let letter = NOTE.replace("from: claude", "from: settled");
     assert_eq!(
         run(

@@ -1,4 +1,4 @@
-//! The binary's contract: exit status, streams, where packets are looked for, what is never opened.
+//! The binary's contract: exit status, streams, where it looks for packets, what it never opens.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ pub(crate) const NOTE: &str = "id: n-1\nfrom: claude\nto: codex\ntype: notificat
     created_at_utc: 2026-02-13T10:30:00Z\nsubject: Build\nbody: Green.\n";
 pub(crate) const PACKET: &str = "findings:\n  - {id: F-1, severity: P1, status: open}\n";
 
-/// Writes a file below a directory, with the directories above it.
+/// Writes a file below a directory, creating the directories above it.
 pub(crate) fn lay(root: &Path, path: &str, text: &str) {
     let path = root.join(path);
     fs::create_dir_all(path.parent().expect("a parent")).expect("made");
@@ -31,7 +31,7 @@ pub(crate) fn run(at: &Path, args: &[&str], stdin: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
-    // A binary that was refused its arguments does not read its input.
+    // A binary that rejects its arguments does not read its input.
     let _ = child
         .stdin
         .take()
@@ -138,7 +138,7 @@ fn a_packet_is_checked_by_itself_wherever_it_is_no_mail() {
         1,
         "packets/findings/cut.yaml:1:11: packet_syntax",
     );
-    // Elsewhere it is known by what it says.
+    // Elsewhere its content identifies it.
     assert_line(
         &check(&["draft.yaml"], ""),
         1,
@@ -150,7 +150,7 @@ fn a_packet_is_checked_by_itself_wherever_it_is_no_mail() {
         "-:1:12: finding_invalid",
     );
     assert_eq!(check(&["-"], PACKET).status.code(), Some(0));
-    // The directory means the findings packets in it; what the daemon writes beside them is not among them.
+    // The directory means the findings packets in it, without the daemon's own files beside them.
     let output = check(&["packets"], "");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
@@ -158,7 +158,7 @@ fn a_packet_is_checked_by_itself_wherever_it_is_no_mail() {
         "{}{said}",
         stdout(&output)
     );
-    // In a mailbox it is a message that went wrong.
+    // In a mailbox it is a broken message.
     lay(root.path(), "agents/codex/outbox/p.yaml", PACKET);
     assert_line(
         &check(&["agents/codex/outbox/p.yaml"], ""),

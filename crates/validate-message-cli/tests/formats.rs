@@ -1,5 +1,5 @@
-//! The formats: what each of them prints of the same files, in a pipe and on a terminal. The
-//! prints are in `golden/`; `UPDATE=1` rewrites them; read the diff.
+//! The formats: the output of each for the same files, in a pipe and on a terminal. The expected output is in
+//! `golden/`; `UPDATE=1` rewrites it; read the diff.
 
 use std::fs;
 use std::io::Read as _;
@@ -19,9 +19,9 @@ const FILES: [&str; 6] = [
     "nope.yaml",
 ];
 
-/// Files with everything a format has to get right: a violation in the nested body and in a
-/// packet, a warning, one without a place, one that cannot be read, a line longer than a
-/// terminal is wide, and texts that steer the program that shows them.
+/// Files with everything that a format has to get right: a violation in the nested body and in a packet, a warning, one
+/// without a place, an unreadable file, a line longer than a terminal is wide, and texts that control the program that
+/// shows them.
 fn workspace() -> tempfile::TempDir {
     let root = tempfile::tempdir().expect("a directory");
     let write = |path: &str, text: &str| lay(root.path(), path, text);
@@ -98,7 +98,7 @@ fn on_terminal(root: &Path, args: &[&str], variables: &[(&str, &str)]) -> String
         .stderr(Stdio::null())
         .spawn()
         .expect("it starts");
-    // Our hold on the far end goes with the command: when the child ends, reading ends.
+    // Dropping the command closes our end of the terminal, so that reading ends with the child.
     drop(command);
     let (mut bytes, mut near) = (Vec::new(), fs::File::from(near));
     let _ = near.read_to_end(&mut bytes);
@@ -210,7 +210,7 @@ fn sarif_is_what_its_schema_says() {
         .join("crates/validate-message-cli/tests/data/sarif-schema-2.1.0.json");
     let mut schema: Value =
         serde_json::from_str(&fs::read_to_string(path).expect("the schema")).expect("JSON");
-    // The standard's pattern for a language closes a bracket it did not open; we name no language.
+    // The standard's pattern for a language has an unbalanced bracket; we name no language.
     for definition in ["run", "toolComponent"] {
         let language = &mut schema["definitions"][definition]["properties"]["language"];
         let pattern = language
@@ -246,7 +246,7 @@ fn sarif_is_what_its_schema_says() {
             );
         }
     }
-    // The schema is able to refuse.
+    // The schema does refuse.
     assert!(
         !schema.is_valid(&serde_json::json!({ "version": "2.1.0", "runs": [{ "results": [] }] }))
     );

@@ -1,4 +1,4 @@
-//! The command `validate-message`: what it is given, what it prints, how it ends.
+//! The command `validate-message`: arguments, output, exit status.
 
 mod corpus;
 mod directories;

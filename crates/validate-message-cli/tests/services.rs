@@ -1,5 +1,5 @@
-//! The services beside checking: what `new` prints validates, `fmt` and `--fix` change a file in one
-//! step and nothing they should not, `explain`, `list-codes` and `schema` say what the library knows.
+//! The services besides checking: the output of `new` validates; `fmt` and `--fix` change a file atomically and only
+//! where they should; `explain`, `list-codes` and `schema` print what the library knows.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use message_schema::envelope::MessageType;
 use message_schema::{Code, Schema};
 use serde_json::Value;
 
-/// A message with three slips that have one right form, and one that has none.
+/// A message with three slips that have only one possible fix, and one that has none.
 const SLIPS: &str = "id: n-1\nfrom: claude\nto: codex\ntype: Notification\npriority: p3\n\
     created-at-utc: 2026-02-13T10:30:00Z\nsubject: Build\nbody: Green.\nturn: 5\n";
 
@@ -22,7 +22,7 @@ fn run(at: &Path, args: &[&str]) -> Output {
         .expect("the binary runs")
 }
 
-/// The output of a run, stdout before stderr, and its exit status.
+/// Returns the output of a run, stdout before stderr, and its exit status.
 fn said(output: &Output) -> (String, Option<i32>) {
     let text = [output.stdout.as_slice(), &output.stderr].concat();
     (String::from_utf8(text).expect("text"), output.status.code())
@@ -79,7 +79,7 @@ fn every_template_validates_as_it_stands_and_has_the_canonical_form() {
         ] {
             let (said, end) = said(&run(room.path(), args));
             assert_eq!(end, Some(0), "{kind} {args:?}: {said}\n{text}");
-            // Without `--packet` there is none to look at, which is said.
+            // Without `--packet` there is no packet to check, and the output says so.
             let warned = said.contains("1 warning") && !said.contains("packet_unchecked");
             assert!(!warned, "{kind}: {said}");
         }
@@ -244,7 +244,7 @@ fn a_file_that_is_changed_keeps_its_mode_its_link_and_its_owner() {
     let file = room.path().join("m.yaml");
     fs::write(&file, SLIPS).expect("written");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("set");
-    // Only root can give a file away; for anybody else the owner is the same before and after.
+    // Only root can give a file away; for others the owner stays the same.
     let _ = std::os::unix::fs::chown(&file, Some(65534), Some(65534));
     let before = fs::metadata(&file).expect("there");
     symlink("m.yaml", room.path().join("link.yaml")).expect("linked");

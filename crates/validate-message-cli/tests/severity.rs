@@ -1,4 +1,4 @@
-//! `validate-message.toml`: what weighs how much in which files, and what is wrong with the file.
+//! `validate-message.toml`: the weights by file, and errors in the file itself.
 
 use std::fs;
 use std::path::Path;
@@ -95,7 +95,7 @@ fn the_nearest_file_holds_or_the_one_that_is_named() {
         codes(root.path(), &["--config", "validate-message.toml", file]),
         [""; 0]
     );
-    // The index has no directory of its own: names are resolved against this one.
+    // The index has no directory of its own: names resolve against this one.
     let stdin = ["--stdin-filename", file, "-"];
     assert_eq!(
         stdout(&run(

@@ -1,4 +1,4 @@
-//! `--staged`: it judges what git's index holds, whatever is in the working tree.
+//! `--staged` judges the content of git's index, whatever is in the working tree.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::files::{FEEDBACK, NOTE, PACKET};
 
 const OUTBOX: &str = "agents/codex/outbox";
 
-/// A repository with an empty workspace in the directory `room` of it.
+/// A repository with an empty workspace in its directory `room`.
 struct Repository {
     directory: tempfile::TempDir,
 }
@@ -26,7 +26,7 @@ impl Repository {
         self.directory.path()
     }
 
-    /// A command that no setting of the machine reaches, nor a repository around it.
+    /// Returns a command that ignores the machine's settings and any enclosing repository.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command
@@ -130,7 +130,7 @@ fn the_index_is_judged_and_not_the_working_tree() {
     repository.assert(&[], 0, &[], "1 file, 0 refused");
     fs::remove_file(repository.path().join(&note)).expect("removed");
     repository.assert(&[], 0, &[], "1 file, 0 refused");
-    // What is committed is not asked about again, and what is deleted not at all.
+    // Committed files are not checked again, and deleted ones not at all.
     repository.git(&["commit", "-q", "-m", "a"]);
     repository.assert(&[], 0, &[], "0 files");
     repository.git(&["rm", "-q", "--cached", &note]);
@@ -250,12 +250,12 @@ fn a_packet_is_looked_for_in_the_index_and_only_then_where_git_knows_nothing() {
     repository.git(&["add", "."]);
     repository.write(packet, "findings: []\n");
     repository.assert(&[], 0, &[], "1 file");
-    // Committed before the message is.
+    // Committed before the message.
     repository.git(&["reset", "-q", "--", feedback]);
     repository.git(&["commit", "-q", "-m", "packet"]);
     repository.git(&["add", feedback]);
     repository.assert(&[], 0, &[], "1 file");
-    // Ignored: git does not know it, and the daemon reads it all the same.
+    // Ignored: git does not know it, but the daemon reads it.
     repository.git(&["reset", "-q", "--", feedback]);
     repository.git(&["rm", "-q", "--cached", packet]);
     repository.git(&["commit", "-q", "-m", "ignored"]);
@@ -282,7 +282,7 @@ fn a_packet_that_changed_alone_is_checked_with_the_messages_that_name_it() {
     repository.git(&["add", "."]);
     repository.git(&["commit", "-q", "-m", "a review"]);
     repository.assert(&[], 0, &[], "0 files");
-    // Its count is that of its messages no more; another workspace has another packet of that name.
+    // Its count no longer fits its messages; another workspace has another packet of that name.
     repository.write(packet, "findings: []\n");
     repository.git(&["add", "."]);
     let found = [
@@ -293,7 +293,7 @@ fn a_packet_that_changed_alone_is_checked_with_the_messages_that_name_it() {
     repository.assert(&["room/packets"], 1, &found, "2 files");
     repository.assert(&["room/agents/codex"], 1, &found[1..], "1 file");
     repository.assert(&["agents"], 0, &[], "0 files");
-    // Removed, here and for the commit alone.
+    // Removed from index and working tree, then from the index alone.
     let missing = [
         "room/agents/claude/inbox/taken/f.yaml:9:20: packet_missing",
         "room/agents/codex/sent/f.yaml:9:20: packet_missing",
@@ -302,7 +302,7 @@ fn a_packet_that_changed_alone_is_checked_with_the_messages_that_name_it() {
     repository.assert(&[], 1, &missing, "2 files, 2 refused");
     repository.write(packet, PACKET);
     repository.assert(&[], 1, &missing, "2 files, 2 refused");
-    // With the messages that name it, it may go.
+    // Together with the messages that name it, it may be removed.
     repository.git(&[
         "rm",
         "-q",

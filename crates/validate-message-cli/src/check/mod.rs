@@ -1,8 +1,7 @@
 //! Checks files: chooses them, judges each, prints the verdicts, and sets the exit code.
 //!
-//! Findings go to stdout and are the whole of it; the summary and what could not be read go to stderr. One
-//! thread reads, judges and describes each file and then forgets it; the output is in the order of the
-//! arguments.
+//! Violations are everything that goes to stdout; the summary and unreadable files go to stderr. One thread reads,
+//! judges and describes each file and then forgets it; the output has the order of the arguments.
 
 mod format;
 mod packet;
@@ -82,19 +81,19 @@ pub(crate) struct Args {
 struct Piece {
     printed: String,
     totals: Totals,
-    /// The reason why the file was not read, or not reported in full.
+    /// Why the file was not read, or not reported in full.
     note: Option<Note>,
 }
 
-/// Something to say about a file besides its violations.
+/// A remark about a file besides its violations.
 pub(crate) enum Note {
-    /// The file of that name could not be read, and why.
+    /// The file of that name could not be read, with the reason.
     Unreadable(String, String),
     /// The file of that name has more violations than are reported.
     Cut(String),
 }
 
-/// Checks the files and prints what is found.
+/// Checks the files and prints the violations.
 pub(crate) fn run(args: Args) -> ExitCode {
     let printer = Printer::chosen(args.format, args.color);
     let fixing = args.fix;
@@ -106,7 +105,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
     if let Some(end) = fix::run(fixing, &on_disk) {
         return end;
     }
-    // After the first failure nothing more is printed; the summary and the exit status still tell.
+    // After the first failure nothing more is printed; the summary and the exit status still report.
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut written = Ok(());
     let mut write = |text: &str| {
@@ -158,7 +157,7 @@ fn piece(subject: &Subject, lookup: &Lookup, printer: &Printer) -> Piece {
     }
 }
 
-/// The reason why nothing was checked.
+/// Why nothing was checked.
 enum Failure {
     Usage(String),
     Unreadable(String),
@@ -209,7 +208,7 @@ fn looked_up(args: Args) -> Result<(Lookup, Vec<Subject>), Failure> {
     ))
 }
 
-/// The files that could not be read, then one line with the totals.
+/// Returns the unreadable files, followed by one line with the totals.
 fn summary(totals: Totals, notes: &[Note]) -> String {
     let lost = |note: &Note| match note {
         Note::Unreadable(file, why) => Some(format!("{file}: cannot be read: {why}\n")),

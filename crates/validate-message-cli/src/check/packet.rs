@@ -1,4 +1,4 @@
-//! Finds the packet a message names: beneath the workspace only, through no symlink.
+//! Finds the packet that a message names: beneath the workspace only, and through no symlink.
 
 use std::fs::File;
 use std::io;
@@ -15,12 +15,12 @@ pub(crate) enum FoundPacket {
     Missing,
     Unsafe(String),
     TooLarge,
-    /// The bytes, and the file they are of.
+    /// The bytes and their file.
     Bytes(Vec<u8>, PathBuf),
 }
 
 impl FoundPacket {
-    /// Gives it to the rules.
+    /// Converts it to the input of the rules.
     pub(crate) fn input(&self) -> PacketInput<'_> {
         match self {
             FoundPacket::NotLooked => PacketInput::NotLooked,
@@ -32,7 +32,7 @@ impl FoundPacket {
     }
 }
 
-/// Gives the nearest directory above the file that looks like a workspace.
+/// Returns the nearest directory above the file that looks like a workspace.
 pub(crate) fn workspace_of(file: &Path) -> Option<PathBuf> {
     let absolute = super::place::absolute(file).ok()?;
     let is_workspace = |dir: &&Path| dir.join("agents").is_dir() && dir.join("packets").is_dir();
@@ -43,8 +43,8 @@ pub(crate) fn workspace_of(file: &Path) -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-/// Opens a packet without following a symlink below the root. The path's type keeps it from
-/// climbing; what another process swaps in between is no danger to a check that only prints.
+/// Opens a packet without following a symlink below the root. The path's type prevents climbing; a swap by another
+/// process in between is no danger to a check that only prints.
 pub(crate) fn open_beneath(root: &Path, path: &PacketPath) -> io::Result<FoundPacket> {
     if let Some(refused) = outside_of_packets(path) {
         return Ok(refused);
@@ -65,8 +65,7 @@ pub(crate) fn open_beneath(root: &Path, path: &PacketPath) -> io::Result<FoundPa
     read(File::open(&at)?).map(|bytes| sized(bytes, at))
 }
 
-/// Refuses a path elsewhere: the daemon opens nothing outside of `packets/`, and a file in a
-/// mailbox is nobody's packet.
+/// Refuses a path outside of `packets/`: the daemon opens nothing else, and a file in a mailbox is no packet.
 pub(crate) fn outside_of_packets(path: &PacketPath) -> Option<FoundPacket> {
     let first = path
         .as_str()
@@ -75,7 +74,7 @@ pub(crate) fn outside_of_packets(path: &PacketPath) -> Option<FoundPacket> {
     (first != Some("packets")).then(|| FoundPacket::Unsafe("it is not in packets/".to_owned()))
 }
 
-/// Refuses a symlink on the way.
+/// Refuses a path that contains a symlink.
 pub(crate) fn symlink(part: &str) -> FoundPacket {
     FoundPacket::Unsafe(format!("`{part}` is a symlink"))
 }
@@ -87,7 +86,7 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// Tells bytes from the beginning of too many.
+/// Distinguishes complete bytes from the beginning of a file that is too large.
 pub(crate) fn sized(bytes: Vec<u8>, place: PathBuf) -> FoundPacket {
     if u64::try_from(bytes.len()).is_ok_and(|len| len < READ_MAX) {
         FoundPacket::Bytes(bytes, place)

@@ -1,16 +1,16 @@
-//! Works on items in several threads and hands the results on in the items' order.
+//! Works on items in several threads and passes the results on in the items' order.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// The number of items a thread takes at once: enough that threads seldom meet, few enough that the results waiting for
-/// their turn stay small.
+/// The number of items that a thread takes at once: enough that threads rarely meet, few enough that waiting results
+/// stay small.
 const PORTION: usize = 32;
 
-/// Works on every item and hands the results on in the items' order, each as soon as all before
-/// it are done. A consumer that is slow stops the threads before long.
+/// Works on every item and passes the results on in the items' order, each as soon as all earlier ones are done. A slow
+/// consumer soon stops the threads.
 pub(crate) fn in_order<I: Sync, R: Send>(
     items: &[I],
     work: impl Fn(&I) -> R + Sync,

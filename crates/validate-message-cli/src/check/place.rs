@@ -1,17 +1,17 @@
-//! Tells from a file's place whether it is a message, and in which workspace.
+//! Determines from a file's path whether it is a message, and in which workspace.
 //!
-//! Names alone decide, so that it holds for a file in git's index as well as for one on the disk.
+//! Names alone decide, so that a file in git's index and one on the disk get the same answer.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The directories of an agent that hold messages. A refused message (`dead_letter`) has been
-/// judged, and its reports are no messages.
+/// The directories of an agent that hold messages. A refused message (`dead_letter`) was judged already, and its
+/// reports are no messages.
 const MAILBOXES: [&str; 4] = ["inbox", "outbox", "sent", "archive"];
 
-/// Returns the path from the root on. The process asks for its working directory once: ten thousand files are checked
-/// from one directory.
+/// Returns the absolute path. Asks for the working directory once per process: ten thousand files are checked from one
+/// directory.
 pub(crate) fn absolute(path: &Path) -> io::Result<PathBuf> {
     static HERE: OnceLock<Option<PathBuf>> = OnceLock::new();
     match HERE.get_or_init(|| std::env::current_dir().ok()) {
@@ -22,7 +22,7 @@ pub(crate) fn absolute(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Says whether the file is called as messages are.
+/// Returns whether the file has the name of a message.
 pub(crate) fn is_named_as_message(path: &Path) -> bool {
     let is_hidden = path
         .file_name()
@@ -31,20 +31,19 @@ pub(crate) fn is_named_as_message(path: &Path) -> bool {
     !is_hidden && extension.is_some_and(|extension| matches!(extension, "yaml" | "yml" | "json"))
 }
 
-/// Says whether the file is where reviewers keep their findings packets, below `packets/findings`.
+/// Returns whether the file is where reviewers keep their findings packets, below `packets/findings`.
 pub(crate) fn is_among_findings(path: &Path) -> bool {
     path.ancestors()
         .skip(1)
         .any(|directory| directory.ends_with("packets/findings"))
 }
 
-/// Says whether it is a directory in which the daemon keeps packets of its own: briefs and tasks.
+/// Returns whether it is a directory in which the daemon keeps packets of its own: briefs and tasks.
 pub(crate) fn is_the_daemons(directory: &Path) -> bool {
     directory.ends_with("packets/briefs") || directory.ends_with("packets/handoff")
 }
 
-/// Gives the workspace around a file or directory in an agent's mailbox,
-/// `agents/<agent>/outbox` and its like.
+/// Returns the workspace around a file or directory in an agent's mailbox, such as `agents/<agent>/outbox`.
 pub(crate) fn workspace_around_mailbox(path: &Path) -> Option<&Path> {
     path.ancestors().find_map(|mailbox| {
         let is_mailbox = mailbox.file_name().is_some_and(|name| MAILBOXES.iter().any(|known| name == *known));
@@ -55,8 +54,7 @@ pub(crate) fn workspace_around_mailbox(path: &Path) -> Option<&Path> {
     })
 }
 
-/// Says whether the daemon delivers into the file's directory, or its reader archives finished messages
-/// there.
+/// Returns whether the daemon delivers into the file's directory, or its reader archives finished messages there.
 pub(crate) fn is_behind_the_daemon(path: &Path) -> bool {
     let Ok(absolute) = absolute(path) else {
         return false;

@@ -1,5 +1,5 @@
 //! Judges one message: reads its bytes and those of its packet once, and hands both to the rules. A findings packet
-//! that is named in a message's place is judged by itself.
+//! given in place of a message is judged alone.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ use super::subject::Subject;
 use super::verdict::{Outcome, Texts, Verdict};
 use crate::limited_read::read;
 
-/// The options of the command, and git's index where it is checked.
+/// The options of the command, and git's index if that is checked.
 pub(crate) struct Lookup {
     pub(crate) root: Option<PathBuf>,
     pub(crate) packet: Option<PathBuf>,
@@ -100,7 +100,7 @@ fn violations(
     packet: Option<&FoundPacket>,
 ) -> (Vec<Violation>, bool) {
     let input = packet.map_or(PacketInput::NotNamed, FoundPacket::input);
-    // Standard input without a name may be either side's.
+    // Standard input without a name may come from either side of the daemon.
     let is_delivered = subject.place().is_none_or(place::is_behind_the_daemon);
     let check = if is_delivered { check_delivered } else { check };
     match check(message, input) {

@@ -1,5 +1,5 @@
-//! `validate-message.toml`: how much a violation weighs in which files, in what is printed here.
-//! The daemon reads `settled.toml` and nothing of this: what it refuses, no severity lets through.
+//! `validate-message.toml`: the weights of violations in the printed output, by file. The daemon reads only
+//! `settled.toml`: no severity here admits what it refuses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -40,19 +40,19 @@ enum Weight {
     Off,
 }
 
-/// One table of the file: for these files, these weights.
+/// One table of the file: the weights for some files.
 struct Table {
-    /// None for all files.
+    /// `None` for all files.
     glob: Option<GlobMatcher>,
-    /// By the code or, ended by `*`, the beginning of codes.
+    /// The weight of each code or, with a final `*`, of each code with that prefix.
     weights: BTreeMap<String, Weight>,
 }
 
-/// One file, understood.
+/// A parsed configuration file.
 struct Config {
     /// The directory that its globs start from.
     directory: PathBuf,
-    /// The later one wins.
+    /// The later table wins.
     tables: Vec<Table>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Severities {
 }
 
 impl Severities {
-    /// Reads the one file given, for all subjects. The error is a text for people.
+    /// Reads one given file for all subjects. The error is a text for people.
     pub(crate) fn of_file(file: &Path, subjects: &[Subject]) -> Result<Self, String> {
         let configs = vec![Config::read(file)?];
         let by_directory = subjects
@@ -113,7 +113,7 @@ impl Severities {
         Ok(())
     }
 
-    /// Gives each violation the weight it has in the subject's file, and drops those that are off.
+    /// Gives each violation its weight in the subject's file, and removes those that are off.
     pub(crate) fn weigh(&self, subject: &Subject, violations: &mut Vec<Violation>) {
         if self.configs.is_empty() || violations.is_empty() {
             return;
@@ -175,7 +175,7 @@ impl Config {
     }
 }
 
-/// Understands the file's text; the error holds a byte offset and a sentence.
+/// Parses the file's text; the error holds a byte offset and a sentence.
 fn tables(text: &str) -> Result<Vec<Table>, (usize, String)> {
     let written: SeverityFile = toml::from_str(text).map_err(|error| {
         (
@@ -250,8 +250,7 @@ impl Table {
             .is_none_or(|glob| place.is_some_and(|place| glob.is_match(place)))
     }
 
-    /// The weight of a code: its own before that of a beginning, a longer beginning before a
-    /// shorter one.
+    /// Returns the weight of a code: its own before that of a prefix, a longer prefix before a shorter one.
     fn weight(&self, code: Code) -> Option<Weight> {
         let own = self.weights.get(code.as_str());
         let begins = |(key, _): &(&String, &Weight)| {

@@ -1,4 +1,4 @@
-//! One message to check: its name, its place, and the source of its bytes.
+//! One message to check: its name, its path, and the source of its bytes.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -13,18 +13,18 @@ pub(crate) enum Subject {
     File(PathBuf),
     /// A file in git's index.
     Staged(Blob),
-    /// Something in a directory that could not be listed, and why.
+    /// An entry of a directory that could not be listed, with the reason.
     Lost(PathBuf, String),
 }
 
 impl Subject {
-    /// Gives its name for output, not yet escaped.
+    /// Returns its name for output, not yet escaped.
     pub(crate) fn name(&self) -> Cow<'_, str> {
         self.place()
             .map_or(Cow::Borrowed("-"), Path::to_string_lossy)
     }
 
-    /// Gives the file that could be changed; `-` for standard input.
+    /// Returns the file that could be changed; `-` for standard input.
     pub(crate) fn on_disk(&self) -> Option<&Path> {
         match self {
             Subject::Stdin(_) => Some(Path::new("-")),
@@ -33,7 +33,7 @@ impl Subject {
         }
     }
 
-    /// Says where it is or would be; standard input without a name has no place.
+    /// Returns its path, real or assumed; standard input without a name has none.
     pub(crate) fn place(&self) -> Option<&Path> {
         match self {
             Subject::Stdin(place) => place.as_deref(),

@@ -1,4 +1,4 @@
-//! The verdict on one file, and the sum of many.
+//! The verdict on one file, and the totals of many.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use validate_message::{Source, Violation};
 
 /// The result for one file.
 pub(crate) struct Verdict {
-    /// The file as it was named, escaped.
+    /// The file as given on the command line, escaped.
     pub(crate) file: String,
     pub(crate) outcome: Outcome,
     pub(crate) texts: Texts,
 }
 
 pub(crate) enum Outcome {
-    /// It was read, and this is what is wrong with it: errors refuse it, warnings do not.
+    /// The file was read and has these violations: errors refuse it, warnings do not.
     Judged {
         violations: Vec<Violation>,
         is_cut: bool,
@@ -24,7 +24,7 @@ pub(crate) enum Outcome {
     Unreadable(String),
 }
 
-/// The bytes that were judged, for those who show some of them.
+/// The judged bytes, for formats that show some of them.
 #[derive(Default)]
 pub(crate) struct Texts {
     pub(crate) message: Vec<u8>,
@@ -41,19 +41,19 @@ impl Verdict {
         }
     }
 
-    /// Says whether it has an error.
+    /// Returns whether it has an error.
     pub(crate) fn is_refused(&self) -> bool {
         self.violations()
             .iter()
             .any(|violation| violation.level == Level::Error)
     }
 
-    /// Says whether there were too many violations to keep.
+    /// Returns whether there were too many violations to keep.
     pub(crate) fn is_cut(&self) -> bool {
         matches!(self.outcome, Outcome::Judged { is_cut: true, .. })
     }
 
-    /// Says why it could not be read.
+    /// Returns why it could not be read, if so.
     pub(crate) fn unreadable(&self) -> Option<&str> {
         match &self.outcome {
             Outcome::Unreadable(why) => Some(why),
@@ -61,7 +61,7 @@ impl Verdict {
         }
     }
 
-    /// Gives the file that a violation is in, as one would open it from here, not escaped.
+    /// Returns the path of the file that a violation is in, relative to the current directory and not escaped.
     pub(crate) fn opened(&self, source: &Source, name: &str) -> String {
         match (source, &self.texts.packet) {
             (Source::Message, _) => name.strip_prefix("./").unwrap_or(name).to_owned(),
@@ -70,7 +70,7 @@ impl Verdict {
         }
     }
 
-    /// Counts it.
+    /// Returns the totals of this file.
     pub(crate) fn totals(&self) -> Totals {
         let count = |level| {
             self.violations()
@@ -97,7 +97,7 @@ fn from_here(place: &Path) -> String {
     inside.unwrap_or(place).to_string_lossy().into_owned()
 }
 
-/// Verdicts in numbers.
+/// The totals of several verdicts.
 #[derive(Clone, Copy, Default, Serialize)]
 pub(crate) struct Totals {
     pub(crate) files: usize,
@@ -109,7 +109,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Adds the numbers of others.
+    /// Adds other totals.
     pub(crate) fn add(&mut self, other: Totals) {
         self.files += other.files;
         self.valid += other.valid;

@@ -1,4 +1,4 @@
-//! Turns the arguments into messages to check; a directory means the messages in it.
+//! Expands the arguments to messages to check; a directory means the messages in it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use ignore::{DirEntry, WalkBuilder};
 use super::place;
 use super::subject::Subject;
 
-/// Lists what the arguments mean, in their order.
+/// Lists the messages that the arguments mean, in their order.
 pub(crate) fn subjects(files: Vec<PathBuf>, stdin_filename: Option<&Path>) -> Vec<Subject> {
     let mut subjects = Vec::with_capacity(files.len());
     for file in files {
@@ -31,9 +31,9 @@ struct Met {
     lost: Vec<Subject>,
 }
 
-/// Lists the messages beneath a directory, in the order of their paths. Where there are mailboxes, only files
-/// in them are messages; in any other directory every file with such a name is one, except packets and
-/// events. Ignored and hidden files do not count, and symlinks are not followed.
+/// Lists the messages beneath a directory, sorted by path. If there are mailboxes, only files in them are messages; in
+/// any other directory every file with such a name is one, except packets and events. Skips ignored and hidden files,
+/// and follows no symlinks.
 fn messages(directory: &Path) -> Vec<Subject> {
     let above = place::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let mut met = Met {
@@ -41,7 +41,7 @@ fn messages(directory: &Path) -> Vec<Subject> {
         ..Met::default()
     };
     let root = directory.to_owned();
-    // A tree that was exported, or is not committed yet, means the same by its `.gitignore`.
+    // `.gitignore` counts too in a tree that was exported or is not committed yet.
     let walk = WalkBuilder::new(directory)
         .require_git(false)
         .filter_entry(move |entry| !is_set_apart(entry, &root))
@@ -60,7 +60,7 @@ fn messages(directory: &Path) -> Vec<Subject> {
         met.elsewhere
     };
     files.sort_unstable();
-    // `.` is left out of the names: nobody would type it.
+    // Names omit a leading `.`: nobody would type it.
     let plain = |file: PathBuf| file.strip_prefix(".").map(Path::to_owned).unwrap_or(file);
     files
         .into_iter()
@@ -93,7 +93,7 @@ fn is_the_daemons(directory: &Path) -> bool {
     place::absolute(directory).is_ok_and(|directory| place::is_the_daemons(&directory))
 }
 
-/// Says whether a directory holds no messages by its name, unless it was named itself.
+/// Returns whether a directory's name says that it holds no messages, unless it was given itself.
 fn is_set_apart(entry: &DirEntry, root: &Path) -> bool {
     let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
     let name = entry.file_name();

@@ -1,5 +1,5 @@
-//! `new`: a message or findings packet to begin with. It validates unchanged; comments say what to
-//! change. Id and time are made here, everything else comes from the flags or holds a place.
+//! `new`: a template of a message or findings packet. It validates unchanged, and comments say what to change. Id and
+//! time are made here; everything else comes from the flags or is a placeholder.
 
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -74,7 +74,7 @@ pub(crate) struct Args {
     schema: Option<String>,
 }
 
-/// Prints the template, filled; not if it would be refused, as a message to its sender.
+/// Prints the filled template; if the flags make it invalid, prints the violations and exits with 2.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let now = Timestamp::from_utc(DateTime::<Utc>::from(SystemTime::now()));
     let text = filled(args, now, &Ulid::generate().to_string().to_lowercase());
@@ -133,7 +133,7 @@ fn subject(text: &str) -> Result<String, String> {
     })
 }
 
-/// The template of the type and what its comments call for.
+/// Returns the template of the type, and the text that its comments ask for.
 fn template(kind: &str) -> (&'static str, &'static str) {
     match MessageType::from_word(kind) {
         None => (include_str!("findings_packet.yaml"), ""),
@@ -164,7 +164,7 @@ fn called_for(kind: TextKind) -> &'static str {
     }
 }
 
-/// The default sender and recipient of a message of that type.
+/// Returns the default sender and recipient of a message of that type.
 fn places(kind: &str) -> (&'static str, &'static str) {
     match kind {
         "review_request" | "review_addressed" => ("author", "reviewer"),
@@ -179,7 +179,7 @@ fn filled(args: &Args, now: Timestamp, chance: &str) -> String {
     let (writer, reader) = places(kind);
     let from = args.from.as_deref().unwrap_or(writer);
     let stamp = now.utc().format("%Y%m%dT%H%M%SZ");
-    // The end of a ULID is its chance; eight letters of it are forty bits.
+    // The end of a ULID is random; eight of its letters are forty bits.
     let id = args
         .id
         .clone()
@@ -220,14 +220,14 @@ fn filled(args: &Args, now: Timestamp, chance: &str) -> String {
     lines
 }
 
-/// A text of one line as `fmt` writes it.
+/// Returns a one-line text as `fmt` writes it.
 fn yaml_scalar(text: &str) -> String {
     let field = render_document(&serde_json::json!({ "x": text }));
     field.trim_start_matches("x: ").trim_end().to_owned()
 }
 
-/// Writes a line of a template with each `{name}` replaced, once and from left to right, so that what is
-/// filled in is never taken for a place to fill.
+/// Appends a line of a template with each `{name}` replaced once, from left to right, so that an inserted value is
+/// never taken for a placeholder.
 fn fill(line: &str, values: &[(&str, String)], into: &mut String) {
     let mut rest = line;
     while let Some((before, after)) = rest.split_once('{') {

@@ -1,4 +1,4 @@
-//! One short line for each violation, the fix in it: for readers that pay by the word.
+//! One short line for each violation, including its fix, for readers that pay by the word.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use validate_message::{Source, Violation};
 
 use crate::check::verdict::Verdict;
 
-/// Gives a file's lines.
+/// Returns a file's lines.
 pub(crate) fn one(verdict: &Verdict) -> String {
     let lines: String = verdict
         .violations()
@@ -35,6 +35,6 @@ fn line(violation: &Violation, message_file: &str) -> String {
     if let Some(fix) = &violation.fix {
         let _ = write!(line, "; fix: {fix}");
     }
-    // A fix may be written in several lines; a line is what was promised.
+    // A fix may have several lines, but the format promises one.
     escaped(&line) + "\n"
 }

@@ -2,7 +2,7 @@
 
 use crate::check::verdict::Verdict;
 
-/// Gives a file's lines.
+/// Returns a file's lines.
 pub(crate) fn one(verdict: &Verdict) -> String {
     let told = |violation: &validate_message::Violation| violation.told(&verdict.file) + "\n";
     let lines: String = verdict.violations().iter().map(told).collect();

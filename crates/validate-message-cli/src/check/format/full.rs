@@ -1,4 +1,4 @@
-//! For people: each violation with the lines it is in, in the body and in packets too.
+//! For people: each violation with its source lines, in bodies and packets too.
 
 use std::io::{stderr, stdin, stdout};
 
@@ -11,13 +11,13 @@ use validate_message::{Source, Violation};
 use super::source::Lines;
 use crate::check::verdict::Verdict;
 
-/// The width if neither COLUMNS nor a terminal gives one, in columns.
+/// The width in columns if neither COLUMNS nor a terminal gives one.
 const WIDTH: usize = 100;
 
 /// The columns before a source line: its number and a bar.
 const MARGIN: usize = 8;
 
-/// The renderer, set to where it prints.
+/// The renderer, configured for its output.
 pub(crate) struct Full {
     renderer: Renderer,
     is_coloured: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Full {
 }
 
 impl Full {
-    /// Sets it up; the width is COLUMNS, else the terminal's.
+    /// Configures the renderer; the width is that of COLUMNS, or else of the terminal.
     pub(crate) fn new(is_coloured: bool, is_terminal: bool) -> Self {
         let columns = std::env::var("COLUMNS")
             .ok()
@@ -37,7 +37,7 @@ impl Full {
         } else {
             Renderer::plain()
         };
-        // Lines come to the renderer cut to the width; it need not cut them again.
+        // Lines are cut to the width before the renderer gets them, so it need not cut them again.
         let renderer = renderer.term_width(usize::from(u16::MAX));
         Self {
             renderer,
@@ -46,7 +46,7 @@ impl Full {
         }
     }
 
-    /// Gives a file's violations, an empty line behind each.
+    /// Returns a file's violations, each followed by an empty line.
     pub(crate) fn one(&self, verdict: &Verdict) -> String {
         if verdict.violations().is_empty() {
             return String::new();
@@ -93,8 +93,8 @@ impl Full {
             report = report.element(Title::HELP.message(fix));
         }
         let rendered = self.renderer.render(&[report]);
-        // The renderer would count the columns of the excerpt, in which lines are cut and
-        // characters escaped; the place in the file is written here.
+        // The renderer would count columns in the excerpt, in which lines are cut and characters escaped, so the place
+        // in the file is written here.
         let (title, rest) = rendered.split_once('\n').unwrap_or((&rendered, ""));
         let place = violation
             .place
@@ -114,7 +114,7 @@ impl Full {
     }
 }
 
-/// The columns of the terminal one of the three standard streams is, if any is.
+/// Returns the width in columns of the terminal that one of the three standard streams is, if any.
 fn terminal_width() -> Option<usize> {
     let size = tcgetwinsize(stdout())
         .or_else(|_| tcgetwinsize(stderr()))

@@ -1,6 +1,5 @@
-//! Workflow commands: lines that GitHub's runners turn into annotations. A step shows ten errors
-//! and ten warnings and drops the rest, so the last line, of a kind of its own, says how many
-//! there are.
+//! Workflow commands: lines that GitHub's runners turn into annotations. A step shows ten errors and ten warnings and
+//! drops the rest, so a last line of another kind gives the totals.
 
 use message_schema::Level;
 use message_schema::line::escaped;
@@ -8,7 +7,7 @@ use validate_message::Violation;
 
 use crate::check::verdict::{Totals, Verdict};
 
-/// Gives a file's commands; `name` is the file as it was named.
+/// Returns a file's commands; `name` is the file as given on the command line.
 pub(crate) fn one(verdict: &Verdict, name: &str) -> String {
     if let Some(why) = verdict.unreadable() {
         return format!(
@@ -53,7 +52,7 @@ fn command(violation: &Violation, verdict: &Verdict, name: &str) -> String {
     )
 }
 
-/// Gives the true total, as a notice: there is only one, so it is always shown.
+/// Returns the true total as a notice: as the only one it is always shown.
 pub(crate) fn tail(totals: Totals) -> String {
     let unreadable = match totals.unreadable {
         0 => String::new(),
@@ -69,7 +68,7 @@ fn data(text: &str) -> String {
         .replace('\n', "%0A")
 }
 
-/// Escapes a text for a property's value. Runners show their log on terminals, so control characters are escaped too.
+/// Escapes a text for a property's value, including control characters: runners show their log on terminals.
 fn property(text: &str) -> String {
     data(&escaped(text)).replace(':', "%3A").replace(',', "%2C")
 }

@@ -20,12 +20,12 @@ struct FileVerdict<'v> {
     cut: bool,
 }
 
-/// Gives the document's beginning, up to the first file.
+/// Returns the document's beginning, up to the first file.
 pub(crate) fn head() -> String {
     format!("{{\n  \"schema_version\": {JSON_VERSION},\n  \"files\": [")
 }
 
-/// Gives a file's element.
+/// Returns a file's element.
 pub(crate) fn one(verdict: &Verdict) -> String {
     let file = FileVerdict {
         file: &verdict.file,
@@ -41,7 +41,7 @@ pub(crate) fn one(verdict: &Verdict) -> String {
     indented(&file, 4)
 }
 
-/// Gives the document's end, from behind the last file.
+/// Returns the document's end, after the last file.
 pub(crate) fn tail(totals: Totals) -> String {
     let end = if totals.files == 0 { "]" } else { "\n  ]" };
     format!(
@@ -50,10 +50,10 @@ pub(crate) fn tail(totals: Totals) -> String {
     )
 }
 
-/// A value on lines of its own, indented for that depth of a document.
+/// Returns a value on lines of its own, indented for that depth of a document.
 pub(super) fn indented(value: &impl Serialize, depth: usize) -> String {
     let text = serde_json::to_string_pretty(value).expect("strings and numbers are JSON");
-    // No string holds a line feed of its own: JSON escapes it.
+    // No string contains a raw line feed: JSON escapes it.
     text.split('\n')
         .map(|line| format!("\n{:depth$}{line}", ""))
         .collect()

@@ -8,13 +8,13 @@ use validate_message::Violation;
 
 use crate::check::verdict::Verdict;
 
-/// Gives the document's beginning.
+/// Returns the document's beginning.
 pub(crate) fn head() -> String {
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"validate-message\">\n"
         .to_owned()
 }
 
-/// Gives a file's suite. Warnings fail nothing: they are in the suite's output.
+/// Returns a file's suite. Warnings fail nothing, so they go to the suite's output.
 pub(crate) fn one(verdict: &Verdict) -> String {
     let of_level = |level| {
         verdict
@@ -54,7 +54,7 @@ pub(crate) fn one(verdict: &Verdict) -> String {
     suite + "  </testsuite>\n"
 }
 
-/// Gives the document's end.
+/// Returns the document's end.
 pub(crate) fn tail() -> String {
     "</testsuites>\n".to_owned()
 }
@@ -86,8 +86,8 @@ fn case(verdict: &Verdict, name: &str, inside: &str) -> String {
     }
 }
 
-/// Text that is valid in an element or an attribute. XML has no way to write most control
-/// characters, not even by number.
+/// Returns a text that is valid in an element or an attribute. XML cannot express most control characters, not even by
+/// number.
 fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,6 +1,6 @@
-//! Verdicts out: a file for each format. Stdout carries the document and nothing else.
+//! Prints verdicts, with a module for each format. Stdout carries the document and nothing else.
 //!
-//! Each file's part is made when that file was judged; what needs all of them comes at the end.
+//! Each file's part is made once that file is judged; the parts that need all files come last.
 
 mod agent;
 mod concise;
@@ -45,15 +45,15 @@ pub(crate) enum ColorWhen {
     Never,
 }
 
-/// A format, and what it needs to know of where it is printed.
+/// A format, and what it needs to know about its output.
 pub(crate) struct Printer {
     format: Format,
     full: full::Full,
 }
 
 impl Printer {
-    /// Chooses the given format, else one by where stdout goes: the same command in a pipe prints the same
-    /// for every caller.
+    /// Chooses the given format, or else one by the kind of stdout: in a pipe, the same command prints the same for
+    /// every caller.
     pub(crate) fn chosen(format: Option<Format>, color: ColorWhen) -> Self {
         let is_terminal = io::stdout().is_terminal();
         let by_place = if is_terminal {
@@ -72,7 +72,7 @@ impl Printer {
         }
     }
 
-    /// Gives what comes before the first file.
+    /// Returns the text before the first file.
     pub(crate) fn head(&self) -> String {
         match self.format {
             Format::Json => json::head(),
@@ -82,7 +82,7 @@ impl Printer {
         }
     }
 
-    /// Gives one file's part; `name` is the file as it was named, not escaped.
+    /// Returns one file's part; `name` is the file as given on the command line, not escaped.
     pub(crate) fn one(&self, verdict: &Verdict, name: &str) -> String {
         match self.format {
             Format::Full => self.full.one(verdict),
@@ -95,7 +95,7 @@ impl Printer {
         }
     }
 
-    /// Gives the separator of two files' parts that are not empty.
+    /// Returns the separator between two non-empty parts.
     pub(crate) fn between(&self) -> &'static str {
         match self.format {
             Format::Json | Format::Sarif => ",",
@@ -103,7 +103,7 @@ impl Printer {
         }
     }
 
-    /// Gives what comes after the last file.
+    /// Returns the text after the last file.
     pub(crate) fn tail(&self, totals: Totals, notes: &[Note]) -> String {
         match self.format {
             Format::Json => json::tail(totals),
@@ -115,7 +115,7 @@ impl Printer {
     }
 }
 
-/// Says that some violations of a file are left out.
+/// Returns the line that says that some violations of a file are left out.
 fn cut(verdict: &Verdict) -> String {
     if verdict.is_cut() {
         format!(

@@ -11,7 +11,7 @@ use super::json::indented;
 use crate::check::Note;
 use crate::check::verdict::Verdict;
 
-/// Gives the document's beginning, up to the first result.
+/// Returns the document's beginning, up to the first result.
 pub(crate) fn head() -> String {
     let driver = json!({
         "name": "validate-message",
@@ -26,7 +26,7 @@ pub(crate) fn head() -> String {
     )
 }
 
-/// The codes that a file's results can have, in the order that `ruleIndex` counts.
+/// Returns the codes that a file's results can have, in the order of `ruleIndex`.
 fn codes() -> impl Iterator<Item = Code> {
     Code::ALL
         .iter()
@@ -46,7 +46,7 @@ fn rule(code: Code) -> Value {
     })
 }
 
-/// Gives a file's results; `name` is the file as it was named.
+/// Returns a file's results; `name` is the file as given on the command line.
 pub(crate) fn one(verdict: &Verdict, name: &str) -> String {
     let result = |violation: &Violation| indented(&result(violation, verdict, name), 8);
     verdict
@@ -87,7 +87,7 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-/// Gives the document's end, from behind the last result.
+/// Returns the document's end, after the last result.
 pub(crate) fn tail(notes: &[Note]) -> String {
     let is_lost = notes
         .iter()
@@ -112,7 +112,7 @@ pub(crate) fn tail(notes: &[Note]) -> String {
     )
 }
 
-/// A text in which nothing is a link: `[words](address)` would be one.
+/// Returns a text in which nothing is a link: `[words](address)` would be one.
 fn plain(text: &str) -> String {
     if text.contains("](") {
         text.replace('\\', "\\\\")
@@ -123,8 +123,7 @@ fn plain(text: &str) -> String {
     }
 }
 
-/// A path as an address: relative where the path is, every character that means something else
-/// there by its number.
+/// Returns a path as a URI: relative if the path is, with every reserved character percent-encoded.
 fn uri(path: &str) -> String {
     let path = if std::path::MAIN_SEPARATOR == '\\' {
         path.replace('\\', "/")

@@ -1,4 +1,4 @@
-//! The lines a violation is shown in: found by number, cut to a width, made harmless.
+//! The source lines of a violation: found by number, cut to a width, made harmless.
 
 use message_schema::Place;
 use message_schema::line::is_trap;
@@ -9,13 +9,13 @@ const PARENT_DISTANCE_MAX: usize = 40;
 /// The maximum length of a mark, in characters.
 const MARK_MAX: usize = 60;
 
-/// A text and where its lines begin.
+/// A text and the offsets of its lines.
 pub(super) struct Lines<'t> {
     text: &'t [u8],
     starts: Vec<usize>,
 }
 
-/// A few lines of a text, ready to be shown.
+/// A few lines of a text, ready to show.
 pub(super) struct Excerpt {
     /// The number of the first line, from 1.
     pub(super) first: usize,
@@ -27,8 +27,7 @@ pub(super) struct Excerpt {
 }
 
 impl<'t> Lines<'t> {
-    /// Finds the lines as the reader of messages counts them: a line feed ends one, and a
-    /// lone carriage return.
+    /// Finds the lines as the reader of messages counts them: a line feed ends one, and so does a lone carriage return.
     pub(super) fn of(text: &'t [u8]) -> Self {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let mut starts = vec![0];
@@ -50,8 +49,8 @@ impl<'t> Lines<'t> {
         Some(line)
     }
 
-    /// Gives the lines around a place, each cut to some more than `width` characters; `found` is
-    /// the text reported there.
+    /// Returns the lines around a place, each cut to slightly more than `width` characters; `found` is the text
+    /// reported there.
     pub(super) fn excerpt(
         &self,
         place: Place,
@@ -60,7 +59,7 @@ impl<'t> Lines<'t> {
     ) -> Option<Excerpt> {
         let number = usize::try_from(place.line).ok()?;
         let column = usize::try_from(place.column).ok()?.checked_sub(1)?;
-        // What a place was counted in is text; beyond it nothing is decoded.
+        // The reader counted this place in valid text; nothing beyond the line is decoded.
         let line = self.line(number)?;
         let parent = self.parent(number);
         let first = parent.unwrap_or(number);
@@ -88,7 +87,7 @@ impl<'t> Lines<'t> {
         })
     }
 
-    /// The parent of this line: the nearest line above with less indentation.
+    /// Returns the parent of this line: the nearest line above with less indentation.
     fn parent(&self, number: usize) -> Option<usize> {
         let own = indentation(self.line(number)?)?;
         let nearest = number.saturating_sub(PARENT_DISTANCE_MAX).max(1);
@@ -100,15 +99,16 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// The number of blanks before the line's text; none for an empty line.
+/// Returns the number of blanks before the line's text; `None` for an empty line.
 fn indentation(line: &[u8]) -> Option<usize> {
     line.iter().position(|byte| *byte != b' ')
 }
 
-/// The number of characters to mark from the column on: a whole quoted text or list, else the found value, else a word.
+/// Returns the number of characters to mark from the column on: a whole quoted text or list, else the found value, else
+/// a word.
 fn mark_length(line: &str, column: usize, found: Option<&str>) -> usize {
     let rest: String = line.chars().skip(column).take(MARK_MAX).collect();
-    // A quoted text or a list is marked to its end, when that is in this line.
+    // Mark a quoted text or a list to its end, if that is on this line.
     let closing = match rest.chars().next() {
         Some(quote @ ('"' | '\'')) => Some(quote),
         Some('[') => Some(']'),
@@ -131,7 +131,7 @@ fn mark_length(line: &str, column: usize, found: Option<&str>) -> usize {
     word.count().max(1)
 }
 
-/// One line as it is shown, and where its mark is.
+/// A line as shown, and the position of its mark.
 struct Shown {
     text: String,
     mark: std::ops::Range<usize>,
@@ -139,7 +139,7 @@ struct Shown {
 
 impl Shown {
     fn of(line: &str, column: usize, length: usize, width: usize) -> Self {
-        // A long line is cut so that what leads to the place is still seen.
+        // Cut a long line so that the text before the place is still visible.
         let before = width / 2;
         let skipped = if column < width.saturating_sub(length) {
             0
@@ -163,7 +163,7 @@ impl Shown {
                 c => text.push(c),
             }
         }
-        // A place behind the last character is the end of the line.
+        // A place after the last character is the end of the line.
         let mark = mark.unwrap_or(text.len());
         let mark = mark..end.unwrap_or(text.len());
         if characters.next().is_some() {

@@ -1,4 +1,4 @@
-//! `git cat-file --batch`: one process that gives the bytes of any number of blobs.
+//! `git cat-file --batch`: one process that returns the bytes of any number of blobs.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -30,7 +30,7 @@ impl Batch {
         })
     }
 
-    /// Reads a blob, but no more of it than tells that it is too large.
+    /// Reads a blob, but no more of it than shows that it is too large.
     pub(super) fn read(&mut self, id: &str) -> io::Result<Vec<u8>> {
         let questions = self
             .questions
@@ -53,7 +53,7 @@ impl Batch {
             .by_ref()
             .take(size.min(READ_MAX))
             .read_to_end(&mut bytes)?;
-        // What was left, and the line feed behind it.
+        // Skip the rest of the blob and its final line feed.
         io::copy(
             &mut self
                 .answers
@@ -67,7 +67,7 @@ impl Batch {
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        // Ends it by closing its input, then waits for it, so that no process is left behind.
+        // Closing its input ends it; waiting leaves no zombie.
         drop(self.questions.take());
         let _ = self.child.wait();
     }

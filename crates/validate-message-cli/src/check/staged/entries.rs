@@ -1,4 +1,4 @@
-//! The entries of git's index, by path, with mode and id.
+//! The entries of git's index, by path, with mode and object id.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 pub(crate) struct IndexEntry {
     pub(crate) is_file: bool,
     pub(crate) is_symlink: bool,
-    /// The next commit removes it.
+    /// True if the next commit removes it.
     pub(crate) is_removed: bool,
-    /// The name of the blob.
+    /// The object id of the blob.
     pub(crate) id: String,
 }
 
@@ -25,9 +25,9 @@ impl IndexEntry {
     }
 }
 
-/// Lists what the next commit adds, changes or removes, in git's order.
+/// Lists the files that the next commit adds, changes or removes, in git's order.
 pub(super) fn changed() -> io::Result<Vec<(String, IndexEntry)>> {
-    // Raw, for the ids: asked for by id, no name of a file can be mistaken for anything else.
+    // Raw output contains the ids: asked for by id, no file name can be mistaken for anything else.
     let listed = git(&[
         "diff",
         "--cached",
@@ -53,17 +53,17 @@ pub(super) fn changed() -> io::Result<Vec<(String, IndexEntry)>> {
     Ok(words.chunks_exact(2).filter_map(entry).collect())
 }
 
-/// Lists everything in the index below a directory called `packets`.
+/// Lists the whole index below a directory named `packets`.
 pub(super) fn packets() -> io::Result<BTreeMap<String, IndexEntry>> {
     listed(&[":(top,glob)**/packets/**", ":(top)packets"])
 }
 
-/// Lists everything in the index below a directory of an agent.
+/// Lists the whole index below a directory of an agent.
 pub(super) fn of_agents() -> io::Result<BTreeMap<String, IndexEntry>> {
     listed(&[":(top,glob)**/agents/*/*/**"])
 }
 
-/// Lists what of the index the patterns match.
+/// Lists the index entries that match the patterns.
 fn listed(patterns: &[&str]) -> io::Result<BTreeMap<String, IndexEntry>> {
     let ask = ["ls-files", "--stage", "-z", "--full-name", "--"];
     let listed = git(&[&ask, patterns].concat())?;
@@ -80,7 +80,7 @@ fn listed(patterns: &[&str]) -> io::Result<BTreeMap<String, IndexEntry>> {
     Ok(listed.split(|byte| *byte == 0).filter_map(entry).collect())
 }
 
-/// Runs git to its end; the error holds its words.
+/// Runs git to its end; the error holds its message.
 pub(super) fn git(args: &[&str]) -> io::Result<Vec<u8>> {
     let output = command()
         .args(args)
@@ -96,7 +96,7 @@ pub(super) fn git(args: &[&str]) -> io::Result<Vec<u8>> {
     ))
 }
 
-/// Git, reading patterns as they are written here whatever the environment says of them.
+/// Returns a git command that reads patterns as written here, whatever the environment sets.
 pub(super) fn command() -> Command {
     let mut command = Command::new("git");
     for variable in ["LITERAL", "GLOB", "NOGLOB", "ICASE"] {
@@ -105,7 +105,7 @@ pub(super) fn command() -> Command {
     command
 }
 
-/// Says that it was git that could not be run.
+/// Adds to an error that git could not be run.
 pub(super) fn not_run(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("git cannot be run: {error}"))
 }

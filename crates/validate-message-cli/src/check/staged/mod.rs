@@ -1,7 +1,7 @@
 //! Staged files: those in git's index, never those in the working tree.
 //!
-//! Which index and which repository, git decides (`GIT_INDEX_FILE`, `GIT_DIR`), as it does for its
-//! other commands; `git commit -a` and `-p` hand their hooks an index of their own.
+//! Git decides which index and repository to use (`GIT_INDEX_FILE`, `GIT_DIR`), as for its other commands; `git commit
+//! -a` and `-p` give their hooks an index of their own.
 
 mod batch;
 mod entries;
@@ -18,24 +18,24 @@ use self::entries::IndexEntry;
 use super::packet::{self, FoundPacket};
 use super::place;
 
-/// The index, and how its paths are called from where the command was started.
+/// The index, and the names of its paths in the directory where the command was started.
 pub(crate) struct Staged {
-    /// The directory of the working tree that the index's paths start from.
+    /// The directory of the working tree to which the index's paths are relative.
     top: PathBuf,
-    /// The way from there to the current directory: empty, or ending in a slash.
+    /// The path from there to the current directory: empty, or ending in a slash.
     prefix: String,
-    /// The way from the current directory up to there: empty, or `../` some times.
+    /// The path from the current directory up to there: empty, or repeated `../`.
     up: String,
     /// The files that the next commit adds, changes or removes.
     changed: Vec<(String, IndexEntry)>,
     batch: Mutex<Batch>,
-    /// The files in `packets` directories, by path. Listed when a message first needs one.
+    /// The files in `packets` directories, by path; listed once a message needs one.
     packets: OnceLock<Result<BTreeMap<String, IndexEntry>, String>>,
 }
 
 /// A message or packet in the index.
 pub(crate) struct Blob {
-    /// Its path as one would type it in the current directory.
+    /// Its path relative to the current directory, as one would type it.
     pub(crate) shown: String,
     /// Its path from the top.
     path: String,
@@ -43,7 +43,7 @@ pub(crate) struct Blob {
 }
 
 impl Staged {
-    /// Asks git where the index is; the error holds git's words.
+    /// Asks git where the index is; the error holds git's message.
     pub(crate) fn open() -> io::Result<Self> {
         let told = entries::git(&[
             "rev-parse",
@@ -65,9 +65,9 @@ impl Staged {
         })
     }
 
-    /// Lists what the next commit makes worth checking: the messages it adds or changes, those whose packet it
-    /// changes or removes, and the packets it adds or changes that no message names. If paths are given, only those
-    /// below them, and the files among the paths, in whatever directory they are.
+    /// Lists what the next commit makes worth checking: the messages it adds or changes, those whose packet it changes
+    /// or removes, and the packets it adds or changes that no message names. If paths are given, only those below them,
+    /// and the given files themselves in any directory.
     pub(crate) fn subjects(&self, paths: &[PathBuf]) -> io::Result<Vec<Blob>> {
         let wanted: Vec<String> = paths.iter().map(|path| self.inside(path)).collect();
         let is_wanted = |path: &str| {
@@ -110,7 +110,7 @@ impl Staged {
         Ok(subjects.into_iter().map(blob).collect())
     }
 
-    /// Lists the messages of the index that name one of these packets: path, blob, packet.
+    /// Lists the messages of the index that name one of these packets, each with its blob and the packet.
     fn namers(
         &self,
         packets: &BTreeMap<&str, &IndexEntry>,
@@ -124,7 +124,7 @@ impl Staged {
             let Some(root) = root.filter(|_| entry.is_file && is_message(&path)) else {
                 continue;
             };
-            // The check reports an unreadable message when that is staged itself.
+            // An unreadable message is reported only if it is staged itself.
             let message = message_schema::parse(&self.read_id(&entry.id)?).ok();
             let named = message.and_then(|message| message.packet_path());
             let Some(named) = named.map(|named| beneath(&root.to_string_lossy(), &named)) else {
@@ -149,7 +149,7 @@ impl Staged {
         Ok(message.is_ok_and(|message| validate_message::is_packet(&message)))
     }
 
-    /// Reads a message: at most one byte more than one may have.
+    /// Reads a message: at most one byte more than it may have.
     pub(crate) fn read(&self, blob: &Blob) -> io::Result<Vec<u8>> {
         self.read_id(&blob.id)
     }
@@ -161,8 +161,8 @@ impl Staged {
             .read(id)
     }
 
-    /// Finds the packet that a message names: in the index, else, as only a file git does not
-    /// know is missing there, in the working tree. One that the next commit removes is missing.
+    /// Finds the packet that a message names: in the index or, for a file that git does not know, in the working tree.
+    /// A packet that the next commit removes is missing.
     pub(crate) fn packet(
         &self,
         blob: &Blob,
@@ -214,7 +214,7 @@ impl Staged {
         packet::open_beneath(&self.top.join(&root), path)
     }
 
-    /// The workspace a staged message belongs to, from the top.
+    /// Returns the workspace of a staged message, as a path from the top.
     fn workspace_of(&self, blob: &Blob, root: Option<&Path>) -> Option<String> {
         if let Some(root) = root {
             return Some(self.inside(root));
@@ -225,8 +225,8 @@ impl Staged {
         packet::workspace_of(Path::new(&blob.shown)).map(|root| self.inside(&root))
     }
 
-    /// A path of the command line as the index would call it. A path outside the repository keeps its own
-    /// name, which matches nothing.
+    /// Returns a path of the command line as the index names it. A path outside the repository keeps its own name,
+    /// which matches nothing.
     fn inside(&self, path: &Path) -> String {
         let inside = if path.is_absolute() {
             let resolved = path.canonicalize();

@@ -1,5 +1,5 @@
-//! The choices that are left to the project. The daemon reads them from `settled.toml` and hands them in. A record
-//! keeps what its decision took from the policy, so that replay needs none.
+//! The project's own choices. The daemon reads them from `settled.toml` and hands them in. A record keeps everything
+//! that its decision took from the policy, so that replay needs no policy.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub struct Policy {
     /// The agents that have a mailbox, each with the roles it may take; an empty set means both.
     pub agents: BTreeMap<AgentName, BTreeSet<Role>>,
-    /// The rounds a generation may take.
+    /// The rounds that a generation may take.
     pub rounds: Rounds,
     /// The interpretation of silence about an open thread.
     pub threads: ThreadMode,
@@ -26,7 +26,7 @@ pub struct Policy {
     pub gate: GatePolicy,
     /// The most messages outside the review loop that one agent may send another within an hour.
     pub messages_per_hour: MessagesPerHour,
-    /// The number of files one outbox may send within an hour; beyond it, only open reviews go on.
+    /// The number of files that one outbox may send within an hour; beyond it, only open reviews continue.
     pub files_per_hour: FilesPerHour,
     /// The most reviews of one author that may be open with one reviewer at a time.
     pub open_reviews: OpenReviews,
@@ -36,28 +36,28 @@ pub struct Policy {
     pub runtime_clock: RuntimeClock,
     /// The findings to hand off once a pull request is merged, and the agents that get them.
     pub handoff: HandoffPolicy,
-    /// The reviewers, in the order in which a request passes to the next when one cannot work; after the last a person
+    /// The reviewers, in the order in which a request passes to the next if one cannot work; after the last, a person
     /// decides.
     pub reviewers: Vec<AgentName>,
     /// The vendor of each agent's model, if the config names it.
     pub vendors: BTreeMap<AgentName, String>,
-    /// The most tokens and money the commands of agents may use.
+    /// The most tokens and money that the commands of agents may use.
     pub budget: SpendBudget,
 }
 
-/// The most tokens and money the commands of agents may use; no limit unless the project sets one.
+/// The most tokens and money that the commands of agents may use; unlimited unless the project sets a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpendBudget {
-    /// In one generation of a review.
+    /// For one generation of a review.
     pub per_review: SpendLimit,
-    /// On one day, all agents together.
+    /// For one day, all agents together.
     pub per_day: SpendLimit,
-    /// On one day, each agent.
+    /// For one day, each agent.
     pub per_agent: SpendLimit,
 }
 
 impl SpendBudget {
-    /// The limits, each with its key in the config.
+    /// Returns the limits, each with its key in the config.
     pub fn limits(&self) -> [(&'static str, SpendLimit); 3] {
         [
             ("per_review", self.per_review),
@@ -84,19 +84,20 @@ impl SpendLimit {
     }
 }
 
-/// The treatment of an approval that does not show that its reviewer read the change.
+/// The treatment of an approval without evidence that its reviewer read the change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceMode {
-    /// It is accepted with a warning that names what is missing.
+    /// It is accepted with a warning that names the missing evidence.
     #[default]
     Warn,
     /// It is refused.
     Require,
 }
 
-/// Patterns of paths. `?` is one character and `*` any number of them within a name; `**` is any number of folders; a
-/// pattern that ends with `/` is everything below. One without a `/` is a name in any folder.
+/// Patterns of paths. `?` matches one character and `*` any number of them within a name; `**` matches any number of
+/// folders; a pattern that ends with `/` matches everything below. A pattern without a `/` matches a name in any
+/// folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HumanPaths(Vec<String>);
 
@@ -133,7 +134,7 @@ fn is_below(pattern: &[&str], path: &[&str]) -> bool {
     match (pattern.split_first(), path.split_first()) {
         (None, None) => true,
         (None, Some(_)) => false,
-        // At the end it matches what is below, which is something.
+        // At the end it matches at least one name below.
         (Some((&"**", [])), path) => path.is_some(),
         (Some((&"**", rest)), _) => (0..=path.len()).any(|from| is_below(rest, &path[from..])),
         (Some((name, rest)), Some((first, others))) => {
@@ -182,13 +183,13 @@ pub enum RuntimeClock {
 /// The findings to hand off once a pull request is merged, and the agents that get them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandoffPolicy {
-    /// The findings that go without a person's request.
+    /// The findings that are handed off without a person's request.
     pub mode: HandoffMode,
-    /// In threshold mode: the mildest severity that goes.
+    /// In threshold mode: the mildest severity that is handed off.
     pub threshold: Severity,
-    /// In threshold mode: the categories that go; empty means all.
+    /// In threshold mode: the categories that are handed off; empty means all.
     pub categories: BTreeSet<String>,
-    /// Names at the forge whose pull requests never hand off by themselves.
+    /// Names at the forge whose pull requests cause no handoff on their own.
     pub bots: BTreeSet<String>,
     /// Agents whose requests can come from a verify run.
     pub verify_agents: BTreeSet<AgentName>,
@@ -248,23 +249,22 @@ impl std::fmt::Display for Role {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadMode {
-    /// A `status` counts as an action, and silence on a thread the author named as addressed
-    /// resolves it.
+    /// A `status` counts as an action, and silence resolves a thread that the author named as addressed.
     #[default]
     Inferred,
     /// Every open thread needs an `action`.
     Explicit,
 }
 
-/// The treatment of a new blocker below P0 that a reviewer raises from the second round of a generation on, in no file
-/// the author touched.
+/// The treatment of a new blocker below P0 that a reviewer raises from the second round of a generation on, in a file
+/// that the author did not touch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LateFindings {
     /// It blocks like any other.
     #[default]
     Block,
-    /// It is deferred, unless it says what introduced it.
+    /// It is deferred, unless it names what introduced it.
     Defer,
 }
 
@@ -277,17 +277,17 @@ pub struct GatePolicy {
     pub require_actions: bool,
     /// True if the gate refuses an approval that names no commit.
     pub require_head: bool,
-    /// Commands that must be recorded as passing, besides those the request names.
+    /// Commands that must be recorded as passing, in addition to those that the request names.
     pub validation_commands: Vec<String>,
-    /// The treatment of an approval that does not show that its reviewer read the change.
+    /// The treatment of an approval without evidence that its reviewer read the change.
     pub evidence: EvidenceMode,
-    /// True if author and reviewer must be of two vendors.
+    /// True if the models of author and reviewer must come from different vendors.
     pub reviewer_other_vendor: bool,
     /// The files whose changes only a person may approve.
     pub human_paths: HumanPaths,
 }
 
-/// A bound on messages per hour and pair: 1 to 10 000, 60 unless the project says otherwise.
+/// A limit on messages per hour and pair: 1 to 10 000, by default 60.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessagesPerHour(u16);
 
@@ -300,7 +300,7 @@ impl MessagesPerHour {
             .map(Self)
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn get(self) -> usize {
         self.0.into()
     }
@@ -312,7 +312,7 @@ impl Default for MessagesPerHour {
     }
 }
 
-/// A bound on files per hour and outbox: 1 to 1 000 000, 250 000 unless the project says otherwise.
+/// A limit on files per hour and outbox: 1 to 1 000 000, by default 250 000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilesPerHour(u32);
 
@@ -325,7 +325,7 @@ impl FilesPerHour {
             .map(Self)
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn get(self) -> u64 {
         self.0.into()
     }
@@ -337,8 +337,7 @@ impl Default for FilesPerHour {
     }
 }
 
-/// A bound on the reviews of one author that are open with one reviewer: 1 to 1 000 000, 200 000 unless
-/// the project says otherwise.
+/// A limit on the reviews of one author that are open with one reviewer: 1 to 1 000 000, by default 200 000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenReviews(u32);
 
@@ -351,7 +350,7 @@ impl OpenReviews {
             .map(Self)
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn get(self) -> usize {
         usize::try_from(self.0).expect("a million fits memory")
     }
@@ -371,8 +370,8 @@ impl Policy {
             .is_none_or(|roles| roles.is_empty() || roles.contains(&role))
     }
 
-    /// The agents to ask, in order, for a review of this author when the reviewer cannot work; `None` if the list does
-    /// not name the reviewer.
+    /// Returns the agents to ask, in order, for a review of this author if the reviewer cannot work; `None` if the list
+    /// does not name the reviewer.
     pub fn reviewers_after(
         &self,
         reviewer: &AgentName,

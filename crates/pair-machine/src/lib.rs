@@ -1,5 +1,5 @@
-//! A pair of commands, an author and perhaps a reviewer, that work and review in turn: the states of a run, what moves a
-//! pair through them, and what the ledger records of it. It knows no review.
+//! A pair of commands, an author and perhaps a reviewer, that work and review in turn: the states of a run, the events
+//! that move a pair through them, and the pair's records in the ledger. It knows no review.
 //!
 //! Begin with `machine` (the states and their transitions), then `record`.
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::state::{InvalidTransition, RunState};
 
-/// Iterations a pair takes unless told otherwise.
+/// The most iterations of a pair by default.
 pub const ITERATIONS: u8 = 20;
 
 /// The words that count as signals.
@@ -42,14 +42,15 @@ impl SignalWords {
 pub enum Signal {
     /// Ready for review; without a reviewer, complete.
     Done,
-    /// Approved, as far as the reviewer goes: the gate still decides.
+    /// Approved by the reviewer; the gate still decides.
     Pass,
     /// Gave up.
     Fail,
-    /// Nearly one of the words that count in this turn, and so no signal; the driver tells the command, once a turn.
-    NearMiss,
-    /// Approved, but threads are unanswered, so the driver could not send the approval; it tells the command, once a
+    /// Almost one of the words that count in this turn, and therefore no signal; the driver tells the command, once a
     /// turn.
+    NearMiss,
+    /// Approved, but some threads are unanswered, so the driver could not send the approval; it tells the command, once
+    /// a turn.
     Unsent,
     /// No signal.
     None,
@@ -73,8 +74,8 @@ impl Signal {
         }
     }
 
-    /// Reads the signal of an output: its last line that is not blank is exactly one of the words,
-    /// white space around it aside. Prose is never searched.
+    /// Reads the signal of an output: its last non-blank line must be exactly one of the words, apart from surrounding
+    /// white space. Prose is never searched.
     pub fn read(output: &str, words: &SignalWords) -> Self {
         let last = output.lines().map(str::trim).rfind(|line| !line.is_empty());
         match last {
@@ -85,7 +86,7 @@ impl Signal {
         }
     }
 
-    /// The word on the screen and in JSON.
+    /// Returns the word on the screen and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -98,7 +99,7 @@ impl Signal {
     }
 }
 
-/// True if the last line is one of the words except for case and punctuation around it: `PASS.`, `**Pass**`.
+/// True if the last line is one of the words apart from case and surrounding punctuation: `PASS.`, `**Pass**`.
 fn is_near(output: &str, words: [&String; 2]) -> bool {
     let bare = |text: &str| {
         let trimmed = text.trim_matches(|sign: char| !sign.is_alphanumeric());
@@ -112,9 +113,9 @@ fn is_near(output: &str, words: [&String; 2]) -> bool {
 /// An event that moves a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PairEvent {
-    /// The commands can be run.
+    /// The commands can run.
     Started,
-    /// They cannot.
+    /// The commands cannot run.
     StartFailed,
     /// The command that has the turn ended with readable output.
     Ended(Signal),
@@ -132,7 +133,7 @@ pub enum PairEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pair {
     run: RunState,
-    /// Author runs begun, 0 to the limit.
+    /// The author runs begun: 0 to the limit.
     iteration: u8,
     limit: u8,
     has_reviewer: bool,
@@ -161,14 +162,14 @@ pub enum PairFailure {
     Interrupted,
     /// Its seconds or its turns are used up.
     BudgetSpent,
-    /// A review between the two is with a person.
+    /// A review between the two is escalated to a person.
     WithAPerson,
     /// Its review waits on threads that nobody answers.
     Unanswered,
 }
 
 impl PairFailure {
-    /// The word on the screen and in JSON.
+    /// Returns the word on the screen and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::NotStarted => "not_started",
@@ -184,7 +185,7 @@ impl PairFailure {
 }
 
 impl Pair {
-    /// A pair that has not started; `limit` is 1 or above.
+    /// Returns a pair that has not started; `limit` is at least 1.
     pub fn new(has_reviewer: bool, limit: u8) -> Self {
         Self {
             run: RunState::Init,
@@ -197,17 +198,17 @@ impl Pair {
         }
     }
 
-    /// The state of the run.
+    /// Returns the state of the run.
     pub fn run(&self) -> RunState {
         self.run
     }
 
-    /// The running iteration, from 1; 0 before the start.
+    /// Returns the running iteration, from 1; 0 before the start.
     pub fn iteration(&self) -> u8 {
         self.iteration
     }
 
-    /// The reason it failed, if it did.
+    /// Returns the reason it failed, if it did.
     pub fn failure(&self) -> Option<PairFailure> {
         self.failure
     }
@@ -236,7 +237,7 @@ impl Pair {
                 })
             }
             (from, PairEvent::Resumed) => self.resume(from),
-            // It is failed already, and stays so for the reason it failed for.
+            // It has failed already, and keeps its reason.
             (_, PairEvent::Dropped) if self.can_resume() => Ok(Self {
                 stood: None,
                 ..self
@@ -289,7 +290,7 @@ impl Pair {
         }
     }
 
-    /// Only a reviewer can approve: `PASS` of an author is no more than the end of its work.
+    /// Only a reviewer can approve: an author's `PASS` means only the end of its work.
     fn author_ended(self, signal: Signal) -> Result<Self, InvalidTransition> {
         match signal {
             Signal::Fail => self.fail(PairFailure::GaveUp),
@@ -314,7 +315,7 @@ impl Pair {
         }
     }
 
-    /// The author's next turn, if one is left.
+    /// Begins the author's next turn, if one is left.
     fn iterate(self) -> Result<Self, InvalidTransition> {
         if self.iteration >= self.limit {
             return self.fail(PairFailure::IterationLimit);
@@ -341,7 +342,7 @@ impl Pair {
         })
     }
 
-    /// The pair ended for a reason outside of it; one that is over stays as it is.
+    /// Fails the pair for a reason outside of it; a pair that is over stays unchanged.
     pub fn failed(self, failure: PairFailure) -> Self {
         self.fail(failure).unwrap_or(self)
     }
@@ -481,7 +482,7 @@ mod tests {
         );
         let over = play(reviewing, &[near, near]);
         assert_eq!(over.failure(), Some(PairFailure::IterationLimit));
-        // The restart is one, whatever it is used for.
+        // A turn has one restart, whatever uses it.
         let crashed = play(told, &[PairEvent::Crashed]);
         assert_eq!(crashed.failure(), Some(PairFailure::Crashed));
     }

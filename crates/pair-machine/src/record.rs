@@ -1,5 +1,5 @@
 //! Pairs of commands in the ledger: the setup of each, the reports about it, and its remaining budget. `on_event::pair`
-//! decides where each report leads; `machine` has the states of a pair.
+//! decides the effect of each report; `machine` has the states of a pair.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub const TRANSCRIPT_MAX: usize = 4_000;
 pub struct PairId(pub MessageId);
 
 impl PairId {
-    /// The text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
@@ -40,9 +40,9 @@ impl fmt::Display for PairId {
 pub struct PairMember {
     /// The agent it runs as.
     pub agent: AgentName,
-    /// The command line, for a shell.
+    /// The command line for a shell.
     pub command: String,
-    /// The form of its output, in a word of its runner.
+    /// The form of its output, named as its runner names it.
     pub output: String,
 }
 
@@ -58,17 +58,17 @@ pub struct PairSetup {
     pub workdir: String,
     /// The task, at most [`TASK_MAX`] bytes.
     pub task: String,
-    /// The one pull request the pair answers for; without one, it answers for every review its author requests while it
-    /// runs.
+    /// The only pull request that the pair answers for; without one, it answers for every review that its author
+    /// requests while it runs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pr: Option<PrNumber>,
     /// The most times the author may run: 1 to 255.
     pub iterations: u8,
-    /// Seconds one run may take: 1 or above.
+    /// The seconds that one run may take: at least 1.
     pub run_seconds: u32,
-    /// Seconds all runs together may take: 1 or above.
+    /// The seconds that all runs together may take: at least 1.
     pub seconds: u32,
-    /// Turns all runs together may take, if there is a limit: 1 or above.
+    /// The turns that all runs together may take, if limited: at least 1.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turns: Option<u32>,
     /// The words that count as signals.
@@ -85,7 +85,7 @@ impl PairSetup {
         }
     }
 
-    /// The author, and the reviewer if there is one.
+    /// Returns the author, and the reviewer if there is one.
     pub fn members(&self) -> impl Iterator<Item = &PairMember> {
         std::iter::once(&self.author).chain(&self.reviewer)
     }
@@ -96,15 +96,15 @@ impl PairSetup {
 pub struct Transcript {
     /// The number of the run within the pair, from 1.
     pub start: u16,
-    /// Milliseconds it took.
+    /// The time it took, in milliseconds.
     pub ms: u64,
-    /// Turns it took, as far as the keeper can count them.
+    /// The turns it took, as far as the keeper can count them.
     #[serde(skip_serializing_if = "is_none", default)]
     pub turns: u32,
-    /// The spend its program reports. A run has one end, so nothing counts twice.
+    /// The spend that its program reports. A run ends only once, so nothing counts twice.
     #[serde(skip_serializing_if = "Spend::is_nothing", default)]
     pub spend: Spend,
-    /// The end of what it said, at most [`TRANSCRIPT_MAX`] characters.
+    /// The end of its output, at most [`TRANSCRIPT_MAX`] characters.
     pub said: String,
     /// The length of its whole output, in characters.
     pub length: u64,
@@ -132,9 +132,9 @@ pub struct PairReport {
 pub enum PairStep {
     /// It was set up.
     Opened(Box<PairSetup>),
-    /// Its commands can be run: the author's turn.
+    /// Its commands can run: the author's turn.
     Started,
-    /// They cannot.
+    /// Its commands cannot run.
     NotStarted {
         /// The reason, on one line.
         why: String,
@@ -148,7 +148,7 @@ pub enum PairStep {
         /// The run that ended.
         run: Transcript,
     },
-    /// It crashed, ran out of its time, or its output could not be read.
+    /// The command crashed, ran out of time, or its output could not be read.
     Crashed {
         /// The reason, on one line.
         why: String,
@@ -159,7 +159,7 @@ pub enum PairStep {
     Interrupted {
         /// The cause, on one line.
         why: String,
-        /// The run that was interrupted; none if no command ran.
+        /// The interrupted run; `None` if no command ran.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         run: Option<Transcript>,
     },
@@ -184,7 +184,7 @@ impl PairStep {
         }
     }
 
-    /// The word on the screen and in JSON.
+    /// Returns the word on the screen and in JSON.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Opened(_) => "opened",
@@ -207,21 +207,21 @@ pub struct PairStanding {
     pub pair: Pair,
     /// The number of runs begun.
     pub starts: u16,
-    /// The start of the run in progress; none if no command runs.
+    /// The start of the run in progress; `None` if no command runs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub began_at: Option<DateTime<Utc>>,
-    /// The start of the author's last turn; none before the first.
+    /// The start of the author's last turn; `None` before the first.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worked_at: Option<DateTime<Utc>>,
-    /// Milliseconds left to all runs.
+    /// The milliseconds left to all runs.
     pub ms_left: u64,
-    /// Turns left to all runs, if they are limited.
+    /// The turns left to all runs, if limited.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turns_left: Option<u32>,
 }
 
 impl PairStanding {
-    /// A pair that was set up like this.
+    /// Returns the state of a pair with this setup, before its first run.
     pub fn new(setup: &PairSetup) -> Self {
         Self {
             pair: Pair::new(setup.reviewer.is_some(), setup.iterations),

@@ -1,6 +1,5 @@
-//! The run view (`docs/protocol.md`, section 7): the five states a run goes through, the eight transitions between them
-//! and no other, and each generation of a review seen as a run. What moves a pair of commands
-//! through them is `pair`'s business.
+//! The run view (`docs/protocol.md`, section 7): the five states of a run, the eight transitions between them, and each
+//! generation of a review seen as a run. `machine` decides what moves a pair of commands through them.
 
 use std::fmt;
 
@@ -15,18 +14,18 @@ pub enum RunState {
     Working,
     /// The reviewer reviews.
     Reviewing,
-    /// Finished well.
+    /// Ended successfully.
     Complete,
     /// Ended without success.
     Failed,
 }
 
-/// An attempt to move a run to a state it cannot reach from its own (`invalid_transition`).
+/// An attempt to move a run to a state that it cannot reach from its own (`invalid_transition`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidTransition {
     /// The state it is in.
     pub from: RunState,
-    /// The state it was to enter.
+    /// The state it should have entered.
     pub to: RunState,
 }
 
@@ -53,7 +52,7 @@ impl RunState {
         Self::Failed,
     ];
 
-    /// The state's name in the loop.
+    /// Returns the state's name in the loop.
     pub fn word(self) -> &'static str {
         match self {
             Self::Init => "init",
@@ -64,7 +63,7 @@ impl RunState {
         }
     }
 
-    /// The name it is stored under.
+    /// Returns the name under which it is stored.
     pub fn stored(self) -> &'static str {
         match self {
             Self::Init => "submitted",
@@ -75,7 +74,7 @@ impl RunState {
         }
     }
 
-    /// Reads a stored name; one that is not known is a failed run.
+    /// Reads a stored name; an unknown one is a failed run.
     pub fn from_stored(name: &str) -> Self {
         Self::ALL
             .into_iter()
@@ -96,7 +95,7 @@ impl RunState {
         }
     }
 
-    /// The states a run can enter from here.
+    /// Returns the states that a run can enter from here.
     pub fn successors(self) -> &'static [Self] {
         match self {
             Self::Init => &[Self::Working, Self::Failed],
@@ -116,7 +115,7 @@ impl RunState {
     }
 }
 
-/// Kept under the name it is stored under.
+/// Serialized as its stored name.
 impl Serialize for RunState {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.stored())

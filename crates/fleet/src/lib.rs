@@ -1,5 +1,5 @@
-//! The hosts that share a ledger: their keys, the agents at home on each, the policy all of them judge by, and who may
-//! fire a deadline when. A fold of the ledger's records; arithmetic on values, the time is handed in.
+//! The hosts that share a ledger: their keys, the agents at home on each, their common policy, and who may fire a
+//! deadline when. A fold of the ledger's records; pure, the time is handed in.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use spool::HostName;
 
 /// The time after a deadline in which only the home host of the agent concerned may fire it. That host has read the
-/// agent's outbox, where an answer in time may still be; after this, another host may end the wait.
+/// agent's outbox, which may still hold an answer in time; after this, another host may end the wait.
 pub const GRACE: TimeDelta = TimeDelta::seconds(60);
 
-/// The hosts of a workspace and the homes of its agents. Every host has the same.
+/// The hosts of a workspace and the homes of its agents; the same on every host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fleet {
     members: BTreeMap<HostName, Member>,
     homes: BTreeMap<AgentName, HostName>,
-    /// Keys that were retired: none of them comes back, under any name.
+    /// Retired keys: none of them is accepted again, under any name.
     retired_keys: BTreeSet<String>,
     policy: Option<String>,
 }
@@ -30,15 +30,15 @@ pub struct Fleet {
 pub struct Member {
     /// Its public key.
     pub key: String,
-    /// True if the key is retired: nothing that it signs counts any more.
+    /// True if the key is retired: its signatures no longer count.
     pub is_retired: bool,
     /// Its version of settled when it joined.
     pub version: String,
-    /// Its last record: the number, and when it was judged.
+    /// The number and the time of its last record.
     pub last_record: Option<(u64, DateTime<Utc>)>,
 }
 
-/// The reason a change of the fleet is refused.
+/// Why a change of the fleet is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FleetRefusal {
     /// A host of that name has another key.
@@ -64,7 +64,7 @@ pub enum FleetRefusal {
     /// A name that no host can have.
     #[error("`{0}` cannot be the name of a host")]
     NotAHost(String),
-    /// Only the host itself may say this.
+    /// Only the host itself may record this.
     #[error("host {by} speaks for host {host}")]
     Elsewhere {
         /// The host that recorded the change.
@@ -72,7 +72,7 @@ pub enum FleetRefusal {
         /// The host that the change is about; only it may record it.
         host: HostName,
     },
-    /// The host that joins judges by another policy.
+    /// The joining host judges by another policy.
     #[error("its policy is not that of the other hosts")]
     OtherPolicy,
 }
@@ -141,15 +141,15 @@ impl Fleet {
         }
     }
 
-    /// Notes a record of a host, whatever it says.
+    /// Notes a record of a host, whatever it contains.
     pub fn note(&mut self, host: &HostName, seq: u64, at: DateTime<Utc>) {
         if let Some(member) = self.members.get_mut(host) {
             member.last_record = Some((seq, at));
         }
     }
 
-    /// Lets a host join with its public key. Idempotent; a retired key does not come back, and its host joins again with
-    /// another one.
+    /// Lets a host join with its public key. Idempotent. A retired key is not accepted again; its host joins with a new
+    /// one.
     pub fn join(&mut self, host: HostName, key: String) -> Result<(), FleetRefusal> {
         if self.retired_keys.contains(&key) {
             return Err(FleetRefusal::RetiredKey(host));
@@ -170,7 +170,7 @@ impl Fleet {
         }
     }
 
-    /// Retires a host's key: what it signs from now on is refused.
+    /// Retires a host's key: later signatures with it are refused.
     pub fn retire(&mut self, host: &HostName) -> Result<(), FleetRefusal> {
         let known = self.members.get_mut(host);
         let member = known.ok_or_else(|| FleetRefusal::UnknownHost(host.clone()))?;
@@ -196,7 +196,7 @@ impl Fleet {
         }
     }
 
-    /// The public key of a host, unless it is retired.
+    /// Returns the public key of a host, unless it is retired.
     pub fn key(&self, host: &HostName) -> Option<&str> {
         let member = self.members.get(host).filter(|member| !member.is_retired)?;
         Some(&member.key)
@@ -207,34 +207,34 @@ impl Fleet {
         self.members.is_empty()
     }
 
-    /// The hosts, by name, those with a retired key included.
+    /// Returns the hosts, by name, including those with a retired key.
     pub fn members(&self) -> impl Iterator<Item = (&HostName, &Member)> {
         self.members.iter()
     }
 
-    /// The shared part of `settled.toml` that every host judges by.
+    /// Returns the shared part of `settled.toml`, by which every host judges.
     pub fn policy(&self) -> Option<&str> {
         self.policy.as_deref()
     }
 
-    /// The home of an agent.
+    /// Returns the home of an agent.
     pub fn home(&self, agent: &AgentName) -> Option<&HostName> {
         self.homes.get(agent)
     }
 
-    /// Every agent that has a home, by name.
+    /// Returns every agent that has a home, by name.
     pub fn agents(&self) -> impl Iterator<Item = &AgentName> {
         self.homes.keys()
     }
 
-    /// The agents at home on a host.
+    /// Returns the agents at home on a host.
     pub fn at_home<'a>(&'a self, host: &'a HostName) -> impl Iterator<Item = &'a AgentName> {
         let here = self.homes.iter().filter(move |(_, home)| *home == host);
         here.map(|(agent, _)| agent)
     }
 
-    /// The time from which a host may fire a deadline that concerns this agent: at once at the agent's home, elsewhere
-    /// after [`GRACE`].
+    /// Returns the time from which a host may fire a deadline that concerns this agent: at once at the agent's home,
+    /// elsewhere after [`GRACE`].
     pub fn may_fire_from(
         &self,
         host: &HostName,
@@ -253,7 +253,7 @@ fn name(text: &str) -> Result<HostName, FleetRefusal> {
         .map_err(|_| FleetRefusal::NotAHost(text.to_owned()))
 }
 
-/// The name of a host that speaks for itself.
+/// Reads the name of a host, which must be `by` itself.
 fn own_name(text: &str, by: &HostName) -> Result<HostName, FleetRefusal> {
     let host = name(text)?;
     if host == *by {
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(fleet.change(&tower, &host("tower")), Ok(()));
         let before = fleet.clone();
         for (change, by, refused) in [
-            // The agents before it are not claimed either.
+            // The earlier agents of the same host are not claimed either.
             (
                 joined("laptop", &["pi", "codex"], ""),
                 "laptop",

@@ -1,7 +1,7 @@
 //! A disk for tests that stops or fails at a chosen change.
 //!
-//! It sits on a real directory, so what a "killed" process left behind can be opened again by the next one. A kill loses
-//! nothing that was written, so syncs only count; what a power cut loses a test takes away by itself.
+//! It uses a real directory, so the next process can open what a "killed" one left behind. A kill loses nothing that
+//! was written, so syncs are only counted; a test removes what a power cut would lose.
 
 use std::io;
 use std::path::Path;
@@ -13,14 +13,14 @@ use crate::FileName;
 use crate::os::Os;
 use crate::{Disk, Handle, OpenMode, Stat};
 
-/// The fault, and the change it happens at.
+/// The fault, and the change at which it happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskFault {
-    /// The process is killed right after change `n` (from 1): nothing works from then on.
+    /// The process is killed right after change `n` (from 1): every later call fails.
     StopAfter(u64),
-    /// The process is killed in the middle of change `n`: a write is done by half, anything else not at all.
+    /// The process is killed in the middle of change `n`: half of a write is done, of anything else nothing.
     StopWithin(u64),
-    /// Change `n` fails with this `errno` and is not done; everything else works.
+    /// Change `n` fails with this `errno` and has no effect; everything else works.
     Fail(u64, i32),
     /// Change `n` fails with this `errno`, a write after half of its bytes; everything else works.
     FailWithin(u64, i32),
@@ -28,9 +28,9 @@ pub enum DiskFault {
     FailFrom(u64, i32),
     /// Look `n`, a call that changes nothing, fails with this `errno`; everything else works.
     FailLook(u64, i32),
-    /// Every read and every write takes at most so many bytes.
+    /// Every read and every write takes at most this many bytes.
     Short(usize),
-    /// Every rename that may not replace fails with this `errno`; everything else works.
+    /// Every rename that must not replace fails with this `errno`; everything else works.
     FailRename(i32),
 }
 
@@ -47,7 +47,7 @@ struct FaultyState {
     log: Vec<String>,
 }
 
-/// A real directory behind a fault. Every verb that changes something counts, in the order of the calls.
+/// A real directory behind a fault. Every verb that changes something is counted, in call order.
 #[derive(Debug, Default)]
 pub struct FaultyDisk {
     state: Mutex<FaultyState>,
@@ -61,7 +61,7 @@ enum CallFate {
 }
 
 impl FaultyDisk {
-    /// Makes a disk on which nothing goes wrong until a fault is set, in a boot of this name.
+    /// Makes a disk without a fault, in a boot of this name.
     pub fn new(boot_id: &str) -> FaultyDisk {
         FaultyDisk {
             state: Mutex::new(FaultyState {
@@ -71,7 +71,7 @@ impl FaultyDisk {
         }
     }
 
-    /// Sets what goes wrong from now on and starts counting again.
+    /// Sets the fault and restarts the counts.
     pub fn set(&self, fault: Option<DiskFault>) {
         let mut state = self.state();
         state.fault = fault;
@@ -80,27 +80,27 @@ impl FaultyDisk {
         state.log.clear();
     }
 
-    /// From now on nobody can tell whether a file has a writer, as on a file system without leases.
+    /// Makes the writers of files unknown from now on, as on a file system without leases.
     pub fn hide_writers(&self) {
         self.state().hides_writers = true;
     }
 
-    /// Says how many changes were tried since the fault was set.
+    /// Returns the number of changes tried since the fault was set.
     pub fn changes(&self) -> u64 {
         self.state().changes
     }
 
-    /// Says how many looks were tried since the fault was set.
+    /// Returns the number of looks tried since the fault was set.
     pub fn looks(&self) -> u64 {
         self.state().looks
     }
 
-    /// Says whether the process would be dead by now.
+    /// Returns whether the process would be dead by now.
     pub fn stopped(&self) -> bool {
         self.state().stopped
     }
 
-    /// Gives the changes tried since the fault was set, to be printed when a test fails.
+    /// Returns the changes tried since the fault was set, for the message of a failed test.
     pub fn log(&self) -> Vec<String> {
         self.state().log.clone()
     }
@@ -122,7 +122,7 @@ impl FaultyDisk {
         }
     }
 
-    /// The number of these bytes that one call takes.
+    /// Returns how many of these bytes one call takes.
     fn taken(&self, bytes: usize) -> usize {
         match self.state().fault {
             Some(DiskFault::Short(most)) => bytes.min(most),

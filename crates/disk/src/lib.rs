@@ -1,5 +1,5 @@
-//! The few verbs the spool needs from a disk, so that a test can stop or fail at any of them. Knows no mailbox, no
-//! ledger and no message.
+//! The few verbs that the spool needs from a disk, so that a test can stop or fail at each. Knows no mailbox, no ledger
+//! and no message.
 //!
 //! All names are relative to an open directory. Directories are opened beneath the root without following any symbolic
 //! link; everything else is one path component in an open directory.
@@ -80,7 +80,7 @@ pub enum OpenMode {
     New,
 }
 
-/// The verbs. Those that change something are listed last, so that a test disk knows them.
+/// The verbs. Those that change something come last.
 pub trait Disk: Send + Sync {
     /// Opens the root directory of a workspace, the only path that is resolved as given.
     fn open_root(&self, path: &Path) -> io::Result<Handle>;
@@ -90,35 +90,36 @@ pub trait Disk: Send + Sync {
     fn open_beneath(&self, at: &Handle, path: &Path) -> io::Result<Handle>;
     /// Opens a file for reading or writing.
     fn open(&self, dir: &Handle, name: &Path, how: OpenMode) -> io::Result<Handle>;
-    /// Tells about an open file.
+    /// Returns the metadata of an open file.
     fn stat(&self, file: &Handle) -> io::Result<Stat>;
-    /// Tells about an entry of a directory, following no symbolic link.
+    /// Returns the metadata of a directory entry, without following a symbolic link.
     fn stat_at(&self, dir: &Handle, name: &Path) -> io::Result<Stat>;
-    /// Lists the names in a directory, in no order; others may be renaming meanwhile, so one may be missing.
+    /// Lists the names in a directory, in no particular order; a name that is renamed meanwhile may be missing.
     fn list(&self, dir: &Handle) -> io::Result<Vec<FileName>>;
-    /// Lists names in a directory like `list`, one after the other until the caller stops it, so that a directory of a
-    /// million files costs no memory.
+    /// Passes the names in a directory to `see`, one by one until it breaks, so that a directory of a million files
+    /// costs no memory.
     fn list_until(
         &self,
         dir: &Handle,
         see: &mut dyn FnMut(FileName) -> ControlFlow<()>,
     ) -> io::Result<()> {
-        // The answer is in the names that were seen.
+        // The caller knows from the names it saw whether it broke.
         let _ = self.list(dir)?.into_iter().try_for_each(see);
         Ok(())
     }
     /// Reads up to `buffer.len()` bytes at `offset`; 0 is the end.
     fn read_at(&self, file: &Handle, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Says whether anybody has a file open for writing; it is open for reading only.
+    /// Returns whether anybody has a file open for writing; `file` must be open for reading only.
     fn writer(&self, file: &Handle) -> io::Result<Writer>;
     /// Takes the exclusive lock of an open file without waiting; false if another process has it.
     fn lock(&self, file: &Handle) -> io::Result<bool>;
-    /// Names this run of the kernel: what was written in another run may have been lost with it. At most 36 bytes count.
+    /// Names the current boot of the kernel: a crash may have lost what was written in another boot. At most 36 bytes
+    /// count.
     fn boot_id(&self) -> io::Result<String>;
 
     /// Makes a directory; its parent must exist.
     fn make_dir(&self, at: &Handle, path: &Path) -> io::Result<()>;
-    /// Writes at `offset` and says how many bytes it took.
+    /// Writes at `offset` and returns the number of bytes it took.
     fn write_at(&self, file: &Handle, bytes: &[u8], offset: u64) -> io::Result<usize>;
     /// Cuts a file to `len` bytes.
     fn truncate(&self, file: &Handle, len: u64) -> io::Result<()>;
@@ -132,7 +133,7 @@ pub trait Disk: Send + Sync {
     fn sync_data(&self, file: &Handle) -> io::Result<()>;
     /// Makes a directory's entries durable.
     fn sync_dir(&self, dir: &Handle) -> io::Result<()>;
-    /// Makes all of a file system durable; false where the system has no such call.
+    /// Makes a whole file system durable; false if the system has no such call.
     fn sync_file_system(&self, on: &Handle) -> io::Result<bool>;
 }
 
@@ -154,9 +155,9 @@ pub fn write_all(
     Ok(())
 }
 
-/// Reads a file from its beginning, but at most `limit` bytes; `hint` is the size it is expected to have.
+/// Reads a file from its beginning, but at most `limit` bytes; `hint` is its expected size.
 pub fn read_up_to(disk: &dyn Disk, file: &Handle, hint: u64, limit: u64) -> io::Result<Vec<u8>> {
-    // One byte more than expected, so that the end shows in the first call.
+    // One byte more than expected, so that the first call also finds the end.
     let room =
         usize::try_from(hint.saturating_add(1).min(limit)).expect("a limit on memory fits memory");
     let mut bytes = vec![0; room];
@@ -179,15 +180,14 @@ pub fn read_up_to(disk: &dyn Disk, file: &Handle, hint: u64, limit: u64) -> io::
             taken => filled += taken,
         }
         if filled as u64 == hint && filled < bytes.len() {
-            // Fewer bytes than requested, and as many as expected: this is the end, without another call to
-            // learn it.
+            // Fewer bytes than requested, and as many as expected: this is the end, and no further call is needed.
             bytes.truncate(filled);
             return Ok(bytes);
         }
     }
 }
 
-/// Turns "there is no such file" into `None`.
+/// Turns a missing file into `None`.
 pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

@@ -1,6 +1,6 @@
-//! A file's own name: one path component, as the bytes the file system holds.
+//! A file's own name: one path component, as the bytes in the file system.
 //!
-//! `layout` knows which directory it is in.
+//! `layout` knows its directory.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The longest name a file system takes, in bytes.
+/// The longest name that file systems allow, in bytes.
 const NAME_MAX: usize = 255;
 
 /// One path component: never empty, `.`, `..`, longer than 255 bytes, or with `/` or NUL in it.
@@ -19,13 +19,13 @@ const NAME_MAX: usize = 255;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileName(OsString);
 
-/// A name was given that no file can have here.
+/// The error for bytes that no file can have as its name here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a file name is 1 to 255 bytes without `/` and NUL, and neither `.` nor `..`")]
 pub struct NotAFileName;
 
 impl FileName {
-    /// Takes the bytes for a name if a file can have it.
+    /// Accepts the bytes as a name if a file can have it.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Result<FileName, NotAFileName> {
         let bytes = bytes.into();
         let fits = !bytes.is_empty()
@@ -41,23 +41,23 @@ impl FileName {
         }
     }
 
-    /// Gives the name's bytes.
+    /// Returns the name's bytes.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_encoded_bytes()
     }
 
-    /// Gives `<stem>.<seq>.<ext>`: the name to use when this one is taken by other bytes.
+    /// Returns `<stem>.<seq>.<ext>`: the name to use when this one is taken by other bytes.
     pub fn numbered(&self, seq: u64) -> FileName {
         self.with_ending(&format!(".{seq}"))
     }
 
-    /// Gives `<stem>.report.yaml`: the name of the report beside a refused original.
+    /// Returns `<stem>.report.yaml`: the name of the report beside a refused original.
     pub fn report(&self) -> FileName {
         let (stem, _) = self.split();
         fit(stem, b".report.yaml")
     }
 
-    /// Gives the names to try one after the other when a name may be taken by other bytes.
+    /// Returns the names to try in turn if other bytes may have a name already.
     pub fn variants(&self, seq: u64) -> [FileName; 4] {
         [
             self.clone(),
@@ -72,7 +72,7 @@ impl FileName {
         fit(stem, &[ending.as_bytes(), extension].concat())
     }
 
-    /// Splits before the last dot that does not begin the name; the extension keeps its dot.
+    /// Splits before the last dot, unless that begins the name; the extension keeps its dot.
     fn split(&self) -> (&[u8], &[u8]) {
         let bytes = self.as_bytes();
         match bytes.iter().rposition(|byte| *byte == b'.') {
@@ -82,7 +82,7 @@ impl FileName {
     }
 }
 
-/// Joins stem and ending, cutting the stem (at a character) so that the whole fits a name.
+/// Joins stem and ending, cutting the stem (between characters) so that the whole fits a name.
 fn fit(stem: &[u8], ending: &[u8]) -> FileName {
     let ending = &ending[..ending.len().min(NAME_MAX - 1)];
     let mut end = stem.len().min(NAME_MAX - ending.len());
@@ -132,7 +132,7 @@ impl fmt::Debug for FileName {
 impl FromStr for FileName {
     type Err = NotAFileName;
 
-    /// Reads the shown form back; a `%` that is not followed by two hex digits is an error.
+    /// Reads the displayed form back; a `%` that two hex digits do not follow is an error.
     fn from_str(text: &str) -> Result<FileName, NotAFileName> {
         let mut bytes = Vec::with_capacity(text.len());
         let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! The changes to a disk that forgets, and the trees that a power cut may leave of it.
+//! The changes to a disk that forgets, and the trees that a power cut may leave.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 const SECTOR: usize = 512;
 
-/// A file or directory of the notes, by the order in which they came; 0 is the root.
+/// A file or directory of the notes, numbered by first appearance; 0 is the root.
 pub(crate) type NodeId = usize;
 
 /// One change, or the sync that makes changes durable.
 #[derive(Debug, Clone)]
 pub(crate) enum Operation {
-    /// This name of this directory now means that file, or nothing.
+    /// This name in this directory now refers to that file, or to nothing.
     Name(NodeId, OsString, Option<NodeId>),
     Bytes(NodeId, u64, Vec<u8>),
     Length(NodeId, u64),
@@ -28,7 +28,7 @@ pub enum Arrival {
     Lost,
     /// It arrived.
     Whole,
-    /// Of written bytes, only sectors whose bit is set arrived, the others are zero; anything else arrived.
+    /// Of written bytes, only the sectors whose bit is set arrived and the others are zero; any other change arrived.
     Sectors(u64),
 }
 
@@ -38,27 +38,27 @@ pub(crate) enum Thing {
     Directory(BTreeMap<OsString, NodeId>),
 }
 
-/// Everything that was done to a disk, from its first state on.
+/// Everything done to a disk since its first state.
 #[derive(Debug, Clone)]
 pub struct Notes {
     pub(crate) base: Vec<Thing>,
     pub(crate) changes: Vec<Operation>,
-    /// The other half of a rename, by the first one's place.
+    /// The other half of a rename, by the position of the first.
     pub(crate) halves: HashMap<usize, usize>,
 }
 
 impl Notes {
-    /// Says how many notes there are.
+    /// Returns the number of notes.
     pub fn len(&self) -> usize {
         self.changes.len()
     }
 
-    /// Says whether nothing was done.
+    /// Returns whether nothing was done.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// Lists, by their places, the changes before `at` that a cut at `at` may undo.
+    /// Lists the positions of the changes before `at` that a cut at `at` may undo.
     pub fn unsynced(&self, at: usize) -> Vec<usize> {
         let is_open = |index: &usize| {
             let node = match &self.changes[*index] {
@@ -76,7 +76,7 @@ impl Notes {
         (0..at).filter(is_open).collect()
     }
 
-    /// Says how many sectors of bytes a change wrote; nothing if it wrote none.
+    /// Returns the number of sectors that a change wrote; `None` if it wrote no bytes.
     pub fn sectors(&self, place: usize) -> Option<usize> {
         match self.changes.get(place)? {
             Operation::Bytes(_, _, bytes) => Some(bytes.len().div_ceil(SECTOR)),
@@ -87,12 +87,12 @@ impl Notes {
         }
     }
 
-    /// Returns the other half of a rename whose first half is at this place.
+    /// Returns the other half of a rename whose first half is at this position.
     pub fn other_half(&self, first: usize) -> Option<usize> {
         self.halves.get(&first).copied()
     }
 
-    /// Lists the names that came to mean a file, as paths from the root, each with the number of notes after it.
+    /// Lists the names that came to refer to a file, as paths from the root, each with the number of notes after it.
     pub fn appearances(&self) -> Vec<(PathBuf, usize)> {
         let mut paths: HashMap<NodeId, PathBuf> = HashMap::from([(0, PathBuf::new())]);
         for (node, thing) in self.base.iter().enumerate() {
@@ -113,7 +113,7 @@ impl Notes {
         appeared
     }
 
-    /// Makes the tree that a cut at `at` leaves if `arrival` says of each unsynced change what became of it.
+    /// Makes the tree that a cut at `at` leaves, if `arrival` gives the fate of each unsynced change.
     pub fn restore(
         &self,
         at: usize,
@@ -196,7 +196,7 @@ fn put(things: &BTreeMap<NodeId, Thing>, node: NodeId, path: &Path) -> io::Resul
                 .try_for_each(|(name, child)| put(things, *child, &path.join(name)))
         }
         Some(Thing::File(bytes)) => std::fs::write(path, bytes),
-        // Only the file's name arrived.
+        // Only the name of the file arrived.
         None => std::fs::write(path, ""),
     }
 }

@@ -1,4 +1,4 @@
-//! The disk of the operating system. Linux first; elsewhere the same promises by more calls.
+//! The disk of the operating system. Linux first; other systems make the same promises with more calls.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -74,7 +74,7 @@ impl Disk for Os {
         see: &mut dyn FnMut(FileName) -> ControlFlow<()>,
     ) -> io::Result<()> {
         for entry in rustix::fs::Dir::read_from(dir)? {
-            // `.` and `..` are the only entries that are no file names.
+            // `.` and `..` are the only entries that are not file names.
             let Ok(name) = FileName::new(entry?.file_name().to_bytes()) else {
                 continue;
             };
@@ -110,8 +110,8 @@ impl Disk for Os {
             .to_owned())
     }
 
-    /// Elsewhere the system's own answer needs more than file calls. There the age of a directory that the system
-    /// recreates when it starts identifies each boot.
+    /// Elsewhere the system's own boot id needs more than file calls. The age of a directory that the system recreates
+    /// at its start identifies a boot instead.
     #[cfg(not(target_os = "linux"))]
     fn boot_id(&self) -> io::Result<String> {
         let made = rustix::fs::stat("/dev")?;
@@ -136,8 +136,8 @@ impl Disk for Os {
 
     fn rename_new(&self, from: &Handle, old: &Path, to: &Handle, new: &Path) -> io::Result<()> {
         match rustix::fs::renameat_with(from, old, to, new, RenameFlags::NOREPLACE) {
-            // Some network and user-space file systems know no flags. The names given here are ours to choose, so
-            // between the look and the rename only somebody who means harm to himself can come.
+            // Some network and user-space file systems know no flags. The names given here are ours to choose, so only
+            // somebody who harms himself can take the name between the look and the rename.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 match rustix::fs::statat(to, new, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(_) => Err(Errno::EXIST.into()),
@@ -162,7 +162,7 @@ impl Disk for Os {
         Ok(retry_on_intr(|| rustix::fs::fdatasync(file))?)
     }
 
-    /// A plain fsync leaves the bytes in the drive's cache on Apple systems; std knows the call that does not.
+    /// On Apple systems a plain fsync leaves the bytes in the drive's cache; std makes the call that does not.
     #[cfg(not(target_os = "linux"))]
     fn sync_data(&self, file: &Handle) -> io::Result<()> {
         std::fs::File::from(file.try_clone()?).sync_all()
@@ -190,7 +190,7 @@ impl Disk for Os {
     }
 }
 
-/// Mounts may be crossed: an agent's directory can be a bind mount of its own.
+/// May cross mounts: an agent's directory can be a bind mount of its own.
 #[cfg(target_os = "linux")]
 fn open_beneath(at: &Handle, path: &Path, flags: OFlags) -> io::Result<Handle> {
     use rustix::fs::ResolveFlags;
@@ -215,7 +215,7 @@ fn open_beneath(at: &Handle, path: &Path, flags: OFlags) -> io::Result<Handle> {
     open_by_component(at, path, flags)
 }
 
-/// Opens one component after the other, none of them through a symbolic link and none of them `..`.
+/// Opens one component after the other, never through a symbolic link and never `..`.
 fn open_by_component(at: &Handle, path: &Path, flags: OFlags) -> io::Result<Handle> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -269,7 +269,7 @@ fn stat(stat: &rustix::fs::Stat) -> Stat {
     }
 }
 
-/// Widens a number whose type differs from system to system.
+/// Widens a number whose type differs between systems.
 fn wide(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
@@ -337,7 +337,7 @@ mod tests {
                 // A failed assertion drops the other end, and the renaming stops.
                 while is_over.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
                     rename_all();
-                    // Where every opening meets a renaming the kernel refuses them all, and nothing is tried.
+                    // If every open meets a rename, the kernel refuses them all and nothing is tested.
                     std::thread::yield_now();
                 }
             });

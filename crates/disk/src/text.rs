@@ -1,4 +1,4 @@
-//! Reads a value that is stored as its own text without a copy of the text, and a long text with one copy.
+//! Reads a value that is stored as text without copying the text, and a long text with one copy.
 
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
-/// Reads the text and parses it; whatever holds another kind of value was expected to be a text.
+/// Parses the value from its text; a value of another kind is an error.
 pub fn from_text<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: FromStr<Err: Display>,
@@ -16,15 +16,14 @@ where
     deserializer.deserialize_str(Text(PhantomData))
 }
 
-/// Reads a long text out of JSON bytes. The reader of JSON copies a text with escapes twice, and lets its buffer grow with
-/// it.
+/// Reads a long text from JSON bytes. The JSON parser copies a text with escapes twice, and its buffer grows with it.
 pub fn long_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let json = <&RawValue>::deserialize(deserializer)?.get();
     let text = unescaped(json).map_or_else(|| serde_json::from_str(json), Ok);
     text.map_err(de::Error::custom)
 }
 
-/// Does the same where there may be no text.
+/// Does the same if the text is optional.
 pub fn long_text_if_any<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
@@ -33,7 +32,7 @@ pub fn long_text_if_any<'de, D: Deserializer<'de>>(
     Ok(Option::<LongText>::deserialize(deserializer)?.map(|LongText(text)| text))
 }
 
-/// A JSON text whose escapes are the short ones.
+/// Unescapes a JSON text that has only short escapes; `None` for any other.
 fn unescaped(json: &str) -> Option<String> {
     let mut rest = json.strip_prefix('"')?.strip_suffix('"')?;
     let mut text = String::with_capacity(rest.len());

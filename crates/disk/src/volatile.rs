@@ -1,9 +1,9 @@
-//! A disk for tests that forgets: until it is synced, any part of what was done to it may be gone after a cut of the
-//! power, in any order, down to single sectors.
+//! A disk for tests that forgets: a power cut may undo any part of what was not synced, in any order, down to single
+//! sectors.
 //!
-//! The spool sees a real directory on which everything happens at once. Each change is noted beside it, and from the notes
-//! a tree can be made that a cut might have left. It is harsher than any real file system: nothing but a sync of the file
-//! makes bytes durable, nothing but a sync of the directory makes names durable, and a rename may arrive by half.
+//! The spool sees a real directory on which everything happens at once. Each change is also noted, and from the notes a
+//! test can make a tree that a cut might have left. It is harsher than any real file system: only a sync of the file
+//! makes bytes durable, only a sync of the directory makes names durable, and half of a rename may arrive.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -32,7 +32,7 @@ pub struct VolatileDisk {
 }
 
 impl VolatileDisk {
-    /// Takes a directory for a disk; its present content is durable.
+    /// Uses a directory as a disk; its present content is durable.
     pub fn new(root: &Path, boot_id: &str) -> io::Result<VolatileDisk> {
         let notes = Notes {
             base: Vec::new(),
@@ -52,12 +52,12 @@ impl VolatileDisk {
         })
     }
 
-    /// Says how many notes there are.
+    /// Returns the number of notes.
     pub fn position(&self) -> usize {
         self.state().notes.changes.len()
     }
 
-    /// Gives the notes so far.
+    /// Returns the notes so far.
     pub fn notes(&self) -> Notes {
         self.state().notes.clone()
     }
@@ -66,7 +66,7 @@ impl VolatileDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something to the real directory and notes it, so that no other change comes between.
+    /// Changes the real directory and notes the change, so that no other change comes between.
     fn change<T>(
         &self,
         act: impl FnOnce() -> io::Result<T>,
@@ -78,7 +78,7 @@ impl VolatileDisk {
         Ok(done)
     }
 
-    /// Does what `rename` does, which is a rename of this file to there, and notes it.
+    /// Performs a rename and notes it.
     fn renamed(
         &self,
         from: &Handle,
@@ -104,7 +104,7 @@ impl VolatileDisk {
 }
 
 impl VolatileState {
-    /// Takes up a directory and all beneath it.
+    /// Adds a directory and everything beneath it.
     fn scan(&mut self, path: &Path) -> io::Result<NodeId> {
         use std::os::unix::fs::MetadataExt;
         let data = path.symlink_metadata()?;
@@ -140,7 +140,7 @@ impl VolatileState {
         self.known(Os.stat(handle)?.ino)
     }
 
-    /// Notes that a file or directory came to be.
+    /// Notes a new file or directory.
     fn born(&mut self, dir: &Handle, name: &Path, ino: u64) -> io::Result<()> {
         let node = self.next;
         self.next += 1;
@@ -207,7 +207,7 @@ impl Disk for VolatileDisk {
         self.change(act, |state, made| {
             state.born(at, path, made.ino)?;
             let node = state.next - 1;
-            // A directory is one from the beginning, whatever becomes of what is put into it.
+            // A directory is one from the beginning, whatever happens to its entries.
             state
                 .notes
                 .base

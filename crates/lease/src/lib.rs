@@ -1,12 +1,13 @@
 //! Asks the kernel whether somebody has a file open for writing.
 //!
-//! Linux answers by the way of a read lease: it is granted only while nobody has the file open for writing. The lease is
-//! given back at once; only the answer is wanted. No crate wraps the call, and the workspace forbids unsafe code, so the
-//! one call has this crate to itself.
+//! Linux answers through a read lease, which it grants only while nobody has the file open for writing. The lease is
+//! given back at once. No crate wraps the call, and the workspace forbids unsafe code, so this crate contains only that
+//! call.
 
 use std::os::fd::BorrowedFd;
 
-/// Chooses the signal by which a broken lease is reported; `libc` lacks the number, which all systems that Rust knows share.
+/// Chooses the signal that reports a broken lease; `libc` lacks the number, which is the same on all systems that Rust
+/// knows.
 #[cfg(target_os = "linux")]
 const F_SETSIG: libc::c_int = 10;
 
@@ -17,25 +18,25 @@ pub enum Writer {
     Absent,
     /// A process has it open for writing, or mapped it writable.
     Present,
-    /// The kernel does not say: only the owner of a file and a process with `CAP_LEASE` may ask, and not every file system
-    /// and system can answer.
+    /// The kernel does not say: only a file's owner and a process with `CAP_LEASE` may ask, and not every system and
+    /// file system can answer.
     Unknown,
 }
 
-/// Says whether anybody has this file open for writing. It must itself be open for reading only.
+/// Returns whether anybody has this file open for writing. It must itself be open for reading only.
 ///
-/// A writer that opens the file in the instant of the question waits for microseconds, or gets `EWOULDBLOCK` if it opened it
+/// A writer that opens the file at the same instant waits for microseconds, or gets `EWOULDBLOCK` if it opens the file
 /// with `O_NONBLOCK`.
 #[cfg(target_os = "linux")]
 pub fn writer(file: BorrowedFd<'_>) -> Writer {
-    // A lease that is broken before it is given back is reported by a signal: SIGIO, which ends a process, unless another
-    // is chosen. SIGURG is ignored by default.
+    // The kernel reports a lease that is broken before it is given back with a signal: SIGIO, which ends a process,
+    // unless another one is chosen. SIGURG is ignored by default.
     if fcntl(file, F_SETSIG, libc::SIGURG).is_err() {
         return Writer::Unknown;
     }
     match fcntl(file, libc::F_SETLEASE, libc::F_RDLCK) {
         Ok(()) => {
-            // If this failed, the lease would end when the file is closed.
+            // If this fails, the lease ends when the file is closed.
             let _ = fcntl(file, libc::F_SETLEASE, libc::F_UNLCK);
             Writer::Absent
         }
@@ -50,7 +51,7 @@ pub fn writer(_file: BorrowedFd<'_>) -> Writer {
     Writer::Unknown
 }
 
-/// Calls `fcntl` with a command that takes a number. Gives `errno` if it fails.
+/// Calls `fcntl` with a command that takes a number; the error is `errno`.
 #[cfg(target_os = "linux")]
 #[expect(
     unsafe_code,
@@ -62,8 +63,8 @@ fn fcntl(
     argument: libc::c_int,
 ) -> Result<(), libc::c_int> {
     use std::os::fd::AsRawFd as _;
-    // SAFETY: the descriptor is open for as long as it is borrowed, and the commands given here take an `int` and touch no
-    // memory of ours.
+    // SAFETY: the descriptor stays open as long as it is borrowed, and the commands given here take an `int` and touch
+    // no memory of ours.
     let answer = unsafe { libc::fcntl(file.as_raw_fd(), command, argument) };
     if answer == -1 {
         let error = std::io::Error::last_os_error();
@@ -106,7 +107,7 @@ mod tests {
         assert_eq!(writer(reading.as_fd()), Writer::Absent);
         let began = std::time::Instant::now();
         File::options().write(true).open(&path).expect("the file");
-        // A lease that is held makes an opener wait until `fs.lease-break-time` is over.
+        // With a held lease an opener would wait for `fs.lease-break-time`.
         assert!(began.elapsed() < std::time::Duration::from_secs(5));
     }
 
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn whoever_may_not_ask_gets_no_answer() {
-        // Another user's file; root may ask about all.
+        // Another user's file; root may ask about any file.
         if rustix::process::geteuid().is_root() {
             return;
         }

@@ -1,4 +1,4 @@
-//! SHA-256 as everybody writes it here: `sha256:<64 hex digits>`.
+//! SHA-256 in its only spelling here: `sha256:<64 hex digits>`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,13 +22,13 @@ impl Digest {
         Digest(Sha256::digest(bytes).into())
     }
 
-    /// The 32 bytes themselves.
+    /// Returns the 32 bytes.
     pub fn bytes(&self) -> [u8; 32] {
         self.0
     }
 }
 
-/// A digest of bytes that come one after the other.
+/// The digest of bytes that are added in parts.
 #[derive(Clone, Default)]
 pub struct Hasher(Sha256);
 
@@ -38,7 +38,7 @@ impl Hasher {
         self.0.update(bytes);
     }
 
-    /// Gives the digest of all that was added.
+    /// Returns the digest of everything added.
     pub fn digest(self) -> Digest {
         Digest(self.0.finalize().into())
     }
@@ -89,7 +89,7 @@ impl FromStr for Digest {
 
 const NO_NIBBLE: u8 = 0xff;
 
-/// The value of each lower-case hex digit. Every record names two digests and more.
+/// The value of each lower-case hex digit, as a table because every record names at least two digests.
 const NIBBLES: [u8; 256] = {
     let mut nibbles = [NO_NIBBLE; 256];
     let mut value = 0;

@@ -1,5 +1,5 @@
 //! The rows of one snapshot: values found by their keys and read in place, so that a lookup reads one block and not the
-//! file.
+//! whole file.
 //!
 //! ```text
 //! blocks    rows in the order of their keys: 20 bytes of key, 4 of length, the value; each block about 16 KiB
@@ -8,7 +8,7 @@
 //! footer    one line of 512 bytes: the places of all these, the checksums of the index and of the head, and its own
 //! ```
 //!
-//! Every byte is under a checksum that is compared before the byte is used.
+//! A checksum covers every byte and is compared before the byte is used.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 use crate::Digest;
 use disk::{self, Disk, Handle};
 
-/// A row's key. Keys behave like hashes: those of one kind begin with the same byte, and the filter knows their
-/// first eight bytes.
+/// A row's key. Keys behave like hashes: those of one kind begin with the same byte, and the filter covers their first
+/// eight bytes.
 pub type RowKey = [u8; 20];
 
-/// The number of a key's first bytes that the filter knows.
+/// The number of a key's first bytes that the filter covers.
 const FILTERED: usize = 8;
 
 const BLOCK: usize = 16 * 1024;
@@ -32,11 +32,11 @@ const KEY: usize = size_of::<RowKey>();
 const SUM: usize = 16;
 const BLOCK_ENTRY: usize = KEY + 8 + 4 + SUM;
 
-/// Bits of the filter for each row, and how many of them a key sets: about one in a hundred foreign keys passes.
+/// Bits of the filter for each row, and how many of them a key sets: about one in a hundred absent keys passes.
 const BITS_PER_ROW: usize = 10;
 const BITS_SET: u32 = 6;
 
-/// The places of everything in the file.
+/// The positions of all parts of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Footer {
     rows: u64,
@@ -61,7 +61,7 @@ impl FooterLine {
         FooterLine { footer, sum }
     }
 
-    /// Exactly one text for one footer, so that no byte of it can differ.
+    /// Returns the only text of this footer, so that no byte of it can differ.
     fn bytes(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).expect("plain values are JSON");
         line.resize(FOOTER - 1, b' ');
@@ -76,7 +76,7 @@ pub struct Layer {
     file: Handle,
     /// The last record of the snapshot.
     pub seq: u64,
-    /// The footer's own checksum, by which a snapshot above names this one.
+    /// The footer's own checksum, by which a later snapshot names this one.
     pub sum: Digest,
     /// The size of the file in bytes.
     pub bytes: u64,
@@ -143,12 +143,12 @@ impl Layer {
         (0..self.footer.blocks).try_for_each(|block| self.block(block).map(drop))
     }
 
-    /// The number of its rows.
+    /// Returns the number of its rows.
     pub fn rows(&self) -> u64 {
         self.footer.rows
     }
 
-    /// Gives the rows whose keys begin with `prefix`, in order.
+    /// Returns the rows whose keys begin with `prefix`, in order.
     pub(crate) fn beginning_with<'a>(&'a self, prefix: &[u8]) -> io::Result<RowIter<'a>> {
         let mut low = [0; KEY];
         low[..prefix.len()].copy_from_slice(prefix);
@@ -157,7 +157,7 @@ impl Layer {
         {
             return RowIter::new(self, self.footer.blocks, low, prefix.len());
         }
-        // The block before the first that begins behind it may hold it.
+        // The block before the first that begins after it may hold it.
         let (mut from, mut to) = (0, self.footer.blocks);
         while from < to {
             let middle = usize::midpoint(from, to);
@@ -220,9 +220,9 @@ impl std::fmt::Debug for Layer {
     }
 }
 
-/// The page of the filter that knows a key, and the key's bits in it.
+/// Returns the page of the filter that covers a key, and the key's bits in it.
 fn places(known: [u8; FILTERED], pages: usize) -> (usize, [usize; BITS_SET as usize]) {
-    // The first byte is that of the kind, the others are those of a hash.
+    // The first byte is the kind, the others are those of a hash.
     let hash = u64::from_le_bytes(known).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let page = (u128::from(hash) * pages as u128) >> 64;
     let (one, other) = (
@@ -237,20 +237,20 @@ fn places(known: [u8; FILTERED], pages: usize) -> (usize, [usize; BITS_SET as us
     (usize::try_from(page).expect("less than all pages"), bits)
 }
 
-/// Rows of one layer, in the order of their keys.
+/// Rows of one layer, in key order.
 pub(crate) struct RowIter<'a> {
     layer: &'a Layer,
     next_block: usize,
     block: Vec<u8>,
-    /// The place of the current row in the block; its end behind the last row.
+    /// The position of the current row in the block; the block's end after the last row.
     at: usize,
-    /// The first key that is wanted, and how many bytes of it all have.
+    /// The first wanted key, and the length of the prefix that all wanted keys share.
     low: RowKey,
     common: usize,
 }
 
 impl<'a> RowIter<'a> {
-    /// Begins with the first row that is wanted, in this block or a later one.
+    /// Begins with the first wanted row, in this block or a later one.
     fn new(
         layer: &'a Layer,
         next_block: usize,
@@ -269,12 +269,12 @@ impl<'a> RowIter<'a> {
         Ok(rows)
     }
 
-    /// The current row, unless there are no more.
+    /// Returns the current row, unless there are no more.
     pub(crate) fn row(&self) -> Option<(RowKey, &[u8])> {
         row(&self.block[self.at..])
     }
 
-    /// Goes on to the next row.
+    /// Moves to the next row.
     pub(crate) fn advance(&mut self) -> io::Result<()> {
         self.skip();
         self.seek()
@@ -284,7 +284,7 @@ impl<'a> RowIter<'a> {
         self.at += self.row().map_or(0, |(_, value)| KEY + 4 + value.len());
     }
 
-    /// Passes over rows that come before those that are wanted, and ends behind them.
+    /// Skips rows before the wanted ones, and ends after them.
     fn seek(&mut self) -> io::Result<()> {
         loop {
             if self.at == self.block.len() {
@@ -327,7 +327,7 @@ fn read_exact(disk: &dyn Disk, file: &Handle, at: u64, len: usize) -> io::Result
     Ok(bytes)
 }
 
-/// Writes rows behind a head, in the order of their keys.
+/// Writes rows after a head, in key order.
 pub struct LayerWriter<'a> {
     disk: &'a dyn Disk,
     file: &'a Handle,
@@ -340,7 +340,7 @@ pub struct LayerWriter<'a> {
 }
 
 impl<'a> LayerWriter<'a> {
-    /// Begins behind the head; there are at most `rows_max` rows.
+    /// Begins after the head; there are at most `rows_max` rows.
     pub fn new(
         disk: &'a dyn Disk,
         file: &'a Handle,
@@ -365,7 +365,7 @@ impl<'a> LayerWriter<'a> {
         }
     }
 
-    /// Adds a row behind all others.
+    /// Appends a row; its key must be greater than all earlier ones.
     pub fn row(&mut self, key: &RowKey, value: &[u8]) -> io::Result<()> {
         let len = u32::try_from(value.len()).map_err(|_| wrong("a row of 4 GiB"))?;
         if self.block.is_empty() {
@@ -401,7 +401,7 @@ impl<'a> LayerWriter<'a> {
         Ok(())
     }
 
-    /// Ends the file, whose head has this checksum; gives its length in bytes.
+    /// Ends the file, whose head has this checksum; returns its length in bytes.
     pub fn finish(mut self, head: Digest) -> io::Result<u64> {
         self.end_block()?;
         let blocks = self.index.len() / BLOCK_ENTRY;

@@ -1,5 +1,5 @@
-//! Rows that are found by their keys in files nobody reads as a whole, and the digest under which every byte of them is.
-//! What the files are for, how they are named, and when one is removed is the business of who writes them.
+//! Rows that are found by their keys in files that nobody reads as a whole, and the digest that covers their bytes. The
+//! writer of the files decides their purpose, their names and their removal.
 
 mod digest;
 mod layer;

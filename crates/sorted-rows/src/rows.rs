@@ -1,6 +1,6 @@
-//! The rows of a snapshot and of those it rests on: a new snapshot writes the rows that changed since the one before and
-//! names the files that hold the others. Layers of about the same size become one, so that there are few of them and a row
-//! is written again only as often as the whole has doubled.
+//! The rows of a snapshot and of those beneath it: a new snapshot writes the rows that changed since the one before and
+//! names the files that hold the others. Layers of about the same size merge, so that there are few of them and a row
+//! is rewritten only when the whole has doubled.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::Digest;
 use crate::layer::{Layer, RowIter, RowKey};
 
-/// The most layers: each is an open file, and a look-up of a row may read all of them.
+/// The most layers: each is an open file, and a lookup of a row may read all of them.
 const LAYERS_MAX: usize = 8;
 
-/// A layer of fewer bytes than this is not worth a file.
+/// A layer smaller than this, in bytes, is not worth a file.
 const LAYER_MIN: u64 = 64 * 1024;
 
 /// All rows of a snapshot, read in place.
@@ -23,7 +23,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Takes the layers, the newest first.
+    /// Takes over the layers, the newest first.
     pub fn new(root: &Path, layers: Vec<Layer>) -> Rows {
         Rows {
             root: root.to_owned(),
@@ -31,23 +31,23 @@ impl Rows {
         }
     }
 
-    /// The root of the workspace.
+    /// Returns the root of the workspace.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The last record of the snapshot.
+    /// Returns the last record of the snapshot.
     pub fn seq(&self) -> u64 {
         self.layers.first().map_or(0, |layer| layer.seq)
     }
 
-    /// True if the file of this snapshot holds some of them.
+    /// True if the file of the snapshot at record `seq` holds some of the rows.
     pub fn has(&self, seq: u64) -> bool {
         self.layers.iter().any(|layer| layer.seq == seq)
     }
 
-    /// Hands every row whose key begins with `prefix` to `visit`, in the order of the keys. Bytes that fail their
-    /// checksum are an error: the records say what was there.
+    /// Passes every row whose key begins with `prefix` to `visit`, in key order. Fails if bytes do not match their
+    /// checksum: the caller can rebuild the rows from the records.
     pub fn visit(&self, prefix: &[u8], visit: &mut dyn FnMut(RowKey, &[u8])) -> io::Result<()> {
         merged(
             &self.layers,
@@ -71,8 +71,8 @@ impl Rows {
         self.layers.iter().try_for_each(Layer::verify)
     }
 
-    /// The number of newest layers that become one with so many bytes of new rows. `seq` names the new one, and no
-    /// layer of that name can stay beneath.
+    /// Returns how many of the newest layers merge with `new_bytes` of new rows. `seq` names the new layer, and no
+    /// layer of the same name may stay beneath it.
     pub fn absorbed(&self, new_bytes: u64, seq: u64) -> usize {
         let mut bytes = new_bytes.max(LAYER_MIN);
         let grown = self.layers.iter().take_while(|layer| {
@@ -85,22 +85,22 @@ impl Rows {
             .max((self.layers.len() + 1).saturating_sub(LAYERS_MAX))
     }
 
-    /// Separates the layers that become one from those that stay beneath.
+    /// Separates the layers that merge from those that stay beneath.
     pub fn split(&self, absorbed: usize) -> (&[Layer], &[Layer]) {
         self.layers.split_at(absorbed)
     }
 }
 
-/// The layers a snapshot rests on, as its head names them.
+/// Returns the layers beneath a snapshot as its head names them.
 pub fn named(layers: &[Layer]) -> Vec<(u64, Digest)> {
     layers.iter().map(|layer| (layer.seq, layer.sum)).collect()
 }
 
-/// New rows, in the order of their keys.
+/// New rows, in key order.
 pub type NewRows<'a> = dyn Iterator<Item = (RowKey, &'a [u8])> + 'a;
 
-/// Visits the new rows and those of the layers whose keys begin with `prefix` in the order of their keys; of several with
-/// one key the newest, which is that of the new rows or of the first layer.
+/// Visits the new rows and the layers' rows whose keys begin with `prefix`, in key order; of several rows with one key
+/// only the newest, which is the new row or that of the first layer.
 pub fn merged<'a>(
     layers: &[Layer],
     prefix: &[u8],

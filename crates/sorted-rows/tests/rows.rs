@@ -1,5 +1,5 @@
-//! Files of rows on a real disk: every row is found again by its key, a key that is not there costs no block, and a
-//! byte that changes is noticed wherever it is.
+//! Files of rows on a real disk: every row is found by its key, an absent key costs no block, and any changed byte is
+//! noticed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,17 +12,17 @@ use disk::{Disk as _, OpenMode, Os};
 use sorted_rows::{Digest, Layer, LayerWriter, RowKey, Rows, merged, named};
 use tempfile::TempDir;
 
-/// What comes before the rows in the files of these tests.
+/// The bytes before the rows in the files of these tests.
 const HEAD: &[u8] = b"a head of some bytes\n";
 
-/// The sizes of the parts of a file, as the drawing in `layer.rs` gives them.
+/// The sizes of the parts of a file, from the drawing in `layer.rs`.
 const BLOCK: u64 = 16 * 1024;
 const PAGE: u64 = 4 * 1024;
 const FOOTER: u64 = 512;
 
 type Table = BTreeMap<RowKey, Vec<u8>>;
 
-/// A key as those who keep rows make them: one byte for the kind, then a hash.
+/// Returns a key in the usual form: one byte for the kind, then a hash.
 fn key(kind: u8, number: u32) -> RowKey {
     let hash = Digest::of(&number.to_le_bytes()).bytes();
     let mut key = [kind; 20];
@@ -30,7 +30,7 @@ fn key(kind: u8, number: u32) -> RowKey {
     key
 }
 
-/// So many rows of a kind, with values of 0 to 99 bytes.
+/// Returns rows of a kind with these numbers and values of 0 to 99 bytes.
 fn table(kind: u8, numbers: Range<u32>) -> Table {
     let row = |number: u32| {
         let byte = number.to_le_bytes()[0];
@@ -39,7 +39,7 @@ fn table(kind: u8, numbers: Range<u32>) -> Table {
     numbers.map(row).collect()
 }
 
-/// A file of rows, and the length its writer gave.
+/// A file of rows, and the length that its writer returned.
 struct Written {
     directory: TempDir,
     length: u64,
@@ -77,7 +77,7 @@ impl Written {
         file.expect("a file")
     }
 
-    /// Turns every bit of these bytes.
+    /// Inverts every bit of these bytes.
     fn damage(&self, at: Range<u64>) {
         let file = self.file();
         let mut bytes = vec![0; usize::try_from(at.end - at.start).expect("a few")];
@@ -87,7 +87,7 @@ impl Written {
     }
 }
 
-/// All rows whose keys begin like this, in the order in which they come.
+/// Returns all rows whose keys begin with `prefix`, in the visited order.
 fn found(rows: &Rows, prefix: &[u8]) -> Vec<(RowKey, Vec<u8>)> {
     let mut found = Vec::new();
     rows.visit(prefix, &mut |key, value| found.push((key, value.to_vec())))
@@ -144,7 +144,7 @@ fn no_rows_are_a_file_too() {
     assert!(rows.verify().is_ok() && rows.check_head(Digest::of(HEAD)).is_ok());
 }
 
-/// The places at which the parts of a file begin: blocks, filter, index, footer; and its end.
+/// Returns the offsets at which the parts of a file begin: blocks, filter, index, footer; and its end.
 fn parts(written: &Written, rows: &Table) -> [u64; 5] {
     // A block ends with the row that fills it.
     let (mut blocks, mut block, mut all) = (0, 0, 0);
@@ -214,7 +214,7 @@ fn a_key_that_is_not_there_is_known_without_its_block() {
     let is_read = |key: RowKey| rows.visit(&key, &mut |_, _| {}).is_err();
     let in_vain = (10_000..20_000).filter(|&number| is_read(key(1, number)));
     let in_vain = in_vain.count();
-    // One in a hundred is promised.
+    // The filter promises one in a hundred.
     assert!((20..=150).contains(&in_vain), "{in_vain} of 10000");
     assert!(all.keys().all(|key| is_read(*key)), "a row is not sought");
 }
@@ -274,13 +274,13 @@ fn layers_of_about_the_same_size_become_one() {
         let layers = layers.map(|(written, seq)| written.layer(*seq).expect("it"));
         Rows::new(Path::new("/"), layers.collect())
     };
-    // Little is not worth a file of its own: the small layer is taken up, the large one stays.
+    // A few bytes are not worth a file of their own: the small layer merges, the large one stays.
     let both = rows(&[(&small, 9), (&large, 8)]);
     assert_eq!(both.absorbed(0, 10), 1);
     let half = large.length.div_ceil(2) - small.length;
     assert_eq!(both.absorbed(half, 10), 2);
     assert_eq!(both.absorbed(half - 1, 10), 1);
-    // A layer of the new one's name cannot stay beneath it.
+    // A layer with the new one's name cannot stay beneath it.
     assert_eq!(both.absorbed(0, 8), 2);
     assert_eq!(rows(&[(&large, 9)]).absorbed(0, 10), 0);
     assert_eq!(rows(&[]).absorbed(0, 10), 0);

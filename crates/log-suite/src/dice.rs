@@ -1,6 +1,6 @@
-//! Chance that a seed repeats.
+//! Random numbers that a seed reproduces.
 
-/// A generator of numbers that follow from its seed: splitmix64.
+/// A generator whose numbers follow from its seed: splitmix64.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
@@ -10,7 +10,7 @@ impl Dice {
         Dice(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -19,13 +19,13 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is above 0.
+    /// Returns a number below `end`, which must be above 0.
     pub fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).expect("a count fits 64 bits");
         usize::try_from(self.roll() % end).expect("it is below a count")
     }
 
-    /// True in so many of a hundred cases.
+    /// True in `chance` of a hundred cases.
     pub fn percent(&mut self, chance: u8) -> bool {
         self.below(100) < usize::from(chance)
     }
@@ -35,7 +35,7 @@ impl Dice {
 mod tests {
     use super::*;
 
-    /// The first numbers that its authors' program gives for this seed.
+    /// The first numbers of the reference program for this seed.
     #[test]
     fn the_numbers_are_those_of_splitmix64() {
         let mut dice = Dice::new(1_234_567);

@@ -3,7 +3,7 @@
 use spool::log::{Batch, Head, HostName, Signed};
 use spool::{Content, Delivery, Digest, Entry};
 
-/// A batch of one record a text behind `after`, judged by the host `host`.
+/// Returns a batch after `after` with one record for each text, judged by `host`.
 pub fn batch(after: Head, texts: &[&str], host: &str) -> Signed {
     let host: HostName = host.parse().expect("a host's name");
     let mut bytes = Vec::new();
@@ -50,7 +50,7 @@ fn record(after: Head, batch: u64, text: &str, host: &HostName) -> Entry {
     }
 }
 
-/// An end that no log of a test has.
+/// Returns an end that no log of a test has.
 pub fn nowhere(seq: u64) -> Head {
     Head {
         seq,

@@ -3,11 +3,11 @@
 //!
 //! - `bench` is what a case may do to a log besides calling it: restart it, cut it off, damage it;
 //! - `cases` are the cases, one function each;
-//! - `line` loses what is sent to a log or what it answers;
-//! - `patient` asks a real log again, which may take a moment to answer;
+//! - `line` loses requests to a log or its answers;
+//! - `patient` repeats a question to a real log, which may take a moment to answer;
 //! - `fixture` makes batches without a ledger;
-//! - `model` is a log in memory that loses, delays and repeats by a seed, and on demand breaks what a log promises;
-//! - `dice` is its chance.
+//! - `model` is a log in memory that loses, delays and repeats by a seed, and on demand breaks a log's promises;
+//! - `dice` makes its random numbers.
 
 mod bench;
 pub mod cases;
@@ -23,7 +23,7 @@ pub use line::Line;
 pub use model::{ModelBench, ModelLog, Shared, Weather};
 pub use patient::{PATIENCE, Patient};
 
-/// Makes one test of each case, on the bench that the expression makes.
+/// Makes a test of each case, on the bench that the expression returns.
 #[macro_export]
 macro_rules! conformance {
     ($bench:expr) => {

@@ -1,4 +1,4 @@
-//! The line between a host and a log, which can lose what is sent or what is answered.
+//! The line between a host and a log, which can lose requests or answers.
 
 use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
 
@@ -15,7 +15,7 @@ enum Loss {
 }
 
 impl Line {
-    /// A line that loses nothing yet.
+    /// Returns a line that loses nothing yet.
     pub fn to(log: Box<dyn Log>) -> Line {
         Line { log, loses: None }
     }
@@ -25,7 +25,7 @@ impl Line {
         self.loses = Some(Loss::Request);
     }
 
-    /// Loses the answer to the next append, which the log has carried out.
+    /// Loses the answer to the next append, which the log does execute.
     pub fn lose_answer(&mut self) {
         self.loses = Some(Loss::Answer);
     }

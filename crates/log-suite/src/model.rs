@@ -1,5 +1,5 @@
-//! A log in memory. Each append meets the weather: it may be lost, come late, come twice, or go unanswered, all by a seed.
-//! On demand it also breaks what a log promises: it forgets what it acknowledged, or shows two hosts two histories.
+//! A log in memory. Each append meets the weather, by a seed: it may be lost, come late, come twice, or go unanswered.
+//! On demand the log also breaks its promises: it forgets acknowledged batches, or shows two hosts two histories.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use spool::log::{Appended, Head, Heartbeat, Log, LogError, Ring, Signed};
 
 use crate::{Bench, Dice};
 
-/// The largest batch.
+/// The largest batch, in bytes.
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
 
 /// The share of calls that meet each trouble, in percent.
@@ -18,9 +18,9 @@ pub struct Weather {
     pub request_lost: u8,
     /// The append reaches the log after later calls.
     pub request_late: u8,
-    /// The append is carried out and its answer is lost.
+    /// The append is executed and its answer is lost.
     pub answer_lost: u8,
-    /// The append reaches the log once more after later calls.
+    /// The append reaches the log again after later calls.
     pub request_twice: u8,
     /// The log cannot be reached.
     pub unreachable: u8,
@@ -29,7 +29,7 @@ pub struct Weather {
 }
 
 impl Weather {
-    /// Weather in which about every second call meets some trouble.
+    /// About every second call meets some trouble.
     pub const STORM: Weather = Weather {
         request_lost: 10,
         request_late: 10,
@@ -47,7 +47,7 @@ struct ModelState {
     /// The batches that reach the log later.
     late: Vec<Signed>,
     rings: Vec<Ring>,
-    /// Heartbeats, each with the number of its sender. Who begins to listen later has missed what was sent before.
+    /// Heartbeats, each with the number of its sender. A new listener has missed the earlier ones.
     heartbeats: Vec<(usize, Vec<u8>)>,
     dice: Dice,
     weather: Weather,
@@ -63,12 +63,12 @@ pub struct Shared(Arc<Mutex<ModelState>>);
 pub struct ModelLog {
     shared: Shared,
     number: usize,
-    /// The number of heartbeats it has heard, or missed.
+    /// The number of heartbeats it has heard or missed.
     heard: usize,
 }
 
 impl Shared {
-    /// An empty log whose chance follows from `seed`.
+    /// Makes an empty log whose random numbers follow from `seed`.
     pub fn new(seed: u64, weather: Weather) -> Shared {
         Shared(Arc::new(Mutex::new(ModelState {
             batches: Vec::new(),
@@ -83,7 +83,7 @@ impl Shared {
         })))
     }
 
-    /// A handle for one more host.
+    /// Returns a handle for another host.
     pub fn connect(&self) -> ModelLog {
         let mut state = self.state();
         state.hosts += 1;
@@ -99,7 +99,7 @@ impl Shared {
         self.state().weather = weather;
     }
 
-    /// The batches, in order.
+    /// Returns the batches, in order.
     pub fn batches(&self) -> Vec<Signed> {
         self.state().batches.clone()
     }
@@ -109,17 +109,17 @@ impl Shared {
         let mut state = self.state();
         let left = state.batches.len().saturating_sub(batches);
         state.batches.truncate(left);
-        // What is on its way would bring it back.
+        // Appends on their way would bring them back.
         state.late.clear();
     }
 
-    /// Shows every second handle a history of its own from here on. A host that begins again may come to the other side.
+    /// From here on, shows every second handle a history of its own. A host that reconnects may get the other side.
     pub fn split(&self) {
         let mut state = self.state();
         state.split = Some(state.batches.clone());
     }
 
-    /// The batches as the handle of this number is shown them.
+    /// Returns the batches that the handle of this number sees.
     pub fn shown_to(&self, number: usize) -> Vec<Signed> {
         self.state().history(number).clone()
     }
@@ -146,7 +146,7 @@ impl ModelState {
         Ok(())
     }
 
-    /// Lets what is late arrive, now or after the next call.
+    /// Lets late appends arrive, now or after the next call.
     fn deliver_late(&mut self, number: usize) {
         for signed in std::mem::take(&mut self.late) {
             if self.dice.percent(50) {
@@ -157,7 +157,7 @@ impl ModelState {
         }
     }
 
-    /// Puts a batch at the end if it belongs there.
+    /// Appends a batch if it follows the end.
     fn put(&mut self, number: usize, signed: &Signed) -> Appended {
         let history = self.history(number);
         let end = end(history);
@@ -186,7 +186,7 @@ fn end(history: &[Signed]) -> Head {
 }
 
 impl ModelLog {
-    /// Its number: the first handle has 1.
+    /// Returns its number: the first handle has 1.
     pub fn number(&self) -> usize {
         self.number
     }
@@ -277,7 +277,7 @@ impl Log for ModelLog {
     }
 }
 
-/// The batches of a history that reach beyond `from`, which has to be in it.
+/// Returns the batches of a history that extend beyond `from`, which must be in it.
 fn behind(history: &[Signed], from: Head) -> Result<Vec<Signed>, LogError> {
     let log = end(history);
     if from.seq > log.seq {
@@ -306,7 +306,7 @@ fn behind(history: &[Signed], from: Head) -> Result<Vec<Signed>, LogError> {
     Ok(beyond.cloned().collect())
 }
 
-/// The model in fair weather as a bench.
+/// A bench on the model in fair weather.
 pub struct ModelBench(pub Shared);
 
 impl Default for ModelBench {
@@ -321,7 +321,7 @@ impl Bench for ModelBench {
     }
 
     fn restart(&mut self) {
-        // What was not acknowledged may be gone; in memory there is nothing else to lose.
+        // Unacknowledged appends may be lost; memory holds nothing else to lose.
         self.0.state().late.clear();
     }
 
@@ -360,7 +360,7 @@ mod tests {
     use super::*;
     use crate::fixture::batch;
 
-    /// Enough calls for whatever is late to arrive.
+    /// Enough calls for every late append to arrive.
     const CALLS: usize = 64;
 
     fn of(signed: &[Signed]) -> Vec<Head> {
@@ -375,7 +375,7 @@ mod tests {
         matches!(told, Ok(Appended::Unknown(_)))
     }
 
-    /// What the log holds after an append in this weather, and the answer to it.
+    /// Appends in this weather; returns the log, the handle and the answer.
     fn appended(weather: Weather) -> (ModelBench, ModelLog, Result<Appended, LogError>) {
         let bench = ModelBench(Shared::new(7, weather));
         let mut log = bench.0.connect();
@@ -449,7 +449,7 @@ mod tests {
         assert_eq!(told, Ok(Appended::Committed));
         let_it_arrive(&mut log);
         assert_eq!(of(&bench.0.batches()), [first().batch.head()]);
-        // The second one is seen where the first is gone.
+        // The second one shows once the first is gone.
         let (mut bench, mut log, _) = appended(twice);
         bench.lose_one(0);
         assert_eq!(of(&bench.0.batches()), []);

@@ -1,5 +1,5 @@
-//! A handle that waits: the cases of the suite ask a log that is there, and a real one may take a moment to notice that it
-//! is there again.
+//! A handle that waits: the cases expect a log that answers, and a real one may take a moment to notice that it is
+//! back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
 
-/// The time that a log may take if it is not cut off.
+/// The time that a log which is not cut off may take.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The pause before the same question.
+/// The pause before a repeated question.
 const AGAIN: Duration = Duration::from_millis(2);
 
-/// Asks again while the log is not cut off and its answer may become another one.
+/// Repeats a question while the log is not cut off and its answer may still change.
 pub struct Patient<L> {
     log: L,
     is_cut: Arc<AtomicBool>,
 }
 
 impl<L: Log> Patient<L> {
-    /// A handle that answers at once while the log is cut off.
+    /// Returns a handle that answers at once while the log is cut off.
     pub fn with(log: L, is_cut: &Arc<AtomicBool>) -> Box<Self> {
         let is_cut = Arc::clone(is_cut);
         Box::new(Self { log, is_cut })
@@ -61,7 +61,7 @@ impl<L: Log> Log for Patient<L> {
 
     fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
         let end = self.head().map_or(from, |end| end);
-        // What the leader has arrives.
+        // Wait for everything that the leader has.
         self.ask(
             |log| log.follow(from),
             |given| !given.is_empty() || end.seq <= from.seq,

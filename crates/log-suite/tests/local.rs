@@ -1,4 +1,4 @@
-//! The ledger on a disk does what every log has to do.
+//! A ledger on a disk passes the suite.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use tempfile::TempDir;
 
 log_suite::conformance!(LocalBench::default());
 
-/// One ledger; its lock lets one process have it, so that the handles of a test share it.
+/// One ledger; its lock admits one process, so the handles of a test share it.
 #[derive(Clone)]
 struct Ledger(Arc<Mutex<Held>>);
 
 struct Held {
     dir: TempDir,
-    /// None while it is down, and where its ledger cannot be read.
+    /// An error while it is down, and if its ledger cannot be read.
     log: Result<Local, LogError>,
     is_cut: bool,
 }
@@ -26,7 +26,7 @@ struct LocalBench(Ledger);
 
 impl Default for LocalBench {
     fn default() -> LocalBench {
-        // Hundreds of syncs; memory is the faster place for them.
+        // Hundreds of syncs: memory is faster.
         let memory = std::path::Path::new("/dev/shm");
         let dir = if memory.is_dir() {
             tempfile::tempdir_in(memory)
@@ -64,7 +64,7 @@ impl Ledger {
         call(held.log.as_mut().map_err(|error| error.clone())?)
     }
 
-    /// Changes the lines of the ledger while nobody has it.
+    /// Changes the lines of the ledger while it is closed.
     fn change(&self, change: impl FnOnce(&mut Vec<String>)) {
         let mut held = self.held();
         held.log = Err(no_route());
@@ -80,7 +80,7 @@ impl Ledger {
     }
 }
 
-/// How many lines the batches before number `batch` have, and it itself.
+/// Returns the number of lines before batch number `batch`, and of that batch.
 fn lines_of(lines: &[String], batch: usize) -> (usize, usize) {
     let first_of = |line: &str| {
         let entry = spool::Entry::from_line(line.trim_end().as_bytes()).expect("a record");

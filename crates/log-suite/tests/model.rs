@@ -1,4 +1,4 @@
-//! The simulated log in fair weather does what every log has to do.
+//! The simulated log in fair weather passes the suite.
 
 use log_suite::ModelBench;
 

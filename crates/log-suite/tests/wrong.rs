@@ -1,20 +1,20 @@
-//! No case passes on a log that is wrong in what the case is about.
+//! No case passes on a log that breaks the case's claim.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use log_suite::{Bench, ModelBench, cases};
 use spool::log::{Appended, Head, Log, LogError, Ring, Signed};
 
-/// What a log does wrong.
+/// The fault of a log.
 #[derive(Clone, Copy)]
 enum Fault {
-    /// It answers nothing.
+    /// It fails every call.
     IsBroken,
-    /// It says of each batch that it is committed.
+    /// It acknowledges every batch.
     AcknowledgesAll,
 }
 
-/// A bench whose log is wrong.
+/// A bench whose log has a fault.
 struct WrongBench(ModelBench, Fault);
 
 struct WrongLog(Box<dyn Log>, Fault);
@@ -39,7 +39,7 @@ impl Log for WrongLog {
 
     fn append(&mut self, batch: &Signed) -> Result<Appended, LogError> {
         self.fault()?;
-        // One that is too large is refused, and one out of reach not heard.
+        // A batch that is too large is still refused, and an unreachable log still fails.
         self.0.append(batch).map(|_| Appended::Committed)
     }
 
@@ -91,7 +91,7 @@ impl Bench for WrongBench {
     }
 }
 
-/// The cases that pass all the same.
+/// Returns the cases that pass nevertheless.
 fn passed(fault: Fault) -> Vec<&'static str> {
     let mut passed = Vec::new();
     for (name, case) in cases::all() {
@@ -134,6 +134,6 @@ fn a_log_that_acknowledges_everything_passes_no_case_about_what_is_moved() {
     for name in moved {
         assert!(!passed.contains(&name), "{name}");
     }
-    // The fault is in what is moved alone: the rest of the cases pass.
+    // The fault concerns only moved batches: the other cases pass.
     assert_eq!(passed.len() + moved.len(), cases::count(), "{passed:?}");
 }

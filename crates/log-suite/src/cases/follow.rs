@@ -1,4 +1,4 @@
-//! To follow: everything behind a place, in order, byte for byte, or the reason why not.
+//! Following: everything after a position, in order, byte for byte, or the reason why not.
 
 use spool::log::{Head, LogError};
 
@@ -6,7 +6,7 @@ use super::{committed, history, put, put_all, until};
 use crate::Bench;
 use crate::fixture::{batch, nowhere};
 
-/// From the beginning everything comes in order.
+/// From the beginning, all batches come in order.
 pub fn from_the_beginning_everything_comes_in_order(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let put = put_all(&mut *log, 7);
@@ -25,7 +25,7 @@ pub fn from_the_end_nothing_comes(bench: &mut dyn Bench) {
     assert_eq!(there, Ok(0));
 }
 
-/// From each place the rest comes.
+/// From each position, the rest comes.
 pub fn from_each_place_the_rest_comes(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let put = put_all(&mut *log, 5);
@@ -35,7 +35,7 @@ pub fn from_each_place_the_rest_comes(bench: &mut dyn Bench) {
     }
 }
 
-/// From inside of a batch that batch comes whole.
+/// From inside a batch, that batch comes whole.
 pub fn from_inside_of_a_batch_it_comes_whole(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let first = put(&mut *log, &["one"]);
@@ -77,7 +77,7 @@ pub fn host_and_signature_come_as_they_were_given(bench: &mut dyn Bench) {
     assert_eq!(there[0].signature, sent.signature);
 }
 
-/// A place behind the end is an error: the log was rolled back.
+/// A position after the end is an error: the log was rolled back.
 pub fn a_place_behind_the_end_is_a_rollback(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let end = put_all(&mut *log, 2)[1].batch.head();
@@ -86,7 +86,7 @@ pub fn a_place_behind_the_end_is_a_rollback(bench: &mut dyn Bench) {
     assert_eq!(told, Some(LogError::RolledBack { log: end, ours }));
 }
 
-/// Another record at a place is an error: a fork, with both digests.
+/// Another record at a position is an error: a fork, with both digests.
 pub fn another_record_at_a_place_is_a_fork(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let put = put_all(&mut *log, 3);
@@ -99,7 +99,7 @@ pub fn another_record_at_a_place_is_a_fork(bench: &mut dyn Bench) {
     }
 }
 
-/// Another record inside of a batch is a fork, too.
+/// Another record inside a batch is a fork, too.
 pub fn another_record_inside_of_a_batch_is_a_fork(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let whole = batch(Head::EMPTY, &["one", "two", "three"], "tower");
@@ -110,10 +110,10 @@ pub fn another_record_inside_of_a_batch_is_a_fork(bench: &mut dyn Bench) {
     assert_eq!(told, Some(LogError::Forked { at, ours, theirs }));
 }
 
-/// The number of batches for a host that slept. Readers of our backends keep at most 64 ready.
+/// The number of batches that a sleeping host misses. Readers of our backends keep at most 64 ready.
 const BEHIND: usize = 100;
 
-/// A host that slept gets all batches, more than a reader keeps ready.
+/// A host that slept gets all batches, even more than a reader keeps ready.
 pub fn a_slow_follower_catches_up(bench: &mut dyn Bench) {
     let (mut tower, mut sleeper) = (bench.connect(), bench.connect());
     let put = put_all(&mut *tower, BEHIND);
@@ -121,7 +121,7 @@ pub fn a_slow_follower_catches_up(bench: &mut dyn Bench) {
     assert_eq!(there[BEHIND - 1].batch.head(), put[BEHIND - 1].batch.head());
 }
 
-/// A follower gets what is appended between its looks, without a gap and nothing twice.
+/// A follower gets the batches appended between its looks, without gaps or repetitions.
 pub fn a_follower_keeps_up_with_a_writer(bench: &mut dyn Bench) {
     let (mut tower, mut laptop) = (bench.connect(), bench.connect());
     let mut seen = Head::EMPTY;
@@ -141,7 +141,7 @@ pub fn a_follower_keeps_up_with_a_writer(bench: &mut dyn Bench) {
     }
 }
 
-/// Two hosts that follow see the same bytes.
+/// Two followers see the same bytes.
 pub fn two_followers_see_the_same_bytes(bench: &mut dyn Bench) {
     let (mut tower, mut laptop) = (bench.connect(), bench.connect());
     put_all(&mut *tower, 12);
@@ -155,7 +155,7 @@ pub fn two_followers_see_the_same_bytes(bench: &mut dyn Bench) {
     assert_eq!(ours, theirs);
 }
 
-/// A look that finds nothing does not wait for something.
+/// A look that finds nothing does not wait.
 pub fn a_look_that_finds_nothing_ends(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let end = put(&mut *log, &["one"]).batch.head();

@@ -12,10 +12,10 @@ use spool::log::{Appended, Head, Log, Signed};
 use crate::Bench;
 use crate::fixture::batch;
 
-/// The time a follower may take for what the log acknowledged to another host.
+/// The time a follower may take to get what the log acknowledged to another host.
 const ARRIVES: Duration = Duration::from_secs(20);
 
-/// Appends a batch, which has to be committed. A log that is just back may not know at first.
+/// Appends a batch, which must be committed. A log that has just come back may answer unknown first.
 fn committed(log: &mut dyn Log, signed: &Signed) {
     let began = Instant::now();
     loop {
@@ -30,7 +30,7 @@ fn committed(log: &mut dyn Log, signed: &Signed) {
     }
 }
 
-/// Appends a batch, which has to be moved to this end.
+/// Appends a batch, which must be moved to this end.
 fn moved(log: &mut dyn Log, signed: &Signed, end: Head) {
     let began = Instant::now();
     loop {
@@ -45,7 +45,7 @@ fn moved(log: &mut dyn Log, signed: &Signed, end: Head) {
     }
 }
 
-/// Appends one batch behind the end.
+/// Appends one batch after the end.
 fn put(log: &mut dyn Log, texts: &[&str]) -> Signed {
     let end = log.head().expect("the end of a log that can be reached");
     let signed = batch(end, texts, "tower");
@@ -53,7 +53,7 @@ fn put(log: &mut dyn Log, texts: &[&str]) -> Signed {
     signed
 }
 
-/// Appends so many batches of one or two records behind the end.
+/// Appends this many batches of one or two records after the end.
 fn put_all(log: &mut dyn Log, batches: usize) -> Vec<Signed> {
     let mut end = log.head().expect("the end of a log that can be reached");
     let mut put = Vec::new();
@@ -68,13 +68,13 @@ fn put_all(log: &mut dyn Log, batches: usize) -> Vec<Signed> {
     put
 }
 
-/// Everything behind a place, up to the end that the log has now.
+/// Returns everything after a position, up to the log's current end.
 fn history(log: &mut dyn Log, from: Head) -> Vec<Signed> {
     let end = log.head().expect("the end of a log that can be reached");
     gather(log, from, &|_, seen| seen == end)
 }
 
-/// So many batches behind a place; they were acknowledged to somebody.
+/// Returns this many batches after a position; all of them were acknowledged.
 fn until(log: &mut dyn Log, from: Head, batches: usize) -> Vec<Signed> {
     gather(log, from, &|count, _| count >= batches)
 }
@@ -103,7 +103,7 @@ fn gather(log: &mut dyn Log, from: Head, is_all: &dyn Fn(usize, Head) -> bool) -
     gathered
 }
 
-/// Hands every case to a macro of this crate, behind what that one needs besides.
+/// Passes every case to a macro of this crate, after that macro's own arguments.
 #[macro_export]
 macro_rules! each_case {
     ($what:ident $($more:tt)*) => {
@@ -170,7 +170,7 @@ macro_rules! each_case {
     };
 }
 
-/// Makes one test of each case that is named.
+/// Makes a test of each named case.
 #[macro_export]
 macro_rules! tests_of {
     ($bench:expr; $($group:ident :: $case:ident)*) => {
@@ -189,7 +189,7 @@ macro_rules! tests_of {
     };
 }
 
-/// Lists the cases that are named.
+/// Lists the named cases.
 #[macro_export]
 macro_rules! list_of {
     (; $($group:ident :: $case:ident)*) => {
@@ -197,15 +197,15 @@ macro_rules! list_of {
     };
 }
 
-/// A case, by its name.
+/// The name and the function of a case.
 pub type Case = (&'static str, fn(&mut dyn Bench));
 
-/// Every case.
+/// Returns every case.
 pub fn all() -> Vec<Case> {
     crate::each_case!(list_of)
 }
 
-/// The number of cases, counted in their source.
+/// Returns the number of cases, counted in their source.
 pub fn count() -> usize {
     let sources = [
         include_str!("follow.rs"),

@@ -1,4 +1,4 @@
-//! The order of a log: what is appended behind its end is there, and nothing else.
+//! The order of a log: a batch appended after its end is there, and nothing else.
 
 use spool::log::{Appended, Head};
 
@@ -37,7 +37,7 @@ pub fn batches_in_a_row_are_one_chain(bench: &mut dyn Bench) {
     assert_eq!(history(&mut *log, Head::EMPTY).len(), 10);
 }
 
-/// A batch for an end that is past is moved, and the host hears the end of now.
+/// A batch for a past end is moved, and the host gets the current end.
 pub fn a_batch_for_a_past_end_is_moved(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let put = put_all(&mut *log, 3);
@@ -53,7 +53,7 @@ pub fn a_batch_for_a_future_end_is_moved(bench: &mut dyn Bench) {
     moved(&mut *log, &early, put[0].batch.head());
 }
 
-/// The number of the last record is not enough: its digest counts as well.
+/// The number of the last record is not enough: its digest must match as well.
 pub fn a_batch_behind_another_record_of_the_same_number_is_moved(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let put = put_all(&mut *log, 2);
@@ -61,7 +61,7 @@ pub fn a_batch_behind_another_record_of_the_same_number_is_moved(bench: &mut dyn
     moved(&mut *log, &other, put[1].batch.head());
 }
 
-/// A first batch is moved once there is another one.
+/// A first batch is moved once there is another first batch.
 pub fn a_second_first_batch_is_moved(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let put = put_all(&mut *log, 1);
@@ -86,7 +86,7 @@ pub fn a_moved_batch_leaves_nothing(bench: &mut dyn Bench) {
     assert_eq!(there[1].batch.head(), put[1].batch.head());
 }
 
-/// A batch that was moved is committed once it is judged on the end of now.
+/// A moved batch is committed once it is judged on the current end.
 pub fn a_moved_batch_that_is_judged_again_is_committed(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let put = put_all(&mut *log, 2);
@@ -97,7 +97,7 @@ pub fn a_moved_batch_that_is_judged_again_is_committed(bench: &mut dyn Bench) {
     committed(&mut *log, &batch(end, &["mine"], "laptop"));
 }
 
-/// Of two hosts that append behind the same end, one is committed and one is moved.
+/// Of two hosts that append after the same end, one is committed and one is moved.
 pub fn of_two_hosts_one_wins(bench: &mut dyn Bench) {
     let (mut tower, mut laptop) = (bench.connect(), bench.connect());
     let won = batch(Head::EMPTY, &["tower's"], "tower");
@@ -109,7 +109,7 @@ pub fn of_two_hosts_one_wins(bench: &mut dyn Bench) {
     );
 }
 
-/// Two hosts that take turns in losing make one chain of all that was committed.
+/// Two hosts that lose in turn make one chain of everything committed.
 pub fn two_hosts_in_many_rounds_make_one_chain(bench: &mut dyn Bench) {
     let mut hosts = [bench.connect(), bench.connect()];
     let mut end = Head::EMPTY;
@@ -127,7 +127,7 @@ pub fn two_hosts_in_many_rounds_make_one_chain(bench: &mut dyn Bench) {
     }
 }
 
-/// The same bytes once more are committed, and the log holds them once.
+/// The same bytes again are committed, and the log holds them once.
 pub fn the_same_batch_again_is_there_once(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let first = batch(Head::EMPTY, &["one"], "tower");
@@ -137,7 +137,7 @@ pub fn the_same_batch_again_is_there_once(bench: &mut dyn Bench) {
     assert_eq!(history(&mut *log, Head::EMPTY).len(), 1);
 }
 
-/// That holds when others have appended behind it.
+/// The same holds after others have appended.
 pub fn the_same_batch_again_behind_others_is_there_once(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let put = put_all(&mut *log, 5);
@@ -145,7 +145,7 @@ pub fn the_same_batch_again_behind_others_is_there_once(bench: &mut dyn Bench) {
     assert_eq!(history(&mut *log, Head::EMPTY).len(), 5);
 }
 
-/// That holds for a host that was started again.
+/// The same holds for a host that was restarted.
 pub fn the_same_batch_from_a_new_handle_is_there_once(bench: &mut dyn Bench) {
     let put = put_all(&mut *bench.connect(), 3);
     let mut log = bench.connect();
@@ -154,7 +154,7 @@ pub fn the_same_batch_from_a_new_handle_is_there_once(bench: &mut dyn Bench) {
     assert_eq!(history(&mut *log, Head::EMPTY).len(), 3);
 }
 
-/// Another batch at a place that is taken is moved, however much it resembles the one that is there.
+/// Another batch at a taken position is moved, however much it resembles the batch there.
 pub fn another_batch_at_a_taken_place_is_moved(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     committed(&mut *log, &batch(Head::EMPTY, &["one", "two"], "tower"));

@@ -1,4 +1,4 @@
-//! Trouble: too large, cut off, ended and started again, rolled back, forked, with a gap.
+//! Trouble: too large, cut off, restarted, rolled back, forked, with a gap.
 
 use spool::log::{Appended, Head, LogError};
 
@@ -33,7 +33,7 @@ pub fn a_batch_at_the_limit_is_taken(bench: &mut dyn Bench) {
     );
 }
 
-/// After a refusal for its size the log takes smaller batches.
+/// After refusing a batch for its size, the log takes smaller ones.
 pub fn after_one_that_is_too_large_the_log_goes_on(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let large = of_size(Head::EMPTY, bench.batch_bytes_max() + 1);
@@ -41,14 +41,14 @@ pub fn after_one_that_is_too_large_the_log_goes_on(bench: &mut dyn Bench) {
     put_all(&mut *log, 2);
 }
 
-/// Started again before the first batch, a log is empty and takes it.
+/// A log that is restarted before the first batch is empty and takes it.
 pub fn a_restart_before_the_first_batch(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     bench.restart();
     put_all(&mut *log, 1);
 }
 
-/// Acknowledged batches are there after a restart.
+/// Acknowledged batches survive a restart.
 pub fn a_restart_keeps_what_was_acknowledged(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let put = put_all(&mut *log, 3);
@@ -57,7 +57,7 @@ pub fn a_restart_keeps_what_was_acknowledged(bench: &mut dyn Bench) {
     assert_eq!(log.head(), Ok(put[2].batch.head()));
 }
 
-/// A restart after each append is not noticed by the next one.
+/// Appends do not notice a restart between them.
 pub fn a_restart_between_appends(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let mut end = Head::EMPTY;
@@ -70,7 +70,7 @@ pub fn a_restart_between_appends(bench: &mut dyn Bench) {
     assert_eq!(until(&mut *log, Head::EMPTY, 4).len(), 4);
 }
 
-/// A restart between two looks: the second one goes on where the first ended.
+/// After a restart between two looks, the second continues where the first ended.
 pub fn a_restart_between_looks(bench: &mut dyn Bench) {
     let (mut tower, mut laptop) = (bench.connect(), bench.connect());
     let put = put_all(&mut *tower, 3);
@@ -81,7 +81,7 @@ pub fn a_restart_between_looks(bench: &mut dyn Bench) {
     assert_eq!(until(&mut *laptop, end, 1).len(), 1);
 }
 
-/// A restart after a batch was moved: it is moved again.
+/// After a restart, a moved batch is moved again.
 pub fn a_restart_after_a_batch_was_moved(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let end = put_all(&mut *log, 2)[1].batch.head();
@@ -91,7 +91,7 @@ pub fn a_restart_after_a_batch_was_moved(bench: &mut dyn Bench) {
     moved(&mut *log, &late, end);
 }
 
-/// A host that is cut off gets neither an acceptance nor a new end; joined again it goes on.
+/// A host that is cut off gets neither an acceptance nor a new end; reconnected, it continues.
 pub fn cut_off_nothing_is_accepted(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let first = put(&mut *log, &["one"]);
@@ -107,7 +107,7 @@ pub fn cut_off_nothing_is_accepted(bench: &mut dyn Bench) {
     assert_eq!(until(&mut *log, Head::EMPTY, 2).len(), 2);
 }
 
-/// A host that is cut off does not take the log for an empty one.
+/// A host that is cut off does not mistake the log for an empty one.
 pub fn cut_off_the_end_is_not_known(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let first = put(&mut *log, &["one"]);
@@ -121,12 +121,12 @@ pub fn cut_off_the_end_is_not_known(bench: &mut dyn Bench) {
     assert_eq!(log.head(), Ok(first.batch.head()));
 }
 
-/// Cut off while others write, a host catches up when it is joined again.
+/// A host that is cut off while others write catches up once it is reconnected.
 pub fn joined_again_a_host_catches_up(bench: &mut dyn Bench) {
     let mut log = bench.connect();
     let first = put(&mut *log, &["one"]);
     bench.cut_off();
-    // Whatever a look answers, it invents nothing.
+    // A look may answer or fail, but invents nothing.
     assert_eq!(
         log.follow(first.batch.head())
             .map_or(0, |batches| batches.len()),
@@ -151,7 +151,7 @@ pub fn a_lost_tail_is_found(bench: &mut dyn Bench) {
     );
 }
 
-/// A batch behind a tail that was lost is not accepted.
+/// A batch after a lost tail is not accepted.
 pub fn behind_a_lost_tail_nothing_is_accepted(bench: &mut dyn Bench) {
     let put = put_all(&mut *bench.connect(), 3);
     bench.lose_tail(1);
@@ -175,7 +175,7 @@ pub fn a_lost_tail_is_put_back(bench: &mut dyn Bench) {
     }
 }
 
-/// A log that was emptied is rolled back, not new.
+/// A log that was emptied counts as rolled back, not as new.
 pub fn a_log_that_was_emptied_is_rolled_back(bench: &mut dyn Bench) {
     let put = put_all(&mut *bench.connect(), 2);
     bench.lose_tail(2);
@@ -195,7 +195,7 @@ pub fn a_forked_tail_is_found(bench: &mut dyn Bench) {
     assert_eq!(told, Some(LogError::Forked { at, ours, theirs }));
 }
 
-/// A host that had not seen the first one follows the other, which is all that it can know.
+/// A host that saw neither batch follows the new one: it cannot know better.
 pub fn a_forked_tail_is_followed_by_whoever_saw_neither(bench: &mut dyn Bench) {
     let put = put_all(&mut *bench.connect(), 2);
     let other = batch(put[0].batch.head(), &["other"], "laptop");
@@ -204,7 +204,7 @@ pub fn a_forked_tail_is_followed_by_whoever_saw_neither(bench: &mut dyn Bench) {
     assert_eq!(there[1].batch.bytes(), other.batch.bytes());
 }
 
-/// A gap is an error, and nothing behind it is given.
+/// A gap is an error, and nothing after it is returned.
 pub fn a_gap_is_told(bench: &mut dyn Bench) {
     let put = put_all(&mut *bench.connect(), 4);
     bench.lose_one(1);

@@ -1,4 +1,4 @@
-//! An append whose outcome nobody knows, and the same bytes again until it is known.
+//! An append with an unknown outcome, and the same bytes again until the outcome is known.
 
 use spool::log::{Appended, Head, Log};
 
@@ -12,7 +12,7 @@ fn unknown(log: &mut dyn Log, signed: &spool::log::Signed) {
     assert!(matches!(appended, Ok(Appended::Unknown(_))), "{appended:?}");
 }
 
-/// It had landed: the same bytes are committed and there once.
+/// It had arrived: the same bytes are committed and there once.
 pub fn unknown_that_landed_is_committed_once(bench: &mut dyn Bench) {
     let mut line = Line::to(bench.connect());
     let first = batch(Head::EMPTY, &["one"], "tower");
@@ -22,7 +22,7 @@ pub fn unknown_that_landed_is_committed_once(bench: &mut dyn Bench) {
     assert_eq!(history(&mut line, Head::EMPTY).len(), 1);
 }
 
-/// It had not landed: the same bytes are committed and there once.
+/// It had not arrived: the same bytes are committed and there once.
 pub fn unknown_that_did_not_land_is_committed_once(bench: &mut dyn Bench) {
     let mut line = Line::to(bench.connect());
     let first = batch(Head::EMPTY, &["one"], "tower");
@@ -32,7 +32,7 @@ pub fn unknown_that_did_not_land_is_committed_once(bench: &mut dyn Bench) {
     assert_eq!(history(&mut line, Head::EMPTY).len(), 1);
 }
 
-/// It had landed and others appended behind it: it is committed.
+/// It had arrived and others appended after it: it is committed.
 pub fn unknown_that_landed_before_others_is_committed(bench: &mut dyn Bench) {
     let (mut line, mut other) = (Line::to(bench.connect()), bench.connect());
     let first = batch(Head::EMPTY, &["one"], "tower");
@@ -43,7 +43,7 @@ pub fn unknown_that_landed_before_others_is_committed(bench: &mut dyn Bench) {
     assert_eq!(history(&mut line, Head::EMPTY).len(), 2);
 }
 
-/// It had not landed and others appended in its place: it is moved.
+/// It had not arrived and others appended in its place: it is moved.
 pub fn unknown_that_did_not_land_before_others_is_moved(bench: &mut dyn Bench) {
     let (mut line, mut other) = (Line::to(bench.connect()), bench.connect());
     let first = batch(Head::EMPTY, &["one"], "tower");
@@ -54,7 +54,7 @@ pub fn unknown_that_did_not_land_before_others_is_moved(bench: &mut dyn Bench) {
     moved(&mut line, &first, theirs.batch.head());
 }
 
-/// Nobody knows it five times: it is there once all the same.
+/// Its outcome is unknown five times: it is still there only once.
 pub fn unknown_many_times_is_there_once(bench: &mut dyn Bench) {
     let mut line = Line::to(bench.connect());
     let first = batch(Head::EMPTY, &["one"], "tower");
@@ -67,7 +67,7 @@ pub fn unknown_many_times_is_there_once(bench: &mut dyn Bench) {
     assert_eq!(history(&mut line, Head::EMPTY).len(), 1);
 }
 
-/// The end tells what became of it.
+/// The end shows whether it arrived.
 pub fn the_end_tells_whether_an_unknown_batch_landed(bench: &mut dyn Bench) {
     let mut line = Line::to(bench.connect());
     let first = batch(Head::EMPTY, &["one"], "tower");
@@ -90,7 +90,7 @@ pub fn an_unknown_batch_that_landed_is_followed(bench: &mut dyn Bench) {
     assert_eq!(there[0].batch.bytes(), first.batch.bytes());
 }
 
-/// An append that the network held back arrives when others are there: it changes nothing.
+/// An append that the network held back arrives after other batches: it changes nothing.
 pub fn an_append_that_arrives_late_changes_nothing(bench: &mut dyn Bench) {
     let (mut tower, mut network) = (bench.connect(), bench.connect());
     let held_back = batch(Head::EMPTY, &["held back"], "tower");
@@ -100,7 +100,7 @@ pub fn an_append_that_arrives_late_changes_nothing(bench: &mut dyn Bench) {
     assert_eq!(history(&mut *tower, Head::EMPTY).len(), 1);
 }
 
-/// The twin of an append arrives when others are there: it is there once.
+/// The duplicate of an append arrives after other batches: the batch is there once.
 pub fn a_twin_that_arrives_late_changes_nothing(bench: &mut dyn Bench) {
     let (mut tower, mut network) = (bench.connect(), bench.connect());
     let first = batch(Head::EMPTY, &["one"], "tower");
@@ -110,7 +110,7 @@ pub fn a_twin_that_arrives_late_changes_nothing(bench: &mut dyn Bench) {
     assert_eq!(history(&mut *tower, Head::EMPTY).len(), 2);
 }
 
-/// The log is ended and started again before the answer: what had landed is committed once.
+/// The log restarts before the answer: a batch that had arrived is committed once.
 pub fn unknown_that_landed_before_a_restart_is_committed_once(bench: &mut dyn Bench) {
     let mut line = Line::to(bench.connect());
     let first = batch(Head::EMPTY, &["one"], "tower");
@@ -121,7 +121,7 @@ pub fn unknown_that_landed_before_a_restart_is_committed_once(bench: &mut dyn Be
     assert_eq!(history(&mut line, Head::EMPTY).len(), 1);
 }
 
-/// The log is ended and started again before the request: it is committed once.
+/// The log restarts before the request: the batch is committed once.
 pub fn unknown_that_did_not_land_before_a_restart_is_committed_once(bench: &mut dyn Bench) {
     let mut line = Line::to(bench.connect());
     let first = batch(Head::EMPTY, &["one"], "tower");

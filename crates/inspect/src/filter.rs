@@ -28,14 +28,14 @@ pub const VERDICTS: [&str; 14] = [
 pub struct RecordFilter {
     /// The pull request a record is about.
     pub pr: Option<PrNumber>,
-    /// The agent that sent it, got a file by it, or takes part in its review.
+    /// The agent that sent it, received a file from it, or takes part in its review.
     pub of: Option<AgentName>,
     /// One of [`VERDICTS`].
     pub verdict: Option<String>,
 }
 
 impl RecordFilter {
-    /// True if it lets everything through.
+    /// True if no field is set.
     pub fn is_open(&self) -> bool {
         self.pr.is_none() && self.of.is_none() && self.verdict.is_none()
     }
@@ -79,7 +79,7 @@ fn is_about(pr: &PrNumber, entry: &Entry, record: &Record) -> bool {
         Record::Judged(Judgement::Accepted(accepted)) if accepted.step.is_none() => {
             related_pr(entry)
         }
-        // What a refusal costs nothing is of no review in the record; its report names the one it was for.
+        // A refusal that cost no attempt has no review in its record; only its report names one.
         Record::Judged(Judgement::Refused(refused)) if refused.cost.is_none() => {
             return is_reported_of(pr, entry);
         }
@@ -90,7 +90,7 @@ fn is_about(pr: &PrNumber, entry: &Entry, record: &Record) -> bool {
         || record.steps().iter().any(|step| step.review.pr == *pr)
 }
 
-/// The pull request that a message outside of reviews names.
+/// The pull request that a message about no review names.
 fn related_pr(entry: &Entry) -> Option<PrNumber> {
     let text = entry.original.as_ref()?.text.as_ref()?;
     let message = message_schema::parse(text.as_bytes()).ok()?;
@@ -106,7 +106,7 @@ fn is_reported_of(pr: &PrNumber, entry: &Entry) -> bool {
     reports(entry).any(|report| of(&report) == Some(true))
 }
 
-/// The reports a record lays beside a refused original.
+/// Returns the reports that a record puts beside its refused original.
 pub fn reports(entry: &Entry) -> impl Iterator<Item = Report> {
     entry
         .deliveries
@@ -126,7 +126,7 @@ mod tests {
 
     const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
-    /// A record of pull request 86 that was taken by codex, or one of no review.
+    /// A record of pull request 86 that codex took, or one that belongs to no review.
     fn entry(kind: &str, delivered_to: &str, decision: &str) -> (Entry, Record) {
         let line = format!(
             r#"{{"v":1,"seq":1,"at":"2026-02-13T10:00:00.000Z","prev":"{DIGEST}","batch":1,"kind":"{kind}","review":null,"id":null,"original":null,"deliveries":[{{"mailbox":"{delivered_to}/inbox","file":"a.yaml","content":{{"text":"x"}}}}],"decision":{decision}}}"#

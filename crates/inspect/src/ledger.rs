@@ -1,5 +1,5 @@
-//! Checks a whole ledger: its chain, each text against its digests, the snapshots, and the heads that somebody kept
-//! elsewhere. Names the first record that is wrong.
+//! Checks a whole ledger: its chain, each text against its digests, the snapshots, and heads that somebody kept
+//! elsewhere. Names the first wrong record.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use spool::{Agreement, Digest, Entry, SpoolError, Verified};
 use workspace::index::{self, LedgerIndex};
 
-/// The last record of a ledger as it was once, kept elsewhere.
+/// The last record of a ledger at an earlier time, as somebody kept it elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptHead {
     /// Its number, if it was kept.
@@ -26,16 +26,16 @@ pub struct LedgerCheck {
     pub verified: Verified,
     /// The result of comparing each snapshot with the records, by the snapshot's last record.
     pub snapshots: Vec<(u64, Agreement)>,
-    /// The first records that are wrong.
+    /// The first wrong record, if any.
     pub wrong: Option<WrongRecord>,
 }
 
-/// The first record that is not what it was, or the span it is in.
+/// The first record that was changed, or the range that contains it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct WrongRecord {
-    /// The first it can be.
+    /// The first record it can be.
     pub first: u64,
-    /// The last it can be.
+    /// The last record it can be.
     pub last: u64,
     /// The fault: the actual and the expected state.
     pub what: String,
@@ -78,7 +78,7 @@ pub fn check(root: &Path, heads: &[KeptHead]) -> Result<LedgerCheck, SpoolError>
     })
 }
 
-/// Returns the fault in the text of one record: its digest has to be the record's and the decision's.
+/// Returns the fault in one record's text. Its digest must equal both the record's and the decision's.
 fn fault_of(entry: &Entry) -> Result<Option<WrongRecord>, index::Unreadable> {
     let (record, _) = index::decision(entry)?;
     let Some(original) = &entry.original else {
@@ -109,7 +109,7 @@ fn judged(record: &Record) -> Option<[u8; 32]> {
     record.accepted().map(|accepted| accepted.digest.0)
 }
 
-/// Places in the ledger that are known from elsewhere. The chain binds each to all records before it.
+/// Records whose digests are known from elsewhere. The chain binds each to all records before it.
 #[derive(Default)]
 struct Anchors(BTreeMap<u64, Result<(), String>>);
 
@@ -122,7 +122,7 @@ impl Anchors {
         self.0.insert(seq, Err(what));
     }
 
-    /// `digests` are those of record 0, which is before the first, and of every other.
+    /// `digests` begins with record 0, which stands for the empty ledger.
     fn head(&mut self, head: &KeptHead, digests: &[Digest]) {
         let KeptHead { record, digest } = head;
         let end = digests.len() as u64 - 1;
@@ -161,7 +161,7 @@ impl Anchors {
     }
 }
 
-/// Reads the heads in what `settled ledger verify` printed once or several times, as text or as JSON.
+/// Reads the heads from what `settled ledger verify` printed, once or several times, as text or as JSON.
 pub fn kept_heads(text: &str) -> Result<Vec<KeptHead>, String> {
     let expected = "expected what `settled ledger verify` printed";
     let documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
@@ -190,7 +190,7 @@ fn of_document(document: &Value) -> Option<KeptHead> {
     })
 }
 
-/// The head on a line, if it names one; the error is a text that is not a digest.
+/// Returns the head that a line names, if any. The error is a word that should have been a digest.
 fn of_line(line: &str) -> Result<Option<KeptHead>, String> {
     let Some(word) = line
         .split_whitespace()

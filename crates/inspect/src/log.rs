@@ -21,20 +21,20 @@ pub struct LogLine {
     file: Option<String>,
     id: Option<String>,
     review: Option<String>,
-    /// The state of that review's run after it, by the stored name.
+    /// The stored name of the state that the review's run has after the record.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_state: Option<&'static str>,
     delivered: Vec<String>,
-    /// Copies the sender had put into a mailbox itself, and which were taken out again.
+    /// Copies that the sender itself had put into a mailbox and the daemon removed.
     withdrawn: Vec<String>,
     what: String,
     warnings: Vec<String>,
-    /// Things that the daemon changed, limited or saw.
+    /// Changes, limits and observations of the daemon.
     alerts: Vec<ToldAlert>,
 }
 
 impl LogLine {
-    /// The line of a record.
+    /// Makes the line of a record.
     pub fn of(entry: &Entry, record: Record) -> Self {
         let original = entry.original.as_ref();
         let (withdrawn, delivered) = entry
@@ -65,7 +65,7 @@ impl LogLine {
         }
     }
 
-    /// The line for people, with its warnings below it.
+    /// Returns the line for people, with its warnings below.
     pub fn text(&self) -> String {
         let from = match (&self.outbox, &self.file) {
             (Some(outbox), Some(file)) => format!("{outbox}/{file}"),
@@ -106,7 +106,7 @@ fn place(delivery: &Delivery) -> String {
     format!("{}/{}", delivery.mailbox, delivery.file)
 }
 
-/// Describes a record's decision in a few words; may hold text that agents wrote.
+/// Describes a record's decision in a few words. The text may quote what agents wrote.
 pub fn what(record: &Record) -> String {
     match record {
         Record::Judged(Judgement::Accepted(accepted)) => match &accepted.step {

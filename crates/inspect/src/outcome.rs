@@ -19,17 +19,17 @@ pub struct OrderOutcome {
     at: String,
     verdict: String,
     what: String,
-    /// The reviews it moved, in their present state.
+    /// The reviews it moved, in their current state.
     reviews: Vec<MovedReview>,
     /// The files it made, as `agent/mailbox/file`.
     delivered: Vec<String>,
     /// The tasks that were handed off.
     tasks: Vec<DispatchedTask>,
-    /// Findings that were judged for handoff and stay, with the reason.
+    /// Findings that were considered for a handoff and stay, each with the reason.
     kept: Vec<KeptFinding>,
-    /// Findings that were queued and whose pull request did not land.
+    /// The number of queued findings dropped because their pull request did not land.
     dropped: usize,
-    /// The reason why it changes nothing.
+    /// The reason why it changed nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ struct MovedReview {
     turns_left: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stale: Option<bool>,
-    /// The threads it changed, id to state.
+    /// The state of each thread it changed, by id.
     threads: BTreeMap<String, &'static str>,
 }
 
@@ -70,7 +70,7 @@ struct KeptFinding {
 }
 
 impl OrderOutcome {
-    /// The outcome that the record under the order's id tells.
+    /// Reads the outcome from the record under the order's id.
     pub fn of(id: &MessageId, entry: &Entry, record: &EventRecord) -> Self {
         let places = entry
             .deliveries
@@ -112,7 +112,7 @@ impl OrderOutcome {
         outcome
     }
 
-    /// An order that was followed, for a person.
+    /// Describes the outcome to a person.
     pub fn text(&self) -> String {
         let mut lines = vec![self.what.clone()];
         if self.reviews.is_empty() {
@@ -172,7 +172,7 @@ impl OrderOutcome {
             lines.push(format!("  {} queued findings were dropped", self.dropped));
         }
         lines.extend(self.delivered.iter().map(|file| format!("  wrote {file}")));
-        // Reasons and ids are what others wrote.
+        // Reasons and ids were written by others.
         lines
             .iter()
             .fold(String::new(), |text, line| text + &escaped(line) + "\n")

@@ -1,6 +1,6 @@
-//! The state of a workspace for its observers: the ledger added up, the mail in outboxes, the refused messages
-//! that nobody corrected, the daemon's notes. Reads without the lock and changes nothing. The files below draw
-//! the conclusions, and `views` shows them.
+//! The state of a workspace: the folded ledger, the mail in outboxes, refused messages that nobody corrected, and the
+//! daemon's alerts. Reads without the lock and changes nothing. The files below draw the conclusions, and `views` shows
+//! them.
 
 pub mod fix;
 pub mod hosts;
@@ -25,10 +25,10 @@ use workspace::operator_alerts::{self, Alert};
 use self::pending::PendingMail;
 use crate::dead_letter::refusals::{self, Refusal};
 
-/// Everything an onlooker can know.
+/// Everything that can be read without the lock.
 #[derive(Debug)]
 pub struct WorkspaceStatus {
-    /// The ledger added up.
+    /// The fold of the ledger.
     pub index: LedgerIndex,
     /// The extent of the ledger.
     pub folded: Folded,
@@ -36,7 +36,7 @@ pub struct WorkspaceStatus {
     pub serving: Option<bool>,
     /// The agents that have mailboxes.
     pub agents: Vec<AgentName>,
-    /// The mail in outboxes that is not judged yet.
+    /// The mail in outboxes that the daemon has not judged yet.
     pub unjudged: PendingMail,
     /// The open refusals, oldest first.
     pub dead: Vec<Refusal>,
@@ -48,7 +48,7 @@ pub struct WorkspaceStatus {
     pub heard: Vec<HeardHost>,
 }
 
-/// The validation commands of the one open request that is meant: those of the request and of the project.
+/// Returns the validation commands of the open request that `which` selects: its own and the project's.
 pub fn validation_of(root: &Path, which: &Which) -> Result<Vec<String>, String> {
     let status = WorkspaceStatus::read(root).map_err(|error| error.to_string())?;
     let config = Config::load(root).map_err(|error| error.to_string())?;
@@ -71,9 +71,9 @@ pub fn validation_of(root: &Path, which: &Which) -> Result<Vec<String>, String> 
 }
 
 impl WorkspaceStatus {
-    /// Reads it all. Searches the ledger for refusals as far back as the oldest file in a `dead_letter/`.
+    /// Reads everything. Searches the ledger for refusals as far back as the oldest file in a `dead_letter/`.
     pub fn read(root: &Path) -> Result<Self, SpoolError> {
-        // First what waits, then what was judged: a message that is judged in between is counted twice, not never.
+        // Outboxes before the ledger: a message judged in between is counted twice rather than never.
         let agents = directory::agents(root)?;
         let unjudged = PendingMail::look(root, &agents);
         let (index, folded) = LedgerIndex::read(root)?;
@@ -98,7 +98,7 @@ impl WorkspaceStatus {
         })
     }
 
-    /// The reviews a person means, in the order of their keys.
+    /// Returns the reviews that `which` selects, in the order of their keys.
     pub fn selected(&self, which: &Which) -> Vec<(&ReviewKey, &Review)> {
         let repo = which
             .repo
@@ -118,7 +118,7 @@ impl WorkspaceStatus {
             .collect()
     }
 
-    /// True if certainly nobody serves the workspace.
+    /// True if no daemon serves the workspace; false where this user cannot tell.
     pub fn is_unserved(&self) -> bool {
         self.serving == Some(false)
     }

@@ -1,4 +1,4 @@
-//! An agent's own files that the daemon has not accepted: those in its outbox, with what the validator says of each now, and
+//! An agent's own files that the daemon has not accepted: those in its outbox, with the validator's answer on each, and
 //! its refused messages that can still be corrected.
 
 use std::io::{self, Read as _};
@@ -15,7 +15,7 @@ use validate_message::{PacketInput, Violations};
 
 use crate::dead_letter::{self, DeadLetter};
 
-/// A file in an outbox that was not judged yet.
+/// A file in an outbox that the daemon has not judged yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UnjudgedFile {
     /// Its path, relative to the workspace.
@@ -23,15 +23,14 @@ pub struct UnjudgedFile {
     /// The id of the message, if it can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The errors for which the daemon would refuse it as it is, each with its place; empty if the validator finds
-    /// none.
+    /// The errors for which the daemon would refuse it, each with its place; empty if the validator finds none.
     pub errors: Vec<String>,
-    /// True if the daemon reads a file of this name.
+    /// True if the daemon reads files with such a name.
     pub is_read: bool,
 }
 
 impl UnjudgedFile {
-    /// The path of a file that the daemon does not read, under a name that it reads.
+    /// Returns its path under a name that the daemon reads.
     pub fn renamed(&self) -> String {
         let path = &self.path;
         let ends = [".tmp", ".part", ".txt", ".bak"];
@@ -48,11 +47,11 @@ impl UnjudgedFile {
     }
 }
 
-/// The files in an agent's outbox, sorted by name: at most so many, and how many there are. Dotfiles are left out: they
+/// Returns the first `at_most` files of an agent's outbox by name, and the number of all. Leaves out dotfiles, which
 /// become messages when they are renamed.
 pub fn in_outbox(root: &Path, agent: &AgentName, at_most: usize) -> (Vec<UnjudgedFile>, usize) {
     let outbox = Layout::new(root).outbox(agent.as_str());
-    // An outbox that cannot be listed is another user's.
+    // An outbox that cannot be listed belongs to another user.
     let listed = std::fs::read_dir(&outbox).into_iter().flatten().flatten();
     let mut names: Vec<String> = listed
         .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()))
@@ -68,7 +67,7 @@ pub fn in_outbox(root: &Path, agent: &AgentName, at_most: usize) -> (Vec<Unjudge
     };
     let folder = spool::dirs::of_agent(agent.as_str(), spool::dirs::OUTBOX);
     let count = names.len();
-    // One that the daemon takes away meanwhile is judged.
+    // A file that vanishes meanwhile was judged.
     let files = names.iter().take(at_most).filter_map(|name| {
         let path = format!("{folder}/{name}");
         let unread = |errors| UnjudgedFile {
@@ -95,14 +94,14 @@ pub fn in_outbox(root: &Path, agent: &AgentName, at_most: usize) -> (Vec<Unjudge
     (files.collect(), count)
 }
 
-/// The agent's refused messages that nobody corrected or dismissed and that a correction can mend, oldest first.
+/// Returns the agent's refused messages that a correction can fix and that nobody corrected or dismissed, oldest first.
 pub fn refused(root: &Path, agent: &AgentName) -> Vec<DeadLetter> {
     let mut letters = dead_letter::of(root, std::slice::from_ref(agent)).letters;
     letters.retain(|letter| letter.open == Some(true) && letter.report.retryable);
     letters
 }
 
-/// The errors for which the validator refuses a message as it is; its packet is read from the workspace.
+/// Returns the validator's errors for a message as it is, with its packet from the workspace.
 pub(crate) fn errors(root: &Path, message: &[u8], file: &str) -> Vec<String> {
     let violations = match message_schema::parse(message) {
         Ok(message) => match check(root, &message) {
@@ -140,7 +139,7 @@ fn check(root: &Path, message: &Message) -> Result<(), Violations> {
     validate_message::check(message, input).map(drop)
 }
 
-/// The size of a regular file that is reached by no link.
+/// The size of a regular file that no link leads to.
 fn within(root: &Path, path: &Path) -> io::Result<u64> {
     let data = path.symlink_metadata()?;
     let straight = root
@@ -154,7 +153,7 @@ fn within(root: &Path, path: &Path) -> io::Result<u64> {
     Ok(data.len())
 }
 
-/// The bytes of a regular file of a message's size. A pipe without a writer must not hold us, nor a link lead us elsewhere.
+/// Reads a regular file of a message's size. Must not block on a pipe without a writer, nor follow a link.
 fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let file = std::fs::File::options()

@@ -1,8 +1,9 @@
-//! Decides whether a review holds for a commit: the question of a gate check about a workspace, and the proof
-//! in a file of records without one. Never changes the ledger.
+//! Decides whether a review holds for a commit: the answer of a gate check in a workspace, and the proof from a file of
+//! records without one. Never changes the ledger.
 //!
-//! Begin with `approval` (the question, and every reason for a no), then `file` (the format), `export` (which
-//! records concern a pull request), `proof` (the records judged again), `patch` (the same change on another base), `summary` (the evidence).
+//! Begin with `approval` (the question, and every reason for a no), then `file` (the format), `export` (which records
+//! concern a pull request), `proof` (the records judged again), `patch` (the same change on another base), `summary`
+//! (the evidence).
 
 mod approval;
 mod export;

@@ -1,7 +1,5 @@
-//! What people read of a recorded workspace: its reviews and problems, the threads of one, what each waits for, the
-//! life of each message, the refusals, and the proof of an approval.
-//!
-//! The texts are kept in `golden/`; `UPDATE=1` rewrites them.
+//! The texts about a recorded workspace: its reviews and problems, the threads of one, what each waits for, the life of
+//! each message, the refusals, and the proof of an approval. `UPDATE=1` rewrites them in `golden/`.
 
 #[path = "../../../tests/recorded_workspace.rs"]
 mod recorded_workspace;
@@ -35,8 +33,8 @@ fn spelled(agent: Option<&AgentName>, words: &str) -> String {
     format!("settled {words}{agent}")
 }
 
-/// Puts other words into one record and makes the chain of digests whole again, as somebody could who may write the
-/// ledger.
+/// Changes the text of one record and recomputes the chain of digests, as somebody with write access to the ledger
+/// could.
 fn rewrite(root: &Path, record: usize, from: &str, to: &str) {
     let segment = root.join(".settled/ledger/00000000000000000001.jsonl");
     let text = fs::read_to_string(&segment).expect("a ledger");
@@ -69,7 +67,7 @@ fn every_problem_has_a_command_that_fixes_it() {
     let root = workspace();
     let status = WorkspaceStatus::read(root.path()).expect("a workspace");
     let mut text = String::new();
-    // Before and after the runtime of the one that was taken, and after every deadline.
+    // Before and after the deadline of the request that was taken, and after every deadline.
     for hours in [0, 1, 1_000] {
         let problems = status.problems(&Policy::default(), at(TimeDelta::hours(hours)), &spelled);
         text += &format!("after {hours} h: {}", json(&problems));
@@ -163,7 +161,7 @@ fn a_notice_of_the_daemon_has_a_life_too() {
 
 #[test]
 fn an_answer_is_known_by_its_parent_its_review_or_its_conversation() {
-    // Each case puts words into records that codex and claude exchange, and asks what answered one of them.
+    // Each case replaces words in records between codex and claude, and asks what answered one of them.
     const FEEDBACK: &str = r#""type":"review_feedback""#;
     const QUESTION: &str = r#""type":"question""#;
     const ADDRESSED: &str = r#""type":"review_addressed""#;
@@ -197,7 +195,7 @@ fn an_answer_is_known_by_its_parent_its_review_or_its_conversation() {
         ),
         ("q-1", vec![(8, ADDRESSED, of(ADDRESSED, 1))], None),
         ("fb-86", vec![], Some("a-86 is the review's next response")),
-        // A message in between is no response, and does not hide one.
+        // A message in between is not a response and does not hide one.
         (
             "fb-86",
             vec![

@@ -1,7 +1,7 @@
-//! The refused messages of a workspace: the letters in `dead_letter/` and the reasons, from the reports there, so that
-//! an agent that may not read the ledger sees them too.
+//! The refused messages of a workspace: the files in `dead_letter/`, with the reasons from their reports, so that an
+//! agent that may not read the ledger sees them too.
 //!
-//! `refusals` tells the fate of each; `retry` sends one again.
+//! `refusals` finds out what became of each; `retry` sends one again.
 
 pub mod refusals;
 pub mod retry;
@@ -19,8 +19,7 @@ use workspace::index::LedgerIndex;
 
 use self::refusals::{Correction, Same};
 
-/// The largest file that is read, in bytes: a refused one may be of any size, and beyond this only its report is
-/// read.
+/// The largest file to read, in bytes. A refused file may have any size; of a larger one only the report is read.
 const SIZE_MAX: u64 = 1 << 20;
 
 /// One refused message.
@@ -35,30 +34,30 @@ pub struct DeadLetter {
     pub report_file: String,
     /// The report on the refusal.
     pub report: Report,
-    /// The record that accepted something in its place later.
+    /// The later record that accepted a correction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corrected_by: Option<u64>,
-    /// The link between both messages.
+    /// The link between the refused message and its correction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corrected_same: Option<Same>,
-    /// True if somebody has to do something about it; absent if the ledger cannot be read.
+    /// True if somebody has to act on it; absent if the ledger cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<bool>,
 }
 
-/// The dead letters, and the places that could not be read.
+/// Dead letters, and the places that could not be read.
 #[derive(Debug)]
 pub struct DeadLetters {
-    /// The oldest refusal first.
+    /// The letters, the oldest refusal first.
     pub letters: Vec<DeadLetter>,
-    /// The reason why the ledger could not be read; corrections are not known then.
+    /// The reason why the ledger could not be read; corrections are unknown then.
     pub without_ledger: Option<SpoolError>,
     /// The mailboxes that could not be read, and why.
     pub mailboxes_unread: Vec<(PathBuf, io::Error)>,
 }
 
 impl DeadLetters {
-    /// Describes what could not be read, in sentences.
+    /// Describes in sentences what could not be read.
     pub fn unread(&self) -> Vec<String> {
         let ledger = self.without_ledger.iter().map(|error| {
             format!(
@@ -77,7 +76,7 @@ impl DeadLetters {
     }
 }
 
-/// Looks through the dead letters of these agents.
+/// Reads the dead letters of these agents.
 pub fn of(root: &Path, agents: &[AgentName]) -> DeadLetters {
     let (mut letters, mut unread) = (Vec::new(), Vec::new());
     for agent in agents {
@@ -113,7 +112,7 @@ pub fn directory(root: &Path, agent: &AgentName) -> PathBuf {
     Layout::new(root).mailbox(&Mailbox::DeadLetter(agent.to_string()))
 }
 
-/// The fate of a dead letter. One that the ledger does not know is not the daemon's; nobody has to correct it.
+/// The fate of a dead letter. The daemon did not write one that the ledger does not know; nobody has to correct it.
 #[derive(Clone, Copy, Debug, Default)]
 struct LetterFate {
     corrected: Option<Correction>,
@@ -146,7 +145,7 @@ fn learn_fates(
 }
 
 impl DeadLetter {
-    /// It in a line for people, with the summary and what became of it below.
+    /// Describes it to people: one line, with the summary and what became of it below.
     pub fn text(&self) -> String {
         let DeadLetter {
             agent,
@@ -185,7 +184,7 @@ impl DeadLetter {
         self.open = Some(is_open);
     }
 
-    /// True if the word names this letter: its file name, with or without the ending, the name of its report, or its
+    /// True if `word` names this letter: its file name, with or without the extension, the name of its report, or its
     /// id.
     pub fn is_called(&self, word: &str) -> bool {
         let is_id = self
@@ -211,7 +210,7 @@ fn in_directory(directory: &Path, agent: &AgentName) -> io::Result<Vec<DeadLette
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         result => result?,
     };
-    // A name that is not UTF-8 is shown as far as it can be, and nobody can name it on a command line.
+    // A name that is not UTF-8 is shown lossily; nobody can type it anyway.
     let mut names = Vec::new();
     for entry in listed {
         names.push(entry?.file_name().to_string_lossy().into_owned());
@@ -239,7 +238,7 @@ fn in_directory(directory: &Path, agent: &AgentName) -> io::Result<Vec<DeadLette
     Ok(letters.collect())
 }
 
-/// True if a file is the one that a report is about: of the same stem, and of the same bytes where they were read.
+/// True if the report is about this file: the stem is the same, and so are the bytes where the daemon read them.
 fn is_original(directory: &Path, file: &str, report_file: &str, report: &Report) -> bool {
     let is_beside = report_file
         .split_once(".report.")
@@ -252,12 +251,12 @@ fn is_original(directory: &Path, file: &str, report_file: &str, report: &Report)
             report.digest == "unread" || Digest::of(&bytes).to_string() == report.digest
         }
         Ok(None) => report.digest == "unread",
-        // It is there, and showing it tells why it cannot be read.
+        // List it: showing it says why it cannot be read.
         Err(_) => true,
     }
 }
 
-/// The bytes of a regular file of a fitting size.
+/// The bytes of a regular file; `None` if it is too large or no regular file.
 fn bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let data = path.symlink_metadata()?;
     if !data.is_file() || data.len() > SIZE_MAX {

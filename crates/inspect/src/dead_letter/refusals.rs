@@ -19,7 +19,7 @@ use workspace::shell::quoted;
 
 use crate::status::pending::ClaimedReview;
 
-/// The number of newest ones that are read for the pull request they name; the daemon's finding about a message is
+/// The number of newest refusals whose file is read for the pull request it names. The review that the daemon found is
 /// known for all.
 const LOOKED_INTO_MAX: usize = 100;
 
@@ -40,13 +40,13 @@ pub struct Refusal {
     pub fix: Option<String>,
     /// The review the daemon found it to belong to.
     pub review: Option<String>,
-    /// The pull request it names, if it is one of the newest.
+    /// The pull request it names, if it was among the newest and so was read.
     pub pr: Option<PrNumber>,
     /// The correction, if one was accepted.
     pub corrected: Option<Correction>,
-    /// True if the refused file is still there; its sender removes one it is finished with.
+    /// True if the refused file is still there; its sender removes it when done with it.
     is_there: bool,
-    /// True if the file was read for the pull request it names.
+    /// True if the file was already read for the pull request it names.
     is_looked_into: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct Correction {
     pub same: Same,
 }
 
-/// The link between a correction and the refused message, beside the sender; the surest first.
+/// The link between a correction and the refused message of the same sender, the surest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Same {
@@ -72,7 +72,7 @@ pub enum Same {
 }
 
 impl Same {
-    /// Describes the accepted message.
+    /// Describes the accepted message by this link.
     pub fn words(self) -> &'static str {
         match self {
             Self::Id => "the same id",
@@ -83,8 +83,8 @@ impl Same {
 }
 
 impl Refusal {
-    /// The words of the command that shows it. A name that would steer a terminal, or that looks like an option,
-    /// is not repeated.
+    /// Returns the words of the command that shows it. Does not repeat a name that could steer a terminal or looks like
+    /// an option.
     pub fn show(&self) -> String {
         if is_one_line(&self.file) && !self.file.starts_with('-') {
             return format!("dead-letter show {}", quoted(self.file.as_ref()));
@@ -92,12 +92,12 @@ impl Refusal {
         "dead-letter list".to_owned()
     }
 
-    /// True if somebody has to do something about it.
+    /// True if somebody has to act on it.
     pub fn is_open(&self, state: &State) -> bool {
         self.is_there && self.corrected.is_none() && !self.is_over(state)
     }
 
-    /// True if nothing can come of it any more: its review was closed, or was approved or handed to a person since.
+    /// True if a correction is useless by now: its review was closed, or was approved or escalated since.
     fn is_over(&self, state: &State) -> bool {
         let of_pr = self.named_pr();
         let reviews = || {
@@ -115,7 +115,7 @@ impl Refusal {
         reviews().next().is_some() && reviews().all(|(_, review)| has_ended(review))
     }
 
-    /// The pull request of the review it belongs to, which is written like `#86 claude -> codex`, else the one it names.
+    /// The pull request of its review, which the report writes like `#86 claude -> codex`; else the one the file names.
     fn named_pr(&self) -> Option<PrNumber> {
         let number = |review: &str| review.split_once('#')?.1.split(' ').next()?.parse().ok();
         let of_review = self.review.as_deref().and_then(number);
@@ -126,7 +126,7 @@ impl Refusal {
     /// agents.
     pub fn is_about(&self, key: &ReviewKey) -> bool {
         match (&self.review, &self.pr) {
-            // The number first: it is cheaper to look for than the whole is to write.
+            // Search for the number first: cheaper than formatting the whole key.
             (Some(review), _) => review.contains(key.pr.as_str()) && *review == key.to_string(),
             (None, Some(pr)) => {
                 pr.same_pr(&key.pr) && (self.agent == key.author || self.agent == key.reviewer)
@@ -136,14 +136,14 @@ impl Refusal {
     }
 }
 
-/// Lists the refusals of these agents whose file or report is still in `dead_letter/`, oldest first. Reads only as much
-/// of the ledger's end as explains every file there: nothing without a file, all of it for one that the daemon did not put
-/// there.
+/// Lists the refusals of these agents whose file or report is still in `dead_letter/`, oldest first. Reads back only
+/// until every file there is explained: nothing if there are no files, the whole ledger for a file that the daemon did
+/// not put there.
 pub fn read(root: &Path, agents: &[AgentName]) -> Result<Vec<Refusal>, SpoolError> {
     read_back(root, agents, RECORDS_AT_FIRST)
 }
 
-/// The same, beginning with so many records.
+/// Like [`read`], but starts with this many records.
 pub fn read_back(
     root: &Path,
     agents: &[AgentName],
@@ -176,7 +176,7 @@ pub fn read_back(
 struct FilesThere(HashMap<String, HashSet<PathBuf>>);
 
 impl FilesThere {
-    /// One that cannot be read counts as empty.
+    /// A directory that cannot be read counts as empty.
     fn list(root: &Path, agents: &[AgentName]) -> Self {
         let files = agents.iter().filter_map(|agent| {
             let listed = std::fs::read_dir(super::directory(root, agent)).ok()?;
@@ -195,7 +195,7 @@ impl FilesThere {
         original.is_some_and(|original| self.0.contains_key(&original.outbox))
     }
 
-    /// Takes out the files that this record put there.
+    /// Removes the files that this record put there.
     fn explain(&mut self, entry: &Entry) {
         let Some(original) = &entry.original else {
             return;
@@ -212,7 +212,7 @@ impl FilesThere {
     }
 }
 
-/// The refusals so far, while the ledger is read and as it grows.
+/// Collects refusals while the ledger is read and as it grows.
 #[derive(Debug)]
 pub struct RefusalLog {
     root: PathBuf,
@@ -225,7 +225,7 @@ pub struct RefusalLog {
 type RefusalMark = (String, Same, String);
 
 impl RefusalLog {
-    /// Before the first record.
+    /// Returns a log before the first record.
     pub fn new(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
@@ -234,7 +234,7 @@ impl RefusalLog {
         }
     }
 
-    /// Takes in a record that was delivered long ago: a refusal whose files were removed is settled.
+    /// Takes in a record whose files were delivered long ago: if they are gone, the refusal is settled.
     pub fn note_past(&mut self, entry: &Entry) -> Result<(), Unreadable> {
         if self.is_gone(entry) {
             return Ok(());
@@ -242,7 +242,7 @@ impl RefusalLog {
         self.note(entry)
     }
 
-    /// Takes in a record, whose files may not be there yet.
+    /// Takes in a record whose files may not be there yet.
     pub fn note(&mut self, entry: &Entry) -> Result<(), Unreadable> {
         let Some(original) = &entry.original else {
             return Ok(());
@@ -254,7 +254,7 @@ impl RefusalLog {
         Ok(())
     }
 
-    /// Those that are open now, oldest first.
+    /// Returns the refusals that are open now, oldest first.
     pub fn open(&mut self, state: &State) -> Vec<Refusal> {
         self.look();
         let open = self
@@ -264,7 +264,7 @@ impl RefusalLog {
         open.cloned().collect()
     }
 
-    /// Sees which files are there, and looks into the newest that were not corrected for the pull request they name.
+    /// Checks which files are there, and reads the newest uncorrected ones for the pull request they name.
     fn look(&mut self) {
         let root = &self.root;
         let mut looked_into = 0;
@@ -302,7 +302,7 @@ impl RefusalLog {
             let same = mark.1;
             for at in self.marks.remove(&mark).unwrap_or_default() {
                 let corrected = &mut self.refusals[at].corrected;
-                // The id comes first in each entry, and is the surest in a later one, too.
+                // Marks of one entry come id first; a later entry that matches by id replaces a weaker link.
                 if corrected.is_none() || same == Same::Id {
                     *corrected = Some(Correction {
                         by: entry.seq,
@@ -354,7 +354,7 @@ impl RefusalLog {
     }
 }
 
-/// The name on the disk; its `Display` is the one for terminals.
+/// The name on disk; `Display` escapes it for terminals.
 fn raw(name: &FileName) -> String {
     name.as_ref().to_string_lossy().into_owned()
 }
@@ -376,7 +376,7 @@ fn marks(
     .flatten()
 }
 
-/// The report's name and what it says as the record has it: the copy in `dead_letter/` may have been changed.
+/// The report's name and its text in the record: the copy in `dead_letter/` may have been changed.
 fn report(entry: &Entry) -> Option<(&FileName, &str)> {
     entry
         .deliveries

@@ -1,6 +1,6 @@
-//! A refused message sent once more: judged by the validator unchanged, then put back into its outbox in one step.
+//! Sends a refused message again: the validator judges it unchanged, then it is put back into its outbox atomically.
 //!
-//! The dead letter stays where it is. Whether the review takes the message now, only the daemon can say.
+//! The dead letter stays in place. Only the daemon can say whether the review takes the message now.
 
 use std::io;
 use std::path::Path;
@@ -16,14 +16,14 @@ use crate::unjudged;
 /// The number of names to try before giving up.
 const NAMES_MAX: u32 = 1_000;
 
-/// The validator's present answer to a refused message, and the codes that only the daemon can judge.
+/// The validator's current answer to a refused message, and the codes that only the daemon can judge.
 #[derive(Debug, Serialize)]
 pub struct Outlook {
     /// The errors that remain, by file and place; empty if the files show none.
     pub still_refused: Vec<String>,
-    /// Codes it was refused for that depend on the state of the review and the workspace.
+    /// Codes of its refusal that depend on the state of the review or the workspace.
     pub may_pass: Vec<Code>,
-    /// Codes of these that a person has to do something about first.
+    /// Codes among these that a person has to act on first.
     pub needs_person: Vec<Code>,
 }
 
@@ -43,8 +43,8 @@ pub enum NotSent {
     },
 }
 
-/// Returns the reason why this process may not put it back: the daemon refuses a file that another user than the
-/// outbox's owner wrote.
+/// Returns the reason why this process may not put the message back: the daemon refuses a file that was not written by
+/// the outbox's owner.
 pub fn not_its_user(root: &Path, letter: &DeadLetter) -> Option<String> {
     let ours = rustix::process::geteuid().as_raw();
     let users = Config::load(root).unwrap_or_default().users();
@@ -55,7 +55,7 @@ pub fn not_its_user(root: &Path, letter: &DeadLetter) -> Option<String> {
     ))
 }
 
-/// The bytes of the original.
+/// Reads the original.
 pub fn original(root: &Path, letter: &DeadLetter) -> Result<Vec<u8>, NotSent> {
     let file = letter.file.as_ref().ok_or(NotSent::NoOriginal)?;
     let path = directory(root, &letter.agent).join(file);
@@ -66,7 +66,7 @@ pub fn original(root: &Path, letter: &DeadLetter) -> Result<Vec<u8>, NotSent> {
     read.ok_or(NotSent::NoOriginal)
 }
 
-/// Judges the original, unchanged.
+/// Judges the original unchanged.
 pub fn outlook(root: &Path, letter: &DeadLetter, original: &[u8]) -> Outlook {
     let file = letter.file.as_deref().unwrap_or(&letter.report.file);
     let mut may_pass: Vec<Code> = letter
@@ -92,8 +92,8 @@ pub fn outlook(root: &Path, letter: &DeadLetter, original: &[u8]) -> Outlook {
     }
 }
 
-/// Puts the bytes into the outbox they came from, under a free name, and says which. They show under it whole or not at
-/// all; a kill before leaves a hidden file.
+/// Puts the bytes into the outbox they came from, under a free name, and returns that name. The file appears whole or
+/// not at all; a kill before that leaves a hidden file.
 pub fn put_back(root: &Path, letter: &DeadLetter, original: &[u8]) -> Result<String, NotSent> {
     let outbox = spool::dirs::of_agent(letter.agent.as_str(), spool::dirs::OUTBOX);
     let failed = |what: &str| {
@@ -108,7 +108,7 @@ pub fn put_back(root: &Path, letter: &DeadLetter, original: &[u8]) -> Result<Str
         .map_err(failed("open"))?;
     let temporary = format!(".settled-retry-{}.tmp", std::process::id());
     let temporary = Path::new(&temporary);
-    // A process of our number that was killed may have left one.
+    // A killed process with our pid may have left one.
     match Os.remove(&dir, temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(failed("write into")(error));
@@ -137,13 +137,13 @@ pub fn put_back(root: &Path, letter: &DeadLetter, original: &[u8]) -> Result<Str
         Err(io::ErrorKind::AlreadyExists.into())
     };
     written().map_err(|error| {
-        // It is hidden, and nobody takes it for a message.
+        // If this fails, it stays hidden, and nobody takes it for a message.
         let _ = Os.remove(&dir, temporary);
         failed("write into")(error)
     })
 }
 
-/// The `n`-th name to try. One that cannot be a message's any more gets the ending of one.
+/// The `n`-th name to try; a name without a message's extension gets one.
 fn name(file: &str, n: u32) -> String {
     let (stem, ending) = file.rsplit_once('.').unwrap_or((file, "yaml"));
     let stem = if FileName::new(stem).is_ok() {

@@ -1,4 +1,4 @@
-//! Checks the log of a shared ledger, through the program that has a network client.
+//! Checks the log of a shared ledger with `settled-host`, which has the network client.
 
 use std::process::{Command, Stdio};
 
@@ -10,9 +10,9 @@ use super::{CheckContext, CheckOutcome, Checked};
 /// The program, beside this one.
 const PROGRAM: &str = "settled-host";
 
-/// Runs the check of that program; no outcome where the ledger is not shared.
+/// Runs that program's check; reports nothing where the ledger is not shared.
 pub(super) fn hosts(case: &CheckContext<'_>) -> Checked {
-    // A config that cannot be read is the business of another check.
+    // The check `config` reports a config that cannot be read.
     if Config::load(case.root)
         .unwrap_or_default()
         .ledger

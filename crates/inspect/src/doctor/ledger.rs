@@ -10,10 +10,10 @@ use workspace::operator_alerts;
 
 use super::{CheckContext, CheckOutcome, Checked};
 
-/// The most entries of one kind that are listed; more are counted only.
+/// The most entries of one kind that are listed; further ones are only counted.
 const LISTED_MAX: usize = 20;
 
-/// Checks that the ledger can be read, is whole, and ends with a whole batch.
+/// Checks that the ledger is readable, undamaged, and ends with a complete batch.
 pub(super) fn whole(case: &CheckContext<'_>) -> Checked {
     let verified = match spool::verify(case.root) {
         Ok(verified) => verified,
@@ -43,12 +43,12 @@ pub(super) fn whole(case: &CheckContext<'_>) -> Checked {
     }])
 }
 
-/// Checks that the files in `sent/` hold the bytes that were judged.
+/// Checks that the files in `sent/` hold the bytes that the daemon judged.
 pub(super) fn sent(case: &CheckContext<'_>) -> Checked {
     let mut names = HashMap::new();
     for agent in case.agents {
         let sent = case.root.join(dirs::of_agent(agent.as_str(), dirs::SENT));
-        // `access` reports what cannot be listed.
+        // `access` reports directories that cannot be listed.
         for entry in std::fs::read_dir(sent).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_file())
                 && let Ok(name) = FileName::new(entry.file_name().into_encoded_bytes())
@@ -71,7 +71,7 @@ pub(super) fn sent(case: &CheckContext<'_>) -> Checked {
         match std::fs::read(&path) {
             Ok(bytes) if Digest::of(&bytes) == digest => count += 1,
             Ok(_) => differing.push(path),
-            // It was removed meanwhile, or may not be read: `access` tells.
+            // It was removed meanwhile, or is unreadable, which `access` reports.
             Err(_) => {}
         }
         Ok(())
@@ -111,7 +111,7 @@ pub(super) fn sent(case: &CheckContext<'_>) -> Checked {
     Ok(said)
 }
 
-/// Checks that a start would go on from the newest snapshot.
+/// Checks that a start would continue from the newest snapshot.
 pub(super) fn snapshot(case: &CheckContext<'_>) -> Checked {
     let folded = match LedgerIndex::read(case.root) {
         Ok((_, folded)) => folded,
@@ -128,7 +128,7 @@ pub(super) fn snapshot(case: &CheckContext<'_>) -> Checked {
         }
         Err(error) => return Err(chain(&error)),
     };
-    // A start reads the records instead, so none of this prevents it.
+    // A note only: a start reads the records instead.
     let mut said: Vec<CheckOutcome> = folded
         .passed_over
         .iter()
@@ -147,7 +147,7 @@ pub(super) fn snapshot(case: &CheckContext<'_>) -> Checked {
     Ok(said)
 }
 
-/// Checks that a daemon serves if any file waits for one.
+/// Checks that a daemon serves if files wait for one.
 pub(super) fn serving(case: &CheckContext<'_>) -> Checked {
     let waiting: usize = case
         .agents
@@ -162,7 +162,7 @@ pub(super) fn serving(case: &CheckContext<'_>) -> Checked {
             format!("{waiting} files wait in outboxes and no daemon is serving"),
             (case.spell)("serve"),
         ),
-        // The kernel gives a lock back with the process, so the file alone is never in the way.
+        // The kernel drops the lock with the process, so the file alone never blocks a start.
         Some(false) => {
             CheckOutcome::note("no daemon is serving, and nothing waits for one; no lock is held")
         }
@@ -170,7 +170,7 @@ pub(super) fn serving(case: &CheckContext<'_>) -> Checked {
     }])
 }
 
-/// Lists the problems that the daemon noted and cannot fix.
+/// Lists the daemon's alerts, which only an operator can fix.
 pub(super) fn alerts(case: &CheckContext<'_>) -> Checked {
     let alerts = operator_alerts::read(case.root);
     if alerts.is_empty() {

@@ -9,11 +9,11 @@ use workspace::orders;
 
 use super::{CheckContext, CheckOutcome, Checked};
 
-/// Fewer free bytes or inodes than these are a problem: a busy day of messages needs far less.
+/// Fewer free bytes or inodes than this are a problem, although a busy day of messages needs far less.
 const BYTES_MIN: u64 = 100 * 1024 * 1024;
 const INODES_MIN: u64 = 10_000;
 
-/// Before this second, 2020-01-01, no clock is right.
+/// 2020-01-01: a clock before this is wrong.
 const EARLIEST: i64 = 1_577_836_800;
 
 /// File systems on which a lock, a rename or an event is not what it is on a local disk.
@@ -30,7 +30,7 @@ const DOUBTFUL: &[(u32, &str)] = &[
     (0x786f_4256, "VirtualBox shared folder"),
 ];
 
-/// Checks that the file system is of a kind that keeps its promises.
+/// Checks that the file system is not one of the doubtful kinds.
 #[cfg(target_os = "linux")]
 pub(super) fn file_system(case: &CheckContext<'_>) -> Checked {
     let found = rustix::fs::statfs(case.root)
@@ -47,7 +47,7 @@ pub(super) fn file_system(case: &CheckContext<'_>) -> Checked {
     }])
 }
 
-/// Elsewhere the kinds have other numbers.
+/// Other systems number the kinds differently.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn file_system(_: &CheckContext<'_>) -> Checked {
     Ok(vec![CheckOutcome::note(
@@ -68,7 +68,7 @@ pub(super) fn room(case: &CheckContext<'_>) -> Checked {
             "free some space; `settled gc` removes old files",
         ));
     }
-    // Some file systems have no fixed number of inodes, and say 0 of 0.
+    // File systems without a fixed number of inodes report 0 of 0.
     if disk.f_files > 0 && disk.f_favail < INODES_MIN {
         said.push(CheckOutcome::wrong(
             format!("{} more files fit", disk.f_favail),
@@ -81,7 +81,7 @@ pub(super) fn room(case: &CheckContext<'_>) -> Checked {
     Ok(said)
 }
 
-/// Checks that the clock can be right.
+/// Checks that the clock is plausible.
 pub(super) fn clock(case: &CheckContext<'_>) -> Checked {
     if case.now.timestamp() < EARLIEST {
         return Ok(vec![CheckOutcome::wrong(
@@ -116,7 +116,7 @@ fn last_record(case: &CheckContext<'_>) -> Result<Option<DateTime<Utc>>, spool::
     Ok(last)
 }
 
-/// Checks that the directories can be watched, with a trial watch on each.
+/// Checks that the directories can be watched, by watching each.
 pub(super) fn events(case: &CheckContext<'_>) -> Checked {
     let layout = Layout::new(case.root);
     let mut directories: Vec<PathBuf> = case
@@ -140,11 +140,11 @@ pub(super) fn events(case: &CheckContext<'_>) -> Checked {
             )]);
         }
     };
-    // As an agent the daemon's directories cannot be watched, and need not.
+    // An agent cannot watch the daemon's directories and need not.
     let own =
         |directory: &PathBuf| rustix::fs::access(directory, rustix::fs::Access::READ_OK).is_ok();
     for directory in directories.iter().filter(|directory| own(directory)) {
-        // A directory that is missing is the tree's trouble, and the daemon watches no link.
+        // The check `workspace` reports a missing directory, and the daemon watches no link.
         let is_there = directory.symlink_metadata().is_ok_and(|data| data.is_dir());
         if is_there && let Err(error) = watcher.watch(directory, RecursiveMode::NonRecursive) {
             let what = format!(
@@ -159,7 +159,7 @@ pub(super) fn events(case: &CheckContext<'_>) -> Checked {
     ))])
 }
 
-/// The limits of the kernel, where it has any that can be read.
+/// The kernel's limits, where they can be read.
 fn limits() -> String {
     let read = |name| std::fs::read_to_string(format!("/proc/sys/fs/inotify/{name}")).ok();
     match (read("max_user_watches"), read("max_user_instances")) {

@@ -24,7 +24,7 @@ pub struct CheckContext<'a> {
     pub now: DateTime<Utc>,
     /// True if a check may apply safe fixes.
     pub fixes: bool,
-    /// Writes a command of ours as it is run for this workspace.
+    /// Spells one of our commands the way it has to be typed for this workspace.
     pub spell: &'a dyn Fn(&str) -> String,
 }
 
@@ -48,18 +48,18 @@ pub struct CheckResult {
 pub enum CheckState {
     /// As it should be.
     Ok,
-    /// To be known; nobody has to do anything.
+    /// Worth knowing; nobody has to act.
     Note,
-    /// It was not as it should be, and is now.
+    /// It was wrong, and the check fixed it.
     Fixed,
-    /// Somebody has to do something.
+    /// Somebody has to act.
     Wrong,
-    /// The check itself failed, so nothing is known.
+    /// The check itself failed, so the state is unknown.
     Failed,
 }
 
 impl CheckState {
-    /// The word on the screen and in JSON.
+    /// The word on screen and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -71,7 +71,7 @@ impl CheckState {
     }
 }
 
-/// One thing a check found, before it is known which check it was.
+/// One result, not yet labelled with its check.
 struct CheckOutcome {
     state: CheckState,
     what: String,
@@ -112,12 +112,12 @@ impl CheckOutcome {
     }
 }
 
-/// The outcomes of a check, or the reason why it could not look.
+/// The outcomes of a check, or the reason why it could not run.
 type Checked = Result<Vec<CheckOutcome>, String>;
 
 type CheckFn = (&'static str, fn(&CheckContext<'_>) -> Checked);
 
-/// Every check, in the order in which one thing can be the cause of the next.
+/// Every check, ordered so that causes come before their effects.
 const CHECKS: &[CheckFn] = &[
     ("workspace", tree::complete),
     ("config", tree::config),

@@ -1,4 +1,4 @@
-//! Reports the programs beside Settled on this machine; none of them has to be there.
+//! Reports the programs beside Settled on this machine; all of them are optional.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,11 +20,10 @@ const TOOLS: [&str; 7] = [
     "validate-message",
 ];
 
-/// The time that all tools together have to print their versions: Gemini CLI alone needs several seconds on a busy
-/// machine.
+/// The time for all tools together to print their versions: Gemini CLI alone needs several seconds on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// The directories in which systemd looks for units, without the one below the home directory.
+/// The directories in which systemd looks for system units.
 const UNITS: [&str; 3] = [
     "/etc/systemd/system",
     "/usr/lib/systemd/system",
@@ -58,9 +57,9 @@ pub(super) fn service(_: &CheckContext<'_>) -> Checked {
     })])
 }
 
-/// Checks that `bwrap` can make the sandbox that agents' sections ask for; no outcome where none does.
+/// Checks that `bwrap` can make the sandbox that the agents' sections ask for; reports nothing if none does.
 pub(super) fn sandbox(case: &CheckContext<'_>) -> Checked {
-    // A config that cannot be read is the business of another check.
+    // The check `config` reports a config that cannot be read.
     let agents = Config::load(case.root).unwrap_or_default().agents;
     let walled = agents.iter().filter(|(_, agent)| agent.sandbox.is_some());
     let walled: Vec<String> = walled.map(|(name, _)| name.to_string()).collect();
@@ -90,7 +89,7 @@ pub(super) fn sandbox(case: &CheckContext<'_>) -> Checked {
     }])
 }
 
-/// Looks for the agents' programs on the PATH, and asks each for its version.
+/// Looks for the agents' programs in `PATH` and asks each for its version.
 pub(super) fn tools(_: &CheckContext<'_>) -> Checked {
     let end = Instant::now() + PATIENCE;
     let asked: Vec<_> = TOOLS
@@ -120,7 +119,7 @@ pub(super) fn tools(_: &CheckContext<'_>) -> Checked {
         .collect())
 }
 
-/// The first line of a version, cut to 80 characters.
+/// The first line of a program's version output, cut to 80 characters.
 fn first_line(version: &str) -> Option<String> {
     let line = version.lines().next()?.trim();
     (!line.is_empty()).then(|| line.chars().take(80).collect())

@@ -1,4 +1,4 @@
-//! The directories and files of the workspace: are they there, whose are they, what was left behind.
+//! Checks the directories and files of the workspace: existence, owners, and leftovers.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,7 +13,7 @@ use workspace::{directory, orders};
 
 use super::{CheckContext, CheckOutcome, Checked};
 
-/// A temporary file is left over once it is so old.
+/// The age at which a temporary file counts as left over.
 const LEFT_OVER: Duration = Duration::from_secs(24 * 3600);
 
 /// Checks that the tree is complete.
@@ -49,7 +49,7 @@ pub(super) fn complete(case: &CheckContext<'_>) -> Checked {
         .collect::<Vec<_>>()
         .join(", ");
     if missing.iter().any(|path| path.ends_with("ledger")) && has_history(case.root) {
-        // An empty one would look like a workspace in which nothing ever happened.
+        // Starting with an empty ledger would make it look as if nothing had ever happened here.
         let why =
             format!("missing: {listed}; there were records: restore the ledger from a backup");
         return Ok(vec![CheckOutcome::wrong(
@@ -68,7 +68,7 @@ pub(super) fn complete(case: &CheckContext<'_>) -> Checked {
     )])
 }
 
-/// True if the daemon decided something here once: cursors and snapshots follow the ledger.
+/// True if a daemon has ever decided anything here: cursors and snapshots follow the ledger.
 fn has_history(root: &Path) -> bool {
     let own = Layout::new(root).own();
     ["cursors", "snapshots"].iter().any(|name| {
@@ -81,7 +81,7 @@ fn is_absent(path: &Path) -> bool {
         .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Checks that the config can be used, and that every agent it names has mailboxes.
+/// Checks that the config is usable, and that every agent it names has mailboxes.
 pub(super) fn config(case: &CheckContext<'_>) -> Checked {
     match Config::load(case.root) {
         Ok(config) => {
@@ -114,7 +114,7 @@ pub(super) fn config(case: &CheckContext<'_>) -> Checked {
     }
 }
 
-/// The limits of tokens and money that the commands of an agent cannot reach, since their program reports none.
+/// The token and money limits that have no effect on an agent's commands because their program reports no usage.
 fn unreached(config: &Config) -> Option<String> {
     let limits = config.budget.policy().limits();
     let limits_tokens = limits.iter().any(|(_, limit)| limit.tokens.is_some());
@@ -144,7 +144,7 @@ fn unreached(config: &Config) -> Option<String> {
     })
 }
 
-/// Checks that the caller can write where it has to: the agent that is named, else the daemon.
+/// Checks that the caller can write where it needs to: as the named agent, else as the daemon.
 pub(super) fn access(case: &CheckContext<'_>) -> Checked {
     let (who, wanted) = match case.agent {
         Some(agent) => (agent.to_string(), of_agent(case.root, agent.as_str())),
@@ -214,7 +214,7 @@ fn of_daemon(case: &CheckContext<'_>) -> Vec<(PathBuf, Access)> {
     wanted
 }
 
-/// Checks that mailboxes belong to the users the config names, where agents have separate users.
+/// Checks that mailboxes belong to the users that the config names, if it names any.
 pub(super) fn users(case: &CheckContext<'_>) -> Checked {
     let users = match Config::load(case.root) {
         Ok(config) => config.users(),
@@ -273,13 +273,13 @@ pub(super) fn users(case: &CheckContext<'_>) -> Checked {
     })
 }
 
-/// Temporary files in mailboxes that nobody needs any more.
+/// Finds temporary files in mailboxes that nobody needs any more.
 pub(super) fn leftovers(case: &CheckContext<'_>) -> Checked {
     let (mut removed, mut left) = (Vec::new(), Vec::new());
     for agent in case.agents {
         for directory in [dirs::OUTBOX, dirs::INBOX, dirs::DEAD_LETTER] {
             let directory = case.root.join(dirs::of_agent(agent.as_str(), directory));
-            // `access` reports what cannot be listed.
+            // `access` reports directories that cannot be listed.
             for entry in std::fs::read_dir(&directory)
                 .into_iter()
                 .flatten()
@@ -331,8 +331,8 @@ fn is_old(path: &Path, name: &str) -> bool {
         && age().is_some_and(|age| age > LEFT_OVER)
 }
 
-/// True if nothing depends on the file. The next start takes the absence of a file of the daemon's for its delivery, so
-/// such a file may go only if the mailbox's cursor says that it was delivered.
+/// True if nothing depends on the file. A start takes a missing temporary file of the daemon as delivered, so such a
+/// file may go only if the mailbox's cursor says that it was delivered.
 fn is_unneeded(case: &CheckContext<'_>, agent: &str, directory: &Path, name: &str) -> bool {
     let middle = name
         .trim_start_matches(".settled-")

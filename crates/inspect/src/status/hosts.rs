@@ -1,4 +1,4 @@
-//! The hosts that share the ledger, as people and programs read them.
+//! The hosts that share the ledger, for people and programs.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{Fleet, Member};
@@ -8,17 +8,17 @@ use spool::HostName;
 use workspace::clock;
 use workspace::heartbeat::{self, HeardHost};
 
-/// The largest difference of clocks that is not mentioned, in milliseconds. Records keep the later time then.
+/// The largest difference of clocks that is not mentioned, in milliseconds. The ledger keeps the later time.
 const CLOCK_TOLD_MS: i64 = 2_000;
 
-/// One host. Fields are added, never changed.
+/// One host that shares the ledger. Fields are added, never changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostRow {
     /// Its name.
     pub name: String,
-    /// True for the host that answers.
+    /// True for the host that gives this answer.
     pub is_this: bool,
-    /// The agents at home there.
+    /// The agents that live there.
     pub agents: Vec<AgentName>,
     /// Its version of settled when it joined.
     pub version: String,
@@ -32,7 +32,7 @@ pub struct HostRow {
     /// The time of that record, by the host's own clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_at: Option<DateTime<Utc>>,
-    /// The last heartbeat that this host's daemon heard of it. A log without heartbeats has none.
+    /// The last heartbeat of it that this host's daemon received. A log without heartbeats has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heard: Option<LastHeard>,
 }
@@ -44,30 +44,30 @@ pub struct LastHeard {
     pub at: DateTime<Utc>,
     /// The version of settled that ran there.
     pub version: String,
-    /// `in_step`, `waiting`, `frozen` or `stopped`: how it stood to the shared ledger.
+    /// Its progress with the shared ledger: `in_step`, `waiting`, `frozen` or `stopped`.
     pub standing: String,
-    /// The number of records that its ledger was behind this one.
+    /// The number of records that its ledger was behind this host's.
     pub behind: u64,
-    /// The time its clock was ahead of this one's, in milliseconds; negative if it was behind.
+    /// The lead of its clock over this host's, in milliseconds; negative if it was behind.
     pub clock_ahead_ms: i64,
 }
 
 impl LastHeard {
-    /// Says whether the host has been silent for longer than a lost heartbeat explains: it sleeps, is off, or is cut off.
+    /// True if the host has been silent for longer than a lost heartbeat explains: it sleeps, is off, or is cut off.
     pub fn is_silent(&self, now: DateTime<Utc>) -> bool {
         now - self.at > heartbeat::SILENT
     }
 
-    /// The offset of its clock, to a tenth of a second.
+    /// Formats the offset of its clock, to a tenth of a second.
     pub fn clock(&self) -> String {
-        // Rounded before the sign is chosen: there is no negative zero.
+        // Round before choosing the sign, so that there is no negative zero.
         let tenths = (self.clock_ahead_ms + 50 * self.clock_ahead_ms.signum()) / 100;
         let sign = if tenths < 0 { '-' } else { '+' };
         let tenths = tenths.abs();
         format!("{sign}{}.{} s", tenths / 10, tenths % 10)
     }
 
-    /// Describes the host in a few words: silence first, else each deviation.
+    /// Describes the host in a few words: its silence, or else each deviation.
     pub fn said(&self, now: DateTime<Utc>) -> String {
         let ago = clock::span((now - self.at).max(TimeDelta::zero()));
         if self.is_silent(now) {
@@ -99,7 +99,7 @@ impl From<&HeardHost> for LastHeard {
     }
 }
 
-/// All hosts, by name; none where the workspace has one.
+/// Lists all hosts by name; empty where the ledger is not shared.
 pub fn rows(fleet: &Fleet, this: Option<&HostName>, heard: &[HeardHost]) -> Vec<HostRow> {
     let row = |(name, member): (&HostName, &Member)| HostRow {
         name: name.to_string(),

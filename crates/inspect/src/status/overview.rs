@@ -1,4 +1,4 @@
-//! The whole workspace at a glance: every review, whose move it is, what waits and how far the ledger reaches.
+//! The whole workspace at a glance: every review, whose move it is, what waits, and the size of the ledger.
 
 use std::collections::BTreeMap;
 
@@ -17,29 +17,29 @@ use super::row::ReviewRow;
 pub struct Status {
     /// True if a daemon serves the workspace.
     pub serving: Option<bool>,
-    /// Messages that were accepted.
+    /// The number of accepted messages.
     pub accepted: u64,
-    /// Messages that were refused.
+    /// The number of refused messages.
     pub refused: u64,
-    /// Messages in outboxes that are not judged yet.
+    /// The number of messages in outboxes that the daemon has not judged yet.
     pub waiting: usize,
-    /// Their number by agent.
+    /// The same, by agent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting_of: Vec<Count>,
-    /// Refused messages that nobody corrected since.
+    /// The refused messages that nobody corrected, by agent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dead_letters: Vec<Count>,
-    /// The move that is owed for the longest.
+    /// The move that has been owed the longest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_wait: Option<Wait>,
     /// The extent of the ledger.
     pub ledger: Ledger,
-    /// The reviews that somebody has something to do about, and the last 64 of the others that changed; or every review.
+    /// The reviews that somebody has to act on, and the 64 others that changed last; or every review.
     pub reviews: Vec<ReviewRow>,
     /// The number of reviews in each phase, including those that are not in the list.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub phases: BTreeMap<String, u64>,
-    /// Pairs of commands that go on or can be resumed.
+    /// Pairs that are running or can be resumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<PairRow>,
     /// The daemon's alerts that only an operator can fix.
@@ -50,23 +50,23 @@ pub struct Status {
     pub hosts: Vec<HostRow>,
 }
 
-/// A pair of commands.
+/// A pair of commands that take turns.
 #[derive(Debug, Serialize)]
 pub struct PairRow {
     /// Its name.
     pub pair: String,
-    /// The agent that works.
+    /// The agent whose command writes.
     pub author: String,
-    /// The agent that reviews.
+    /// The agent whose command reviews.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
     /// The state of the pair, in a word.
     pub state: &'static str,
-    /// The number of times the author has been run.
+    /// The number of times the author's command has run.
     pub iteration: u8,
-    /// The number of times it may be run.
+    /// The number of times it may run.
     pub iterations: u8,
-    /// The start of the command whose turn it is.
+    /// The start of the command that runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<DateTime<Utc>>,
     /// The seconds that are left of its budget.
@@ -94,7 +94,7 @@ impl PairRow {
     }
 }
 
-/// The number of something that an agent has.
+/// An agent's number of something.
 #[derive(Debug, Serialize)]
 pub struct Count {
     /// The agent.
@@ -103,30 +103,30 @@ pub struct Count {
     pub count: usize,
 }
 
-/// A move that is owed.
+/// The move that somebody owes.
 #[derive(Debug, Serialize)]
 pub struct Wait {
     /// The review.
     pub review: String,
-    /// The one who owes the move.
+    /// The agent or person who owes the move.
     pub mover: String,
-    /// The time since which it is owed.
+    /// The time since when it is owed.
     pub since: DateTime<Utc>,
 }
 
-/// The ledger.
+/// The extent of the ledger.
 #[derive(Debug, Serialize)]
 pub struct Ledger {
     /// The number of records.
     pub records: u64,
-    /// The files they are in.
+    /// The number of files that hold them.
     pub segments: usize,
-    /// Their size.
+    /// Their total size.
     pub bytes: u64,
-    /// The last record of the newest snapshot that is of use.
+    /// The last record of the newest usable snapshot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<u64>,
-    /// Old files that `settled gc` would remove; absent where everything is kept.
+    /// The old files that `settled gc` would remove; absent where everything is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removable: Option<Removable>,
 }
@@ -143,9 +143,9 @@ pub struct Removable {
 /// The reviews that an overview lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListedReviews {
-    /// Those that somebody has something to do about, and the last of the others.
+    /// Those that somebody has to act on, and the others that changed last.
     Current,
-    /// Every one there ever was.
+    /// Every review there ever was.
     All,
 }
 
@@ -156,7 +156,7 @@ impl Status {
         all.saturating_sub(self.reviews.len() as u64)
     }
 
-    /// The overview, with what a sweep would remove where anything is to be removed at all.
+    /// Makes the overview, with what `settled gc` would remove where the config lets it remove anything.
     pub fn of(
         standing: &WorkspaceStatus,
         removable: Option<Removable>,

@@ -1,5 +1,5 @@
-//! The mail in outboxes that is not judged yet, and the reviews it claims to be about: enough to say why a review does
-//! not move while no daemon serves. Only the daemon checks it.
+//! The mail in outboxes that is not judged yet, and the reviews it claims to belong to: enough to say why a review does
+//! not move while no daemon serves. Only the daemon checks the claims.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
@@ -13,42 +13,42 @@ use review::ReviewKey;
 use rustix::fs::OFlags;
 use spool::{FileName, Layout};
 
-/// The number of files that are read in each outbox; the others are only counted.
+/// The number of files read in each outbox; the others are only counted.
 const LOOKED_INTO_MAX: usize = 100;
 
 /// The unjudged mail of a workspace.
 #[derive(Debug, Default)]
 pub struct PendingMail {
-    /// The number of waiting files in each outbox that has any.
+    /// The number of waiting files in each non-empty outbox.
     pub counts: Vec<(AgentName, usize)>,
     /// The files that were read.
     pub letters: Vec<PendingFile>,
 }
 
-/// One file that waits.
+/// One waiting file.
 #[derive(Debug)]
 pub struct PendingFile {
     /// The agent whose outbox it is in.
     pub agent: AgentName,
     /// Its name.
     pub file: FileName,
-    /// The time of its last change, if that can be seen.
+    /// The time of its last change, if it is readable.
     pub since: Option<DateTime<Utc>>,
     /// The review it claims to be about.
     pub about: ClaimedReview,
 }
 
-/// The review that a message claims to belong to, as far as it can be read.
+/// The review that a message claims to belong to, as far as it is readable.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ClaimedReview {
     /// The pull request it names.
     pub pr: Option<PrNumber>,
-    /// True if its type is one of reviews.
+    /// True if its type belongs to reviews.
     pub is_review: bool,
 }
 
 impl PendingMail {
-    /// Looks through the outboxes.
+    /// Reads the outboxes.
     pub fn look(root: &Path, agents: &[AgentName]) -> Self {
         let mut unjudged = Self::default();
         for agent in agents {
@@ -76,18 +76,18 @@ impl PendingMail {
         unjudged
     }
 
-    /// The number of files that wait.
+    /// Counts the files that wait.
     pub fn count(&self) -> usize {
         self.counts.iter().map(|(_, count)| count).sum()
     }
 
-    /// The time of the oldest file that was read.
+    /// Returns the time of the oldest file that was read.
     pub fn oldest(&self) -> Option<DateTime<Utc>> {
         self.letters.iter().filter_map(|letter| letter.since).min()
     }
 
-    /// The file that may move a review: it is in the outbox of one of its agents and names its pull request, or is a
-    /// message of a review that names none.
+    /// Returns a file that may move the review: in the outbox of one of its agents, and naming its pull request or, as
+    /// a message of a review, none.
     pub(crate) fn for_review(&self, key: &ReviewKey) -> Option<&PendingFile> {
         self.letters.iter().find(|letter| {
             let is_party = letter.agent == key.author || letter.agent == key.reviewer;
@@ -97,7 +97,7 @@ impl PendingMail {
 }
 
 impl ClaimedReview {
-    /// The claim of a file; empty if it cannot be read.
+    /// Reads what a file claims; empty if it cannot be read.
     pub fn of(path: &Path) -> Self {
         let Some(message) = bytes(path).and_then(|bytes| message_schema::parse(&bytes).ok()) else {
             return Self::default();
@@ -111,7 +111,7 @@ impl ClaimedReview {
         }
     }
 
-    /// True if it names this pull request, or names none and is of a review's type.
+    /// True if it names this pull request, or has a type of reviews and names none.
     pub(crate) fn may_mean(&self, pr: &PrNumber) -> bool {
         self.pr
             .as_ref()
@@ -119,8 +119,7 @@ impl ClaimedReview {
     }
 }
 
-/// Reads a regular file no larger than a message may be. Agents own these directories, so it waits for nothing
-/// else.
+/// Reads a regular file no larger than a message may be. Agents own these directories, so it must block on nothing.
 fn bytes(path: &Path) -> Option<Vec<u8>> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).expect("the flags of an opening are few");

@@ -1,4 +1,4 @@
-//! Everything that needs somebody, worst first, each with the command that fixes it.
+//! Everything that somebody has to act on, worst first, each with the command that fixes it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,17 +15,17 @@ use super::WorkspaceStatus;
 use super::fix::{FixCommand, FixCommands, Spell};
 use crate::dead_letter::refusals::Refusal;
 
-/// The delay that a serving daemon may have before it is a problem.
+/// The delay that a serving daemon may have before a deadline counts as overdue.
 const GRACE: TimeDelta = TimeDelta::seconds(60);
 
-/// One thing that needs somebody. Fields are added, never changed.
+/// One thing that somebody has to act on. Fields are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The kind of problem.
     pub kind: ProblemKind,
     /// The problem, in a sentence.
     pub what: String,
-    /// The time since which it is one, where it is known.
+    /// The time since when it is one, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<DateTime<Utc>>,
     /// The review it concerns.
@@ -34,39 +34,39 @@ pub struct Problem {
     /// The file or directory it concerns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// The command that fixes it, and the one who runs it.
+    /// The command that fixes it, and who runs it.
     pub fix: FixCommand,
 }
 
-/// The kinds, the worst first: what stops everything, what stops a review, what stops a message.
+/// The kinds of problem, worst first: what stops everything, then a review, then a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
-    /// The ledger that several hosts share cannot be followed, so nothing is accepted on this host.
+    /// This host cannot follow the shared ledger, so it accepts nothing.
     SharedLedger,
-    /// A deadline has come and no daemon serves, or the one that serves does not keep it.
+    /// A deadline has passed, and no daemon serves or the serving one does not keep it.
     DeadlineOverdue,
     /// Mail waits in outboxes and no daemon serves.
     MailUnjudged,
-    /// Something may not be read by the daemon.
+    /// The daemon may not read something.
     Unreadable,
     /// An outbox belongs to the wrong user.
     OutboxOwner,
     /// A review waits for a person.
     ReviewEscalated,
-    /// A review goes on, but something that blocks is with a person, so it can end in no approval.
+    /// A review goes on, but a blocking finding waits for a person, so it cannot end in an approval.
     BlockerHeld,
-    /// Findings that the merge left to a person wait for a decision.
+    /// Findings that the merge left to a person await a decision.
     HandoffLeft,
-    /// The pull request has another head than was approved.
+    /// The pull request's head is not the approved commit.
     ApprovalStale,
-    /// A budget of the day is used up, so commands are not started before the day turns.
+    /// A daily budget is used up, so no command starts before the next day.
     BudgetUsedUp,
-    /// A message was refused and not corrected since.
+    /// A message was refused and nobody corrected it.
     DeadLetter,
-    /// A file in an inbox that nobody is proven to have sent.
+    /// An inbox holds a file that no record accounts for.
     SenderUnproven,
-    /// An accepted message that its sender changed after it was judged.
+    /// A sender changed its accepted message after it was judged.
     SentDiffers,
 }
 
@@ -92,7 +92,7 @@ impl ProblemKind {
 }
 
 impl WorkspaceStatus {
-    /// All problems, the worst kind first and within a kind the oldest.
+    /// Returns all problems, the worst kind first and the oldest first within a kind.
     pub fn problems(&self, policy: &Policy, now: DateTime<Utc>, spell: &Spell<'_>) -> Vec<Problem> {
         let commands = FixCommands(spell);
         let mut problems: Vec<Problem> = self.mail(&commands).into_iter().collect();
@@ -111,7 +111,7 @@ impl WorkspaceStatus {
                 .map(|letter| dead_letter(letter, &commands)),
         );
         problems.extend(self.alerts.iter().map(|alert| of_alert(alert, &commands)));
-        // What is not dated comes last of its kind.
+        // Undated ones come last of their kind.
         problems.sort_by_key(|problem| (problem.kind, problem.since.is_none(), problem.since));
         problems
     }
@@ -125,7 +125,7 @@ impl WorkspaceStatus {
         spell: &Spell<'_>,
     ) -> Vec<Problem> {
         let commands = FixCommands(spell);
-        // What `why` says first is what fixes it.
+        // The first fix that `why` names is the command.
         let problem = |kind, what: String, since| {
             let fix = self
                 .why(key, review, policy, now, spell)
@@ -194,7 +194,7 @@ impl WorkspaceStatus {
         problems
     }
 
-    /// The review's deadline, if it has passed by more than a daemon's delay.
+    /// The review's deadline, if it passed longer ago than a daemon may be late.
     fn overdue(&self, review: &Review, now: DateTime<Utc>) -> Option<(DateTime<Utc>, Deadline)> {
         // A daemon keeps a deadline within seconds, not at the instant.
         let grace = if self.is_unserved() {
@@ -205,7 +205,7 @@ impl WorkspaceStatus {
         review.deadline().filter(|(at, _)| *at + grace <= now)
     }
 
-    /// True if its pull request has no other review.
+    /// True if the pull request has no other review.
     pub fn is_alone(&self, key: &ReviewKey) -> bool {
         self.index.state().reviews_of(&key.pr).count() == 1
     }
@@ -234,7 +234,7 @@ impl WorkspaceStatus {
     }
 }
 
-/// The problems of each kind: how many, and the first of them.
+/// Groups the problems by kind: their number, and the first.
 pub fn by_kind(problems: &[Problem]) -> BTreeMap<ProblemKind, (usize, &Problem)> {
     let mut kinds = BTreeMap::new();
     for problem in problems {
@@ -346,7 +346,7 @@ fn dead_letter(letter: &Refusal, commands: &FixCommands<'_>) -> Problem {
     }
 }
 
-/// A command on the file of an alert, where its path can be typed.
+/// Makes a command on the file of an alert, if its path can be typed.
 fn with_path(command: &str, alert: &Alert, what: &str, commands: &FixCommands<'_>) -> FixCommand {
     match alert.path.to_str().filter(|path| is_one_line(path)) {
         Some(path) => FixCommands::by_hand(format!("{command} {}", quoted(path.as_ref())), what),

@@ -1,5 +1,5 @@
-//! One review as `status` and `watch` tell it. Every time in it is an instant, so that it changes only when
-//! something happens; the view works out how long that still is.
+//! One review as `status` and `watch` show it. Every time in it is an instant, so that the row changes only when
+//! something happens; views compute the time that is left.
 
 use std::collections::BTreeMap;
 
@@ -23,31 +23,31 @@ pub struct ReviewRow {
     pub author: String,
     /// Its present reviewer.
     pub reviewer: String,
-    /// The reviewer it was opened with, where it has another one now.
+    /// Its first reviewer, if another one reviews now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reassigned_from: Option<String>,
-    /// The reviewers to ask next if the reviewer's command fails for good; absent where the config has no list for it.
+    /// The reviewers to ask next if the current one's command fails for good; absent where the config lists none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_reviewers: Option<Vec<String>>,
     /// Its phase.
     pub phase: &'static str,
     /// The state of its run, by the stored name: `working`, `reviewing`, `completed` or `failed`.
     pub run_state: &'static str,
-    /// The reason why it was escalated or closed.
+    /// The reason why it is escalated or closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The one who has to move: an agent, `person`, or nobody (absent).
+    /// The mover: an agent's name or `person`; absent if nobody has to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mover: Option<String>,
     /// Its generation, from 1.
     pub generation: u8,
-    /// The round, counted over the pull request's life.
+    /// The round, counted over the life of the pull request.
     pub round: u32,
-    /// The round, counted in its generation.
+    /// The round within its generation.
     pub round_of_generation: u32,
     /// The rounds this generation may take.
     pub rounds: u8,
-    /// The time since which it is in this phase.
+    /// The time since when it is in this phase.
     pub since: DateTime<Utc>,
     /// The number of open threads.
     pub open_threads: usize,
@@ -56,52 +56,53 @@ pub struct ReviewRow {
     /// The reviewer's attempts left in this round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts_left: Option<u8>,
-    /// Turns left of the open request's budget, and how many it had.
+    /// The turns left of the open request's budget, and the budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns_left: Option<u16>,
-    /// The turns counted in this round.
+    /// The turns used in this round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u16>,
     /// The time at which the reviewer took the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken_at: Option<DateTime<Utc>>,
-    /// The deadline that runs: `pick_up`, `runtime` or `author`.
+    /// The running deadline: `pick_up`, `runtime` or `author`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<&'static str>,
     /// The time at which the daemon ends the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_at: Option<DateTime<Utc>>,
-    /// The length of the whole wait, in seconds.
+    /// The length of the wait from its start, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_s: Option<u64>,
-    /// The commit its approval is bound to.
+    /// The commit that its approval is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_commit: Option<String>,
-    /// True if the reviewer said that it may be merged.
+    /// True if the reviewer said that the pull request may be merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merge_ready: Option<bool>,
-    /// True if the pull request has got another head since the approval.
+    /// True if the head of the pull request changed since the approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale: Option<bool>,
-    /// The last start of the reviewer's command in this round that came to nothing.
+    /// The last failed start of the reviewer's command in this round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedRow>,
-    /// The tokens that the reviewers' commands used in this generation, as their programs report it; absent if none did.
+    /// The tokens that the reviewers' commands used in this generation, as their programs report it; absent if none
+    /// did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// The money they used, in US dollars, likewise.
+    /// The US dollars they used, as their programs report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<String>,
     /// The state of each thread, by its id.
     pub threads: BTreeMap<String, String>,
-    /// The threads that keep it from approval: they block and are open or with a person.
+    /// The threads that prevent an approval: they block and are open or escalated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blockers: Vec<String>,
     /// The messages that may be sent next, with their senders.
     pub legal_next: Vec<String>,
 }
 
-/// A start of a reviewer's command that came to nothing. Fields are added, never changed.
+/// A start of a reviewer's command that failed. Fields are added, never changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct FailedRow {
     /// The reviewer whose command failed.
@@ -110,18 +111,18 @@ pub struct FailedRow {
     pub at: DateTime<Utc>,
     /// The kind of failure, such as `crashed` or `quota`.
     pub cause: &'static str,
-    /// The failure on one line, with the program's last words.
+    /// The failure on one line, with the last words of the program.
     pub why: String,
-    /// The time from which the reviewer can be asked again, if it is known.
+    /// The time from which the reviewer can be asked again, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<DateTime<Utc>>,
-    /// The run's folder, from the workspace on.
+    /// The run's folder, relative to the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
 }
 
 impl FailedRow {
-    /// The failure as it is kept.
+    /// Makes the row of a failed start.
     pub fn of(failed: &FailedStart) -> Self {
         let RunFailure {
             cause,
@@ -141,7 +142,7 @@ impl FailedRow {
 }
 
 impl ReviewRow {
-    /// The row of a review.
+    /// Makes the row of a review.
     pub fn of(state: &State, key: &ReviewKey, review: &Review) -> Self {
         let approval = review.phase.approval();
         let (open, deadline) = (review.phase.invocation(), review.deadline());
@@ -223,7 +224,7 @@ fn length_s(review: &Review, which: Deadline) -> u64 {
     }
 }
 
-/// The reason for a review's end, where the phase alone does not say it.
+/// Returns the reason for a review's end, where the phase alone does not say it.
 pub fn reason(phase: &Phase) -> Option<String> {
     match phase {
         Phase::Escalated(reason) => Some(reason.to_string()),

@@ -1,4 +1,4 @@
-//! The threads of a review with everything that happened to them, by which message.
+//! The threads of a review, with everything that happened to them and the messages that did it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct Threads {
     pub review: String,
     /// Its phase.
     pub phase: &'static str,
-    /// The round, counted in its generation.
+    /// The round within its generation.
     pub round_of_generation: u32,
     /// The rounds this generation may take.
     pub rounds: u8,
@@ -37,7 +37,7 @@ pub struct ThreadView {
     pub blocking: bool,
     /// Its state.
     pub state: &'static str,
-    /// `silence` where it is resolved and no response has named it.
+    /// `silence` if no response named the thread, which resolved it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved_by: Option<&'static str>,
     /// Its title.
@@ -49,28 +49,28 @@ pub struct ThreadView {
     /// The lines it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<String>,
-    /// The evidence in the reviewer's words, as far as the agent that asks has them in its mailboxes.
+    /// The evidence in the reviewer's words, if the mailboxes of the asking agent have them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
     /// The recommendation in the reviewer's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recommendation: Option<String>,
-    /// The author's last report about it.
+    /// The author's last report on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reported: Option<String>,
     /// The round that raised it.
     pub opened_in: u32,
     /// The stance the reviewer took last.
     pub stance: &'static str,
-    /// The number of times that it repeated that stance in a row.
+    /// The number of times in a row the reviewer took that stance.
     pub round_count: u8,
-    /// The replies it has had.
+    /// The number of replies so far.
     pub replies: u8,
-    /// The replies it may still have.
+    /// The number of replies left.
     pub replies_left: u8,
-    /// True if it was resolved once and raised again.
+    /// True if it was raised again after it was resolved.
     pub reopened: bool,
-    /// The reviewer's legal actions on it now, by stance; empty while it is not its move.
+    /// The reviewer's legal actions now, by stance; empty while the move is somebody else's.
     pub legal: BTreeMap<&'static str, Vec<&'static str>>,
     /// The commands that a person may run on it.
     pub person: Vec<FixCommand>,
@@ -79,7 +79,7 @@ pub struct ThreadView {
 }
 
 impl ThreadView {
-    /// Its state, in words for people.
+    /// Names its state in words for people.
     pub fn state_in_words(&self) -> &'static str {
         match self.state {
             "held (veto)" => "held: vetoed",
@@ -89,7 +89,7 @@ impl ThreadView {
         }
     }
 
-    /// Describes the reviewer's stance, with the number of times in a row that it said so.
+    /// Describes the reviewer's stance, and how many times in a row it took it.
     pub fn stance_in_words(&self) -> String {
         let wants = match self.stance {
             "accepts" => "the reviewer accepts it",
@@ -113,7 +113,7 @@ pub struct Act {
     pub act: &'static str,
     /// The round.
     pub round: u32,
-    /// The actor: an agent, or the event that did it instead.
+    /// The actor: an agent, or an event.
     pub actor: String,
     /// The message that did it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,7 @@ pub struct Histories {
 }
 
 impl Histories {
-    /// Follows these reviews and no other.
+    /// Makes a collector that follows these reviews and no other.
     pub fn of<'a>(keys: impl IntoIterator<Item = &'a ReviewKey>) -> Self {
         Self {
             reviews: keys
@@ -137,21 +137,21 @@ impl Histories {
         }
     }
 
-    /// Follows one more review, from here on.
+    /// Follows one more review from the next record on.
     pub fn follow(&mut self, key: &ReviewKey) {
         if !self.reviews.contains_key(key) {
             self.reviews.insert(key.clone(), BTreeMap::new());
         }
     }
 
-    /// Follows what an entry does to their threads.
+    /// Takes in what an entry does to their threads.
     pub fn note(&mut self, entry: &Entry) -> Result<(), Unreadable> {
         let (record, _) = index::decision(entry)?;
         self.note_record(entry, &record);
         Ok(())
     }
 
-    /// The same for an entry whose decision was read before.
+    /// Like [`note`](Self::note), for an entry whose decision was already parsed.
     pub fn note_record(&mut self, entry: &Entry, record: &Record) {
         for step in record.steps() {
             let Some(threads) = self.reviews.get_mut(&step.review) else {
@@ -176,7 +176,8 @@ impl Histories {
         }
     }
 
-    /// The present threads of a review, with their history. `is_alone` says that the pull request has no other review.
+    /// Returns the current threads of a review with their histories. `is_alone` says that the pull request has no other
+    /// review.
     pub fn tell(
         &self,
         key: &ReviewKey,
@@ -289,7 +290,7 @@ fn legal(review: &Review, thread: &Thread) -> BTreeMap<&'static str, Vec<&'stati
         .collect()
 }
 
-/// The actions that a person may take on a thread. A finding that was handed off is not handed off again.
+/// The actions that a person may take on a thread. A finding is handed off only once.
 fn persons(thread: &Thread) -> Vec<&'static str> {
     let own: &[&str] = match thread.state {
         ThreadState::Open => &["resolve", "wont-fix", "hold"],
@@ -322,7 +323,7 @@ fn actor(record: &Record) -> String {
     }
 }
 
-/// The name of what made this of that.
+/// The name of the act that turned one state into the other.
 fn act(before: Option<&Thread>, after: &Thread) -> &'static str {
     let Some(before) = before else {
         return "opened";

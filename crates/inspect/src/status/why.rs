@@ -1,5 +1,5 @@
-//! The reason a review does not go on: the one thing that is missing, whose command brings it, and what the
-//! daemon does if nobody acts. It asks the rules of reviews and never repeats them.
+//! The reason a review does not go on: the one missing thing, the command that brings it, and what the daemon does if
+//! nobody acts. Asks the rules of reviews and never repeats them.
 
 mod ended;
 
@@ -21,10 +21,10 @@ pub struct Why {
     pub review: String,
     /// Its phase.
     pub phase: &'static str,
-    /// The reason why it was escalated or closed.
+    /// The reason why it is escalated or closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The round, counted in its generation.
+    /// The round within its generation.
     pub round_of_generation: u32,
     /// The rounds this generation may take.
     pub rounds: u8,
@@ -36,17 +36,17 @@ pub struct Why {
     /// The one who can bring it: an agent, `person` or `operator`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// The time since which it is in this phase.
+    /// The time since when it is in this phase.
     pub since: DateTime<Utc>,
-    /// The commands that bring it, the first one first.
+    /// The commands that bring it, the best one first.
     pub fixes: Vec<FixCommand>,
-    /// The last start of the reviewer's command in this round that came to nothing.
+    /// The last failed start of the reviewer's command in this round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedRow>,
     /// The obstacles to an approval.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gate: Vec<String>,
-    /// The daemon's action if nobody acts, and its time.
+    /// The daemon's next action if nobody acts.
     pub otherwise: String,
     /// The time at which the deadline ends the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,13 +57,13 @@ pub struct Why {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Missing {
-    /// A daemon that judges what was written, or keeps a deadline that has come.
+    /// A daemon, to judge waiting mail or to keep a deadline that has passed.
     Daemon,
     /// A corrected message in place of one that was refused.
     Correction,
-    /// A request of the author.
+    /// A request by the author.
     Request,
-    /// The reviewer takes the request.
+    /// The reviewer's take.
     Take,
     /// The reviewer's feedback or lgtm.
     Response,
@@ -71,15 +71,15 @@ pub enum Missing {
     Report,
     /// A person's decision.
     Decision,
-    /// A review of the head the pull request has now, or of any named one.
+    /// A review of the pull request's current head, or of any named commit.
     Head,
-    /// Leave to merge.
+    /// Permission to merge.
     MergeReady,
     /// Nothing.
     Nothing,
 }
 
-/// The missing thing, before it is put together with the rest.
+/// The missing thing, without the rest of the answer.
 struct Diagnosis {
     kind: Missing,
     missing: Option<String>,
@@ -87,7 +87,7 @@ struct Diagnosis {
 }
 
 impl WorkspaceStatus {
-    /// Explains why this review does not go on. The policy is the project's.
+    /// Explains why this review does not go on, under the project's policy.
     pub fn why(
         &self,
         key: &ReviewKey,
@@ -142,7 +142,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Mail that waits to be judged comes first, for it may be all that is missing; then what the mover got wrong last.
+    /// Unjudged mail comes first, since it may be all that is missing; then the mover's last refused message.
     fn answer(&self) -> Diagnosis {
         self.unserved()
             .or_else(|| self.correction())
@@ -180,7 +180,7 @@ impl Look<'_> {
         })
     }
 
-    /// The mover's newest word, if it was refused after everything else that happened here.
+    /// The diagnosis if the mover's newest message was refused after everything else that happened here.
     fn correction(&self) -> Option<Diagnosis> {
         let mover = self.review.mover_of(self.key)?;
         let is_newest = |letter: &&Refusal| {
@@ -196,7 +196,7 @@ impl Look<'_> {
                 .unwrap_or_else(|| letter.code.sentence().trim_end_matches('.')),
             letter.code,
         );
-        // What sends the message again comes before what explains the refusal.
+        // The commands that send the message again come before the one that explains the refusal.
         let mut fixes: Vec<FixCommand> = match &self.review.phase {
             Phase::Reviewing(_) => self.answers(),
             Phase::Awaiting { .. }
@@ -267,7 +267,6 @@ impl Look<'_> {
         }
     }
 
-    /// The agent that reviews now.
     fn reviewer(&self) -> &AgentName {
         self.review.reviewer(self.key)
     }
@@ -361,7 +360,7 @@ impl Look<'_> {
         }
     }
 
-    /// The answers that the open request may get.
+    /// The commands that answer the open request.
     fn answers(&self) -> Vec<FixCommand> {
         let pr = self.of_reviewer();
         let agent = |words: String, what: &str| self.commands.agent(self.reviewer(), &words, what);
@@ -383,8 +382,8 @@ impl Look<'_> {
         fixes
     }
 
-    /// The reviewer's name for the review: the number, the repository where it has one, and the author where several
-    /// ask it about that number.
+    /// Names the review for its reviewer: by number, by repository where it has one, and by author where several
+    /// authors ask about that number.
     fn of_reviewer(&self) -> String {
         let (ReviewKey { pr, author, .. }, reviewer) = (self.key, self.reviewer());
         let mut reviews = self.standing.index.state().reviews_of(pr);
@@ -399,7 +398,7 @@ impl Look<'_> {
         format!("{pr}{}{name}", of_repo(self.key))
     }
 
-    /// The reasons why no lgtm of this reviewer passes, whatever it says.
+    /// The reasons why no lgtm of this reviewer passes, whatever its content.
     fn barred(&self) -> Vec<String> {
         let (policy, key, review) = (self.policy, self.key, self.review);
         if self.standing.index.state().is_advised(policy, key, review) {

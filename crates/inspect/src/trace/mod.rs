@@ -1,7 +1,7 @@
-//! The whole life of a message, from where it was written to what answered it, each step with its evidence: a record
-//! of the ledger or a file. Where neither shows anything, the step is unknown.
+//! The whole life of a message, from its writing to its answers, each step with its evidence: a record of the ledger or
+//! a file. A step that neither shows is unknown.
 //!
-//! `told` reads the ledger, `places` the directories, `steps` makes the steps of both.
+//! `told` reads the ledger, `places` the directories; `steps` combines both.
 
 mod places;
 mod steps;
@@ -12,14 +12,14 @@ use std::path::Path;
 use message_schema::id::{AgentName, MessageId};
 use serde::Serialize;
 
-/// Everything that was found of one id.
+/// Everything known about one id.
 #[derive(Debug, Serialize)]
 pub struct MessageTrace {
     /// The requested id.
     pub id: String,
-    /// One for each sender that used it; senders number their messages themselves.
+    /// One life for each sender that used the id; senders number their messages independently.
     pub messages: Vec<Life>,
-    /// The reason why the ledger could not be read, if so: then only the directories were.
+    /// The reason why the ledger could not be read; then only the directories were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_ledger: Option<String>,
 }
@@ -30,13 +30,13 @@ pub struct Life {
     /// The agent whose outbox it came from, or `settled`; absent where nothing proves the sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Its type, where it is known.
+    /// Its type, if known.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The review it moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
-    /// The steps of its life, in order.
+    /// Its steps, in order.
     pub steps: Vec<LifeStep>,
 }
 
@@ -45,20 +45,20 @@ pub struct Life {
 pub struct LifeStep {
     /// The stage.
     pub step: Stage,
-    /// The certainty that the step was taken.
+    /// The certainty that it happened.
     pub state: Certainty,
-    /// The agent it is about, where there may be several.
+    /// The agent it concerns, where there may be several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The time, where a record or a file's stamp says so.
+    /// The time, if a record or a file's timestamp has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// The details that are known, in a few words.
+    /// The known details, in a few words.
     pub what: String,
-    /// The record that says so.
+    /// The record that proves it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<u64>,
-    /// The file that says so, relative to the root.
+    /// The file that proves it, relative to the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The digest of the bytes.
@@ -72,7 +72,7 @@ pub struct LifeStep {
 pub enum Stage {
     /// Its sender wrote it.
     Written,
-    /// It waits to be judged.
+    /// It waits for the daemon's judgement.
     Waiting,
     /// The daemon accepted it.
     Accepted,
@@ -89,7 +89,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The word on the screen and in JSON.
+    /// The word on screen and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Written => "written",
@@ -104,7 +104,7 @@ impl Stage {
     }
 }
 
-/// The certainty that a step was taken.
+/// The certainty that a step happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
@@ -112,7 +112,7 @@ pub enum Certainty {
     Yes,
     /// It did not happen.
     No,
-    /// Nothing says so, and nothing the contrary.
+    /// Nothing proves or disproves it.
     Unknown,
 }
 
@@ -154,7 +154,7 @@ impl LifeStep {
     }
 }
 
-/// Finds everything about an id, of one sender if it is named.
+/// Finds everything about an id, of one sender or of all.
 pub fn of(root: &Path, id: &MessageId, from: Option<&AgentName>) -> MessageTrace {
     let (told, without_ledger) = match told::read(root, id, from) {
         Ok(told) => (told, None),
@@ -176,7 +176,7 @@ pub fn of(root: &Path, id: &MessageId, from: Option<&AgentName>) -> MessageTrace
     if messages.is_empty() {
         let refused = places::refused(root, id, from).into_iter();
         messages.extend(refused.map(|(agent, step)| alone(Some(agent), step)));
-        // The writer of a file in an inbox is not known, so no sender can be named.
+        // Nobody knows who wrote an unproven file, so it belongs to no named sender.
         if from.is_none() {
             messages.extend(
                 places::unproven(root, id)

@@ -1,4 +1,4 @@
-//! Finds a message in the directories: the place of a delivered file, and the files under an id that no record
+//! Finds a message in the directories: where a delivered file is now, and the files under an id that no record
 //! mentions.
 
 use std::io;
@@ -14,23 +14,23 @@ use super::{Certainty, LifeStep, Stage};
 /// The largest file that is read, in bytes; the daemon never delivers a larger one.
 const SIZE_MAX: u64 = 1 << 20;
 
-/// The directories in which a file of an inbox may be once its reader has it.
+/// The directories to which a reader may move a file of its inbox.
 const TAKEN: [&str; 3] = [dirs::TAKEN, dirs::ARCHIVE, dirs::INBOX_ARCHIVE];
 
-/// The place of a delivered file.
+/// The current place of a delivered file.
 #[derive(Debug)]
 pub(super) enum FilePlace {
-    /// In the inbox; the path relative to the root.
+    /// In the inbox, at this path relative to the root.
     Inbox(String),
-    /// In a directory where its reader put it; the path relative to the root.
+    /// In a directory where its reader put it, at this path relative to the root.
     Left(String),
     /// In none of these places.
     Gone,
-    /// Unknown, since a directory cannot be read; the reason.
+    /// Unknown, because a directory cannot be read for this reason.
     Unreadable(String),
 }
 
-/// Looks for a file that record `seq` made in an inbox. Only one of the same bytes is it.
+/// Looks for a file that record `seq` made in an inbox; only identical bytes count.
 pub(super) fn of_delivered(
     root: &Path,
     agent: &str,
@@ -63,7 +63,7 @@ pub(super) fn of_delivered(
     FilePlace::Gone
 }
 
-/// The files under this id that wait in outboxes, each with its agent.
+/// The files under this id in outboxes, each with its agent.
 pub(super) fn waiting(
     root: &Path,
     id: &MessageId,
@@ -113,7 +113,7 @@ pub(super) fn refused(
     found
 }
 
-/// The files under this id in inboxes, which nothing accounts for.
+/// The files under this id in inboxes that no record accounts for.
 pub(super) fn unproven(root: &Path, id: &MessageId) -> Vec<LifeStep> {
     let step = |(agent, path): (String, String)| {
         let what = "in the inbox without a proven sender: no record made it";
@@ -136,7 +136,7 @@ fn with_id(
     of: Option<&AgentName>,
 ) -> Vec<(String, String)> {
     let is_it = |bytes: &[u8]| {
-        // Most files do not even hold the letters, and need not be read as YAML.
+        // Most files do not contain the id at all and need not be parsed.
         bytes
             .windows(id.as_str().len())
             .any(|window| window == id.as_str().as_bytes())
@@ -151,7 +151,7 @@ fn with_id(
         .collect()
 }
 
-/// The files in a directory of each agent, or of one, that can be read; with agent and name.
+/// The readable files in this directory of each agent, or of one, with agent and name.
 fn files<'a>(
     root: &'a Path,
     directory: &'a str,

@@ -1,4 +1,4 @@
-//! From what the ledger tells and what the directories show to the steps of a life.
+//! Combines the ledger's records and the directories into the steps of a life.
 
 use std::path::Path;
 
@@ -92,7 +92,7 @@ fn written(entry: &Entry, original: &Original) -> LifeStep {
     }
 }
 
-/// The step of the decision, with the place where the original was put.
+/// The step of the decision, with the place to which the daemon moved the original.
 fn judged(entry: &Entry, judgement: &Judgement) -> LifeStep {
     let (stage, what) = match judgement {
         Judgement::Accepted(accepted) => match &accepted.step {
@@ -128,7 +128,7 @@ fn judged(entry: &Entry, judgement: &Judgement) -> LifeStep {
 struct MadeFile<'a> {
     entry: &'a Entry,
     delivery: &'a Delivery,
-    /// The index among the record's deliveries.
+    /// Its index among the record's deliveries.
     place: usize,
     agent: &'a str,
     digest: Digest,
@@ -188,7 +188,7 @@ fn delivered(root: &Path, told: &LedgerTrace, made: &MadeFile<'_>) -> [LifeStep;
             ),
         ),
     };
-    // A take that is recorded has a time; the file's present place says less.
+    // A recorded take has a time; the file's current place says less.
     let left = match taken {
         Some(taken) => LifeStep {
             path: left.path,
@@ -199,7 +199,7 @@ fn delivered(root: &Path, told: &LedgerTrace, made: &MadeFile<'_>) -> [LifeStep;
     [record(came), left]
 }
 
-/// The same steps for a file that is nowhere any more.
+/// The same steps for a file that is in no known place any more.
 fn gone(
     root: &Path,
     made: &MadeFile<'_>,

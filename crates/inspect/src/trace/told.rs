@@ -1,5 +1,5 @@
-//! The ledger's evidence about one id: the records that judged it, those that show it was taken, and the messages
-//! that answered it.
+//! The ledger's evidence about one id: the records that judged it, the record of its take, and the messages that
+//! answered it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,14 +13,14 @@ use review::{
 use spool::{Content, Delivery, Digest, Entry, SpoolError};
 use workspace::index;
 
-/// The ledger's account of one message of one sender.
+/// The ledger's evidence about one message of one sender.
 #[derive(Debug)]
 pub(super) struct LedgerTrace {
-    /// The agent whose outbox it was in, or `settled`.
+    /// The agent whose outbox held it, or `settled`.
     pub(super) from: String,
-    /// Every record that judged a file under this id, in order; of a letter the record that wrote it.
+    /// Every record that judged a file under this id, in order; for the daemon's own letter, the record that wrote it.
     pub(super) records: Vec<(Entry, Record)>,
-    /// The record by which the request counts as taken.
+    /// The number and time of the record that took the request.
     pub(super) taken: Option<(u64, String)>,
     /// The answers, by sender.
     pub(super) answers: BTreeMap<AgentName, TracedAnswer>,
@@ -35,7 +35,7 @@ pub(super) struct TracedAnswer {
     pub(super) at: String,
 }
 
-/// The reason why it is known to answer; the surest first.
+/// Why a message counts as an answer, the surest reason first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum AnswerLink {
     Parent,
@@ -99,7 +99,6 @@ impl LedgerTrace {
             .find_map(|(_, record)| record.accepted())
     }
 
-    /// Takes in a later record.
     fn hear(&mut self, entry: &Entry, record: &Record, id: &MessageId) {
         match record {
             Record::Judged(Judgement::Accepted(answer)) => {
@@ -130,7 +129,7 @@ impl LedgerTrace {
         }
     }
 
-    /// The link by which an accepted message answers this one, if it does.
+    /// Returns the link by which an accepted message answers this one, if it does.
     fn how(&self, entry: &Entry, answer: &Accepted, id: &MessageId) -> Option<AnswerLink> {
         let to_us = answer.to.iter().any(|to| to.as_str() == self.from);
         if to_us && parent(entry).as_deref() == Some(id.as_str()) {
@@ -155,7 +154,7 @@ impl LedgerTrace {
             .then_some(AnswerLink::Conversation)
     }
 
-    /// Notes that the request was taken, or that the daemon answered in its reviewer's place.
+    /// Notes that the request was taken, or that the daemon answered for its reviewer.
     fn hear_of(&mut self, entry: &Entry, happened: &Happened) {
         let Some(own) = self
             .accepted()
@@ -225,7 +224,7 @@ fn is_in_place(letter: &DaemonMessage, of: &ReviewKey) -> bool {
     }
 }
 
-/// True if a message of the one type waits for one of the other.
+/// True if a message of type `own` waits for one of type `answer`.
 fn follows(own: MessageType, answer: MessageType) -> bool {
     let (Some(own), Some(answer)) = (own.review(), answer.review()) else {
         return false;
@@ -237,7 +236,7 @@ fn follows(own: MessageType, answer: MessageType) -> bool {
     }
 }
 
-/// The message an accepted one says it answers.
+/// The message that an accepted one names as its parent.
 fn parent(entry: &Entry) -> Option<String> {
     let text = entry.original.as_ref()?.text.as_ref()?;
     if !text.contains("parent_message_id") {
@@ -250,7 +249,7 @@ fn parent(entry: &Entry) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// True if the daemon wrote a letter under this id with the record.
+/// True if the record contains a letter that the daemon wrote under this id.
 fn writes(record: &Record, id: &MessageId) -> bool {
     let is_notice = record
         .refused()
@@ -261,11 +260,11 @@ fn writes(record: &Record, id: &MessageId) -> bool {
     is_notice || record.letters().iter().any(|letter| letter.id == *id)
 }
 
-/// The digest of what a delivery brings, and whether it is the message under this id.
+/// The digest of a delivery's content, if it is the message under this id.
 pub(super) fn brings(entry: &Entry, delivery: &Delivery, id: &MessageId) -> Option<Digest> {
     match &delivery.content {
         Content::Original => entry.original.as_ref().and_then(|original| original.digest),
-        // A letter opens with its id, as every message we write.
+        // A daemon's letter opens with its id, like every message we write.
         Content::Text(text) => {
             let message = message_schema::parse(text.as_bytes()).ok()?;
             (message.id()? == *id).then(|| Digest::of(text.as_bytes()))

@@ -1,5 +1,5 @@
-//! Decides whether the reviews of a pull request approve a commit, and gives every reason why one does not. Knows
-//! the state, but not its origin.
+//! Decides whether the reviews of a pull request approve a commit, and gives every reason against. Knows the state, but
+//! not where it came from.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,21 +36,21 @@ pub enum Reason {
     NoApproval,
     /// A person has to decide.
     Escalated,
-    /// The review ended without approval.
+    /// The review was closed without approval.
     Closed,
-    /// The gate does not pass; the advisory profile let the approval stand.
+    /// The quality gate fails; the advisory profile let the approval stand.
     GateBroken,
     /// The approval names no commit.
     Unbound,
     /// Another commit was approved.
     OtherCommit,
-    /// One of both commits is abbreviated, and the other begins like it.
+    /// One of the two commits is abbreviated, and the other begins with it.
     Abbreviated,
-    /// The pull request has had another head since.
+    /// The head of the pull request changed since the approval.
     Stale,
     /// The reviewer approves and says that it is not ready to merge.
     Waiting,
-    /// The change touches a file that only a person approves, and an agent approved it.
+    /// The change touches a file that only a person may approve, and an agent approved it.
     HumanPaths,
 }
 
@@ -59,9 +59,9 @@ pub enum Reason {
 pub struct ApprovalVerdict {
     /// The pull request, without leading zeros.
     pub pr: String,
-    /// The commit that was asked about.
+    /// The requested commit.
     pub head: String,
-    /// True if every review that counts approves it.
+    /// True if every review that counts approves the commit.
     pub passes: bool,
     /// The reviews that count, ordered by key.
     pub reviews: Vec<CheckedReview>,
@@ -74,7 +74,7 @@ pub struct CheckedReview {
     pub review: String,
     /// Its author.
     pub author: AgentName,
-    /// Its reviewer.
+    /// Its current reviewer.
     pub reviewer: AgentName,
     /// Its repository, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,23 +83,23 @@ pub struct CheckedReview {
     pub phase: &'static str,
     /// True if it approves the commit.
     pub passes: bool,
-    /// The reasons why it does not; empty if it does.
+    /// The reasons why it does not approve; empty if it does.
     pub reasons: BTreeSet<Reason>,
     /// The answer in one sentence.
     pub summary: String,
-    /// The commit that was approved.
+    /// The approved commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_commit: Option<CommitSha>,
     /// The time of the approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_at: Option<DateTime<Utc>>,
-    /// The findings that no response resolved in words, by what resolved them: `silence`.
+    /// The findings that were resolved without a response in words, by what resolved them: `silence`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub resolved_by: BTreeMap<&'static str, Vec<FindingId>>,
-    /// The files of the change that were read, and the tests that it edits.
+    /// The files of the change that the reviewer read, and the tests that the change edits.
     #[serde(flatten)]
     pub shown: EvidenceSummary,
-    /// The result of comparing the changes of both commits.
+    /// The comparison of the changes of both commits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remap: Option<Remap>,
     #[serde(skip)]
@@ -108,14 +108,14 @@ pub struct CheckedReview {
     told: SentenceParts,
 }
 
-/// An approval looked for on another commit.
+/// The attempt to carry an approval over to another commit.
 #[derive(Clone, Debug, Serialize)]
 pub struct Remap {
     /// True if the approval holds for the other commit.
     pub remapped: bool,
-    /// The commit that was approved.
+    /// The approved commit.
     pub from: String,
-    /// The commit that was asked about.
+    /// The requested commit.
     pub to: String,
     /// The patch id of both changes, from `git patch-id --stable`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,19 +123,19 @@ pub struct Remap {
     /// The reason why it does not hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The words after `git` that bring what was missing.
+    /// The words after `git` that fetch what was missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetch: Option<String>,
 }
 
-/// The parts of the sentence besides the reasons.
+/// The parts of the summary besides the reasons.
 #[derive(Clone, Debug, Default)]
 struct SentenceParts {
     head: String,
     end: String,
 }
 
-/// The reason why the question has no answer.
+/// The reason why the question cannot be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
     /// There is no such review.
@@ -159,7 +159,7 @@ pub enum NoAnswer {
     },
 }
 
-/// The reviews that count, ordered by key: at least one.
+/// The reviews that count, ordered by key; never empty.
 pub(super) fn find<'s>(
     state: &'s State,
     pr: &PrNumber,
@@ -199,7 +199,7 @@ pub(super) fn find<'s>(
 }
 
 impl ApprovalVerdict {
-    /// Finds the answer in a state.
+    /// Answers the question from a state.
     pub fn of(state: &State, asked: &ApprovalQuestion) -> Result<Self, NoAnswer> {
         let ApprovalQuestion {
             pr,
@@ -222,8 +222,8 @@ impl ApprovalVerdict {
         })
     }
 
-    /// Lets approvals of another commit hold where `compare` finds its change to be that of the head, and of an
-    /// abbreviated one where it expands to the head. Other reasons against them remain.
+    /// Lets the approval of another commit hold if `compare` finds that it makes the same change as the head, and the
+    /// approval of an abbreviated commit if that expands to the head. Other reasons against them remain.
     pub fn remap<E>(
         &mut self,
         mut compare: impl FnMut(&CommitSha) -> Result<Comparison, E>,
@@ -240,8 +240,8 @@ impl ApprovalVerdict {
         Ok(())
     }
 
-    /// Bars approvals of agents where the change really touches a file that only a person may approve, whatever
-    /// the request said of it.
+    /// Bars agents' approvals if the change really touches a file that only a person may approve, whatever the request
+    /// said of it.
     pub fn bar_human_paths(&mut self, changed: &[RepoPath], paths: &HumanPaths) {
         let Some(file) = changed.iter().find(|file| paths.admits(file.as_str())) else {
             return;
@@ -407,7 +407,7 @@ impl CheckedReview {
     }
 }
 
-/// All that speaks against an approval.
+/// Returns every reason against an approval.
 fn against(approval: &Approval, asked: &ApprovalQuestion) -> impl Iterator<Item = Reason> {
     let commit = approval.commit.as_ref();
     [

@@ -1,6 +1,6 @@
-//! Selects the records of a ledger that concern a pull request: all that move one of its reviews or tell of it, with
-//! any reviewer, since generations and reviews are counted over all of them; and the records that handed off what it
-//! is to fix.
+//! Selects the records of a ledger that concern a pull request: all that move or mention one of its reviews, with any
+//! reviewer, since generations and reviews are counted over all of them; and the records that handed off the tasks it
+//! fixes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ use super::summary::EvidenceSummary;
 pub struct Exported {
     /// The file.
     pub bytes: Vec<u8>,
-    /// The digest of all of it.
+    /// The digest of the whole file.
     pub seal: Digest,
     /// The end of the ledger.
     pub anchor: Anchor,
@@ -31,8 +31,8 @@ pub struct Exported {
     pub records: usize,
     /// The evidence of each review that counts, by its key.
     pub evidence: BTreeMap<String, EvidenceSummary>,
-    /// The reason why its records do not follow from each other, if they do not: the config was changed since. The
-    /// verifier should not be the first to find out.
+    /// The reason why judging the records again gives something else: the config was changed since. The exporter should
+    /// learn it before a verifier does.
     pub unfounded: Option<Unfounded>,
 }
 
@@ -45,12 +45,12 @@ pub enum ExportError {
     /// The config cannot be read or used.
     #[error(transparent)]
     Config(#[from] config::ConfigError),
-    /// A line of the ledger would not be written again byte for byte.
+    /// A ledger line that we would not write byte for byte as it is.
     #[error(
         "record {seq} of the ledger was written in another form, and cannot be copied byte for byte"
     )]
     OtherForm {
-        /// Its number.
+        /// The record's number.
         seq: u64,
     },
     /// There is no such review.
@@ -122,7 +122,7 @@ pub fn export(
     })
 }
 
-/// The config's text, which can be used.
+/// The text of a usable config.
 fn text_of_config(root: &Path) -> Result<Option<String>, config::ConfigError> {
     let path = root.join(config::FILE);
     match std::fs::read_to_string(&path) {
@@ -136,11 +136,11 @@ fn text_of_config(root: &Path) -> Result<Option<String>, config::ConfigError> {
 struct Copy {
     pr: PrNumber,
     picked: Vec<(Entry, Vec<TaskId>)>,
-    /// Every record of other pull requests that handed something off, by its tasks.
+    /// Every record of another pull request that handed something off, by task.
     dispatches: BTreeMap<TaskId, Entry>,
-    /// The record before, if it may be copied.
+    /// The previous record, if it may be copied.
     last: Option<(u64, Digest)>,
-    /// A record that cannot be copied.
+    /// The first record that cannot be copied.
     bad: Option<u64>,
 }
 
@@ -167,7 +167,7 @@ impl Copy {
         Ok(())
     }
 
-    /// The line that follows names the digest of the one before: what we would write has the same.
+    /// Checks the previous record: the digest that this line names must be that of the line we would write for it.
     fn check(&mut self, named: Digest) {
         if let Some((seq, digest)) = self.last.take()
             && digest != named

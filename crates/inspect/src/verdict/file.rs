@@ -1,5 +1,5 @@
-//! The file a verdict travels in: one line for what it is about, then lines of the ledger byte for byte, each behind
-//! its digest, every line chained to all before it. Knows nothing of reviews.
+//! The file of a verdict: one line for its subject, then lines of the ledger byte for byte, each behind its digest and
+//! chained to all lines before. Knows nothing of reviews.
 //!
 //! ```text
 //! settled verdict 1
@@ -28,20 +28,20 @@ pub struct Header {
     /// Its repository, if it was named.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub repo: Option<Repo>,
-    /// The reviewers whose approval counts; none named means all.
+    /// The reviewers whose approval counts; empty means all.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reviewers: Vec<AgentName>,
     /// The time of the export: RFC 3339, UTC.
     pub exported_at: String,
-    /// The program that wrote it.
+    /// The program and version that wrote it.
     pub by: String,
     /// The end of the ledger.
     pub ledger: Anchor,
-    /// The policy that the records are judged under.
+    /// The policy under which the records are judged.
     pub policy: PolicyThen,
     /// The agents that had a mailbox.
     pub agents: Vec<AgentName>,
-    /// The evidence of each review that counts, by its key; what the records lead to has to show the same. None where
+    /// The evidence of each review that counts, by its key; judging the records again has to yield the same. Empty if
     /// the records do not follow, or an older program wrote the file.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub evidence: BTreeMap<String, EvidenceSummary>,
@@ -53,27 +53,27 @@ pub struct Header {
 pub struct Anchor {
     /// Its number.
     pub records: u64,
-    /// Its digest, which `settled ledger verify` prints.
+    /// Its digest, as `settled ledger verify` prints it.
     pub last: Digest,
 }
 
-/// A settled.toml as it was when the file was written; the ledger does not keep it.
+/// The `settled.toml` at the time of the export; the ledger does not keep it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyThen {
     /// Always `at_export`.
     pub taken: String,
-    /// Its text; absent if there was none, which means the defaults.
+    /// Its text; absent if there was no file, which means the defaults.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub toml: Option<String>,
 }
 
-/// The use of a record.
+/// The use that a verifier makes of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordUse {
-    /// It is judged again.
+    /// Judges it again.
     Judged,
-    /// It hands off what this pull request is to fix; only its tasks are taken, unchanged.
+    /// Takes only its tasks, unchanged: it hands off what this pull request fixes.
     Given,
 }
 
@@ -86,30 +86,30 @@ impl RecordUse {
     }
 }
 
-/// A file whose lines are whole and chained.
+/// A file whose lines are undamaged and chained.
 #[derive(Clone, Debug)]
 pub struct VerdictFile {
-    /// The subject of the file, and the policy that its records are judged under.
+    /// The subject of the file, and the policy under which its records are judged.
     pub header: Header,
     /// Its records in the order of the ledger.
     pub records: Vec<(RecordUse, Entry)>,
-    /// The digest of all of it. Obtained another way, it proves that the file is the one that was written.
+    /// The digest of the whole file. Received through another channel, it proves that this is the exported file.
     pub seal: Digest,
 }
 
-/// A line that is not what it should be.
+/// A damaged line.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: found {found}, expected {expected}")]
 pub struct Damaged {
     /// The line, from 1.
     pub line: usize,
-    /// The content that was found.
+    /// The content found.
     pub found: String,
     /// The content that would have been accepted.
     pub expected: String,
 }
 
-/// Writes a file and gives its seal.
+/// Writes a file and returns its seal.
 pub(super) fn write(header: &Header, records: &[(RecordUse, Entry)]) -> (Vec<u8>, Digest) {
     let header = serde_json::to_string(header).expect("text keys and plain values are JSON");
     let mut bytes = format!("{OPENING}\nheader {header}\n").into_bytes();
@@ -136,7 +136,7 @@ fn end(chain: Digest, count: usize) -> Digest {
 }
 
 impl VerdictFile {
-    /// Reads a file; the first line that is not what it should be ends it.
+    /// Reads a file; stops at the first damaged line.
     pub fn read(bytes: &[u8]) -> Result<Self, Damaged> {
         let damaged = |line, found: &str, expected: &str| Damaged {
             line,
@@ -201,7 +201,7 @@ impl VerdictFile {
     }
 }
 
-/// One record's line: whole, and chained to the line before.
+/// Reads one record's line: undamaged, and chained to the line before.
 fn record(line: &str, chain: &mut Digest) -> Result<(RecordUse, Entry, Digest), (String, String)> {
     let form = || {
         (
@@ -235,7 +235,7 @@ fn record(line: &str, chain: &mut Digest) -> Result<(RecordUse, Entry, Digest), 
     Ok((role, entry, digest))
 }
 
-/// Checks that records are in the order of the ledger; where two follow each other there, the later names the earlier.
+/// Checks that records are in ledger order, and that a direct successor names the digest of the record before it.
 fn check_order(
     entry: &Entry,
     before: Option<(u64, Digest)>,
@@ -263,7 +263,7 @@ fn check_order(
     Ok(())
 }
 
-/// The beginning of what was found, to be shown.
+/// The beginning of what was found, for display.
 fn start(text: &str) -> String {
     format!("`{}`", line::escaped(&line::cut(text, 100)))
 }

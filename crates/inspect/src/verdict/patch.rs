@@ -1,5 +1,5 @@
-//! Asks git if two commits make the same change, each against its merge base with a branch. Changes count as the same
-//! only if git can show it; every doubt has its sentence.
+//! Asks git whether two commits make the same change, each against its merge base with a branch. Only what git can show
+//! counts as the same; every doubt has its own sentence.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,14 +14,14 @@ use spool::Digest;
 pub struct Patches {
     /// The directory of the clone.
     pub directory: PathBuf,
-    /// The branch, or any name git knows a commit by.
+    /// The branch, or any other name that git resolves to a commit.
     pub base: String,
 }
 
 /// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// Both are one commit, and one may be abbreviated.
+    /// Both are the same commit; one may be abbreviated.
     Itself,
     /// Both make the same change.
     Same {
@@ -32,7 +32,7 @@ pub enum Comparison {
     Void {
         /// The reason.
         why: String,
-        /// The words after `git` that bring what was missing.
+        /// The words after `git` that fetch what was missing.
         fetch: Option<String>,
     },
 }
@@ -40,22 +40,22 @@ pub enum Comparison {
 /// The whole change of one commit.
 struct CommitChange {
     patch_id: String,
-    /// Each file's part, by the line git opens it with.
+    /// Each file's part, by the line with which git opens it.
     files: BTreeMap<Vec<u8>, Part>,
 }
 
 /// The change of one file.
 struct Part {
-    /// Every line of it, blanks included, but not its place in the file.
+    /// The digest of every line, blanks included, without its position in the file.
     lines: Digest,
-    /// The names git gives to what the file held before and after; empty if only its mode is changed.
+    /// Git's object names of the content before and after; empty if only the mode changes.
     before: Vec<u8>,
     after: Vec<u8>,
 }
 
 impl Part {
-    /// True if both do the same. A file that was the same before is the same after; otherwise the same lines may have
-    /// been put where they mean something else, which neither a patch id nor the lines tell.
+    /// True if both make the same change. If the content was the same before, it must be the same after. Otherwise
+    /// equal lines may have landed where they mean something else, which neither a patch id nor the lines show.
     fn is_same(&self, other: &Self) -> bool {
         self.lines == other.lines && (self.before != other.before || self.after == other.after)
     }
@@ -86,7 +86,7 @@ impl Patches {
                 return Ok(Comparison::Void { why, fetch });
             }
         };
-        // A patch id leaves blanks out, the files' parts do not.
+        // A patch id ignores blanks; the files' parts do not.
         if was.patch_id == is.patch_id && names(&was, &is).all(|file| is_same(&was, &is, file)) {
             return Ok(Comparison::Same {
                 patch_id: is.patch_id,
@@ -98,7 +98,7 @@ impl Patches {
         })
     }
 
-    /// The files that a commit changes since it left the branch. Fails if git cannot tell.
+    /// Lists the files that a commit changes since it left the branch. Fails if git cannot tell.
     pub fn files(&self, head: &CommitSha) -> Result<Vec<RepoPath>, GitError> {
         let (repository, base) = (self.repository(), self.base_commit()?);
         let Some(commit) = self.expand(head)? else {
@@ -132,11 +132,10 @@ impl Patches {
         }
     }
 
-    /// The one commit of the clone that this abbreviates; `None` if there is no such commit, or more than
-    /// one.
+    /// The one commit in the clone that this abbreviates; `None` if there is none or more than one.
     fn expand(&self, commit: &CommitSha) -> Result<Option<String>, GitError> {
         let named = commit.as_str().to_ascii_lowercase();
-        // A branch may bear a name that looks like a commit's beginning.
+        // A branch may have a name that looks like an abbreviated commit.
         let full = self.repository().resolve(&named)?;
         Ok(full.filter(|full| full.starts_with(&named)))
     }
@@ -205,7 +204,7 @@ impl Patches {
     }
 }
 
-/// The whole change, whatever the caller's settings.
+/// Options for the whole change, whatever the caller's settings.
 const DIFF: &[&str] = &[
     "diff-tree",
     "-p",
@@ -221,13 +220,13 @@ const DIFF: &[&str] = &[
     "--diff-algorithm=myers",
     "--no-indent-heuristic",
     "--submodule=short",
-    // A `.gitmodules` of the commits themselves can have submodules left out.
+    // The commits' own `.gitmodules` can hide submodules.
     "--ignore-submodules=none",
     "--src-prefix=a/",
     "--dst-prefix=b/",
 ];
 
-/// Each file's part of a patch. Of a binary file the patch holds the names of both contents, which count as lines.
+/// Each file's part of a patch. For a binary file the patch holds both object names, which count as lines.
 fn files(patch: &[u8]) -> BTreeMap<Vec<u8>, Part> {
     let mut files = BTreeMap::new();
     let mut lines: Vec<u8> = Vec::new();
@@ -256,7 +255,7 @@ fn files(patch: &[u8]) -> BTreeMap<Vec<u8>, Part> {
     files
 }
 
-/// A part of these lines; `index` is as in `index 1f3e..90ab 100644`.
+/// One file's part, from its lines and git's index line, such as `1f3e..90ab 100644`.
 fn part(lines: &[u8], index: &[u8]) -> Part {
     let index = String::from_utf8_lossy(index);
     let names = index
@@ -271,7 +270,7 @@ fn part(lines: &[u8], index: &[u8]) -> Part {
     }
 }
 
-/// The files that either changes.
+/// The files that either commit changes.
 fn names<'c>(was: &'c CommitChange, is: &'c CommitChange) -> impl Iterator<Item = &'c Vec<u8>> {
     was.files.keys().chain(
         is.files
@@ -287,7 +286,7 @@ fn is_same(was: &CommitChange, is: &CommitChange, file: &Vec<u8>) -> bool {
     }
 }
 
-/// Names the files that are changed otherwise: the first three, and how many more.
+/// Names the files whose changes differ: the first three, and the number of the others.
 fn different(
     was: &CommitChange,
     is: &CommitChange,

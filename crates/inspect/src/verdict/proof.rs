@@ -1,5 +1,4 @@
-//! The proof in a file: its records judged again by the rules under the policy in it, and the resulting
-//! state.
+//! The proof in a file: its records judged again by the rules under its own policy, and the resulting state.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +17,7 @@ pub struct Proof {
     again: Rejudge,
     /// The number of records that were judged again.
     pub judged: usize,
-    /// The number of records that were taken unchanged, for the tasks in them.
+    /// The number of records taken unchanged, for their tasks.
     pub given: usize,
 }
 
@@ -38,7 +37,7 @@ pub enum Unfounded {
     /// Its policy cannot be used.
     #[error("the policy in the file cannot be used")]
     Policy(#[source] ConfigError),
-    /// Newer rules decided a record than this program has.
+    /// Rules newer than this program's decided a record.
     #[error(
         "record {seq} was judged by version {rules} of the rules, and this program has up to {RULES}: use a newer settled"
     )]
@@ -65,7 +64,7 @@ pub enum Unfounded {
 }
 
 impl Unfounded {
-    /// True if another version of the rules may explain it.
+    /// True if another version of the rules may be the cause.
     pub fn is_of_other_rules(&self) -> bool {
         match self {
             Self::Policy(_) | Self::OtherEvidence { .. } => false,
@@ -82,7 +81,8 @@ fn other_rules(rules: u32) -> String {
     format!("; it was judged by version {rules} of the rules, and this program has {RULES}")
 }
 
-/// Judges the records of a file again, by the rules of this program: what older ones decided otherwise is not proven.
+/// Judges the records of a file again by this program's rules. A record that older rules decided otherwise counts as
+/// unfounded.
 pub fn prove(file: &VerdictFile) -> Result<Proof, Unfounded> {
     let toml = file.header.policy.toml.as_deref().unwrap_or_default();
     let config = Config::parse(toml, Path::new("settled.toml")).map_err(Unfounded::Policy)?;
@@ -140,7 +140,7 @@ impl Proof {
             .collect()
     }
 
-    /// The state after the records: it holds every review of the file.
+    /// Returns the state after the records; it has every review of the file.
     pub fn state(&self) -> &State {
         self.again.state()
     }

@@ -1,5 +1,5 @@
-//! The evidence in a verdict: the parts of the change that were read, as the approval keeps them, and the tests it
-//! edits.
+//! The evidence in a verdict: the parts of the change that the reviewer read, as the approval keeps them, and the tests
+//! that the change edits.
 
 use message_schema::id::RepoPath;
 use message_schema::line::escaped;
@@ -16,7 +16,7 @@ pub struct EvidenceSummary {
     /// The changed files that are tests.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub edits_tests: Vec<RepoPath>,
-    /// The evidence that the approval keeps; none where no response of the reviewer approves.
+    /// The evidence that the approval keeps; `None` if the review is not approved by a response.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evidence: Option<ApprovalEvidence>,
 }
@@ -35,7 +35,7 @@ impl EvidenceSummary {
         }
     }
 
-    /// The same for people, a line each.
+    /// Describes the evidence to people, one item per line.
     pub fn lines(&self) -> Vec<String> {
         let evidence = self.evidence.as_ref().map(told);
         let tests = (!self.edits_tests.is_empty())

@@ -1,5 +1,5 @@
-//! The missing step of a review that has ended: in an approval that holds for no head, with a person, or with
-//! its pull request; and whether the limits let anybody go on.
+//! The missing step of a review that has ended, by an approval for no current head, by an escalation, or with its pull
+//! request; and whether the limits let anybody go on.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::Code;
@@ -63,7 +63,7 @@ impl Look<'_> {
         pull.is_some_and(|pull| !pull.is_open())
     }
 
-    /// An approval that holds for no head the pull request has.
+    /// Diagnoses an approval that does not hold for the pull request's head.
     fn unbound(&self, approval: &Approval) -> Diagnosis {
         let pull = self
             .standing
@@ -135,8 +135,8 @@ impl Look<'_> {
         answer
     }
 
-    /// A decision for a person: to give the review back to the agents, in one of these ways, where the rules accept it,
-    /// else to end it with its pull request.
+    /// Diagnoses a wait for a person: to give the review back to the agents in one of these ways, if the rules accept
+    /// one, or else to end it with its pull request.
     fn given_back(&self, missing: String, ways: Vec<(Act, String, &str)>) -> Diagnosis {
         let mut barred = None;
         let mut fixes = Vec::new();
@@ -158,8 +158,8 @@ impl Look<'_> {
         self.decision(format!("{missing}; {}{further}", declined.why), self.ends())
     }
 
-    /// The reason why the rules would decline a person's decision now. The policy only says how many rounds it opens,
-    /// so the default one will do.
+    /// The reason why the rules would decline a person's decision now. The policy only sets how many rounds the
+    /// decision opens, so the default policy will do.
     fn declined(&self, act: Act) -> Option<DeclinedEvent> {
         let event = Event::Person(PersonsDecision {
             which: Which::of(self.key),
@@ -179,7 +179,7 @@ impl Look<'_> {
         }
     }
 
-    /// The diagnosis if the rules refuse every next request of the author. `why` is the purpose of that request.
+    /// The diagnosis if the rules would refuse any further request by the author. `why` is the purpose of that request.
     pub(super) fn nobody_asks(&self, why: Option<&str>) -> Option<Diagnosis> {
         let state = self.standing.index.state();
         let fault = state.no_request(self.key, self.review)?;
@@ -267,7 +267,7 @@ impl Look<'_> {
             .map(|(_, review)| review)
     }
 
-    /// The time at which people may give the pull request back again, if they may not now.
+    /// The time from which people may give the pull request back again, if they may not now.
     fn given_back_again_at(&self) -> Option<DateTime<Utc>> {
         let day = TimeDelta::hours(24);
         let mut times: Vec<_> = self
@@ -281,7 +281,7 @@ impl Look<'_> {
     }
 }
 
-/// The beginning of a commit's name, as `git log --abbrev=12` writes it; the command beside it has all of it.
+/// The abbreviated commit, as `git log --abbrev=12` writes it; the command beside it has all of it.
 fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }

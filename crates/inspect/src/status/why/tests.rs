@@ -1,5 +1,5 @@
-//! What a person can hardly bring about in a real workspace within a test: times that are over, limits that are
-//! used up, approvals that hold for nothing.
+//! Tests of states that a real workspace hardly reaches within a test: passed deadlines, used-up limits, approvals that
+//! hold for nothing.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::envelope::Priority;
@@ -96,7 +96,7 @@ fn ask(standing: &WorkspaceStatus, review: &Review) -> Why {
     standing.why(&key(), review, &Policy::default(), now(), &spell)
 }
 
-/// The kind, and the first command.
+/// The kind of thing that is missing, and the first command.
 fn short(review: &Review, pull: Option<PullAction>) -> (Missing, Option<String>) {
     let why = ask(&standing(review, pull, true), review);
     (why.kind, why.fixes.into_iter().next().map(|fix| fix.run))

@@ -1,5 +1,5 @@
-//! Composes the file an agent would have written for a `send` step. It fills in what the step leaves out of the envelope,
-//! body and packet, so that a scenario says only what matters.
+//! Composes the file that an agent would have written for a `send` step. Fills in what the step omits from the
+//! envelope, body and packet, so that a scenario states only what matters.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use message_schema::Schema;
@@ -12,13 +12,13 @@ use super::format::Setup;
 use super::reader::{ParseError, Parsed, one_or_many, optional, text, value};
 use super::yaml::Writer;
 
-/// A file for an outbox, and the packet its author wrote before.
+/// A file for an outbox, and the packet that its author wrote before it.
 #[derive(Clone, Debug)]
 pub(super) struct Mail {
     pub(super) outbox: AgentName,
     pub(super) text: String,
     pub(super) packet: Option<(String, PacketEntry)>,
-    /// Its description in a few words.
+    /// A description in a few words.
     pub(super) label: String,
 }
 
@@ -27,11 +27,11 @@ pub(super) struct Mail {
 pub(super) enum PacketEntry {
     /// A file with this text.
     Text(String),
-    /// Something that must not be read; the text says what.
+    /// An entry that must not be read; the text names its kind.
     Unsafe(String),
-    /// More than may be read.
+    /// A file larger than may be read.
     TooLarge,
-    /// Nobody looks: the message is judged by itself, as by `validate-message` outside a workspace.
+    /// Not looked at: the message is judged alone, as `validate-message` does outside a workspace.
     Unchecked,
 }
 
@@ -41,11 +41,11 @@ pub(super) struct ComposeContext<'a> {
     /// The number of the message, from 1.
     pub(super) number: usize,
     pub(super) now: DateTime<Utc>,
-    /// The round a message about the pull request is in, if there is a review.
+    /// Returns the current round of a pull request, if it has a review.
     pub(super) round: &'a dyn Fn(&PrNumber) -> Option<u32>,
 }
 
-/// Keys of a step that are no fields of the envelope.
+/// Keys of a step that are not envelope fields.
 const OURS: [&str; 6] = [
     "outbox",
     "packet",
@@ -91,7 +91,7 @@ pub(super) fn mail(step: &Node, context: &ComposeContext<'_>) -> Parsed<Mail> {
     })
 }
 
-/// The step that is written, and what it says of the parties.
+/// A step being written, with its sender and recipient.
 struct Writing<'a> {
     step: &'a Node,
     context: &'a ComposeContext<'a>,
@@ -109,7 +109,7 @@ enum BodySource<'a> {
 }
 
 impl<'a> Writing<'a> {
-    /// A bare word is the type alone.
+    /// Reads the step; a bare word gives only the type.
     fn begin(step: &'a Node, context: &'a ComposeContext<'a>) -> Parsed<Self> {
         let kind = match (step.scalar(), value(step, "type")) {
             (Some(scalar), _) => scalar.text.trim(),
@@ -130,7 +130,7 @@ impl<'a> Writing<'a> {
                 .map(|text| text.trim().to_owned())
         };
         let from = named("from").unwrap_or_else(|| from.to_string());
-        // An agent that does not write to its usual partner writes to the first other agent.
+        // A sender that is itself the usual recipient writes to the first other agent.
         let usual = if from == to.as_str() {
             setup.agents.iter().find(|name| name.as_str() != from)
         } else {
@@ -156,7 +156,7 @@ impl<'a> Writing<'a> {
         self.known.is_some_and(MessageType::is_review)
     }
 
-    /// The envelope's value for a key the step omits.
+    /// The value for an envelope key that the step omits.
     fn filled(&self, key: &str) -> Option<String> {
         Some(match key {
             "id" => format!("msg-{}", self.context.number),
@@ -170,7 +170,7 @@ impl<'a> Writing<'a> {
                     self.context.now.to_rfc3339_opts(SecondsFormat::Secs, true)
                 )
             }
-            // A request names its pull request in the body.
+            // A request names its pull request in the body instead.
             "related_pr"
                 if self.is_review()
                     && self.known != Some(MessageType::Review(ReviewKind::Request)) =>
@@ -229,7 +229,7 @@ impl<'a> Writing<'a> {
         Ok(BodySource::Text(out.into_text()))
     }
 
-    /// The body for a step without one: every field its type requires.
+    /// The body of a step that gives none: every field that its type requires.
     fn body_fields(
         &self,
         given: Option<&Node>,
@@ -281,8 +281,7 @@ impl<'a> Writing<'a> {
     }
 }
 
-/// The text of a packet: as written, or from a mapping; a bare list is the findings, each open
-/// unless it says otherwise.
+/// The text of a packet, as written or from a mapping. A bare list holds findings, open unless they give a status.
 pub(super) fn packet_text(node: &Node) -> String {
     let mut out = Writer::default();
     match &node.content {

@@ -1,5 +1,5 @@
-//! Describes the result of a step, one fact a line: stable, greppable, and in the words in which a scenario says what it
-//! expects.
+//! Describes the result of a step, one fact per line: stable, greppable, and in the words in which a scenario states
+//! what it expects.
 
 use std::collections::BTreeMap;
 
@@ -21,14 +21,13 @@ pub struct Fact {
     /// The code it is about, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
-    /// The same in a sentence, if there is one.
+    /// The fact in a sentence, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Its kind.
     #[serde(rename = "weight")]
     pub kind: FactKind,
-    /// The values that the line names, each by its key: `review`, `phase`, `round`, `thread`, `clause`, `field`,
-    /// counters.
+    /// The values in the line, by key: `review`, `phase`, `round`, `thread`, `clause`, `field`, counters.
     #[serde(flatten)]
     pub keys: Keys,
 }
@@ -56,12 +55,12 @@ pub enum FactKind {
 }
 
 impl Fact {
-    /// The step was done.
+    /// Makes the fact that the step was done.
     pub(super) fn yes(line: impl Into<String>) -> Self {
         Self::new(FactKind::Yes, line)
     }
 
-    /// The step was refused.
+    /// Makes the fact that the step was refused.
     pub(super) fn no(line: impl Into<String>, code: Code) -> Self {
         Self {
             code: Some(code),
@@ -69,13 +68,13 @@ impl Fact {
         }
     }
 
-    /// A consequence of the step.
+    /// Makes a fact about a consequence of the step.
     pub(super) fn note(line: impl Into<String>) -> Self {
         Self::new(FactKind::Note, line)
     }
 
     fn new(kind: FactKind, line: impl Into<String>) -> Self {
-        // Reasons, ids and warnings hold what agents wrote.
+        // Reasons, ids and warnings may quote what agents wrote.
         Self {
             line: escaped(&line.into()),
             code: None,
@@ -121,7 +120,7 @@ pub(super) fn violation(violation: &ReportedViolation, fault: Option<&Fault>) ->
         .keyed(details.keys())
 }
 
-/// A fault that has no file.
+/// A fault without a file.
 pub(super) fn fault(fault: &Fault) -> Fact {
     let details = Details {
         clause: fault.clause.map(review::Clause::as_str),
@@ -166,7 +165,7 @@ impl std::fmt::Display for Details<'_> {
     }
 }
 
-/// The decision of a record and its consequences.
+/// The facts of a record: its decision and the consequences.
 pub(super) fn record(record: &Record) -> Vec<Fact> {
     match record {
         Record::Judged(judgement) => self::judgement(judgement),
@@ -242,7 +241,7 @@ pub(super) fn event(record: &EventRecord) -> Vec<Fact> {
     }
 }
 
-/// The attempt that a refusal used up, and the notice to its sender.
+/// The facts of a refusal's cost: the attempt it used, and the notice to its sender.
 pub(super) fn cost(refused: &RefusedMessage) -> Vec<Fact> {
     let RefusedMessage {
         from, cost, notice, ..
@@ -274,7 +273,7 @@ pub(super) fn cost(refused: &RefusedMessage) -> Vec<Fact> {
     all
 }
 
-/// A phase and its round, with what only that phase has: `escalated round 2 max_rounds_exceeded`.
+/// A phase with its round and its own data: `escalated round 2 max_rounds_exceeded`.
 pub(super) fn phase(phase: &Phase, round: u32) -> String {
     let more = match phase {
         Phase::Awaiting { .. }
@@ -413,7 +412,7 @@ fn letter(letter: &DaemonMessage) -> Fact {
     Fact::note(format!("{DAEMON} -> {to} {what}"))
 }
 
-/// Something that is there at the end: a review, or what else a profile has.
+/// One part of the final state: a review, a task, or what else a profile has.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ended {
     /// A review's `review`, `phase`, `round`, `run`, counters and `threads`, or a task's `task` and `target`.

@@ -1,5 +1,5 @@
-//! Expands threads and findings in shorthand (`F-001: P1`) into the packet a reviewer would have written, and checks it:
-//! for the profiles that begin with threads or have no messages.
+//! Expands threads and findings in shorthand (`F-001: P1`) into the packet that a reviewer would have written, and
+//! checks it. For profiles that begin with threads or have no messages.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use super::facts::{self, Fact};
 use super::reader::{ParseError, Parsed, optional, text, value};
 use super::yaml::Writer;
 
-/// The path of a packet without one.
+/// The path given to composed packets.
 const PATH: &str = "packets/findings/1.yaml";
 
-/// Fields of a finding that the scenario omits.
+/// Fields of a finding that the scenario omits, with the values filled in.
 pub(super) type Filled = Vec<(&'static str, String)>;
 
 /// A finding of a packet under construction.
@@ -54,10 +54,10 @@ pub(super) fn packet(lines: &[FindingDraft<'_>]) -> String {
     out.into_text()
 }
 
-/// Keys of a thread that are no fields of a finding.
+/// Keys of a thread that are not fields of a finding.
 const OURS: [&str; 3] = ["state", "verify_run", "queued"];
 
-/// The filled fields of a finding that is new; a bare severity is one that does not block below P1.
+/// The given and filled-in fields of a new finding. A bare P2 does not block.
 pub(super) fn opened(node: &Node) -> Parsed<(&[Field], Filled)> {
     let mut filled = vec![("status", "open".to_owned())];
     match &node.content {
@@ -77,7 +77,7 @@ pub(super) fn opened(node: &Node) -> Parsed<(&[Field], Filled)> {
     }
 }
 
-/// Checks a packet as a feedback would bring it.
+/// Checks a packet as part of a feedback message.
 pub(super) fn check(packet: &str) -> Result<FindingsPacket, Vec<Fact>> {
     let count = blocking_count(Some(&PacketEntry::Text(packet.to_owned())));
     let body = format!("findings_packet: {PATH}\nround: 1\nblocking_count: {count}\n");
@@ -88,7 +88,7 @@ pub(super) fn check(packet: &str) -> Result<FindingsPacket, Vec<Fact>> {
     Ok(packet.clone())
 }
 
-/// Checks a body as its message would bring it.
+/// Checks a body as part of a message.
 pub(super) fn check_message(
     kind: &str,
     body: &str,
@@ -123,7 +123,7 @@ pub(super) fn check_message(
     })
 }
 
-/// The threads a scenario begins with.
+/// The threads with which a scenario begins.
 pub(super) fn threads(node: &Node) -> Parsed<BTreeMap<FindingId, Thread>> {
     let Content::Map(all) = &node.content else {
         return Err(ParseError::at(

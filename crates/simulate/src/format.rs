@@ -17,16 +17,16 @@ use super::reader::{
 use super::settings;
 use super::steps::{self, StepAction};
 
-/// A scenario that was read and can be run.
+/// A parsed scenario, ready to run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// The rule it claims, in one line.
+    /// The rule it tests, in one line.
     pub title: String,
     /// The part of the rules it exercises.
     pub profile: Profile,
     pub(super) setup: Setup,
     pub(super) steps: Vec<ScenarioStep>,
-    /// The expected lines at the end.
+    /// The lines expected at the end.
     pub(super) expected: Vec<Expected>,
 }
 
@@ -34,7 +34,7 @@ pub struct Scenario {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// All: messages, deadlines, pull requests, people.
+    /// All rules: messages, deadlines, pull requests, people.
     Full,
     /// The threads of one reviewer, without messages and without a round limit.
     Threads,
@@ -50,12 +50,12 @@ pub enum Profile {
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) config: Config,
-    /// The agents that have a mailbox: at least one, the first is the author unless a step says otherwise.
+    /// The agents with a mailbox, at least one; the first is the author unless a step says otherwise.
     pub(super) agents: Vec<AgentName>,
     pub(super) start: DateTime<Utc>,
-    /// The pull request of a step that names none.
+    /// The pull request of steps that name none.
     pub(super) pr: PrNumber,
-    /// The threads there are from the start (profiles `gate` and `handoff`).
+    /// The initial threads (profiles `gate` and `handoff`).
     pub(super) threads: Option<Node>,
     /// The pair of commands (profile `run`).
     pub(super) pair: PairSetup,
@@ -73,7 +73,7 @@ pub(super) struct PairSetup {
 #[derive(Clone, Debug)]
 pub(super) struct ScenarioStep {
     pub(super) place: Place,
-    /// Its time; that of the step before if it does not say.
+    /// Its time, if given; otherwise it happens at the time of the step before.
     pub(super) at: Option<DateTime<Utc>>,
     pub(super) action: StepAction,
     /// The lines its facts must include; `None` if it has no expectation.

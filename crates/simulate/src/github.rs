@@ -4,12 +4,12 @@ use message_schema::id::{CommitSha, Repo};
 use review::{PullAction, PullEvent};
 use serde::Deserialize;
 
-/// The event in a payload.
+/// The meaning of a payload.
 #[derive(Debug, PartialEq, Eq)]
 pub enum GithubEvent {
     /// An event that may move reviews.
     Event(PullEvent),
-    /// Something else that happens to pull requests, in the forge's word.
+    /// Another action on a pull request, in the forge's word.
     Other(String),
 }
 

@@ -1,8 +1,8 @@
-//! Runs the real rules without a disk or a clock: plays scenarios, which are also our own tests of the rules
+//! Runs the real rules without a disk or a clock: plays scenarios, including our own tests of the rules
 //! (`tests/scenarios`), and replays a ledger under another policy.
 //!
-//! Begin with `format` (the scenario file), then `run` (one step after the other), then `session` (the state they
-//! change). Every message takes the daemon's own path through `judgement`.
+//! Begin with `format` (the scenario file), then `run` (step by step), then `session` (the state they change). Every
+//! message takes the daemon's own path through `judgement`.
 
 mod compose;
 mod facts;

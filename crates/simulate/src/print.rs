@@ -8,7 +8,7 @@ use message_schema::line::escaped;
 use super::facts::Fact;
 use super::run::{Mismatch, Played, Transcript};
 
-/// The transcript for a person; `file` is the scenario's.
+/// Formats the transcript for people; `file` is the scenario's path.
 pub fn text(transcript: &Transcript, file: &Path) -> String {
     let mut out = format!("{}: {}\n", file.display(), escaped(&transcript.title));
     for played in &transcript.steps {
@@ -22,7 +22,7 @@ pub fn text(transcript: &Transcript, file: &Path) -> String {
     out
 }
 
-/// Prints the mismatches; empty if the scenario came out as expected.
+/// Formats the mismatches; empty if every expectation was met.
 pub fn mismatches(transcript: &Transcript, file: &Path) -> String {
     let mut out = String::new();
     for Mismatch {
@@ -51,7 +51,7 @@ fn step(out: &mut String, played: &Played) {
         action,
         facts,
     } = played;
-    // Writing to a text cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(out, "{step:>3}  {at}  {}", escaped(action));
     for Fact { line, message, .. } in facts {
         let _ = writeln!(out, "     {line}");

@@ -1,4 +1,4 @@
-//! Plays the profiles that exercise one part by itself: the threads of one reviewer, the quality gate, the handoff of
+//! Plays the profiles that exercise one part alone: the threads of one reviewer, the quality gate, the handoff of
 //! findings, the run of a pair of commands.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use super::reader::{ParseError, Parsed, fields, one_or_many, parsed, text, value
 use super::steps::PairAction;
 use super::yaml::Writer;
 
-/// The threads of one reviewer, and how many cycles they went through.
+/// The threads of one reviewer, and the number of cycles played.
 #[derive(Default)]
 pub(super) struct ThreadsProfile {
     pub(super) all: BTreeMap<FindingId, Thread>,
@@ -29,7 +29,7 @@ pub(super) struct ThreadsProfile {
 }
 
 impl ThreadsProfile {
-    /// The threads a scenario begins with.
+    /// Reads the threads with which a scenario begins.
     pub(super) fn of(setup: &Setup) -> Parsed<Self> {
         let all = setup
             .threads
@@ -38,7 +38,7 @@ impl ThreadsProfile {
         Ok(Self { all, cycles: 0 })
     }
 
-    /// Plays one response of the reviewer: threads it opens and actions on existing ones.
+    /// Plays one response of the reviewer: the threads it opens, and its actions on existing ones.
     pub(super) fn cycle(&mut self, node: &Node, policy: &Policy) -> Parsed<Vec<Fact>> {
         fields(node, "cycle", &["open", "act", "addressed"])?;
         let mut lines = Vec::new();
@@ -86,7 +86,7 @@ impl ThreadsProfile {
         })
     }
 
-    /// A finding about a thread that is known: a bare word is the action.
+    /// A finding on a known thread; a bare word is the action.
     fn act<'a>(&self, id: &'a str, node: &'a Node) -> Parsed<FindingDraft<'a>> {
         let known = id.parse().ok().and_then(|id: FindingId| self.all.get(&id));
         let mut filled = vec![("status", "open".to_owned())];
@@ -96,7 +96,7 @@ impl ThreadsProfile {
                 .map_or("P1", |thread| thread.severity.as_str())
                 .to_owned(),
         ));
-        // A P2 has to say whether it blocks; of the others it goes without saying.
+        // A P2 must say whether it blocks; for other severities that is fixed.
         let said = node
             .field("severity")
             .and_then(|field| text(&field.value).ok())
@@ -122,7 +122,7 @@ impl ThreadsProfile {
         }
     }
 
-    /// Checks an approval against the quality gate; findings its nits cover become deferred.
+    /// Checks an approval against the quality gate. Findings that its nits cover become deferred.
     pub(super) fn lgtm(&mut self, step: &Node, policy: &Policy) -> Parsed<Vec<Fact>> {
         let packet = step.field("packet").map(|field| packet_text(&field.value));
         let given = step.field("lgtm").map(|field| &field.value);
@@ -161,7 +161,7 @@ impl ThreadsProfile {
         })
     }
 
-    /// The state of every thread.
+    /// Lists the state of every thread.
     pub(super) fn lines(&self) -> Vec<String> {
         self.all
             .iter()
@@ -213,7 +213,7 @@ pub(super) fn ended_with(setup: &Setup) -> Parsed<Option<Judgement>> {
     }))))
 }
 
-/// A run goes from one state to another, or cannot.
+/// Moves a run from one state to another, if that is legal.
 pub(super) fn transition(from: RunState, to: RunState) -> Vec<Fact> {
     vec![match from.go(to) {
         Ok(to) => Fact::yes(format!("accepted -> {}", to.word())),
@@ -234,7 +234,7 @@ fn invalid_transition(invalid: &review::InvalidTransition) -> Fact {
     .with(None, invalid.to_string())
 }
 
-/// A pair of commands, and the words it reads.
+/// A pair of commands, and the words that end its turns.
 pub(super) struct PairProfile {
     pair: Pair,
     setup: PairSetup,
@@ -286,7 +286,7 @@ impl PairProfile {
         )
     }
 
-    /// The state of the pair.
+    /// Describes the state of the pair.
     pub(super) fn lines(&self) -> Vec<String> {
         vec![format!("pair {}", self.state_text())]
     }

@@ -1,4 +1,4 @@
-//! Reads the fields of a scenario file with their places. An unknown word is an error with line and column, never
+//! Reads the fields of a scenario file with their positions. An unknown word is an error with line and column, never
 //! ignored.
 
 use std::str::FromStr;
@@ -8,10 +8,10 @@ use message_schema::Place;
 use message_schema::envelope::Timestamp;
 use message_schema::yaml::{Content, Field, Node};
 
-/// An error in a scenario file, with its place.
+/// An error in a scenario file, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ParseError {
-    /// The place.
+    /// The position.
     pub(super) place: Place,
     /// The text found there and what would have been accepted.
     pub(super) message: String,
@@ -28,7 +28,7 @@ impl ParseError {
     }
 }
 
-/// The fields of a mapping that may have these and no others.
+/// Returns the fields of a mapping; fails if it has any field that is not `known`.
 pub(super) fn fields<'n>(node: &'n Node, what: &str, known: &[&str]) -> Parsed<&'n [Field]> {
     let Content::Map(fields) = &node.content else {
         return Err(ParseError::at(
@@ -52,14 +52,14 @@ pub(super) fn fields<'n>(node: &'n Node, what: &str, known: &[&str]) -> Parsed<&
     }
 }
 
-/// The value of a field, if the mapping has it and it is not left empty.
+/// Returns the value of a field, if the mapping has it and it is not empty.
 pub(super) fn value<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
     node.field(key)
         .map(|field| &field.value)
         .filter(|value| !value.is_absent())
 }
 
-/// The letters of a scalar.
+/// Returns the text of a scalar.
 pub(super) fn text(node: &Node) -> Parsed<&str> {
     node.text().ok_or_else(|| {
         ParseError::at(
@@ -69,7 +69,7 @@ pub(super) fn text(node: &Node) -> Parsed<&str> {
     })
 }
 
-/// A scalar that is of the type.
+/// Parses a scalar as `T`.
 pub(super) fn parsed<T>(node: &Node) -> Parsed<T>
 where
     T: FromStr,
@@ -80,7 +80,7 @@ where
         .map_err(|error| ParseError::at(node.place, format!("`{text}`: {error}")))
 }
 
-/// A field that is of the type, if it is there.
+/// Parses an optional field as `T`.
 pub(super) fn optional<T>(node: &Node, key: &str) -> Parsed<Option<T>>
 where
     T: FromStr,
@@ -89,12 +89,12 @@ where
     value(node, key).map(parsed).transpose()
 }
 
-/// A field that has to be there.
+/// Returns a required field.
 pub(super) fn required<'n>(node: &'n Node, what: &str, key: &str) -> Parsed<&'n Node> {
     value(node, key).ok_or_else(|| ParseError::at(node.place, format!("{what} needs `{key}`")))
 }
 
-/// The items of a list, or a single value as a list of one.
+/// Returns the items of a list; a single value counts as a list of one.
 pub(super) fn one_or_many(node: &Node) -> &[Node] {
     match &node.content {
         Content::List(items) => items,
@@ -102,14 +102,14 @@ pub(super) fn one_or_many(node: &Node) -> &[Node] {
     }
 }
 
-/// A word out of a closed set, read by the type that knows it.
+/// Reads a word of a closed set, with the type's own names.
 pub(super) fn word<T: serde::de::DeserializeOwned>(node: &Node) -> Parsed<T> {
     let text = text(node)?.trim();
     serde_json::from_value(text.into())
         .map_err(|error| ParseError::at(node.place, error.to_string()))
 }
 
-/// A span of time written `90s`, `15m`, `2h`, `7d` or several of these in a row.
+/// Parses a span of time: `90s`, `15m`, `2h`, `7d`, or several of these in a row.
 pub(super) fn span(node: &Node) -> Parsed<TimeDelta> {
     let text = text(node)?.trim();
     span_of(text).ok_or_else(|| {
@@ -119,7 +119,7 @@ pub(super) fn span(node: &Node) -> Parsed<TimeDelta> {
     })
 }
 
-/// An instant, or a span after the start written `+2h`.
+/// Parses an instant, or a span after the start such as `+2h`.
 pub(super) fn instant(node: &Node, start: DateTime<Utc>) -> Parsed<DateTime<Utc>> {
     let text = text(node)?.trim();
     let after = text
@@ -155,7 +155,7 @@ fn span_of(text: &str) -> Option<TimeDelta> {
     (!text.is_empty()).then_some(span)
 }
 
-/// No number in a span is larger: a calendar has an end.
+/// The largest number in a span: dates have an upper bound.
 const SPAN_MAX: i64 = 1_000_000;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! Judges recorded decisions again, one after the other, and stops at the first that does not follow from those before
-//! it. `replay`, in contrast, goes on under another policy.
+//! Judges recorded decisions again in order, and stops at the first that does not follow from those before it.
+//! `replay`, in contrast, goes on under another policy.
 //!
-//! `judgement::again` says what of a record can be judged again. How many tasks the rest of the ledger holds is not in it.
+//! `judgement::again` says which part of a record can be judged again. The number of tasks in the rest of the ledger
+//! cannot.
 
 use chrono::{DateTime, Utc};
 use judgement::Judge;
@@ -25,11 +26,11 @@ pub struct Rejudge {
 pub struct Divergence {
     /// The recorded decision.
     pub recorded: String,
-    /// The decision of the rules.
+    /// The decision that the rules give.
     pub judged: String,
 }
 
-/// The version of the rules that decided a record.
+/// Returns the version of the rules that decided a record.
 pub fn rules(entry: &Entry) -> u32 {
     entry.rules.unwrap_or(RULES_BEFORE_VERSIONS)
 }
@@ -43,7 +44,7 @@ impl Rejudge {
         }
     }
 
-    /// The state of every review now.
+    /// Returns the current state of every review.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -66,7 +67,7 @@ impl Rejudge {
         Ok(())
     }
 
-    /// Takes the tasks of a record unjudged, and nothing else of it.
+    /// Adds only the tasks of a record to the state, without judging it.
     pub fn take_tasks(&mut self, entry: &Entry) -> Result<(), Divergence> {
         let (then, at) = readable(entry)?;
         let Some(happened) = then.happened() else {
@@ -80,7 +81,7 @@ impl Rejudge {
             .as_ref()
             .map(|handoff| handoff.tasks.clone())
             .unwrap_or_default();
-        // A task of a pull request that is judged comes with its own record.
+        // A task of a judged pull request comes with the record that is judged.
         let is_judged = |task: &review::Task| {
             self.state
                 .reviews()

@@ -1,8 +1,8 @@
 //! Replays a ledger under another policy: judges every recorded message and event again, in order and at its time, and
 //! lists the decisions that would differ.
 //!
-//! It folds two states side by side, the recorded one and the other policy's. The daemon acts on a deadline when it next
-//! looks; a review whose states differ has its deadlines kept at their exact instant.
+//! Folds two states side by side, the recorded one and the other policy's. A daemon acts on a deadline when it next
+//! checks; for a review whose two states differ, the replay acts at the deadline's exact instant.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -24,17 +24,17 @@ use super::{facts, submit};
 /// The differences between a ledger and its replay.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Replay {
-    /// Records read.
+    /// The number of records read.
     pub records: usize,
-    /// Records that would be the same.
+    /// The number of records that would be the same.
     pub same: usize,
-    /// Decisions that would differ, in order.
+    /// The decisions that would differ, in order.
     pub different: Vec<Difference>,
     /// The number of records judged by other rules than this program's.
     pub other_rules: usize,
-    /// The numbers of records whose refused message was removed, so it cannot be judged again.
+    /// The numbers of records that cannot be judged again, because their refused message was removed.
     pub not_replayed: Vec<u64>,
-    /// Reviews that would end in another state.
+    /// The reviews that would end in another state.
     pub reviews: Vec<ReviewDifference>,
 }
 
@@ -71,7 +71,7 @@ pub struct ReviewDifference {
     pub now: Option<String>,
 }
 
-/// Judges the ledger of a workspace again under a policy; `done` gets the number of each record that was judged.
+/// Judges the ledger of a workspace again under a policy; calls `done` with the number of each judged record.
 pub fn replay(
     root: &Path,
     policy: Policy,
@@ -94,7 +94,7 @@ struct SideBySide {
     now: State,
     /// Reviews whose two states differ.
     apart: BTreeSet<ReviewKey>,
-    /// The texts of accepted messages, which their duplicates do not repeat, and their packets.
+    /// The texts of accepted messages with their packets; a duplicate's record does not repeat them.
     accepted: BTreeMap<(AgentName, MessageId), (String, Option<String>)>,
     written: SequentialIds,
     replay: Replay,
@@ -159,7 +159,7 @@ impl SideBySide {
     fn again(&mut self, entry: &Entry, then: &Record, at: DateTime<Utc>) -> Option<Record> {
         match then {
             Record::Judged(judgement) => self.judged_again(entry, judgement, at).map(Record::from),
-            // A deadline is no input: where the review went its own way, it has its own.
+            // A recorded deadline is not an input for a review whose states differ: it has a deadline of its own.
             Record::Event(record) => {
                 let passed = record.event().deadline();
                 let is_own = passed.is_some_and(|(review, _)| self.apart.contains(review));
@@ -229,7 +229,7 @@ impl SideBySide {
         (Some(Digest::of(&bytes)) == original.digest).then_some(bytes)
     }
 
-    /// Judges a message; a packet that the ledger does not hold is read from the workspace.
+    /// Judges a message. Reads its packet from the workspace if the ledger does not hold it.
     fn judge(
         &self,
         outbox: &AgentName,
@@ -264,7 +264,7 @@ impl SideBySide {
         }
     }
 
-    /// Keeps the deadlines of the reviews that went their own way, up to an instant and without it.
+    /// Keeps the deadlines of reviews whose states differ, up to but excluding an instant.
     fn keep_own_deadlines(&mut self, until: DateTime<Utc>) {
         loop {
             let own = self.apart.iter().filter_map(|key| {
@@ -324,7 +324,7 @@ fn touched(record: &Record) -> impl Iterator<Item = &ReviewKey> {
     record.steps().iter().map(|step| &step.review)
 }
 
-/// The replay for a person.
+/// Formats the replay for people.
 pub fn replay_text(replay: &Replay) -> String {
     let mut out = String::new();
     let mut both = |head: String, then: &[String], now: &[String]| {

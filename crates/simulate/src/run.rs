@@ -14,13 +14,13 @@ use super::steps::StepAction;
 /// The result of a scenario.
 #[derive(Clone, Debug, Serialize)]
 pub struct Transcript {
-    /// The rule it claims.
+    /// The rule it tests.
     pub title: String,
     /// The part of the rules it exercised.
     pub profile: Profile,
     /// The result of each step.
     pub steps: Vec<Played>,
-    /// The final state, one object for each review.
+    /// The final state: one entry for each review or task.
     #[serde(rename = "final")]
     pub end: Vec<Ended>,
     /// The number of expected lines.
@@ -58,7 +58,7 @@ pub struct Mismatch {
     pub got: Vec<String>,
 }
 
-/// Runs a scenario. Fails, with a place in the file, where a step cannot be carried out at all.
+/// Runs a scenario. Fails, with a position in the file, if a step cannot be carried out at all.
 pub(super) fn run(scenario: &Scenario) -> Result<Transcript, ParseError> {
     let mut play = Play::begin(scenario)?;
     let is_tested =
@@ -87,7 +87,7 @@ pub(super) fn run(scenario: &Scenario) -> Result<Transcript, ParseError> {
             }));
         transcript.steps.push(played);
     }
-    // Whatever happened, a daemon that starts now must come to the same state.
+    // Whatever happened, a restarted daemon must reach the same state.
     if let Some(last) = scenario.steps.last() {
         play.perform(
             scenario.steps.len() + 1,
@@ -106,7 +106,7 @@ pub(super) fn run(scenario: &Scenario) -> Result<Transcript, ParseError> {
     Ok(transcript)
 }
 
-/// The parts of the rules at play.
+/// The scenario while it is played.
 struct Play<'a> {
     setup: &'a Setup,
     session: Session,
@@ -150,7 +150,7 @@ impl<'a> Play<'a> {
         }
         let (action, done) = self.perform(number, step)?;
         facts.extend(done);
-        // A message that comes at the very instant of a deadline goes first.
+        // A message at the very instant of a deadline goes first.
         let together = next.is_some_and(|next| next.at.is_none_or(|at| at == self.session.now));
         if !together || matches!(step.action, StepAction::Wait(_)) {
             facts.extend(self.session.keep_deadlines());
@@ -278,7 +278,7 @@ fn holds(expected: &str, line: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ':', ',']))
 }
 
-/// A step without expectations only sets the scene and must not be refused.
+/// A step without expectations only prepares the next ones and must not be refused.
 fn setup_refused(facts: &[Fact], place: Place) -> Vec<Mismatch> {
     let got: Vec<&str> = facts.iter().map(|fact| fact.line.as_str()).collect();
     let refused = facts.iter().filter(|fact| fact.kind == FactKind::No);

@@ -1,5 +1,5 @@
-//! Holds the session of a scenario: the state, the policy, the packets so far, and time as a number. Every message and
-//! event becomes a record and is applied, as in the daemon.
+//! The state, policy and packets of a scenario while it runs, with time as a number. Every message and event becomes a
+//! record and is applied, as in the daemon.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -28,12 +28,12 @@ pub(super) struct Session {
     written: SequentialIds,
 }
 
-/// Saves a state as a snapshot does and restores it.
+/// Saves a state in the form of a snapshot and restores it.
 fn through_snapshot(state: &State) -> Result<State, String> {
     state.through_snapshot().map_err(|error| error.to_string())
 }
 
-/// Numbered ids for the daemon's notices.
+/// Sequential ids for the daemon's notices.
 #[derive(Default)]
 pub(super) struct SequentialIds(Cell<u32>);
 
@@ -56,7 +56,7 @@ impl Session {
         }
     }
 
-    /// An agent sends a message, with a packet it wrote before.
+    /// Judges a message from an agent, with the packet it wrote before.
     pub(super) fn post(&mut self, mail: &Mail) -> Vec<Fact> {
         if let Some((_, PacketEntry::Unchecked)) = mail.packet {
             return submit::by_itself(mail.text.as_bytes());
@@ -70,7 +70,7 @@ impl Session {
         self.submit(&mail.outbox, &found, None)
     }
 
-    /// The daemon finds an entry in an outbox.
+    /// Judges an entry of an outbox.
     pub(super) fn find(&mut self, raw: &RawFile) -> Vec<Fact> {
         let (owner, user, body) = match &raw.content {
             RawContent::Bytes(bytes) => (0, None, Body::message(bytes.clone())),
@@ -111,7 +111,7 @@ impl Session {
         }
     }
 
-    /// An event happens.
+    /// Judges an event.
     pub(super) fn event(&mut self, event: &Event) -> Vec<Fact> {
         let reported = ReportedEvent { order: None, event };
         let record = self.judge().event(reported, &mut || self.written.next());
@@ -120,14 +120,14 @@ impl Session {
         facts
     }
 
-    /// A record that is not the scenario's doing, but what it begins with.
+    /// Applies a record with which the scenario begins.
     pub(super) fn apply(&mut self, record: impl Into<Record>) {
         let record = record.into();
         review::apply(&mut self.state, &record, self.now);
         self.records.push((record, self.now));
     }
 
-    /// Time passes up to an instant. Earlier deadlines act, each at its own instant; a deadline at that very instant
+    /// Advances time to an instant. Earlier deadlines act, each at its own instant; a deadline at that very instant
     /// waits, because a message at the same instant goes first.
     pub(super) fn pass_to(&mut self, instant: DateTime<Utc>) -> Vec<Fact> {
         let mut facts = Vec::new();
@@ -146,7 +146,7 @@ impl Session {
             let Some(record) = self.judge().due(&mut || self.written.next()) else {
                 return facts;
             };
-            // A deadline is not a step of the scenario; it only comes with one.
+            // A deadline is not a step of the scenario, so its facts carry their own time.
             let at = self.now.format("%Y-%m-%dT%H:%M:%SZ");
             let mut lines: Vec<Fact> = facts::event(&record);
             if let (EventRecord::Happened(happened), Some(first)) = (&record, lines.first_mut()) {
@@ -157,7 +157,7 @@ impl Session {
         }
     }
 
-    /// The daemon restarts and reads all records back as the ledger would hold them. The state must be the same again.
+    /// Restarts the daemon: folds all records again and checks that they give the same state.
     pub(super) fn restart(&mut self) -> Result<Vec<Fact>, String> {
         let mut state = State::default();
         for (record, at) in &self.records {
@@ -181,7 +181,7 @@ impl Session {
         ))])
     }
 
-    /// Checks that undoing any number of records restores the state before them, as the daemon relies on when a commit
+    /// Checks that undoing any number of records restores the state before them. The daemon relies on it when a commit
     /// fails.
     fn check_undo(&self) -> Result<(), String> {
         let mut state = State::default();
@@ -199,7 +199,7 @@ impl Session {
         Ok(())
     }
 
-    /// Other hosts take no refusal over that costs nothing, if its code says that it has to.
+    /// Checks that no refusal is free whose code always costs: other hosts do not accept such a record.
     fn check_costs(&self) -> Result<(), String> {
         let refused = self
             .records
@@ -212,7 +212,7 @@ impl Session {
         }
     }
 
-    /// The state a start restores from a snapshot. A snapshot after any record must give the same state.
+    /// The state that a start restores from a snapshot. Checks that a snapshot after any record gives the same state.
     fn resumed(&self) -> Result<State, String> {
         let mut before = State::default();
         let mut resumed = through_snapshot(&before)?;
@@ -233,7 +233,7 @@ impl Session {
         Ok(resumed)
     }
 
-    /// The daemon restarts with another config.
+    /// Restarts the daemon with another config.
     pub(super) fn reconfigure(
         &mut self,
         config: &Config,
@@ -249,13 +249,13 @@ impl Session {
         &self.policy
     }
 
-    /// The round a message about the pull request is in.
+    /// Returns the current round of a pull request's review.
     pub(super) fn round(&self, pr: &PrNumber) -> Option<u32> {
         let of_pr = self.state.reviews().filter(|(key, _)| key.pr.same_pr(pr));
         of_pr.map(|(_, review)| review.round).last()
     }
 
-    /// The state of every review and task.
+    /// Describes the state of every review and task.
     pub(super) fn ended(&self) -> Vec<Ended> {
         let reviews = self
             .state

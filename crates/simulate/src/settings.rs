@@ -1,5 +1,5 @@
 //! Reads the `config` of a scenario with the reader of `settled.toml`, so that an unknown key is `config_invalid` here
-//! too, at its place in the scenario.
+//! too, at its position in the scenario.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(super) fn read(node: &Node) -> Result<Config, ParseError> {
     })
 }
 
-/// The same in the language of the file; each line knows where it came from.
+/// The same config in TOML; each line knows its origin in the scenario.
 #[derive(Default)]
 struct Toml {
     text: String,
@@ -36,7 +36,7 @@ impl Toml {
         self.places.push(place);
     }
 
-    /// Plain values come first: behind the header of a table they would belong to that table.
+    /// Plain values come first: after the header of a subtable they would belong to it.
     fn table(&mut self, node: &Node, path: &[String]) -> Result<(), ParseError> {
         let Content::Map(fields) = &node.content else {
             return Err(ParseError::at(

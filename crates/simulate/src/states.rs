@@ -1,5 +1,5 @@
-//! Prints `docs/states.md` from the code: tries each input in each phase with the real rules, and lists the legal actions
-//! on a thread and the bounds.
+//! Prints `docs/states.md` from the code: tries each input in each phase under the real rules, and lists the legal
+//! actions on a thread and the bounds.
 
 mod bounds;
 mod probe;
@@ -12,7 +12,7 @@ use review::Phase;
 
 use self::probe::{Input, Probe, StartState};
 
-/// The page, in Markdown.
+/// Returns the page in Markdown.
 pub fn page() -> String {
     let results: Vec<(StartState, Vec<(Input, String)>)> = StartState::ALL
         .into_iter()

@@ -1,5 +1,5 @@
-//! Reads the action of a scenario's step: a message, an event, time passing, a restart, another config, or a move in the
-//! part of the rules that the profile exercises.
+//! Reads the action of a scenario's step: a message, an event, time passing, a restart, another config, or a move in
+//! the part of the rules that the profile exercises.
 
 use chrono::TimeDelta;
 use message_schema::id::{AgentName, DiffDigest, Repo};
@@ -23,7 +23,7 @@ use crate::github;
 pub(super) enum StepAction {
     /// An agent sends the described message.
     Send(Node),
-    /// An outbox holds a file of these bytes, or an entry that is no file.
+    /// An outbox holds a file of these bytes, or an entry that is not a file.
     Raw(RawFile),
     /// An event happens.
     Event(Box<Event>),
@@ -33,7 +33,7 @@ pub(super) enum StepAction {
     Wait(TimeDelta),
     /// The daemon restarts and rebuilds its state from its records.
     Restart,
-    /// The daemon restarts with another config, or refuses one it cannot use.
+    /// The daemon restarts with another config, or refuses an unusable one.
     Config(Result<Box<Config>, ParseError>),
     /// The reviewer opens threads and acts on them (profile `threads`).
     Cycle(Node),
@@ -45,7 +45,7 @@ pub(super) enum StepAction {
     Pair(PairAction),
 }
 
-/// A file in an outbox.
+/// An entry of an outbox.
 #[derive(Clone, Debug)]
 pub(super) struct RawFile {
     pub(super) outbox: AgentName,
@@ -61,7 +61,7 @@ pub(super) enum RawContent {
     Unfit(spool::Unfit),
     /// A file that another user owns.
     Foreign,
-    /// A message for which its outbox has no room among those that wait for a packet.
+    /// A message that finds no room among those of its outbox that wait for a packet.
     Overflow,
 }
 
@@ -70,7 +70,7 @@ pub(super) enum RawContent {
 pub(super) enum PairAction {
     Started,
     StartFailed,
-    /// The command whose turn it is ends with this output.
+    /// The running command ends with this output.
     Output(String),
     Crashed,
     Interrupted,
@@ -78,7 +78,7 @@ pub(super) enum PairAction {
 
 const EVERYWHERE: [&str; 3] = ["wait", "restart", "config"];
 
-/// The keys of a step in a profile: a step has exactly one of the first and any of the second.
+/// The keys of a step in a profile: exactly one of the first, and any of the second.
 pub(super) fn keys(profile: Profile) -> (Vec<&'static str>, &'static [&'static str]) {
     let (own, beside): (&[&str], &[&str]) = match profile {
         Profile::Full => (
@@ -96,7 +96,7 @@ pub(super) fn keys(profile: Profile) -> (Vec<&'static str>, &'static [&'static s
     (own.iter().chain(&EVERYWHERE).copied().collect(), beside)
 }
 
-/// Reads a step's action; `step` has the key.
+/// Reads a step's action; `step` must have the field `key`.
 pub(super) fn read(key: &str, step: &Node, setup: &Setup) -> Parsed<StepAction> {
     let node = &step.field(key).expect("the caller has found it").value;
     Ok(match key {
@@ -152,7 +152,7 @@ fn raw(node: &Node, setup: &Setup) -> Parsed<RawFile> {
             ParseError::at(node.place, "expected hexadecimal digits, two for each byte")
         })
     };
-    // An empty text is a text: that of an empty file.
+    // An empty text is given, not missing: it makes an empty file.
     let content = match (node.field("text"), node.field("hex"), node.field("entry")) {
         (Some(field), None, None) => RawContent::Bytes(text(&field.value)?.as_bytes().to_vec()),
         (None, Some(field), None) => RawContent::Bytes(hex(&field.value)?),
@@ -189,7 +189,7 @@ fn unfit(node: &Node) -> Parsed<spool::Unfit> {
     })
 }
 
-/// A review as people name it: a number, or a mapping.
+/// A review as people name it: a pull request number, or a mapping.
 fn which(node: &Node, setup: &Setup, beside: &[&str]) -> Parsed<Which> {
     if !matches!(node.content, Content::Map(_)) {
         let pr = if node.is_absent() {
@@ -216,7 +216,7 @@ fn which(node: &Node, setup: &Setup, beside: &[&str]) -> Parsed<Which> {
     })
 }
 
-/// A bare number is a count, since turns are what is counted.
+/// A turn report; a bare number counts turns.
 fn turn(node: &Node, setup: &Setup) -> Parsed<Event> {
     if node.scalar().is_some() && !node.is_absent() {
         let which = of_setup(setup);
@@ -232,7 +232,7 @@ fn turn(node: &Node, setup: &Setup) -> Parsed<Event> {
     })
 }
 
-/// A bare text is what became of the command; a mapping can name the cause.
+/// A failed start; a bare text is the reason, a mapping can name the cause.
 fn failed(node: &Node, setup: &Setup) -> Parsed<Event> {
     let failure = |cause, why: Option<String>| RunFailure {
         cause,
@@ -258,7 +258,7 @@ fn failed(node: &Node, setup: &Setup) -> Parsed<Event> {
     })
 }
 
-/// Reads the tokens and money of a run: a bare number is tokens, and each step is a run of its own unless it names one.
+/// The tokens and money of a run. A bare number counts tokens; each step is a new run unless it names one.
 fn spent(node: &Node, setup: &Setup) -> Parsed<Event> {
     let is_bare = node.scalar().is_some();
     let field = |name| {
@@ -295,7 +295,7 @@ fn spent(node: &Node, setup: &Setup) -> Parsed<Event> {
     }))
 }
 
-/// The files that the runner saw read: a list, or a mapping with `files`.
+/// The files that the runner saw being read: a list, or a mapping with `files`.
 fn observed(node: &Node, setup: &Setup) -> Parsed<Event> {
     let is_mapping = matches!(node.content, Content::Map(_));
     let (which, list) = if is_mapping {
@@ -310,7 +310,7 @@ fn observed(node: &Node, setup: &Setup) -> Parsed<Event> {
     Ok(Event::Observed { which, files })
 }
 
-/// A validation command that was run; it passes, and prints nothing, unless the step says otherwise.
+/// A validation command that ran. It passes and prints nothing unless the step says otherwise.
 fn ran(node: &Node, setup: &Setup) -> Parsed<Event> {
     let which = which(node, setup, &["command", "exit", "head"])?;
     let exit: Option<u8> = optional(node, "exit")?;
@@ -326,7 +326,7 @@ fn ran(node: &Node, setup: &Setup) -> Parsed<Event> {
     })
 }
 
-/// The SHA-256 of nothing.
+/// The SHA-256 of no bytes.
 const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 fn of_setup(setup: &Setup) -> Which {
@@ -437,7 +437,7 @@ fn pair(node: &Node) -> Parsed<PairAction> {
     })
 }
 
-/// A payload as JSON; written in YAML, bare numbers and truths are not texts.
+/// Converts a payload to JSON. Unquoted numbers and booleans keep their type.
 fn json(node: &Node) -> Value {
     match &node.content {
         Content::Scalar(scalar) if scalar.style == Style::Plain => {
@@ -455,12 +455,12 @@ fn json(node: &Node) -> Value {
 }
 
 impl Setup {
-    /// The agent that opens reviews unless a step says otherwise.
+    /// Returns the agent that opens reviews unless a step says otherwise.
     pub(super) fn author(&self) -> &AgentName {
         self.agents.first().expect("a scenario has an agent")
     }
 
-    /// The agent that reviews unless a step says otherwise.
+    /// Returns the agent that reviews unless a step says otherwise.
     pub(super) fn reviewer(&self) -> &AgentName {
         self.agents.get(1).unwrap_or_else(|| self.author())
     }

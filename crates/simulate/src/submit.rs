@@ -1,4 +1,4 @@
-//! Hands a file to the judge without a disk, along the daemon's own path, and lists the resulting facts.
+//! Hands a file to the judge without a disk, along the daemon's path, and lists the resulting facts.
 
 use judgement::rejection::Rejection;
 use judgement::{Ids, Judge, Refused, Stop, Submission};
@@ -10,7 +10,7 @@ use validate_message::{PacketInput, Violations, check};
 
 use super::facts::{self, Fact};
 
-/// A file of that user in an outbox, finished long ago, so that the judge need not wait for its writer.
+/// Makes a file of that user in an outbox, finished long ago so that the judge need not wait for its writer.
 pub(super) fn file(outbox: &AgentName, owner: u32, body: Body) -> OutboxFile {
     let name = FileName::new("message.yaml").expect("a file name");
     OutboxFile {
@@ -64,7 +64,7 @@ pub(super) fn submit(
     }
 }
 
-/// Judges the text of a message as `validate-message` does where it finds no workspace: no review hears of it.
+/// Judges the text of a message as `validate-message` does outside a workspace: without any review.
 pub(super) fn by_itself(text: &[u8]) -> Vec<Fact> {
     let checked = message_schema::parse(text)
         .map_err(Violations::from)
@@ -82,7 +82,7 @@ pub(super) fn by_itself(text: &[u8]) -> Vec<Fact> {
     verdict.into_iter().chain(told).collect()
 }
 
-/// Refuses a message for which its outbox has no room among those that wait.
+/// Refuses a message that finds no room among those of its outbox that wait for a packet.
 pub(super) fn overflow(
     judge: Judge<'_>,
     outbox: &AgentName,

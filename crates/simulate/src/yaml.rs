@@ -1,4 +1,4 @@
-//! Writes trees as YAML again, exactly as their author wrote them: a scalar without quotes stays one, so that this room
+//! Writes trees back as YAML, exactly as their author wrote them: an unquoted scalar stays unquoted, so that this room
 //! does not decide its type.
 
 use message_schema::double_quoted;
@@ -11,12 +11,12 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// The text so far.
+    /// Returns the text so far.
     pub(super) fn into_text(self) -> String {
         self.text
     }
 
-    /// A field with a value that may be anything.
+    /// Writes a field with any value.
     pub(super) fn field(&mut self, depth: usize, key: &str, value: &Node) {
         let pad = "  ".repeat(depth);
         match &value.content {
@@ -34,12 +34,12 @@ impl Writer {
         }
     }
 
-    /// A field with a text we chose: it has no quotes and needs none.
+    /// Writes a field with a text of ours that needs no quotes.
     pub(super) fn plain(&mut self, key: &str, text: &str) {
         self.push("", &format!("{key}: {text}"));
     }
 
-    /// A field with a text of several lines, as a literal block where one can hold it.
+    /// Writes a field with a text of several lines, as a literal block if YAML allows that.
     pub(super) fn literal(&mut self, key: &str, text: &str) {
         let is_plain = |c: char| c == '\n' || !c.is_control();
         if text.trim().is_empty() || text.starts_with([' ', '\n']) || !text.chars().all(is_plain) {

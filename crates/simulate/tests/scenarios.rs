@@ -1,5 +1,5 @@
-//! The rules as scenarios: every file under `tests/scenarios` comes out as it says, is of the shape
-//! the schema describes, and claims something.
+//! The rules as scenarios: every file under `tests/scenarios` meets its own expectations, fits the schema, and claims
+//! something.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

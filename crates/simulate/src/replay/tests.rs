@@ -1,4 +1,4 @@
-//! Deadlines in a replay: time is a number here, as it is not in a ledger that a daemon wrote.
+//! Deadlines in a replay, on ledgers whose times the test chooses.
 
 use review::{Profile, RuntimeClock};
 use spool::FileName;
@@ -13,7 +13,7 @@ const LGTM: &str = "id: l-1\nfrom: codex\nto: claude\ntype: review_lgtm\npriorit
     created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"86\"\nsubject: x\nbody: |\n  quality_gate_result: pass\n  \
     merge_ready: true\n";
 
-/// A ledger as a daemon writes it, at instants the test chooses: seconds after the start.
+/// A ledger as a daemon writes it, at times the test chooses, in seconds after the start.
 struct Book {
     policy: Policy,
     state: State,
@@ -65,7 +65,7 @@ impl Book {
         self.keep(seconds, &record.into(), Some(original));
     }
 
-    /// Keeps a deadline, as late as the daemon comes to it.
+    /// Records a deadline as late as a daemon would.
     fn keep_deadline(&mut self, seconds: i64) {
         let written = SequentialIds::default();
         let due = review::due(&self.state, &self.policy, at(seconds), &mut || {
@@ -109,7 +109,7 @@ fn a_deadline_that_was_kept_late_is_kept_as_late_again() {
     book.keep_deadline(two_days + 500);
     book.post(two_days + 600, "codex", LGTM);
     let replay = book.again(policy());
-    // The answer that came too late is in no dead_letter here.
+    // The late answer is in no dead_letter here.
     assert_eq!(
         (replay.same, &replay.not_replayed[..]),
         (2, &[3][..]),

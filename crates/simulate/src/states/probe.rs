@@ -1,4 +1,4 @@
-//! Brings a review into a state by real messages and events, and tries one more input.
+//! Brings a review into a state with real messages and events, and tries one more input.
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -80,7 +80,7 @@ impl Input {
         Self::Grant,
     ];
 
-    /// The word on an arrow.
+    /// Returns the label of an arrow.
     pub(super) fn edge(self) -> &'static str {
         match self {
             Self::Request | Self::Supersede => "request",
@@ -91,14 +91,14 @@ impl Input {
         }
     }
 
-    /// True if the probe can lead to another phase; a new head only ages an approval.
+    /// True if the input can lead to another phase; a new head only makes an approval stale.
     pub(super) fn is_edge(self) -> bool {
         self != Self::Synchronize
     }
 }
 
 impl StartState {
-    /// The phase's word.
+    /// Returns the phase's word.
     pub(super) fn phase(self) -> &'static str {
         self.title()
             .split(',')
@@ -108,7 +108,7 @@ impl StartState {
     }
 }
 
-/// A workspace with at most one review, of pull request 86 by claude with codex.
+/// A workspace with at most one review: of pull request 86, by claude with codex.
 pub(super) struct Probe {
     state: State,
     policy: Policy,
@@ -186,7 +186,7 @@ impl Probe {
         self.state.reviews().next().map(|(_, review)| review)
     }
 
-    /// The phase's word after the input, or the code of the refusal.
+    /// Tries an input; returns the phase's word after it, or the code of the refusal.
     pub(super) fn try_input(&mut self, input: Input) -> String {
         let round = self.review().map_or(1, |review| review.round);
         let open = self.review().and_then(|review| review.phase.invocation());

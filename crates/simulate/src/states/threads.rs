@@ -81,8 +81,8 @@ fn reached() -> BTreeSet<(u8, u8)> {
         .collect()
 }
 
-/// The most cycles a thread takes until it closes permanently, if its reviewer takes only these stances: the longest
-/// way through its actions, and once more after a reopening.
+/// The most cycles that a thread can take until it closes permanently, if its reviewer takes only these stances: the
+/// longest path through its actions, and another one after a reopening.
 fn longest(stances: &[Stance]) -> u32 {
     fn cycles(thread: &Thread, stances: &[Stance]) -> u32 {
         let ends = |stance: Stance, action| 1 + after(&thread.after(action, stance), stances);
@@ -101,12 +101,12 @@ fn longest(stances: &[Stance]) -> u32 {
     fn after(thread: &Thread, stances: &[Stance]) -> u32 {
         match thread.state {
             ThreadState::Open => cycles(thread, stances),
-            // Opening it again takes a cycle, in which it gets no action.
+            // Reopening takes a cycle without an action.
             ThreadState::Resolved if !thread.was_reopened() => {
                 let again = thread.raised_again(ThreadState::Open);
                 1 + cycles(&again, stances)
             }
-            // The last word on one that was resolved again: escalate.
+            // A thread that was resolved a second time can only be escalated.
             ThreadState::Resolved => 1,
             ThreadState::Held(_) | ThreadState::Deferred => 0,
         }

@@ -1,4 +1,4 @@
-//! The agents: what waits with them, and the command the daemon started for each, with its last words.
+//! The agents: the work that waits for each, and the command that the daemon started for it, with its last words.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,17 +17,17 @@ use workspace::config::Config;
 pub struct AgentRow {
     /// Its name.
     pub agent: String,
-    /// The company that makes its model, where the config names it.
+    /// The company that makes its model, if the config names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vendor: Option<String>,
-    /// The program the daemon starts for it, where the config names one.
+    /// The program that the daemon starts for it, if the config names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Reviews in which the next move is its.
+    /// The number of reviews in which it has to move.
     pub owed: usize,
-    /// Messages in its outbox that are not judged yet.
+    /// The number of messages in its outbox that the daemon has not judged yet.
     pub waiting: usize,
-    /// Messages of its that were refused and not corrected since.
+    /// The number of its refused messages that nobody corrected.
     pub dead_letters: usize,
     /// The newest run of its command.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,13 +47,13 @@ pub struct RunView {
     pub since: DateTime<Utc>,
     /// True while it runs.
     pub is_running: bool,
-    /// The way it ended: `exit code 0`, `signal 9`, `ended by settled`, or the reason why it was not started.
+    /// Its end: `exit code 0`, `signal 9`, `ended by settled`, or the reason why it was not started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
     /// The turns it took, once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u16>,
-    /// The last line it said.
+    /// The last line it printed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_words: String,
 }
@@ -79,7 +79,7 @@ struct StartedRun {
 }
 
 impl Runs {
-    /// Looks at what runs and at what is new; what has ended stays as it is.
+    /// Reads new and running runs; ended ones do not change.
     pub(crate) fn look(&mut self, root: &Path) {
         let folders = folder::all(root).unwrap_or_default();
         self.by_id
@@ -94,7 +94,7 @@ impl Runs {
         }
     }
 
-    /// The newest run of an agent: an id begins with its time.
+    /// The newest run of an agent. An id begins with its time, so ids sort by age.
     fn newest(&self, agent: &str) -> Option<&RunView> {
         let mut newest = self.by_id.values().rev();
         newest.find(|run| run.agent == agent).map(|run| &run.view)

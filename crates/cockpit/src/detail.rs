@@ -25,27 +25,27 @@ pub struct ReviewDetail {
     pub row: ReviewRow,
     /// The answer of `settled why`.
     pub why: Why,
-    /// The role of the one who has to move, if anybody has to.
+    /// The role of whoever has to move, if anybody has to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<WhoseMove>,
     /// The change, as the newest request describes it.
     pub change: ChangeView,
     /// Its rounds, oldest first.
     pub rounds: Vec<RoundView>,
-    /// The answer of `settled threads`, with both sides' words.
+    /// The answer of `settled threads`, with the words of both agents.
     pub threads: Threads,
     /// The budgets and deadlines of the review.
     pub budgets: Vec<Supply>,
     /// The tokens and costs that its messages report.
     pub usage: Vec<ReportedUsage>,
-    /// The gate: all that prevents an approval that holds.
+    /// The quality gate: everything that prevents an approval that holds.
     pub gate: GateView,
 }
 
 /// The change under review. Fields are added, never changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ChangeView {
-    /// The commit the pull request is at, as far as that is known.
+    /// The head of the pull request, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
     /// The commit it is based on.
@@ -57,13 +57,13 @@ pub struct ChangeView {
     /// The purpose of the change, in the author's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The files that differ, as the request says.
+    /// The files that differ, according to the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
 }
 
 impl ReviewDetail {
-    /// The one who has to move, with the role: `claude (author)`; `None` if nobody has to.
+    /// Names who has to move, with the role: `claude (author)`; `None` if nobody has to.
     pub fn mover(&self) -> Option<String> {
         let actor = self.why.actor.as_deref()?;
         Some(self.part?.of_mover(actor))
@@ -91,7 +91,7 @@ impl ReviewDetail {
         let actor = why.actor.as_deref();
         let part = actor.map(|actor| WhoseMove::of(actor, Some(agents), review.mover()));
         let request = words.request;
-        // A review that a person has to decide has no open request any more, and its commit is still the one asked about.
+        // An escalated review has no open request any more, but the last request's commit is still the one in question.
         let said = request.as_ref().and_then(|request| request.head.as_deref());
         let head = gate::head(standing, key, review).or_else(|| CommitSha::new(said?).ok());
         let gate = GateView::of(

@@ -1,5 +1,5 @@
-//! Reads a workspace once and follows it: the ledger record by record, and whatever else the model needs. It takes no
-//! lock and changes nothing.
+//! Reads a workspace once and follows it: the ledger record by record, and whatever else the model needs. Reads without
+//! the lock and changes nothing.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use crate::{Overview, ReviewDetail};
 /// The number of newest decisions to keep.
 const DECISIONS: usize = 10;
 
-/// A workspace as of the last look.
+/// A workspace as of the last refresh.
 #[derive(Debug)]
 pub struct Follower {
     root: PathBuf,
@@ -37,7 +37,7 @@ pub struct Follower {
     agents: Vec<AgentRow>,
 }
 
-/// Everything that only the whole ledger tells.
+/// Everything that only the whole ledger shows.
 #[derive(Debug)]
 pub(crate) struct Past {
     pub(crate) timelines: Timelines,
@@ -55,7 +55,7 @@ impl Follower {
         let end = folded.verified.records;
         let mut past = Past::new(root);
         spool::read_ledger(root, &mut |entry| {
-            // What was written since comes again by the tail.
+            // The tail brings later records again.
             if entry.seq > end {
                 return Ok(());
             }
@@ -85,8 +85,8 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Looks again, and returns whether the ledger has changed. Reads outboxes, dead letters, runs and the config
-    /// every time. Reads a ledger that was restored to an older state again from the start.
+    /// Reads what is new, and returns whether the ledger has changed. Reads outboxes, dead letters, runs and the config
+    /// every time. Rereads a ledger that was restored to an older state from its start.
     pub fn refresh(&mut self) -> Result<bool, SpoolError> {
         match self.look() {
             Err(SpoolError::Replaced { .. }) => {
@@ -98,7 +98,7 @@ impl Follower {
     }
 
     fn look(&mut self) -> Result<bool, SpoolError> {
-        // First what waits, then what was judged: a message that is judged in between is counted twice, not never.
+        // Outboxes before the ledger: a message judged in between is counted twice rather than never.
         self.standing.agents = directory::agents(&self.root)?;
         self.standing.unjudged = PendingMail::look(&self.root, &self.standing.agents);
         let (past, index) = (&mut self.past, &mut self.standing.index);
@@ -122,27 +122,27 @@ impl Follower {
         Ok(count > 0)
     }
 
-    /// The workspace's directory.
+    /// Returns the workspace's directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The number of the last record that was read.
+    /// Returns the number of the last record read.
     pub fn seq(&self) -> u64 {
         self.tail.seq()
     }
 
-    /// The status that the commands read of the same workspace.
+    /// Returns the status that the commands read from the same workspace.
     pub fn standing(&self) -> &WorkspaceStatus {
         &self.standing
     }
 
-    /// The whole mailroom. `spell` writes a command as its reader has to type it.
+    /// Returns the whole mailroom. `spell` writes a command the way its reader has to type it.
     pub fn overview(&self, now: DateTime<Utc>, spell: &Spell<'_>) -> Overview {
         Overview::of(self, now, spell)
     }
 
-    /// One review in detail, if there is one with that key.
+    /// Returns one review in detail, if it exists.
     pub fn review(
         &self,
         key: &ReviewKey,
@@ -158,12 +158,12 @@ impl Follower {
         Some(ReviewDetail::of(self, key, review, now, spell))
     }
 
-    /// The key of the review that is written like this in a row: `#86 claude -> codex`.
+    /// Returns the key of the review that a row names: `#86 claude -> codex`.
     pub fn key_of(&self, review: &str) -> Option<&ReviewKey> {
         self.past.timelines.key_of(review)
     }
 
-    /// The keys of the reviews a person means.
+    /// Returns the keys of the reviews that `which` selects.
     pub fn keys_of(&self, which: &Which) -> Vec<&ReviewKey> {
         let selected = self.standing.selected(which);
         selected.into_iter().map(|(key, _)| key).collect()

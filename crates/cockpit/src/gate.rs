@@ -1,5 +1,5 @@
 //! The obstacles between a review and an approval that holds: the answer of `settled gate check`, and the gate's
-//! clauses one by one, as far as they can be judged before the response comes.
+//! clauses one by one, as far as they can be judged before the response arrives.
 
 use inspect::status::WorkspaceStatus;
 use inspect::verdict::{ApprovalQuestion, ApprovalVerdict};
@@ -11,7 +11,7 @@ use serde::Serialize;
 /// The gate of one review. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 pub struct GateView {
-    /// The commit to check: the head of the pull request, as far as it is known.
+    /// The commit to check: the head of the pull request, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
     /// The answer of `settled gate check --json` for that commit.
@@ -40,14 +40,14 @@ pub struct ClauseView {
 pub enum ClauseState {
     /// It is met.
     Met,
-    /// It is not, and no approval passes before it is.
+    /// It is broken, and no approval passes until it is met.
     Broken,
-    /// The response has to bring it.
+    /// Depends on the response.
     ToCome,
 }
 
 impl ClauseState {
-    /// The word in JSON.
+    /// Returns the word in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Met => "met",
@@ -58,7 +58,7 @@ impl ClauseState {
 }
 
 impl GateView {
-    /// Says in one line if an approval would pass now: the broken clauses, else those to come.
+    /// Tells in one line whether an approval would pass now: the broken clauses, and those that depend on the response.
     pub fn verdict(&self) -> (ClauseState, String) {
         let of = |state| -> Vec<&str> {
             let clauses = self.clauses.iter().filter(|clause| clause.is == state);
@@ -122,7 +122,7 @@ impl GateView {
     }
 }
 
-/// The commit the pull request is at: as its events say, else the round's, else the last that was reported.
+/// The head of the pull request: from its events, else from the round, else the last one reported.
 pub(crate) fn head(
     standing: &WorkspaceStatus,
     key: &ReviewKey,
@@ -259,7 +259,7 @@ fn evidence(review: &Review) -> ClauseView {
     view(clause, ClauseState::ToCome, what)
 }
 
-/// The clause about the approver: another vendor's agent, and nothing that only a person approves.
+/// The clause about the approver: of another vendor where the policy asks for that, and allowed to approve these files.
 fn approver(
     standing: &WorkspaceStatus,
     key: &ReviewKey,
@@ -281,7 +281,7 @@ fn approver(
     view("approver", ClauseState::Broken, barred.join("; "))
 }
 
-/// The clause about the head: this review approves it.
+/// The clause about the head: this review approves that commit.
 fn approval(key: &ReviewKey, check: Option<&ApprovalVerdict>) -> ClauseView {
     let mut reviews = check.into_iter().flat_map(|check| &check.reviews);
     match reviews.find(|checked| checked.review == key.to_string()) {

@@ -1,5 +1,5 @@
-//! The course of reviews over time: their number a day, their rounds, who waited for whom, the refusals, and a
-//! comparison of reviewers.
+//! The course of reviews over time: reviews per day, rounds, who waited for whom, refusals, and a comparison of
+//! reviewers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +16,9 @@ use crate::timeline::verdict;
 pub struct History {
     /// The days on which something began or ended, oldest first, UTC.
     pub days: Vec<DayCount>,
-    /// The number of approvals after so many rounds, counted over the pull request's life.
+    /// The number of approvals by round, counted over the life of the pull request.
     pub rounds_to_approval: BTreeMap<u32, u64>,
-    /// Seconds that reviews waited for each side, without the waits that go on: `author`, `reviewer`, `person`.
+    /// The seconds that reviews waited for each side (`author`, `reviewer`, `person`), without waits that go on.
     pub waited_s: BTreeMap<&'static str, u64>,
     /// The number of refused messages, by code.
     pub refusals: BTreeMap<String, u64>,
@@ -31,13 +31,13 @@ pub struct History {
 pub struct DayCount {
     /// The day, UTC.
     pub day: NaiveDate,
-    /// Reviews that were opened.
+    /// The number of reviews opened.
     pub opened: u64,
-    /// Approvals.
+    /// The number of approvals.
     pub approved: u64,
-    /// Reviews handed to a person.
+    /// The number of reviews escalated to a person.
     pub escalated: u64,
-    /// Reviews that ended with their pull request or as a comment.
+    /// The number of reviews that ended with their pull request or as a comment.
     pub closed: u64,
 }
 
@@ -46,21 +46,21 @@ pub struct DayCount {
 pub struct ReviewerScore {
     /// The agent.
     pub reviewer: String,
-    /// Reviews in which it answered at least once.
+    /// The number of reviews in which it answered first.
     pub first_verdicts: u64,
-    /// Reviews its first answer approved.
+    /// The number of these that its answer approved.
     pub first_approvals: u64,
-    /// The findings it raised.
+    /// The number of findings it raised.
     pub findings: u64,
-    /// Those of them that block.
+    /// The number of these that block.
     pub blocking: u64,
-    /// Findings that the author reported as fixed and no person called off: they were real.
+    /// The number of findings that the author reported as fixed and no person dropped, so they were real.
     pub proven: u64,
-    /// Findings it opened again after they had been resolved.
+    /// The number of findings it raised again after they had been resolved.
     pub reopened: u64,
-    /// Seconds from request to answer, over all its answers.
+    /// The seconds from request to answer, over all its answers.
     pub answered_s: u64,
-    /// Its answers.
+    /// The number of its answers.
     pub answers: u64,
 }
 
@@ -80,14 +80,14 @@ struct ReviewTally {
     since: DateTime<Utc>,
     phase: &'static str,
     side: Side,
-    /// The sender of the first answer, and true if it approved; `None` before that answer. The review may have gone to
-    /// another reviewer since.
+    /// The sender of the first answer, and whether it approved; `None` before that answer. Another agent may review
+    /// now.
     first: Option<(String, bool)>,
     /// The agent that raised each finding.
     raised: BTreeMap<FindingId, String>,
     /// The findings that are open.
     open: BTreeSet<FindingId>,
-    /// The findings the author said it fixed.
+    /// The findings that the author reported as fixed.
     reported: BTreeSet<FindingId>,
 }
 
@@ -152,7 +152,7 @@ impl HistoryTally {
             }
         }
         if let Phase::Addressed { report, .. } = &step.phase {
-            // No finding named means all.
+            // A report that names no findings covers all open ones.
             let all = report.findings.is_empty().then_some(&review.open);
             let named = report.findings.iter().chain(all.into_iter().flatten());
             review.reported.extend(named.cloned());
@@ -173,7 +173,7 @@ impl HistoryTally {
         (review.since, review.phase, review.side) = (at, phase, side);
     }
 
-    /// The history up to here, with what the state knows of the findings.
+    /// Returns the history so far, with the state's view of the findings.
     pub(crate) fn history(&self, state: &State) -> History {
         let seconds = |(word, ms): (&&'static str, &u64)| (*word, ms / 1_000);
         History {
@@ -196,7 +196,7 @@ impl HistoryTally {
                 score.first_approvals += u64::from(*is_approval);
             }
             for (id, thread) in &review.threads {
-                // A finding that nobody is known to have raised came with a task of another pull request.
+                // A finding without a known raiser came with a task of another pull request.
                 let raised_by = tally.and_then(|tally| tally.raised.get(id));
                 let Some(raised_by) = raised_by else { continue };
                 let score = scores.entry(raised_by).or_default();
@@ -219,7 +219,7 @@ impl HistoryTally {
     }
 }
 
-/// The side in JSON; nobody waits for nobody.
+/// The side's word in JSON; `None` if nobody has to move.
 fn word(side: Side) -> Option<&'static str> {
     match side {
         Side::Author => Some("author"),

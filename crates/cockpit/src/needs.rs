@@ -1,5 +1,5 @@
-//! Lists who must move, and what is missing: one row for each review that waits, and one for each problem that
-//! belongs to no review, in the order in which people look.
+//! Lists who must move and what is missing: one row for each review that waits, and one for each problem that no
+//! review's row covers, in the order in which people should look.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +16,9 @@ use crate::urgency::Urgency;
 /// Something that waits for somebody. Fields are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Need {
-    /// The role of the one who has to move.
+    /// The role of whoever has to move.
     pub part: WhoseMove,
-    /// The one who has to move: an agent, `person` or `operator`.
+    /// The mover: an agent, `person` or `operator`.
     pub mover: String,
     /// The review, as people write it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ pub struct Need {
     /// The time at which the daemon ends the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_at: Option<DateTime<Utc>>,
-    /// The length of the whole wait, in seconds.
+    /// The length of the wait from its start, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_s: Option<u64>,
     /// The one command that brings it.
@@ -41,11 +41,11 @@ pub struct Need {
     pub fix: Option<FixCommand>,
 }
 
-/// The role of the one who has to move, in the order in which people look.
+/// The role of whoever has to move, in the order in which people should look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhoseMove {
-    /// The person who runs the daemon: until then nothing moves.
+    /// The person who runs the daemon; nothing moves before.
     Operator,
     /// The person who decides.
     Person,
@@ -53,7 +53,7 @@ pub enum WhoseMove {
     Author,
     /// A review's reviewer.
     Reviewer,
-    /// The sender of a refused message that is about no known review.
+    /// The sender of a refused message that belongs to no known review.
     Sender,
 }
 
@@ -68,7 +68,7 @@ pub enum NeedKind {
 }
 
 impl WhoseMove {
-    /// The word in JSON.
+    /// Returns the word in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Operator => "operator",
@@ -79,7 +79,7 @@ impl WhoseMove {
         }
     }
 
-    /// Writes the one who has to move, with the role: `claude (author)`, or `person` alone.
+    /// Names who has to move, with the role: `claude (author)`, or `person` alone.
     pub fn of_mover(self, mover: &str) -> String {
         match self {
             Self::Operator | Self::Person => self.word().to_owned(),
@@ -91,7 +91,7 @@ impl WhoseMove {
         match (actor, agents) {
             ("operator", _) => Self::Operator,
             ("person", _) => Self::Person,
-            // An agent may review its own work: then the phase tells.
+            // If an agent reviews its own work, the phase decides which role it has.
             (actor, Some((author, reviewer))) if author == actor && reviewer == actor => match side
             {
                 Side::Reviewer => Self::Reviewer,
@@ -104,7 +104,7 @@ impl WhoseMove {
     }
 }
 
-/// The commands that the needs of reviews name, each with its reviews.
+/// The commands that reviews' rows already show, each with its reviews.
 #[derive(Debug, Default)]
 pub(crate) struct ToldCommands(BTreeMap<String, BTreeSet<String>>);
 
@@ -119,7 +119,7 @@ impl ToldCommands {
 
     fn has(&self, problem: &Problem) -> bool {
         self.0.get(&problem.fix.run).is_some_and(|reviews| {
-            // The review of an unreadable refused message is unknown.
+            // An unreadable refused message names no review, so any review that shows the command will do.
             let review = problem.review.as_ref();
             review.is_none_or(|review| reviews.contains(review))
         })
@@ -127,7 +127,7 @@ impl ToldCommands {
 }
 
 impl Need {
-    /// The urgency of the wait; `None` if it has no end.
+    /// Returns the urgency of the wait; `None` if it has no end.
     pub fn urgency(&self, now: DateTime<Utc>) -> Option<Urgency> {
         Some(Urgency::of(self.due_at?, self.wait_s, now))
     }
@@ -158,7 +158,7 @@ impl Need {
         })
     }
 
-    /// A problem, unless what its review waits for says the same.
+    /// The need of a problem, unless a review's row already shows its command.
     pub(crate) fn of_problem<'k>(
         problem: &Problem,
         told: &ToldCommands,
@@ -185,7 +185,7 @@ impl Need {
         })
     }
 
-    /// Orders by who must move and by the time that is left; where no time runs, the oldest first.
+    /// Sorts by role, then by the time left; without a deadline, the oldest first.
     pub(crate) fn sort(needs: &mut [Self]) {
         needs.sort_by(|a, b| {
             let key = |need: &Self| {

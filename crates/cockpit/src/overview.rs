@@ -1,4 +1,4 @@
-//! The whole mailroom in one value: what `settled status` says, who must move, and what there is besides reviews.
+//! The whole mailroom in one value: the answer of `settled status`, who must move, and everything besides reviews.
 
 use chrono::{DateTime, Utc};
 use inspect::log::LogLine;
@@ -30,7 +30,7 @@ pub struct Overview {
     pub problems: Vec<Problem>,
     /// The tasks that merges handed off.
     pub tasks: Vec<TaskRow>,
-    /// The findings that are with a person, and those a person has queued.
+    /// The findings that wait for a person, and those that a person has queued.
     pub queue: Vec<QueuedFinding>,
     /// The agents.
     pub agents: Vec<AgentRow>,
@@ -43,9 +43,9 @@ pub struct Overview {
 pub struct LedgerHead {
     /// The number of the last record.
     pub seq: u64,
-    /// The digest of its line: a person who keeps it can prove later that nothing before was changed.
+    /// The digest of its line. Whoever keeps it can prove later that no record up to it was changed.
     pub digest: String,
-    /// True if each record names the digest of the one before. A ledger in which one does not cannot be read at all.
+    /// True if each record names the digest of the one before; a ledger in which one does not cannot be read at all.
     pub is_chained: bool,
     /// The time of the last record.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,8 +53,8 @@ pub struct LedgerHead {
 }
 
 impl Overview {
-    /// Returns the need of this review, if it waits for anything. The mover may be another than the phase names: if
-    /// mail waits and nobody judges it, the operator has to move.
+    /// Returns the need of this review, if it waits for anything. The phase alone does not tell the mover: if mail
+    /// waits and no daemon serves, the operator has to move.
     pub fn need_of(&self, review: &str) -> Option<&Need> {
         self.needs.iter().find(|need| {
             matches!(need.kind, NeedKind::Missing(_)) && need.review.as_deref() == Some(review)

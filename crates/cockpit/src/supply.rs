@@ -1,4 +1,4 @@
-//! The remaining supply of everything that runs out in a review.
+//! Everything in a review that runs out, and how much of it is left.
 
 use chrono::{DateTime, Utc};
 use inspect::status::row::ReviewRow;
@@ -8,16 +8,16 @@ use serde::Serialize;
 /// Micro-dollars in a cent.
 const CENT: u64 = 10_000;
 
-/// One supply. Fields are added, never changed.
+/// Something that runs out. Fields are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Supply {
-    /// `rounds`, `turns`, `attempts`, `replacements`, `generations`, `tokens`, `cents` (of a US dollar), or the deadline that runs: `pick_up`, `runtime`,
-    /// `author`.
+    /// `rounds`, `turns`, `attempts`, `replacements`, `generations`, `tokens`, `cents` (of a US dollar), or the running
+    /// deadline: `pick_up`, `runtime`, `author`.
     pub of: &'static str,
-    /// The count that is left; a deadline has `ends_at` instead.
+    /// The count left; a deadline has `ends_at` instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<u64>,
-    /// The whole: a count, or the seconds of a deadline.
+    /// The whole supply: a count, or the seconds of a deadline.
     pub whole: u64,
     /// The time of a deadline.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,7 +25,7 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// Returns the rest at this time: a count, or the seconds to a deadline.
+    /// Returns what is left at this time: a count, or the seconds to the deadline.
     pub fn left_at(&self, now: DateTime<Utc>) -> u64 {
         let seconds = || {
             let left = self.ends_at.map_or(0, |end| (end - now).num_seconds());

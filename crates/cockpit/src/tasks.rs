@@ -1,4 +1,4 @@
-//! The findings that merges handed off to fixing agents, and those that are with a person.
+//! The findings that merges handed off to agents, and those that wait for a person.
 
 use inspect::status::WorkspaceStatus;
 use inspect::status::fix::{FixCommand, FixCommands, named};
@@ -14,7 +14,7 @@ pub struct TaskRow {
     pub target: String,
     /// The merged pull request.
     pub pr: String,
-    /// The file all its findings are in.
+    /// The file that has all its findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The findings, with their titles.
@@ -24,7 +24,7 @@ pub struct TaskRow {
     pub claimed_by: Option<String>,
 }
 
-/// A finding that waits for a person, or that a person has queued for the merge. Fields are added, never changed.
+/// A finding that waits for a person, or that a person queued for the merge. Fields are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct QueuedFinding {
     /// The review.
@@ -36,9 +36,10 @@ pub struct QueuedFinding {
     /// Its title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// `held`: out of the agents' hands; `left`: the merge left it to a person; `queued`: handed off at the merge.
+    /// `held`: only a person may decide it; `left`: the merge left it to a person; `queued`: to be handed off at the
+    /// merge.
     pub state: &'static str,
-    /// The command that shows it with everything a person may do.
+    /// The command that shows it, with everything a person may do about it.
     pub fix: FixCommand,
 }
 

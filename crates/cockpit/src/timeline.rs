@@ -11,10 +11,10 @@ use review::{DeclinedEvent, Event, EventRecord, Judgement, Phase, Record, Review
 use serde::Serialize;
 use spool::{Content, Entry, Mailbox};
 
-/// One thing that happened. Fields are added, never changed.
+/// One thing that happened to a review. Fields are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TimelineEvent {
-    /// The ledger record's number; of several alike, the last one's.
+    /// The number of its record, or of the last one if several records are merged.
     pub seq: u64,
     /// The time of the event.
     pub at: DateTime<Utc>,
@@ -23,7 +23,7 @@ pub struct TimelineEvent {
     pub kind: &'static str,
     /// The actor: an agent, a person by name, or `settled`.
     pub actor: String,
-    /// The same words as in `settled log`.
+    /// A description in the words of `settled log`.
     pub what: String,
     /// The phase it led to, if it moved the review.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ pub struct TimelineEvent {
     pub message: Option<String>,
     /// The number of threads it opened or changed.
     pub threads: usize,
-    /// The number of records in this event: turns and reads that follow each other count as one event.
+    /// The number of records in this event: consecutive turns or reads count as one event.
     pub count: u32,
 }
 
@@ -42,11 +42,11 @@ pub struct TimelineEvent {
 pub struct RoundView {
     /// The generation, from 1.
     pub generation: u8,
-    /// The round, counted over the pull request's life.
+    /// The round, counted over the life of the pull request.
     pub round: u32,
-    /// The round, counted in its generation.
+    /// The round within its generation.
     pub round_of_generation: u32,
-    /// The stops on the way, in order; what has not come yet has no time.
+    /// The stops on its way, in order; future ones have no time.
     pub stops: Vec<RoundStop>,
     /// Everything that happened, oldest first.
     pub events: Vec<TimelineEvent>,
@@ -71,7 +71,7 @@ pub(crate) struct Timelines {
     by_name: HashMap<String, ReviewKey>,
 }
 
-/// The events of one review, and the messages in it.
+/// The events of one review, and its messages.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     rounds: Vec<Round>,
@@ -85,7 +85,7 @@ struct Round {
     events: Vec<TimelineEvent>,
 }
 
-/// An accepted message of the review loop with its packet, as the ledger has them. A review has few.
+/// An accepted message of a review with its packet, as the ledger has them. A review has few.
 #[derive(Debug)]
 pub(crate) struct StoredMessage {
     pub(crate) at: String,
@@ -132,7 +132,7 @@ impl Timelines {
         }
     }
 
-    /// The review of a record that moves none: the one a refused message belonged to, or a declined event was about.
+    /// The review of a record that moves none: of a refused message, or of a declined event.
     fn concerned(&mut self, entry: &Entry, record: &Record) -> Option<&mut Timeline> {
         let key = match record {
             Record::Judged(Judgement::Refused(_)) => {
@@ -182,7 +182,7 @@ impl Timeline {
             return;
         };
         match round.events.last_mut() {
-            // Counts and reads come every second while a command runs.
+            // While a command runs, these come every second.
             Some(last) if last.kind == event.kind && matches!(event.kind, "turns" | "observed") => {
                 let count = last.count + 1;
                 *last = TimelineEvent { count, ..event };
@@ -206,7 +206,7 @@ impl Timeline {
         }
     }
 
-    /// The rounds, oldest first. `phase` is where the review is now.
+    /// Returns the rounds, oldest first. `phase` is the review's current phase.
     pub(crate) fn rounds(&self, phase: &Phase) -> Vec<RoundView> {
         let mut first_of = HashMap::new();
         let last = self.rounds.len().saturating_sub(1);
@@ -224,7 +224,7 @@ impl Timeline {
     }
 }
 
-/// The stops of a round that came, and, in the round that goes on, those that have to come.
+/// The stops that a round has reached and, if it goes on (`now`), those ahead.
 fn stops(events: &[TimelineEvent], now: Option<&Phase>) -> Vec<RoundStop> {
     let stop = |event: &TimelineEvent| {
         let stop = match event.kind {
@@ -245,7 +245,7 @@ fn stops(events: &[TimelineEvent], now: Option<&Phase>) -> Vec<RoundStop> {
     };
     let mut stops: Vec<RoundStop> = Vec::new();
     for stop in events.iter().filter_map(stop) {
-        // A request that is replaced, a second start: the newest counts.
+        // After a replaced request or a second start, the newest counts.
         match stops.last_mut() {
             Some(last) if last.stop == stop.stop => {
                 if stop.stop != "taken" {
@@ -281,7 +281,7 @@ fn kind(record: &Record) -> &'static str {
     }
 }
 
-/// The reviewer and the type of its answer, if the record is one.
+/// The reviewer and the type of its answer, if the record accepts one.
 pub(crate) fn verdict(record: &Record) -> Option<(&AgentName, ReviewKind)> {
     let accepted = record.accepted()?;
     match accepted.kind {

@@ -1,11 +1,11 @@
-//! How near the end of a wait is, so that a deadline in minutes looks different from one in a day on every screen.
+//! The urgency of a deadline, so that minutes look different from a day on every screen.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A wait is urgent when no more than this is left of it, however short it is as a whole.
+/// A wait is urgent when no more than this is left, however short the whole wait is.
 const LAST_MINUTES: TimeDelta = TimeDelta::minutes(5);
 
-/// Or when no more than this part of it is left: two hours of a day.
+/// A wait is also urgent when no more than this fraction is left: two hours of a day.
 const LAST_PART: u64 = 12;
 
 /// The urgency of a deadline.
@@ -20,7 +20,7 @@ pub enum Urgency {
 }
 
 impl Urgency {
-    /// The urgency of a deadline that ends a wait of so many seconds.
+    /// Returns the urgency of a deadline that ends a wait of `wait_s` seconds.
     pub fn of(due: DateTime<Utc>, wait_s: Option<u64>, now: DateTime<Utc>) -> Self {
         let left = due - now;
         let part = i64::try_from(wait_s.unwrap_or(0) / LAST_PART).unwrap_or(i64::MAX);

@@ -1,4 +1,4 @@
-//! What the two agents of a review said to each other, and what their messages report of tokens and cost.
+//! The words that the two agents of a review exchanged, and the tokens and costs that their messages report.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::timeline::StoredMessage;
 pub struct ReportedUsage {
     /// The agent.
     pub agent: String,
-    /// The messages that report anything.
+    /// The number of messages that report anything.
     pub messages: u64,
     /// Tokens read.
     pub input_tokens: u64,
@@ -27,10 +27,10 @@ pub struct ReportedUsage {
     pub cost_usd: f64,
 }
 
-/// As many characters of a commit's name tell it from every other in practice; git takes them for the whole.
+/// Enough characters of a commit to be unique in practice, and for git to find it.
 const COMMIT_SHOWN: usize = 12;
 
-/// A text whose commits and digests are shortened, for a place that has the whole ones beside it.
+/// Returns a text with its commits and digests shortened, for a place that shows the full ones nearby.
 pub fn with_short_commits(text: &str) -> String {
     let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     let mut short = String::with_capacity(text.len());
@@ -52,7 +52,7 @@ pub fn with_short_commits(text: &str) -> String {
     short + rest
 }
 
-/// Adds what the two agents said about each thread.
+/// Adds the words of both agents to each thread.
 pub fn add_words(told: &mut Threads, said: &Said) {
     for thread in &mut told.threads {
         if let Some(finding) = said.findings.get(&thread.id) {
@@ -63,7 +63,7 @@ pub fn add_words(told: &mut Threads, said: &Said) {
     }
 }
 
-/// The words of both sides in a review, by the messages of the ledger; `reviewer` may have taken another's place.
+/// The words of both agents, from the messages of the ledger; `reviewer` is the current one.
 pub(crate) fn said(key: &ReviewKey, reviewer: &AgentName, messages: &[StoredMessage]) -> Said {
     let mut said = Said::default();
     for message in messages {

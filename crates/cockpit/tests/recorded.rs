@@ -1,5 +1,5 @@
-//! The model of a recorded workspace: the whole mailroom and each review in it, kept in `golden/`; `UPDATE=1` rewrites
-//! them. One that follows the ledger record by record comes to the same as one that reads it at once.
+//! The model of a recorded workspace, the whole mailroom and each review, against `golden/`; `UPDATE=1` rewrites it.
+//! Following the ledger record by record gives the same model as reading it at once.
 
 #[path = "../../../tests/recorded_workspace.rs"]
 mod recorded_workspace;
@@ -44,7 +44,7 @@ fn details(follower: &Follower, now: DateTime<Utc>) -> String {
     text
 }
 
-/// The overview without the name of the directory, which no two copies share.
+/// The overview without the name of the directory, which differs between copies.
 fn overview(follower: &Follower, now: DateTime<Utc>) -> String {
     let mut overview = follower.overview(now, &spelled);
     "mailroom".clone_into(&mut overview.mailroom);
@@ -107,11 +107,11 @@ fn each_review_shows_what_the_config_asks_and_what_it_allows() {
     }
 }
 
-/// What happened to the recorded workspace afterwards: two validation commands ran for #87, the first failed; it was
-/// reported for #88 that its request was taken, which was declined; and the deadlines of #86 and #87 passed.
+/// Later records of the workspace: two validation commands ran for #87, the first failed; an order
+/// reported that the request of #88 was taken, and was declined; the deadlines of #86 and #87 passed.
 const LATER: &str = include_str!("later.jsonl");
 
-/// A workspace in which so many records of what happened afterwards were written.
+/// A workspace with the first `records` records of what happened afterwards.
 fn later(records: usize) -> TempDir {
     let root = workspace();
     let config = "[gate]\nvalidation_commands = [\"true\", \"test -e nothing\"]\n";
@@ -150,7 +150,7 @@ fn a_command_that_failed_breaks_the_gate_and_one_that_passed_is_not_asked_for() 
         let expected = json!({"clause": "validation", "is": state, "what": what});
         assert_eq!(clause, Some(&expected), "{records}");
     }
-    // One of two has passed, and nothing is known of the other.
+    // One of two commands has passed, and the result of the other is unknown.
     let root = later(2);
     let config = "[gate]\nvalidation_commands = [\"true\", \"cargo test\"]\n";
     fs::write(root.path().join("settled.toml"), config).expect("a config");
@@ -199,7 +199,7 @@ fn a_review_names_who_must_move_and_the_mailroom_what_it_needs() {
     let now = at(TimeDelta::zero());
     let overview = follower.overview(now, &spelled);
     for (name, mover) in [
-        // Mail waits, and nobody judges it.
+        // Mail waits, and no daemon serves.
         ("#86 claude -> codex", "operator"),
         ("#87 claude -> gemini", "gemini (reviewer)"),
         // Its approval names no commit.

@@ -1,4 +1,4 @@
-//! The output of a command: text for people, and for programs one envelope that is the same everywhere.
+//! The output of a command: text for people, and for programs one envelope that all commands share.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -22,10 +22,10 @@ pub struct CommandOutput<T> {
     pub next: Vec<Next>,
 }
 
-/// Something that was not asked for and should be known.
+/// Something worth knowing that the command was not asked for.
 #[derive(Debug, Serialize)]
 pub struct Note {
-    /// In snake_case, stable.
+    /// Snake case, and stable.
     code: Cow<'static, str>,
     message: String,
 }
@@ -63,7 +63,7 @@ struct Error<'a> {
 }
 
 impl<T: Serialize> CommandOutput<T> {
-    /// An answer without alerts and commands.
+    /// Makes an answer without alerts and commands.
     pub fn new(data: T) -> Self {
         Self {
             data,
@@ -72,7 +72,7 @@ impl<T: Serialize> CommandOutput<T> {
         }
     }
 
-    /// Adds something that should be known.
+    /// Adds an alert.
     pub fn alert(&mut self, code: impl Into<Cow<'static, str>>, message: impl Into<String>) {
         self.alerts.push(Note {
             code: code.into(),
@@ -88,26 +88,26 @@ impl<T: Serialize> CommandOutput<T> {
         });
     }
 
-    /// The whole answer on one line of JSON, for those that come one after the other.
+    /// Returns the answer as one line of JSON, for commands that print several.
     pub fn line(&self) -> String {
         let line =
             serde_json::to_string(&self.envelope()).expect("text keys and plain values are JSON");
         escaped_json(&line) + "\n"
     }
 
-    /// The whole answer as JSON.
+    /// Returns the answer as JSON.
     pub fn json(&self) -> String {
         pretty(&self.envelope())
     }
 
-    /// The answer for people: what the command says of its data, then alerts and what comes next.
+    /// Returns the answer for people: the data in the command's own words, then alerts and next commands.
     pub fn text(&self, said: &str) -> String {
         let screen = Screen::of_output();
         let mut text = said.to_owned();
         for Note { message, .. } in &self.alerts {
             text += &screen.wrap(6, &format!("note: {}", escaped(message)));
         }
-        // A message in whose id something steers a terminal is none that was delivered; its command is shown, not run.
+        // No delivered message has an id that steers a terminal; show such a command escaped.
         let next: Vec<(String, &Option<String>)> = self
             .next
             .iter()
@@ -124,7 +124,7 @@ impl<T: Serialize> CommandOutput<T> {
                 continue;
             };
             let line = format!("next: {run:width$}   # {why}");
-            // A command stays on its line, however long: somebody copies it.
+            // A command stays on one line, however long, so that it can be copied.
             text += &if screen.has_room_for(&line) {
                 line + "\n"
             } else {
@@ -146,14 +146,14 @@ impl<T: Serialize> CommandOutput<T> {
     }
 }
 
-/// A failure that does not end the command, on one line of JSON among its answers.
+/// Returns one line of JSON for a failure that does not end the command.
 pub fn failure_line(failure: &Failure) -> String {
     let line =
         serde_json::to_string(&document(failure)).expect("text keys and plain values are JSON");
     escaped_json(&line) + "\n"
 }
 
-/// A failure in the same form.
+/// Returns a failure as JSON.
 pub fn failure(failure: &Failure) -> String {
     pretty(&document(failure))
 }
@@ -178,8 +178,8 @@ fn pretty(document: &impl Serialize) -> String {
     escaped_json(&text) + "\n"
 }
 
-/// JSON in which every character is escaped that could reorder or break the line it is shown on: such a character
-/// occurs only inside a string, and the escape means the same to a reader.
+/// Escapes every character that could reorder or break the line on which the JSON is shown. Such a character occurs
+/// only inside a string, where the escape means the same.
 fn escaped_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {

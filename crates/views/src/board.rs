@@ -1,5 +1,5 @@
-//! The text of `settled status`, which is also the upper part of `settled watch`: a row for each review, and below
-//! it, where there is any, what is running out and what prevents approval.
+//! The text of `settled status`, which is also the upper part of `settled watch`: a row for each review, with lines
+//! below it for what runs out and what prevents an approval.
 
 use chrono::{DateTime, Utc};
 use inspect::status::hosts::HostRow;
@@ -13,19 +13,19 @@ use workspace::operator_alerts::Alert;
 use crate::table::{columns, size};
 use screen::{Screen, Tone, ago, ahead, bar, shorten};
 
-/// Attempts a round begins with; as long as all are left, there is nothing to say.
+/// The attempts with which a round begins; as long as all are left, the board does not mention them.
 const ATTEMPTS: u8 = review::ATTEMPTS;
 
-/// A screen that is narrower gives up the column of ages before it shortens names.
+/// A narrower screen drops the column of ages before it shortens names.
 const SINCE_WIDTH_MIN: usize = 72;
 
-/// The part of the counts that is coloured, so that nobody overlooks it.
+/// The coloured part of the counts.
 const NOT_SERVING: &str = "no daemon is serving";
 
 /// The indentation of lines below a row.
 const INDENT: usize = 4;
 
-/// All of it.
+/// Formats the whole board.
 pub fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> String {
     let mut text = reviews(&status.reviews, now, screen);
     let serving = match status.serving {
@@ -99,7 +99,7 @@ pub fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> String {
     text
 }
 
-/// A host with its agents and its last record.
+/// A line for a host, with its agents and its last record.
 fn host(row: &HostRow, now: DateTime<Utc>) -> String {
     let agents: Vec<&str> = row.agents.iter().map(AgentName::as_str).collect();
     let agents = if agents.is_empty() {
@@ -125,7 +125,7 @@ fn host(row: &HostRow, now: DateTime<Utc>) -> String {
     )
 }
 
-/// A failed one is still there because it can be resumed.
+/// A line for a pair. A failed pair is still listed because it can be resumed.
 fn pair_line(row: &PairRow, now: DateTime<Utc>) -> String {
     let PairRow {
         pair,
@@ -165,7 +165,7 @@ fn reviews(rows: &[ReviewRow], now: DateTime<Utc>, screen: Screen) -> String {
     text
 }
 
-/// One row of the table, whatever its width.
+/// One row of the table at full width.
 fn cells(row: &ReviewRow, now: DateTime<Utc>) -> [String; 6] {
     let phase = if row.stale == Some(true) {
         format!("{} (stale)", row.phase)
@@ -182,7 +182,7 @@ fn cells(row: &ReviewRow, now: DateTime<Utc>) -> [String; 6] {
     ]
 }
 
-/// Makes the table fit: without runs, on a narrow screen without ages, and then with shorter reviews and movers.
+/// Makes the table fit the width: drops the runs, then on a narrow screen the ages, then shortens reviews and movers.
 fn fit(lines: &mut [[String; 6]], width: usize) {
     let is_too_wide = |lines: &[[String; 6]]| {
         let table = columns(lines);
@@ -221,7 +221,7 @@ fn coloured(row: &ReviewRow, line: &str, now: DateTime<Utc>, screen: Screen) -> 
     screen.paint(tone, line)
 }
 
-/// The budgets that run out, and the blockers of an approval.
+/// The budgets that run out, and the threads that block an approval.
 fn details(row: &ReviewRow, now: DateTime<Utc>) -> Vec<String> {
     let mut parts = Vec::new();
     if let (Some(which), Some(due), Some(whole)) = (row.waits_for, row.due_at, row.wait_s) {
@@ -240,7 +240,7 @@ fn details(row: &ReviewRow, now: DateTime<Utc>) -> Vec<String> {
         Some(left) if left < ATTEMPTS => parts.push(format!("{left} attempts left")),
         Some(_) | None => {}
     }
-    // A reviewer may give the reason in its own words.
+    // A reviewer can give the reason in its own words.
     parts.extend(
         row.reason
             .as_ref()

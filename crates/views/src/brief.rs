@@ -1,4 +1,4 @@
-//! The text of `settled brief`: all that a reviewer needs to answer, and what each answer leads to.
+//! The text of `settled brief`: everything a reviewer needs to answer, and the effect of each answer.
 
 use mailbox::compose::ask::{Ask, OpenThread};
 use mailbox::compose::omissions;
@@ -7,7 +7,7 @@ use message_schema::line::escaped;
 use message_schema::packet::{Action, Stance};
 use screen::Screen;
 
-/// The author's words, which the ledger does not keep.
+/// Returns the brief as JSON, with the author's words, which the ledger does not keep.
 pub fn in_json(ask: &Ask, said: &Said) -> serde_json::Value {
     let request = said.request.as_ref();
     let threads = ask.open_threads.iter().map(|open| {
@@ -26,7 +26,7 @@ pub fn in_json(ask: &Ask, said: &Said) -> serde_json::Value {
     })
 }
 
-/// The lines of a text that others wrote, indented.
+/// The indented lines of a text that others wrote.
 fn words(what: &str, text: Option<&String>) -> Vec<String> {
     let lines = text.iter().flat_map(|text| text.lines()).enumerate();
     lines
@@ -37,7 +37,7 @@ fn words(what: &str, text: Option<&String>) -> Vec<String> {
         .collect()
 }
 
-/// The brief, and what the two agents said beside it.
+/// Formats the brief, with the words of both agents.
 pub fn text(ask: &Ask, said: &Said, screen: Screen) -> String {
     let mut lines = request(ask, said);
     lines.extend(budget(ask));
@@ -114,7 +114,7 @@ fn budget(ask: &Ask) -> Vec<String> {
     lines
 }
 
-/// The lines about one open thread: the finding, its legal actions, and what both agents said of it.
+/// The lines about one open thread: the finding, its legal actions, and the words of both agents.
 fn open_thread(ask: &Ask, said: &Said, open: &OpenThread) -> Vec<String> {
     let blocks = if open.blocking { ", blocks" } else { "" };
     let at = open.file.as_ref().map_or_else(String::new, |file| {

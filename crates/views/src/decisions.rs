@@ -3,7 +3,7 @@
 use inspect::log::LogLine;
 use screen::Screen;
 
-/// The decisions, a line each, with an empty one above; nothing where there is none.
+/// Formats the decisions, one per line, below an empty line; empty if there are none.
 pub fn text(decisions: &[LogLine], screen: Screen) -> String {
     if decisions.is_empty() {
         return String::new();
@@ -27,7 +27,7 @@ pub fn text(decisions: &[LogLine], screen: Screen) -> String {
     said
 }
 
-/// A line of the log with the time of day alone, and as much of the file's name as a quarter of the screen holds.
+/// A line of the log, with only the time of day, and with the file name cut to a quarter of the screen.
 fn shortened(line: &str, at: &str, screen: Screen) -> String {
     let line = line.replacen(at, at.get(11..19).unwrap_or(at), 1);
     let short = |word| match word {
@@ -38,8 +38,8 @@ fn shortened(line: &str, at: &str, screen: Screen) -> String {
     screen::cut(&words.join(" "), screen.width)
 }
 
-/// As much of a frame as the terminal has room for: what is cut off at the bottom is a line less, at the right an
-/// ellipsis. A line with colours was made to fit.
+/// Cuts a frame to the terminal: drops lines at the bottom, and ends long lines with an ellipsis. Lines with colours
+/// fit already.
 pub fn fitting(frame: &str) -> String {
     let (width, height) = screen::terminal_size().unwrap_or((100, 24));
     let mut text = String::from("\u{1b}[H");

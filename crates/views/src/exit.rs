@@ -5,7 +5,7 @@ use std::process::ExitCode;
 /// The exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// As asked.
+    /// It did what was asked.
     Ok = 0,
     /// It failed; the message says why.
     Failed = 1,
@@ -13,17 +13,17 @@ pub enum Exit {
     Usage = 2,
     /// The named thing does not exist.
     NotFound = 3,
-    /// The time was up; the answer describes the present state.
+    /// The time ran out; the answer describes the current state.
     Timeout = 4,
-    /// The caller is not known, or not permitted.
+    /// The caller is unknown or not permitted.
     Identity = 5,
-    /// Somebody has to do something, and the answer says what.
+    /// Somebody has to act; the answer says how.
     ActionRequired = 6,
     /// At least one message was refused.
     InvalidMessage = 7,
-    /// The approval does not hold for what was asked.
+    /// The approval does not hold for the given commit.
     GateRefused = 8,
-    /// Temporarily not possible: try again.
+    /// Temporarily impossible: try again.
     Temporary = 9,
 }
 

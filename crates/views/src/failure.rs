@@ -8,25 +8,25 @@ use serde_json::Value;
 use crate::answer::Next;
 use crate::exit::Exit;
 
-/// The reason why a command failed, and the next command where there is one.
+/// The reason why a command failed, and what to run next.
 #[derive(Debug)]
 pub struct Failure {
     /// The exit code of the command.
     pub exit: Exit,
-    /// The failure, in a phrase.
+    /// The failure in a phrase.
     pub message: String,
-    /// The protocol's code for it, where there is one.
+    /// The protocol's code for it, if it has one.
     pub code: Option<&'static str>,
-    /// The data that is known in spite of it, for `--json`.
+    /// The data known despite the failure, for `--json`.
     pub data: Option<Box<Value>>,
-    /// The commands that mend it.
+    /// The commands that fix it.
     pub next: Vec<Next>,
-    /// The reader of our output went away, which is no failure of ours.
+    /// True if the reader of our output went away, which is not our failure.
     pub is_broken_pipe: bool,
 }
 
 impl Failure {
-    /// A failure that says only what it says.
+    /// Makes a failure with only a message.
     pub fn plain(exit: Exit, message: String) -> Self {
         Self {
             exit,
@@ -38,7 +38,7 @@ impl Failure {
         }
     }
 
-    /// A failure with the error's causes.
+    /// Makes a failure from an error and its causes.
     pub fn new(exit: Exit, error: &(dyn std::error::Error + 'static)) -> Self {
         let mut failure = Self::plain(exit, error.to_string());
         let mut cause = Some(error);
@@ -56,7 +56,7 @@ impl Failure {
         failure
     }
 
-    /// With the command that comes next.
+    /// Sets the command that comes next.
     pub fn next(self, command: String) -> Self {
         Self {
             next: vec![Next {
@@ -67,7 +67,7 @@ impl Failure {
         }
     }
 
-    /// With another command that may come next.
+    /// Adds an alternative next command.
     pub fn or(mut self, command: String) -> Self {
         if self.next.iter().all(|next| next.run != command) {
             self.next.push(Next {
@@ -78,7 +78,7 @@ impl Failure {
         self
     }
 
-    /// With a code of the protocol.
+    /// Sets the protocol's code.
     pub fn code(self, code: &'static str) -> Self {
         Self {
             code: Some(code),
@@ -86,7 +86,7 @@ impl Failure {
         }
     }
 
-    /// With what is known in spite of it.
+    /// Sets the data known despite the failure.
     pub fn data(self, data: &impl Serialize) -> Self {
         let data = serde_json::to_value(data).expect("text keys and plain values are JSON");
         Self {

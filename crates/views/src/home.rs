@@ -1,4 +1,4 @@
-//! An agent's situation: its mail, its own messages that were not accepted, and its reviews.
+//! An agent's situation: its mail, its unaccepted messages, and its reviews.
 
 use chrono::{DateTime, Utc};
 use inspect::unjudged::UnjudgedFile;
@@ -17,18 +17,18 @@ pub struct Home {
     pub agent: String,
     /// The workspace.
     pub root: String,
-    /// True if a daemon serves; absent if that cannot be seen.
+    /// True if a daemon serves; absent if this user cannot tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serving: Option<bool>,
     /// Its mail.
     pub inbox: Waiting,
-    /// The number of messages in the outbox that are not judged yet.
+    /// The number of messages in the outbox that the daemon has not judged yet.
     pub unjudged: usize,
     /// The files in the outbox.
     pub outbox: Vec<UnjudgedFile>,
-    /// The refused messages that a correction can mend and whose notice the agent has put away.
+    /// The refused messages that a correction can fix and whose notice the agent has put away.
     pub refused: Vec<RefusedMessage>,
-    /// The reviews that have not ended; absent where the ledger cannot be read, as by an agent with a user of its own.
+    /// The reviews that have not ended; absent if the agent cannot read the ledger, as with a user of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviews: Option<Vec<MyReview>>,
 }
@@ -36,11 +36,11 @@ pub struct Home {
 /// A refused message that nobody corrected.
 #[derive(Debug, Serialize)]
 pub struct RefusedMessage {
-    /// Its file in `dead_letter/`, or the report's if only that is left.
+    /// Its file in `dead_letter/`, or the report if only that is left.
     pub file: String,
-    /// The reason, as a code.
+    /// The reason as a code.
     pub code: &'static str,
-    /// The reason, in a sentence.
+    /// The reason in a sentence.
     pub summary: String,
 }
 
@@ -55,7 +55,7 @@ impl Home {
             || !self.refused.is_empty()
     }
 
-    /// The situation, for people.
+    /// Formats the situation for people.
     pub fn text(&self, now: DateTime<Utc>, screen: Screen) -> String {
         let Self {
             agent,
@@ -90,7 +90,7 @@ impl Home {
         text
     }
 
-    /// The agent's own messages that were not accepted.
+    /// The agent's own messages that the daemon has not accepted.
     fn own_messages(&self, screen: Screen) -> String {
         let mut text = String::new();
         if !self.outbox.is_empty() {

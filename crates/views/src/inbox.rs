@@ -1,4 +1,4 @@
-//! The mail that waits for an agent, one message on a line.
+//! The mail that waits for an agent, one message per line.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use message_schema::line::escaped;
 use screen::{Screen, cut};
 use serde::Serialize;
 
-/// The column in which the description of a message begins, if it has a line of its own.
+/// The indentation of a message's description on its own line.
 const INDENT: usize = 5;
 
 /// The messages that wait for an agent. Fields are added, never changed.
@@ -17,19 +17,19 @@ pub struct Waiting {
     pub agent: String,
     /// The number of messages in the inbox.
     pub waiting: usize,
-    /// The number of messages that the agent works on.
+    /// The number of messages that the agent has taken and works on.
     pub taken: usize,
-    /// Taken ones first, then the most urgent, of the same priority the oldest.
+    /// The messages: taken ones first, then by priority, then the oldest.
     pub messages: Vec<MailboxEntry>,
 }
 
 impl Waiting {
-    /// The one to begin with.
+    /// Returns the message to begin with.
     pub fn first(&self) -> Option<&MailboxEntry> {
         self.messages.first()
     }
 
-    /// The waiting messages, for people.
+    /// Formats the waiting messages for people.
     pub fn text(&self, screen: Screen) -> String {
         let Self {
             agent,
@@ -53,7 +53,8 @@ impl Waiting {
     }
 }
 
-/// A message on one line, or on two where it is too long: somebody copies its name, so the description is cut.
+/// Formats a message on one line, or on two if it is too long. The name is kept whole so that it can be copied; the
+/// description is cut.
 pub fn line(letter: &MailboxEntry, screen: Screen) -> String {
     let field = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let mark = match letter.place {

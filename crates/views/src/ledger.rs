@@ -1,16 +1,16 @@
-//! The findings of a check of the whole ledger.
+//! The result of checking the whole ledger.
 
 use inspect::ledger::{LedgerCheck, WrongRecord};
 use serde::Serialize;
 use spool::Agreement;
 
-/// The contents of the ledger. Fields are added, never changed.
+/// The result of a check. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 pub struct LedgerView {
     records: u64,
     segments: usize,
     bytes: u64,
-    /// The digest of the last record's line: kept elsewhere, it proves later that nothing before it was changed.
+    /// The digest of the last record's line. Kept elsewhere, it proves later that no record up to it was changed.
     last: String,
     snapshots: Vec<Snapshot>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ impl Snapshot {
 }
 
 impl LedgerView {
-    /// The view of a check's result.
+    /// Makes the view of a check's result.
     pub fn of(check: &LedgerCheck) -> Self {
         let LedgerCheck {
             verified,
@@ -63,7 +63,7 @@ impl LedgerView {
         }
     }
 
-    /// The same for people.
+    /// Formats the result for people.
     pub fn text(&self) -> String {
         let Self {
             records,

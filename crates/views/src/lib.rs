@@ -1,4 +1,4 @@
-//! The views of a review's state for people and agents: one file for each command that shows it, and the one form of
+//! Formats the state of reviews for people and agents: one file for each command that shows it, and the common form of
 //! every answer and failure, with the exit codes. Values in, text out.
 
 pub mod answer;

@@ -5,7 +5,7 @@ use mailbox::my_reviews::MyReview;
 use message_schema::line::escaped;
 use screen::{ago, ahead};
 
-/// A review on one line.
+/// Formats a review on one line.
 pub fn line(mine: &MyReview, now: DateTime<Utc>) -> String {
     let MyReview {
         review,

@@ -1,4 +1,4 @@
-//! The reasons a daemon could not go on, sorted by who has to act.
+//! The reasons why a daemon cannot go on, sorted by who has to act.
 
 use std::io::ErrorKind;
 
@@ -7,7 +7,7 @@ use spool::SpoolError;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// A failure of the spool, `error` with its causes, in the workspace that is shown as `root`.
+/// Makes the failure for an error of the spool with its causes; `root` is the workspace as shown to people.
 pub fn of_spool(
     error: &(dyn std::error::Error + 'static),
     spool: &SpoolError,
@@ -19,8 +19,8 @@ pub fn of_spool(
     Failure { message, ..failure }.next(format!("{next} {root}"))
 }
 
-/// Returns the daemon's exit code for a failure of the spool (6 where another start would only fail again), an addition
-/// to the message, and the next command.
+/// Returns the daemon's exit code for a failure of the spool (6 if another start would only fail again), an addition to
+/// the message, and the next command.
 fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
     match error {
         SpoolError::Locked { .. } => (

@@ -2,7 +2,7 @@
 
 use screen::cells;
 
-/// A table whose columns are as wide as they need to be; an empty column is left out.
+/// Formats a table whose columns are as wide as they need to be; leaves out empty columns.
 pub fn columns<const N: usize>(lines: &[[String; N]]) -> String {
     let width = |column: usize| {
         let widths = lines.iter().map(|line| cells(&line[column]));
@@ -18,7 +18,7 @@ pub fn columns<const N: usize>(lines: &[[String; N]]) -> String {
     })
 }
 
-/// Bytes as people say them.
+/// Formats a size in bytes for people.
 pub fn size(bytes: u64) -> String {
     match bytes {
         0..10_000 => format!("{bytes} B"),

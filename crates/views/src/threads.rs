@@ -4,7 +4,7 @@ use inspect::status::threads::{Act, ThreadView, Threads};
 use message_schema::line::escaped;
 use screen::{Screen, cut};
 
-/// The threads of one review.
+/// Formats the threads of one review.
 pub fn text(review: &Threads, screen: Screen) -> String {
     let Threads {
         review,
@@ -17,7 +17,7 @@ pub fn text(review: &Threads, screen: Screen) -> String {
     if threads.is_empty() {
         text += "  no thread\n";
     }
-    // In the last round no reply is legal, whatever its thread has left.
+    // In the last round no reply is legal, however many replies a thread has left.
     let is_last = *round_of_generation >= u32::from(*rounds);
     threads.iter().fold(text, |text, thread| {
         text + &of_thread(thread, is_last, screen)

@@ -1,12 +1,12 @@
-//! The life of a message, in lines.
+//! The text of `settled trace`: the life of a message, line by line.
 
 use inspect::trace::{Certainty, Life, LifeStep, MessageTrace};
 use message_schema::line::escaped;
 
-/// So much of a digest is shown to people.
+/// The characters of a digest that people see.
 const DIGEST_CHARS: usize = "sha256:".len() + 12;
 
-/// The life of each message with that id, a step a line with what shows it below.
+/// Formats the life of each message with that id, one step per line, with its evidence below.
 pub fn text(trace: &MessageTrace) -> String {
     let lives: Vec<String> = trace
         .messages
@@ -37,7 +37,7 @@ fn life(id: &str, life: &Life) -> String {
     text
 }
 
-/// One step: what it is and when, and below it what shows it.
+/// One step with its time, and its evidence below.
 fn step(step: &LifeStep) -> String {
     let mark = match step.state {
         Certainty::Yes => "+",

@@ -1,4 +1,4 @@
-//! The text of `settled why`: what a review waits for, and who brings it by which command.
+//! The text of `settled why`: what a review waits for, and who brings it with which command.
 
 use chrono::{DateTime, Utc};
 use inspect::status::fix::FixCommand;
@@ -6,10 +6,10 @@ use inspect::status::why::Why;
 use message_schema::line::escaped;
 use screen::{Screen, ago, ahead};
 
-/// The cells of a label such as `otherwise:`, with the blank behind it.
+/// The width of a label such as `otherwise:`, with the blank after it.
 const LABEL: usize = 11;
 
-/// The text of one `settled why`.
+/// Formats one answer of `settled why`.
 pub fn text(why: &Why, serving: Option<bool>, now: DateTime<Utc>, screen: Screen) -> String {
     let reason = why
         .reason
@@ -29,7 +29,7 @@ pub fn text(why: &Why, serving: Option<bool>, now: DateTime<Utc>, screen: Screen
     let missing = why.missing.as_deref().map_or("nothing".into(), escaped);
     text += &screen.wrap(LABEL, &format!("missing:   {missing}"));
     for fix in &why.fixes {
-        // A command stays on its line, however long: somebody copies it.
+        // A command stays on one line, however long, so that it can be copied.
         text += &format!("{:<10} {}\n", fix.actor.clone() + ":", fix.run);
         let effect = format!("             {}{}", fix.effect, blanks(fix));
         text += &screen.wrap(LABEL + 2, &effect);

@@ -1,5 +1,5 @@
-//! The texts of a recorded workspace, on a wide screen and on a narrow one: the board, what each review waits for, the
-//! threads of one, an agent's reviews and a brief. They are kept in `golden/`; `UPDATE=1` rewrites them.
+//! The texts of a recorded workspace on a wide and a narrow screen, against `golden/`: the board, what each review
+//! waits for, the threads of one, an agent's reviews and a brief. `UPDATE=1` rewrites them.
 
 #[path = "../../../tests/recorded_workspace.rs"]
 mod recorded_workspace;
@@ -19,7 +19,7 @@ use self::recorded_workspace::{at, check, workspace};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 
-/// Columns: more than any line needs, and few.
+/// A width that every line fits, and a narrow one.
 const WIDTHS: [usize; 2] = [120, 60];
 
 fn spelled(_: Option<&AgentName>, words: &str) -> String {

@@ -1,8 +1,8 @@
-//! The terminal's other screen, for what is drawn over and over.
+//! The terminal's alternate screen, for content that is redrawn again and again.
 
 use std::io::{self, Write as _, stdout};
 
-/// The terminal's other screen, without a cursor; left with the value.
+/// The terminal's alternate screen, with the cursor hidden. Dropping the value leaves it.
 #[derive(Debug)]
 pub struct AlternateScreen(());
 
@@ -15,7 +15,7 @@ impl AlternateScreen {
 
 impl Drop for AlternateScreen {
     fn drop(&mut self) {
-        // If the terminal is gone, there is nothing to put back.
+        // If the terminal is gone, there is nothing to restore.
         let _ = write("\u{1b}[?25h\u{1b}[?1049l");
     }
 }

@@ -13,7 +13,7 @@ use workspace::clock::span;
 pub use alternate::AlternateScreen;
 pub use progress::ProgressLine;
 
-/// As wide as tables are where nobody says how wide they may be.
+/// The width of tables where nothing sets one.
 const WIDTH: usize = 100;
 
 /// The fewest cells that a cut word keeps.
@@ -25,29 +25,30 @@ const BAR: usize = 10;
 /// The screen that an answer goes to.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
-    /// The cells of a line: most characters take one, those of Chinese or Japanese two.
+    /// The width of a line in cells: most characters take one, those of Chinese or Japanese two.
     pub width: usize,
-    /// True if `COLUMNS` or a terminal sets the width. Only then is prose wrapped: a pipe's reader wants whole lines.
+    /// True if `COLUMNS` or a terminal sets the width. Only then is prose wrapped; the reader of a pipe wants whole
+    /// lines.
     is_fitted: bool,
     has_colours: bool,
 }
 
-/// The reason why a text is coloured.
+/// The meaning of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// Somebody has to act now.
     Alarm,
-    /// It does not go on by itself.
+    /// It is stuck until somebody acts.
     Care,
-    /// It is well.
+    /// All is well.
     Well,
     /// It is secondary.
     Aside,
 }
 
 impl Tone {
-    /// Its number among the 256 colours, which are the same in every theme. Each is half-way between black and white,
-    /// so that it can be read on both; the sixteen named colours are not, yellow on white least of all.
+    /// Returns the colour among the 256 that are the same in every theme. Each is half-way between black and white, so
+    /// that it is readable on both; the sixteen named colours are not, yellow on white least of all.
     fn colour(self) -> u8 {
         match self {
             Self::Alarm => 196,
@@ -58,7 +59,7 @@ impl Tone {
     }
 }
 
-/// The columns and rows of the terminal one of the three standard streams is, if any is.
+/// Returns the columns and rows of the terminal behind one of the three standard streams, if any is a terminal.
 pub fn terminal_size() -> Option<(usize, usize)> {
     let size = tcgetwinsize(stdout())
         .or_else(|_| tcgetwinsize(stderr()))
@@ -68,14 +69,14 @@ pub fn terminal_size() -> Option<(usize, usize)> {
     (columns > 0 && rows > 0).then_some((columns, rows))
 }
 
-/// True if the terminal is assumed to show control sequences as text: `TERM` is `dumb`, empty or not set.
+/// True if the terminal probably shows control sequences as text: `TERM` is `dumb`, empty or not set.
 pub fn is_dumb() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
 impl Screen {
-    /// The screen of standard output: `COLUMNS` wide, else as wide as the terminal, else 100; coloured on a terminal
-    /// that is not `dumb`, unless `NO_COLOR` is set.
+    /// Returns the screen of standard output: `COLUMNS` wide, else as wide as the terminal, else 100; coloured on a
+    /// terminal that is not `dumb`, unless `NO_COLOR` is set.
     pub fn of_output() -> Self {
         let columns = std::env::var("COLUMNS")
             .ok()
@@ -90,7 +91,7 @@ impl Screen {
         }
     }
 
-    /// One without colours.
+    /// Returns a screen without colours.
     pub fn plain(width: usize) -> Self {
         Self {
             width,
@@ -99,12 +100,12 @@ impl Screen {
         }
     }
 
-    /// True if the line fits, or if nothing sets the width.
+    /// True if the line fits, or nothing sets the width.
     pub fn has_room_for(self, line: &str) -> bool {
         !self.is_fitted || line.width() <= self.width
     }
 
-    /// A line, with its long names shortened where it is too long.
+    /// Returns a line, with its long names shortened if it is too long.
     pub fn fit(self, line: &str) -> String {
         if self.has_room_for(line) {
             line.to_owned()
@@ -113,15 +114,15 @@ impl Screen {
         }
     }
 
-    /// A line of prose, broken between words where it is too long; what follows is indented. A word that is longer than
-    /// a line stays whole: it may be a path or an id that somebody copies.
+    /// Wraps a line of prose between words if it is too long, and indents the further lines. A word longer than a line
+    /// stays whole: it may be a path or an id to copy.
     pub fn wrap(self, indent: usize, line: &str) -> String {
         if self.has_room_for(line) {
             return format!("{line}\n");
         }
         let mut text = String::new();
         let mut cells = 0;
-        // Blanks in front are the line's own indentation.
+        // Leading blanks are the line's own indentation.
         let prose = line.trim_start_matches(' ');
         let begin = line.len() - prose.len();
         for word in prose.split(' ') {
@@ -139,7 +140,7 @@ impl Screen {
         text + "\n"
     }
 
-    /// The text, coloured where there are colours.
+    /// Colours the text, if the screen has colours.
     pub fn paint(self, tone: Tone, text: &str) -> String {
         let weight = match tone {
             Tone::Alarm => "1;",
@@ -152,7 +153,7 @@ impl Screen {
         }
     }
 
-    /// Parts beside each other, on as many lines as they need; none is broken unless it is wider than a line.
+    /// Puts parts beside each other on as many lines as they need. Cuts a part wider than a line.
     pub fn flow(self, indent: usize, parts: &[String]) -> String {
         let mut lines: Vec<String> = Vec::new();
         for part in parts {
@@ -187,7 +188,7 @@ pub fn cells(text: &str) -> usize {
     text.width()
 }
 
-/// The text, or as much of it as fits with an ellipsis.
+/// Returns the text, cut to the width with an ellipsis.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -200,8 +201,8 @@ pub fn cut(text: &str, width: usize) -> String {
     text.chars().take_while(fits).chain(['…']).collect()
 }
 
-/// The text, or what fits of it: its longest words lose their middles first, for names differ at their ends; then the
-/// text loses its end.
+/// Shortens a text to the width. First the longest words lose their middles, because names differ at their ends; then
+/// the text loses its end.
 pub fn shorten(text: &str, width: usize) -> String {
     let longest = text
         .split(' ')
@@ -222,7 +223,7 @@ pub fn shorten(text: &str, width: usize) -> String {
         })
 }
 
-/// The text, or its two ends with an ellipsis between them.
+/// Returns the text, or its two ends around an ellipsis.
 pub fn middle(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -238,7 +239,7 @@ pub fn middle(text: &str, width: usize) -> String {
     begin.chars().chain(end.into_iter().rev()).collect()
 }
 
-/// Writes the age of something: `2 h ago`.
+/// Formats an age: `2 h ago`.
 pub fn ago(passed: TimeDelta) -> String {
     if passed < TimeDelta::zero() {
         "in the future".to_owned()
@@ -247,7 +248,7 @@ pub fn ago(passed: TimeDelta) -> String {
     }
 }
 
-/// Writes the time until something happens: `in 2 h`, or `overdue`.
+/// Formats the time until something happens: `in 2 h`, or `overdue`.
 pub fn ahead(left: TimeDelta) -> String {
     if left < TimeDelta::zero() {
         "overdue".to_owned()
@@ -291,7 +292,7 @@ mod tests {
         assert_eq!(cut("plain", 5), "plain");
         assert_eq!(cut("longer", 5), "long…");
         assert_eq!(cut("審査待ち", 8), "審査待ち");
-        // Two cells each: a third character would not leave one for the ellipsis.
+        // These characters take two cells: a third would leave no room for the ellipsis.
         assert_eq!(cut("審査待ち", 6), "審査…");
         assert_eq!(cut("審査待ち", 7), "審査待…");
     }
@@ -306,7 +307,7 @@ mod tests {
         );
         assert_eq!(shorten(name, 30), "own…4567 a-l…thor -> a-l…ewer");
         assert_eq!(shorten(name, 12), "own…567 a-l…");
-        // Two cells each: what does not fit is left out whole.
+        // These characters take two cells: one that does not fit is left out whole.
         assert_eq!(middle("審査待ちです", 7), "審…です");
     }
 
@@ -330,7 +331,7 @@ mod tests {
         );
     }
 
-    /// The contrast of two relative luminances, as WCAG 2 computes it.
+    /// The contrast ratio of two relative luminances, as WCAG 2 defines it.
     fn contrast(one: f64, other: f64) -> f64 {
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
     }
@@ -381,7 +382,7 @@ mod tests {
             [27, 30],
             "{text}"
         );
-        // With its indentation the line would have 31.
+        // With its indentation the line would have 31 cells.
         let parts = ["a".repeat(15), "b".repeat(9)];
         let text = Screen::plain(30).flow(4, &parts);
         assert_eq!(text.lines().count(), 2, "{text}");

@@ -1,19 +1,20 @@
-//! A line on standard error that says how far a long command has come. Only a terminal sees it, and only after a second.
+//! A line on standard error that shows the progress of a long command. Appears only on a terminal, and only after a
+//! second.
 
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::time::{Duration, Instant};
 
-/// A command that takes less time shows no progress.
+/// A faster command shows no progress.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The least time between two updates of the line.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The number of steps between two looks at the clock.
+/// The number of steps between two checks of the clock.
 const STEPS: u32 = 256;
 
-/// The progress of a long command, on a line that is removed when the value is dropped.
+/// The progress of a long command, on a line that dropping the value removes.
 #[derive(Debug)]
 pub struct ProgressLine {
     what: &'static str,
@@ -24,7 +25,7 @@ pub struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// Begins what may take long: `reading the ledger`.
+    /// Begins something that may take long: `reading the ledger`.
     pub fn begin(what: &'static str) -> Self {
         Self {
             what,
@@ -35,7 +36,7 @@ impl ProgressLine {
         }
     }
 
-    /// One step is done, and so much in all: `12000 records`.
+    /// Counts one step; `done` is the total so far: `12000 records`.
     pub fn step(&mut self, done: impl Display) {
         self.steps += 1;
         if self.steps.is_multiple_of(STEPS) && Instant::now() >= self.next {
@@ -43,12 +44,12 @@ impl ProgressLine {
         }
     }
 
-    /// Says at once what is waited for, before the wait: `codex, for up to 120 s`.
+    /// Shows at once what a wait is for: `codex, for up to 120 s`.
     pub fn show(&mut self, done: impl Display) {
         if self.is_terminal {
             self.next = Instant::now() + PAUSE;
             self.is_shown = true;
-            // A terminal that takes no more text is no reason to stop.
+            // A terminal that accepts no more text is no reason to stop.
             let _ = write!(stderr(), "\r\u{1b}[K{}: {done}", self.what);
         }
     }

@@ -1,5 +1,5 @@
-//! A person's decisions: the same orders as `settled review` and `settled thread` give, refused where the commands are
-//! refused. The page decides nothing.
+//! A person's decisions: gives the same orders as `settled review` and `settled thread`, and refuses what they refuse.
+//! The page decides nothing.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use crate::draw::review::shown;
 use crate::draw::{self, Outcome};
 use crate::state::{PageError, Site};
 
-/// A form, as a browser sends it.
+/// A form as a browser submits it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Decision {
     form: String,
@@ -30,8 +30,8 @@ pub(crate) struct Decision {
     reason: String,
 }
 
-/// Returns the name of the person who decides; `None` without `--act`. Refuses a user that an agent runs as, and a name
-/// that does not fit.
+/// Returns the name of the person who decides; `None` without `--act`. Refuses a user that an agent also runs as, and
+/// an invalid name.
 pub(crate) fn person(args: &Args) -> Result<Option<String>, PageError> {
     if !args.act {
         return Ok(None);
@@ -49,7 +49,7 @@ pub(crate) fn person(args: &Args) -> Result<Option<String>, PageError> {
     }
 }
 
-/// `/act`
+/// Handles `/act`.
 pub(crate) async fn act(State(site): State<Site>, Form(decision): Form<Decision>) -> Response {
     let Some(by) = site.by.clone() else {
         tracing::warn!("refused: the page is for looking only");

@@ -1,5 +1,5 @@
-//! The address the page listens on, the names it answers to, and the secrets that let somebody in. Only this
-//! machine: a loopback address, or a socket for a proxy that somebody else keeps.
+//! The address on which the page listens, the names it answers to, and the secrets that let a browser in. Only for this
+//! machine: a loopback address, or a socket for a proxy that the operator runs.
 
 use std::fmt;
 use std::io::{self, Read as _};
@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use tokio::net::{TcpListener, UnixListener};
 
-/// The place where the page listens.
+/// The address or socket on which the page listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Listen {
     /// At a loopback address.
@@ -50,7 +50,7 @@ impl FromStr for Listen {
     }
 }
 
-/// An open door.
+/// An open listener.
 pub(crate) enum Door {
     /// A loopback address.
     Loopback(TcpListener, SocketAddr),
@@ -59,7 +59,7 @@ pub(crate) enum Door {
 }
 
 impl Door {
-    /// Opens it.
+    /// Opens the listener.
     pub(crate) async fn open(listen: &Listen) -> io::Result<Self> {
         match listen {
             Listen::Loopback(address) => {
@@ -70,14 +70,15 @@ impl Door {
             Listen::Unix(path) => {
                 remove_stale(path)?;
                 let listener = UnixListener::bind(path)?;
-                // Between the two lines only the token keeps others out, which nobody has yet.
+                // Until this call any user can connect, but nobody has the token yet.
                 std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
                 Ok(Self::Unix(listener))
             }
         }
     }
 
-    /// The names a browser may ask for. Any other is a page of somebody else's that was bent to this address.
+    /// Returns the host names a browser may ask for. Any other name is somebody else's that was pointed at this
+    /// address.
     pub(crate) fn hosts(&self, named: &[String]) -> Vec<String> {
         match self {
             Self::Loopback(_, at) => [at.to_string(), format!("localhost:{}", at.port())]
@@ -88,7 +89,7 @@ impl Door {
         }
     }
 
-    /// The port, which tells the cookies of two pages on one machine apart.
+    /// Returns the port, which keeps the cookies of two pages on one machine apart.
     pub(crate) fn port(&self) -> u16 {
         match self {
             Self::Loopback(_, at) => at.port(),
@@ -97,7 +98,7 @@ impl Door {
     }
 }
 
-/// Removes a socket that nobody listens at.
+/// Removes a socket on which nobody listens.
 fn remove_stale(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::FileTypeExt as _;
     match path.symlink_metadata() {
@@ -133,14 +134,14 @@ pub(crate) struct Keys {
     pub(crate) form: String,
 }
 
-/// 32 bytes that nobody can guess, as 64 characters.
+/// Returns 32 random bytes as 64 characters.
 pub(crate) fn secret() -> io::Result<String> {
     let mut bytes = [0_u8; 32];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(message_schema::hex::write(&bytes))
 }
 
-/// True if two secrets are equal, compared in a time that does not tell how much of them agrees.
+/// True if two secrets are equal. The time it takes does not reveal how much of them agrees.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     let differences = one
         .bytes()

@@ -1,5 +1,5 @@
 //! Server-sent events for one open page: every record of the ledger once and in order, under its number, so that a
-//! browser that was cut off goes on where it was.
+//! browser that lost the connection continues where it was.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -20,16 +20,16 @@ use workspace::{index, operator_alerts};
 
 use crate::state::Site;
 
-/// The pages that may be open at a time: each costs a thread.
+/// The most pages that may be open at once; each costs a thread.
 const PAGES_MAX: usize = 32;
 
-/// The time between two looks at the ledger while a page is open. Without a new record a look only reads a file's size.
+/// The time between two polls of the ledger while a page is open. Without a new record a poll only reads a file's size.
 const POLL: Duration = Duration::from_millis(40);
 
-/// The time between two looks at what is no record: whether a daemon serves, and the operator's alerts.
+/// The time between two polls of everything besides records: whether a daemon serves, and the operator's alerts.
 const BESIDE: Duration = Duration::from_millis(500);
 
-/// The records on their way to a browser that reads slowly.
+/// The most records that may be queued for a browser that reads slowly.
 const AHEAD: usize = 256;
 
 /// A record as a page gets it.
@@ -40,7 +40,7 @@ struct Told<'a> {
     text: String,
 }
 
-/// A thread's right to follow, given back with the value.
+/// The slot of a thread that follows the ledger; dropping it frees the slot.
 struct Place(Arc<AtomicUsize>);
 
 impl Drop for Place {
@@ -55,7 +55,7 @@ pub(crate) struct Begin {
     after: Option<u64>,
 }
 
-/// `/events`
+/// Handles `/events`.
 pub(crate) async fn events(
     State(site): State<Site>,
     Query(begin): Query<Begin>,
@@ -75,7 +75,7 @@ pub(crate) async fn events(
     std::thread::spawn(move || {
         let _place = place;
         if let Err(error) = follow(&root, since, &to_page) {
-            // A ledger that was put back to an older state does not have the record: the page reloads.
+            // A ledger restored to an older state lacks that record, so the page reloads.
             tracing::warn!("cannot follow the ledger for a page: {error}");
             let _ = to_page.blocking_send(Ok(Event::default().event("reload").data("")));
         }
@@ -124,7 +124,7 @@ fn follow(
                 let event = Event::default().event("daemon").data(word);
                 let _ = to_page.blocking_send(Ok(event));
             }
-            // A host that is cut off gets no record, and its open pages have to say so.
+            // A host that is cut off gets no records, and its open pages have to say so.
             let now = operator_alerts::read(root);
             if alerts.as_ref() != Some(&now) {
                 let event = Event::default().event("alerts").data(now.len().to_string());

@@ -1,5 +1,5 @@
-//! Refuses requests that are not let in, with a line in the log: a wrong `Host` or `Origin`, no session, a wrong token.
-//! Runs before anything of the mailroom is read.
+//! Refuses requests with a wrong `Host` or `Origin`, without a session, or with a wrong token, and logs each. Runs
+//! before anything of the mailroom is read.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -11,8 +11,8 @@ use crate::door::{Keys, is_same};
 use crate::draw;
 use crate::state::Site;
 
-/// The content security policy: a page may load from and send to its own origin only. Nothing in a page is a script or
-/// a style.
+/// The content security policy: a page may load from and send to its own origin only, and contains no inline script or
+/// style.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -25,7 +25,7 @@ enum Forbidden {
     Session,
 }
 
-/// Stands before every answer.
+/// Runs before every answer.
 pub(crate) async fn guard(State(site): State<Site>, request: Request, next: Next) -> Response {
     let response = match admitted(&site.keys, &request) {
         Ok(Admitted::Known) => next.run(request).await,
@@ -36,9 +36,9 @@ pub(crate) async fn guard(State(site): State<Site>, request: Request, next: Next
 }
 
 enum Admitted {
-    /// By its cookie.
+    /// It has the cookie.
     Known,
-    /// By the printed link.
+    /// It follows the printed link.
     WithToken,
 }
 
@@ -55,7 +55,7 @@ fn admitted(keys: &Keys, request: &Request) -> Result<Admitted, Forbidden> {
             .or_else(|| origin.strip_prefix("https://"));
         name == Some(host)
     };
-    // What changes something has to say where it comes from.
+    // A request that changes something must name its origin.
     let is_read = *request.method() == Method::GET || *request.method() == Method::HEAD;
     if !origin.map_or(is_read, is_ours) {
         return Err(Forbidden::Origin);
@@ -93,13 +93,13 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Gives the cookie, and leads to the address without the token, which then stays in no history.
+/// Sets the cookie and redirects to the address without the token, which so stays out of the browser's history.
 fn enter(keys: &Keys, request: &Request) -> Response {
     let cookie = format!(
         "{}={}; Path=/; HttpOnly; SameSite=Strict",
         keys.cookie, keys.session
     );
-    // An address that begins with two slashes names another host.
+    // An address that begins with two slashes would name another host.
     let place = format!("/{}", request.uri().path().trim_start_matches('/'));
     (
         StatusCode::SEE_OTHER,
@@ -136,7 +136,7 @@ fn with_policy(mut response: Response) -> Response {
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        // With `no-referrer` a browser sends `Origin: null` with the page's own forms.
+        // With `no-referrer` a browser would send `Origin: null` with the page's own forms.
         (header::REFERRER_POLICY, "same-origin"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::CACHE_CONTROL, "no-store"),

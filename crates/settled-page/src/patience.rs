@@ -1,5 +1,5 @@
-//! Ends connections that say nothing or too little: any process on this machine can connect, and a process has few open
-//! files.
+//! Ends connections that send nothing or too little: any process on this machine can connect, and this one may have
+//! only a few open files.
 
 use std::io;
 use std::pin::Pin;
@@ -10,11 +10,11 @@ use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// The time for a whole request, from its first byte until something is answered, and between two requests. An order
-/// is waited for up to 20 s, and an open page is written to every 15 s.
+/// The time for a whole request, from its first byte to the answer's, and between two requests. Waiting for an order
+/// takes up to 20 s, and an open page gets something every 15 s.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A listener whose connections have to get on.
+/// A listener whose connections have a deadline.
 pub(crate) struct Patient<L>(pub(crate) L);
 
 impl<L: Listener> Listener for Patient<L> {
@@ -31,7 +31,7 @@ impl<L: Listener> Listener for Patient<L> {
     }
 }
 
-/// A connection with a deadline, which the first byte of a request and each byte of an answer put off.
+/// A connection with a deadline, which the first byte of a request and each byte of an answer postpone.
 pub(crate) struct Limited<T> {
     io: T,
     patience: Duration,

@@ -1,4 +1,4 @@
-//! The answers: pages, the events, and the files a page needs.
+//! Answers requests: pages, events, and the files that a page needs.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ use crate::{Args, act, events};
 /// The longest form, in bytes.
 const FORM_MAX: usize = 16 * 1024;
 
-/// Serves until the process is ended.
+/// Serves until the process ends.
 pub(crate) fn serve(args: &Args) -> Result<(), PageError> {
     let by = act::person(args)?;
     if matches!(args.listen, Listen::Unix(_)) && args.host.is_empty() {
@@ -60,7 +60,7 @@ pub(crate) fn serve(args: &Args) -> Result<(), PageError> {
             by: by.map(Into::into),
             follower: Arc::new(Mutex::new(follower)),
         };
-        // To standard output alone: a log is kept and read by others.
+        // Print the link, which holds the token, only to standard output: others read logs.
         say(&link).map_err(failed("standard output".to_owned()))?;
         let answers = router(site).into_make_service();
         match door {

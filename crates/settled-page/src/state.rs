@@ -1,4 +1,4 @@
-//! Everything an answer needs, and the one way to look at the workspace.
+//! Everything an answer needs, and the one way to read the workspace.
 
 use std::io;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub(crate) enum PageError {
          leave out --act, or let agents run as other users"
     )]
     SharedUser(AgentName),
-    /// Nobody could ask for the page.
+    /// Without a host name no browser could ask for the page.
     #[error(
         "a socket needs --host, the name that its proxy is asked for, such as reviews.example.org: the page answers to no \
          other name"
@@ -33,10 +33,10 @@ pub(crate) enum PageError {
     /// The ledger cannot be read.
     #[error(transparent)]
     Ledger(#[from] SpoolError),
-    /// The name of who decides cannot be recorded.
+    /// A record cannot hold the name of the person who decides.
     #[error("{0}")]
     Name(String),
-    /// The machine refused.
+    /// A system call failed.
     #[error("{what}: {source}")]
     Io {
         /// The operation that failed.
@@ -58,7 +58,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Looks at the workspace as it is now. A second request waits for the first: it takes milliseconds.
+    /// Reads the current state of the workspace. A concurrent request waits, for milliseconds.
     #[expect(
         clippy::result_large_err,
         reason = "the error is the page that is sent, once for each request"
@@ -71,7 +71,7 @@ impl Site {
         let seen = tokio::task::spawn_blocking(move || {
             let mut follower = site.follower.lock().unwrap_or_else(PoisonError::into_inner);
             if let Err(error) = follower.refresh() {
-                // Put back to an older state, perhaps: from the beginning, then.
+                // Perhaps the ledger was restored to an older state: read it from the start.
                 match Follower::open(&site.root) {
                     Ok(anew) => *follower = anew,
                     Err(_) => return Err(site.failed(&error)),

@@ -1,4 +1,4 @@
-//! The program as a browser meets it: the printed link leads to the page, and a form may be 16 KiB long.
+//! The program as a browser meets it: the printed link leads to the page, and a form may have 16 KiB.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A page that is served; killed with the value.
+/// A running `settled-page`; dropping the value kills it.
 struct Page {
     child: Child,
     host: String,
@@ -86,7 +86,7 @@ fn a_form_of_16_kib_is_read_and_a_longer_one_is_refused() {
         page.enter(),
         page.host
     );
-    // The page reads the whole form before it refuses a viewer that may only look.
+    // The page reads the whole form before it refuses a read-only viewer.
     for (length, expected) in [(16_384, "HTTP/1.1 403 "), (16_385, "HTTP/1.1 413 ")] {
         let form = format!("{:a<length$}", "form=f&key=k&act=cancel&reason=");
         let response = page.ask("POST /act", &headers, &form);

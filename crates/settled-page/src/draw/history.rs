@@ -1,4 +1,4 @@
-//! The history of the mailroom, as plots that say what they show, and the reviewers compared.
+//! The history of the mailroom as labelled plots, and a comparison of the reviewers.
 
 use cockpit::Overview;
 use maud::{Markup, html};
@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::plot::bars;
 use super::{Frame, Look, one_line, page as whole};
 
-/// The days that are shown.
+/// The number of days shown.
 const DAYS: usize = 30;
 
 pub(crate) fn page(overview: &Overview, look: &Look<'_>) -> Markup {

@@ -1,5 +1,5 @@
-//! Draws the model as markup. Every text of an agent's is shown with what would end its line, turn it around or steer a
-//! terminal escaped, and `maud` escapes the rest: no text is ever markup.
+//! Draws the model as markup. Texts of agents are escaped where they would end a line, reverse it or steer a terminal,
+//! and `maud` escapes the rest: no text becomes markup.
 
 pub(crate) mod history;
 pub(crate) mod overview;
@@ -24,33 +24,33 @@ const TEXT_MAX: usize = 2_000;
 
 /// The context in which every page is drawn.
 pub(crate) struct Look<'a> {
-    /// The time of the drawing.
+    /// The time at which it is drawn.
     pub(crate) now: DateTime<Utc>,
-    /// Writes a command.
+    /// Spells a command.
     pub(crate) spell: &'a Spell<'a>,
-    /// The person who decides; `None` if nobody may.
+    /// The person who decides; `None` if the page is read-only.
     pub(crate) by: Option<&'a str>,
     /// The token that every form carries.
     pub(crate) form: &'a str,
 }
 
-/// The reason why nothing was decided, for the person who tried.
+/// The reason why a decision was not recorded, for the person who tried.
 #[derive(Debug)]
 pub(crate) struct Outcome(pub(crate) String);
 
 /// The frame around the parts of a page.
 struct Frame<'a> {
     title: &'a str,
-    /// The last record that is shown.
+    /// The last record shown.
     seq: u64,
     serving: Option<bool>,
-    /// The reason why nothing was decided, and the address of the same page without it.
+    /// The reason why a decision was not recorded, and the address of the same page without it.
     outcome: Option<(&'a Outcome, String)>,
-    /// True if somebody may be typing: without scripts such a page does not reload by itself.
+    /// True if somebody may be typing: such a page does not reload by itself when scripts are off.
     is_typed_in: bool,
 }
 
-/// A page around its parts.
+/// Draws a page around its parts.
 fn page(frame: &Frame<'_>, look: &Look<'_>, parts: &Markup) -> Markup {
     let Frame {
         title,
@@ -118,7 +118,7 @@ fn daemon_text(serving: Option<bool>) -> &'static str {
     }
 }
 
-/// Draws the answer to a browser that is not let in.
+/// Draws the answer to a refused request.
 pub(crate) fn refusal(why: &str) -> Markup {
     html! {
         (DOCTYPE)
@@ -132,7 +132,7 @@ pub(crate) fn refusal(why: &str) -> Markup {
     }
 }
 
-/// Draws the page for a ledger that cannot be read.
+/// Draws the page for an unreadable ledger.
 pub(crate) fn unreadable_ledger(what: &str, command: &str) -> Markup {
     html! {
         (DOCTYPE)
@@ -151,7 +151,7 @@ pub(crate) fn unreadable_ledger(what: &str, command: &str) -> Markup {
     }
 }
 
-/// The page of a review that does not exist.
+/// Draws the page for a review that does not exist.
 pub(crate) fn unknown(look: &Look<'_>) -> Markup {
     let parts = html! {
         h1 { "There is no such review" }
@@ -167,12 +167,12 @@ pub(crate) fn unknown(look: &Look<'_>) -> Markup {
     page(&frame, look, &parts)
 }
 
-/// A text on one line.
+/// Escapes and cuts a text, on one line.
 fn one_line(text: &str) -> String {
     cut(&line::escaped(text))
 }
 
-/// A text on as many lines as it has.
+/// Escapes and cuts a text, keeping its line breaks.
 fn many_lines(text: &str) -> String {
     let lines: Vec<String> = line::lines(text).map(line::escaped).collect();
     cut(&lines.join("\n"))
@@ -187,7 +187,7 @@ fn cut(text: &str) -> String {
     format!("{shown}… ({more} characters more)")
 }
 
-/// A value within the query of a link.
+/// Percent-encodes a value for the query of a link.
 fn query(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
@@ -199,7 +199,7 @@ fn query(text: &str) -> String {
         .collect()
 }
 
-/// The address of a review's page.
+/// Returns the address of a review's page.
 pub(crate) fn address(review: &str) -> String {
     format!("/review?key={}", query(review))
 }
@@ -208,7 +208,7 @@ fn link(review: &str) -> Markup {
     html! { a .review href=(address(review)) { (prose(review)) } }
 }
 
-/// A text on one line whose arrows stay whole where the line ends.
+/// Draws a text on one line; its arrows do not break at the end of a line.
 fn prose(text: &str) -> Markup {
     let text = one_line(text);
     html! {
@@ -219,7 +219,7 @@ fn prose(text: &str) -> Markup {
     }
 }
 
-/// The same with shortened commits; the whole text is its title.
+/// Like [`prose`], with shortened commits; the whole text is the title.
 fn brief(text: &str) -> Markup {
     let short = with_short_commits(text);
     html! {
@@ -231,12 +231,12 @@ fn instant(at: DateTime<Utc>) -> Markup {
     html! { time datetime=(at.to_rfc3339()) { (at.format("%Y-%m-%d %H:%M:%S")) " UTC" } }
 }
 
-/// The time since an instant, without a sign; zero for one that is still to come.
+/// Formats the time since an instant; zero for a future one.
 fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     clock::span((now - at).max(chrono::TimeDelta::zero()))
 }
 
-/// The rest of a wait, in words and as a bar.
+/// Draws the time left of a wait, in words and as a bar.
 fn time_left(due: DateTime<Utc>, whole_s: Option<u64>, now: DateTime<Utc>) -> Markup {
     let left = (due - now).max(chrono::TimeDelta::zero());
     let (look, text) = match Urgency::of(due, whole_s, now) {
@@ -256,7 +256,7 @@ fn bar(left: u64, whole: u64, label: &str) -> Markup {
     html! { progress max=(whole.max(1)) value=(left.min(whole)) aria-label=(label) {} }
 }
 
-/// A command, whose words can be copied with a button where scripts run.
+/// Draws a command, with a button that copies it where scripts run.
 fn command(fix: &FixCommand) -> Markup {
     html! {
         span .command {

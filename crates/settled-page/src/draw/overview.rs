@@ -1,4 +1,4 @@
-//! The whole mailroom on one page: first who must move, then all reviews, then what else there is to know.
+//! The whole mailroom on one page: first who must move, then all reviews, then the rest.
 
 use chrono::{DateTime, Utc};
 use cockpit::agents::AgentRow;
@@ -16,24 +16,24 @@ use super::{
 };
 use serde::Deserialize;
 
-/// The needs on a page; the others are counted.
+/// The most needs on a page; the rest are counted.
 const NEEDS_MAX: usize = 40;
 
-/// The reviews on a page.
+/// The number of reviews on a page.
 const REVIEWS: usize = 50;
 
-/// The problems, tasks and findings that are shown.
+/// The most problems, tasks and findings shown.
 const ROWS_MAX: usize = 40;
 
-/// The part of the mailroom that a browser asks for.
+/// The query of a browser.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Asked {
     /// The review, as a row names it.
     pub(crate) key: String,
-    /// Reviews whose row has this in it.
+    /// Shows reviews whose row contains this.
     pub(crate) q: String,
-    /// Reviews in this phase.
+    /// Shows reviews in this phase.
     pub(crate) phase: String,
     /// The page of the list, from 1.
     pub(crate) page: usize,

@@ -1,4 +1,4 @@
-//! Bars as SVG, drawn by the server: each says in words what it shows.
+//! Bars as SVG, drawn by the server, each labelled in words.
 
 use maud::{Markup, html};
 
@@ -12,10 +12,10 @@ const ROW: u64 = 26;
 /// The left edge of the bars; the names are to the left of it.
 const LEFT: u64 = 200;
 
-/// The room for the number behind the longest bar.
+/// The room for the number after the longest bar.
 const RIGHT: u64 = 80;
 
-/// A horizontal bar for each row, with the same rows as a table for people who cannot see it.
+/// Draws a horizontal bar for each row, and the rows as a table for people who cannot see the bars.
 pub(super) fn bars(title: &str, what: &str, rows: &[(String, u64)]) -> Markup {
     let most = rows
         .iter()

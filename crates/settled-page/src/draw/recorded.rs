@@ -20,7 +20,7 @@ fn spelled(_: Option<&AgentName>, words: &str) -> String {
     format!("settled {words}")
 }
 
-/// How everything looks ten hours later, to a person who decides or to nobody in particular.
+/// The view ten hours later, for a person who decides or for a reader.
 fn look(by: Option<&'static str>) -> Look<'static> {
     Look {
         now: at(TimeDelta::hours(10)),
@@ -37,7 +37,7 @@ fn body(response: Response) -> String {
     String::from_utf8(bytes.expect("a body").to_vec()).expect("a text")
 }
 
-/// Each tag on a line of its own.
+/// Puts each tag on its own line.
 fn lines(page: &str) -> String {
     page.replace("><", ">\n<") + "\n"
 }

@@ -1,5 +1,5 @@
-//! One review: who must move and what is missing, the way through its rounds, its threads with both sides' words, what
-//! runs out, the gate clause by clause, and everything that happened.
+//! One review: who must move and what is missing, its way through the rounds, its threads with the words of both
+//! agents, what runs out, the gate clause by clause, and everything that happened.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
@@ -15,14 +15,14 @@ use super::{
 };
 use workspace::orders::TEXT_MAX;
 
-/// The decisions about a whole review, by the words of the form.
+/// The decisions about a whole review: the form's value, and the label.
 const ON_REVIEW: [(&str, &str); 3] = [
     ("reopen", "Reopen it for the agents"),
     ("grant", "Grant one more round"),
     ("cancel", "Cancel the open request"),
 ];
 
-/// The decisions about a thread.
+/// The decisions about a thread: the form's value, and the label.
 const ON_THREAD: [(&str, &str); 4] = [
     ("resolve", "Resolve"),
     ("hold", "Hold for people"),
@@ -30,7 +30,7 @@ const ON_THREAD: [(&str, &str); 4] = [
     ("queue", "Queue for the merge"),
 ];
 
-/// A review's page, with what came of an order.
+/// Draws a review's page, with the outcome of an order.
 pub(crate) fn shown(
     follower: &Follower,
     look: &Look<'_>,

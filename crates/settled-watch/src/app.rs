@@ -13,7 +13,7 @@ use crate::ink::Theme;
 pub enum Pane {
     /// The chosen review at a glance.
     Summary,
-    /// Its threads, with both sides' words.
+    /// Its threads, with the words of both agents.
     Threads,
     /// Everything that happened to it.
     Timeline,
@@ -28,7 +28,7 @@ pub enum Pane {
 }
 
 impl Pane {
-    /// All, in the order of their keys.
+    /// All panes, in the order of their keys.
     pub const ALL: [Self; 7] = [
         Self::Summary,
         Self::Threads,
@@ -39,7 +39,7 @@ impl Pane {
         Self::Help,
     ];
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Summary => "review",
@@ -58,14 +58,14 @@ impl Pane {
 pub enum Filter {
     /// All.
     All,
-    /// Those of the agent that looks; without one, those that wait for a person.
+    /// Those that the viewing agent has to act on; without an agent, those that wait for a person.
     Mine,
-    /// Those that do not go on by themselves: they wait for a person or an operator, or are overdue.
+    /// Those that are stuck: they wait for a person or an operator, or are overdue.
     Stuck,
 }
 
 impl Filter {
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -86,16 +86,16 @@ impl Filter {
 /// A row of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListRow {
-    /// One of the model's needs, by its place there.
+    /// A need, by its index in the model.
     Need(usize),
-    /// One of its reviews.
+    /// A review, by its index in the model.
     Review(usize),
 }
 
-/// The action that a key asks of the code that owns the terminal.
+/// A key's request to the code that owns the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Nothing but another frame.
+    /// Nothing but a new frame.
     Nothing,
     /// To end.
     Quit,
@@ -110,21 +110,21 @@ pub enum Asked {
 pub struct App {
     /// The mailroom.
     pub overview: Overview,
-    /// The chosen review, if it is one.
+    /// The chosen review, if the row has one.
     pub detail: Option<ReviewDetail>,
-    /// The instant that is shown.
+    /// The time from which ages and the time left are computed.
     pub now: DateTime<Utc>,
     /// The colours.
     pub theme: Theme,
-    /// The agent that looks.
+    /// The agent that watches.
     pub agent: Option<String>,
     /// The view that fills the screen beside the list.
     pub pane: Pane,
-    /// True if the pane has the keys and, where there is no room for both, the screen.
+    /// True if the pane has the focus and, where there is no room for both, the screen.
     pub is_in_pane: bool,
     /// The rows to list.
     pub filter: Filter,
-    /// The words that rows have to contain.
+    /// The text that rows have to contain.
     pub search: String,
     /// True while the search is being typed.
     pub is_typing: bool,
@@ -139,7 +139,7 @@ pub struct App {
 }
 
 impl App {
-    /// The screen of a mailroom, with the first row chosen.
+    /// Makes the screen of a mailroom, with the first row chosen.
     pub fn new(overview: Overview, now: DateTime<Utc>, theme: Theme) -> Self {
         let mut app = Self {
             overview,
@@ -162,7 +162,7 @@ impl App {
         app
     }
 
-    /// Shows a newer model; the same row stays chosen while it is there.
+    /// Shows a newer model; keeps the chosen row if it is still there.
     pub fn show(&mut self, overview: Overview, now: DateTime<Utc>) {
         let before = self.rows.get(self.chosen).copied();
         let was_need = matches!(before, Some(ListRow::Need(_)));
@@ -182,7 +182,7 @@ impl App {
                 !was_need && Some(&self.overview.status.reviews[*at].review) == review.as_ref()
             }
         };
-        // A review may have several needs; one whose need is met is found by another of them, or among all reviews.
+        // A review may have several needs: if the chosen one is met, choose another of them, or the review's own row.
         let of_review =
             |row: &ListRow| review.is_some() && self.review_of(*row) == review.as_deref();
         let place = self.rows.iter().position(is_same);
@@ -199,17 +199,17 @@ impl App {
         self.chosen = place.unwrap_or(self.chosen);
     }
 
-    /// The rows that are listed.
+    /// Returns the listed rows.
     pub fn rows(&self) -> &[ListRow] {
         &self.rows
     }
 
-    /// The place of the chosen row.
+    /// Returns the index of the chosen row.
     pub fn chosen(&self) -> usize {
         self.chosen
     }
 
-    /// The review of the chosen row.
+    /// Returns the review of the chosen row.
     pub fn chosen_review(&self) -> Option<&str> {
         self.review_of(*self.rows.get(self.chosen)?)
     }
@@ -233,7 +233,7 @@ impl App {
         }
     }
 
-    /// Lists what the filter and the search leave.
+    /// Lists the rows that pass the filter and the search.
     fn list(&mut self) {
         let search = self.search.to_lowercase();
         let has_words = |texts: &[&str]| {
@@ -283,7 +283,7 @@ impl App {
         }
     }
 
-    /// Does what a key asks for.
+    /// Handles a key.
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "keys that mean nothing here are many, and terminals add more"
@@ -361,7 +361,7 @@ impl App {
         self.is_in_pane = true;
     }
 
-    /// Out of the pane, out of the search, out of the filter: one at a time.
+    /// Leaves the pane, else the search, else the filter.
     fn back(&mut self) -> Asked {
         self.scroll = 0;
         if self.is_in_pane {
@@ -377,7 +377,7 @@ impl App {
         self.listed_anew()
     }
 
-    /// Scrolls the pane that has the keys, or goes through the list.
+    /// Scrolls the focused pane, or moves through the list.
     fn go(&mut self, by: isize) -> Asked {
         if self.is_in_pane {
             self.scroll = self.scroll.saturating_add_signed(by);

@@ -1,4 +1,4 @@
-//! Copies a text by the terminal itself, which also works over ssh: the control sequence OSC 52.
+//! Copies a text through the terminal itself with the control sequence OSC 52, which also works over ssh.
 
 /// The sequence that puts a text into the clipboard of the person at the terminal.
 pub(crate) fn copy(text: &str) -> String {

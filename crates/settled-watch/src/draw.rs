@@ -1,4 +1,4 @@
-//! One frame: the mailroom's line, the list, the pane, what is to be done next, and the keys.
+//! One frame: the mailroom's line, the list, the pane, the next step, and the keys.
 
 use cockpit::words::with_short_commits;
 use ratatui::Frame;
@@ -10,7 +10,7 @@ use crate::app::{App, Filter, Pane};
 use crate::ink::{Ink, Pieces, shown, wrapped};
 use crate::panes::{agents, detail, help, history, list, problems};
 
-/// The columns and lines from which on there is room for the list and a pane.
+/// The smallest width and height that hold both the list and a pane.
 const BOTH_WIDTH: u16 = 78;
 const BOTH_HEIGHT: u16 = 24;
 
@@ -38,7 +38,7 @@ impl Canvas<'_> {
         let has_both = width >= BOTH_WIDTH && height >= BOTH_HEIGHT;
         let mut next = next(self.app, width.into());
         if !has_both && !self.app.is_in_pane {
-            // There is no pane to say it in full.
+            // There is no pane that shows it in full.
             let missing = missing(self.app, width.into());
             next.splice(1..1, missing);
         }
@@ -111,7 +111,7 @@ impl Canvas<'_> {
         self.lines(top + 1, seen, top + 1 + room);
     }
 
-    /// Puts lines below each other, none at or below `end`.
+    /// Puts lines below each other, above line `end`.
     fn lines(&mut self, top: usize, lines: Vec<Pieces>, end: usize) {
         let end = end.min(self.area.height.into());
         for (n, pieces) in lines.into_iter().enumerate() {
@@ -125,7 +125,7 @@ impl Canvas<'_> {
     }
 }
 
-/// The mailroom in a line or two, and what is wrong with it.
+/// The mailroom in one or two lines, with what is wrong with it.
 fn head(app: &App, width: usize) -> Vec<Pieces> {
     let overview = &app.overview;
     let reviews = overview.status.reviews.len();
@@ -195,7 +195,7 @@ fn head(app: &App, width: usize) -> Vec<Pieces> {
     lines
 }
 
-/// The thing that the chosen row waits for, in full.
+/// The lines that tell in full what the chosen row waits for.
 fn missing(app: &App, width: usize) -> Vec<Pieces> {
     let missing = app.chosen_need().map_or("", |need| &need.missing);
     let lines = wrapped(&with_short_commits(missing), width.saturating_sub(8), 4);
@@ -206,7 +206,7 @@ fn missing(app: &App, width: usize) -> Vec<Pieces> {
     lines.into_iter().enumerate().map(line).collect()
 }
 
-/// The next actor and command for the chosen row. The command is in full: it is read, copied or selected.
+/// The lines with the next actor and command for the chosen row. The command is never cut, so that it can be copied.
 fn next(app: &App, width: usize) -> Vec<Pieces> {
     let rule = vec![(Ink::Aside, "─".repeat(width))];
     let Some(need) = app.chosen_need() else {
@@ -246,7 +246,7 @@ fn next(app: &App, width: usize) -> Vec<Pieces> {
     lines
 }
 
-/// The keys that do something here, or the last action.
+/// The keys that have an effect here, or the last action.
 fn keys(app: &App, width: usize) -> Vec<Pieces> {
     if let Some(notice) = &app.notice {
         return vec![vec![(
@@ -281,7 +281,7 @@ fn keys(app: &App, width: usize) -> Vec<Pieces> {
     let mut cells = 0;
     for (key, what) in all {
         let room = screen::cells(key) + screen::cells(what) + 4;
-        // The last one needs no blanks behind it.
+        // The last one needs no blanks after it.
         if cells + room - 2 > width {
             break;
         }
@@ -292,7 +292,7 @@ fn keys(app: &App, width: usize) -> Vec<Pieces> {
     vec![line]
 }
 
-/// The panes, with the one that is shown marked.
+/// The names of the panes, with the shown one marked.
 fn tabs(app: &App, width: usize) -> Pieces {
     let mut line: Pieces = vec![(Ink::Aside, "──".to_owned())];
     let mut cells = 2;

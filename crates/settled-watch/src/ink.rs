@@ -1,4 +1,4 @@
-//! The purposes of coloured texts, and lines made of them. No information is in the colour alone.
+//! The purposes of coloured text, and lines made of it. Colour never carries information alone.
 
 use message_schema::line::escaped;
 use ratatui::style::{Color, Modifier, Style};
@@ -10,7 +10,7 @@ const SHOWN_MAX: usize = 2_000;
 /// The use of colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
-    /// Not with `NO_COLOR`, and not on a terminal that has none.
+    /// False with `NO_COLOR`, and on a terminal without colours.
     pub has_colours: bool,
 }
 
@@ -21,13 +21,13 @@ pub(crate) enum Ink {
     Plain,
     /// Somebody has to act now.
     Alarm,
-    /// It does not go on by itself.
+    /// It is stuck until somebody acts.
     Care,
-    /// It is well.
+    /// All is well.
     Well,
     /// It is secondary.
     Aside,
-    /// The name of what follows.
+    /// A label of what follows.
     Head,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Ink {
 pub(crate) type Pieces = Vec<(Ink, String)>;
 
 impl Theme {
-    /// That of the environment.
+    /// Reads the theme from the environment.
     pub fn of_environment() -> Self {
         let is_quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
@@ -43,7 +43,7 @@ impl Theme {
         }
     }
 
-    /// The colours are those of `screen`, half-way between black and white: they can be read on both.
+    /// The colours are those of `screen`, half-way between black and white, and so readable on both.
     pub(crate) fn style(self, ink: Ink) -> Style {
         let (colour, modifier) = match ink {
             Ink::Plain => return Style::new(),
@@ -67,13 +67,13 @@ impl Theme {
     }
 }
 
-/// A text of somebody else, as it may be drawn: on one line, without anything that would steer a terminal.
+/// Prepares a text of somebody else for drawing: on one line, without anything that would steer a terminal.
 pub(crate) fn shown(text: &str) -> String {
     let end = text.char_indices().nth(SHOWN_MAX).map(|(at, _)| at);
     escaped(end.map_or(text, |end| &text[..end]))
 }
 
-/// The same over several lines of this many cells, at most so many of them.
+/// Like [`shown`], wrapped to at most `lines_max` lines of `width` cells.
 pub(crate) fn wrapped(text: &str, width: usize, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in text.lines().take(lines_max) {
@@ -110,7 +110,7 @@ pub(crate) fn wrapped(text: &str, width: usize, lines_max: usize) -> Vec<String>
     lines
 }
 
-/// Returns the number of bytes of a text that fit into so many cells; at least one character.
+/// Returns the number of bytes of a text that fit into `width` cells, at least one character.
 fn fitting(text: &str, width: usize) -> usize {
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
     let fits = ends.take_while(|end| screen::cells(&text[..*end]) <= width);
@@ -118,7 +118,7 @@ fn fitting(text: &str, width: usize) -> usize {
         .unwrap_or_else(|| text.chars().next().map_or(0, char::len_utf8))
 }
 
-/// A text in exactly so many cells.
+/// Cuts or pads a text to exactly `width` cells.
 pub(crate) fn padded(text: &str, width: usize) -> String {
     let text = screen::cut(text, width);
     let blanks = width.saturating_sub(screen::cells(&text));
@@ -147,7 +147,7 @@ mod tests {
         for width in [1, 2, 7, 40] {
             let lines = wrapped(&hostile, width, 9);
             assert!(lines.len() <= 9, "{lines:?}");
-            // One wide character does not fit into one cell.
+            // A wide character does not fit into one cell.
             assert!(
                 lines.iter().all(|line| screen::cells(line) <= width.max(2)),
                 "{lines:?}"

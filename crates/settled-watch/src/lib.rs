@@ -1,7 +1,7 @@
-//! The live screen of a mailroom. `app` holds the state and answers keys; `draw` and the panes make a frame of it;
-//! `live` follows the workspace and owns the terminal, which `terminal` gives back as it was.
+//! The live screen of a mailroom. `app` holds the state and handles keys; `draw` and the panes make a frame of it;
+//! `live` follows the workspace and owns the terminal, which `terminal` restores.
 //!
-//! Everything red or green has a shape and words beside it, and every text of an agent is escaped before it is drawn.
+//! Everything in colour also has a shape and words, and every text of an agent is escaped before it is drawn.
 
 pub mod app;
 mod clipboard;

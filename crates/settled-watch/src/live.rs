@@ -1,4 +1,4 @@
-//! Follows a workspace on a terminal: looks at the ledger, draws, and does what keys ask for.
+//! Follows a workspace on a terminal: polls the ledger, draws, and handles keys.
 
 use std::error::Error;
 use std::io::{Write as _, stdout};
@@ -17,36 +17,35 @@ use crate::draw::draw;
 use crate::ink::Theme;
 use crate::terminal::Taken;
 
-/// The time to wait for a key before the next look at the ledger.
+/// The time to wait for a key before the next poll of the ledger.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The time between two looks at the rest, after which the clock goes on too: outboxes, runs, the daemon.
+/// The time between two updates of the clock and of everything besides the ledger: outboxes, runs, the daemon.
 const TICK: Duration = Duration::from_secs(1);
 
-/// After a look, this many times as long as it took passes before the next: a large mailroom takes no more than a fifth
-/// of a core.
+/// The pause after a poll, as a multiple of the time it took: even a large mailroom takes at most a fifth of a core.
 const REST: u32 = 4;
 
-/// The workspace to show and the agent that looks.
+/// The workspace to show, and the agent that watches.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The workspace.
     pub root: PathBuf,
-    /// The workspace as commands have to name it, where the environment does not.
+    /// The workspace as commands have to name it, unless the environment names it.
     pub named_root: Option<PathBuf>,
-    /// The agent that looks.
+    /// The agent that watches.
     pub agent: Option<AgentName>,
     /// The pull request to begin with.
     pub review: Option<PrNumber>,
 }
 
-/// A workspace that is followed.
+/// A workspace and its follower.
 struct Followed<'a> {
     follower: Follower,
     options: &'a Options,
 }
 
-/// Shows the workspace until somebody ends it.
+/// Shows the workspace until somebody quits.
 pub fn follow(options: &Options) -> Result<(), Box<dyn Error>> {
     let mut followed = Followed {
         follower: Follower::open(&options.root)?,
@@ -85,7 +84,7 @@ pub fn follow(options: &Options) -> Result<(), Box<dyn Error>> {
                 | Event::Paste(_) => false,
             },
             Ok(false) => false,
-            // A signal: the loop's condition says whether it is the end.
+            // A signal arrived: the loop's condition decides whether to end.
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => false,
             Err(error) => return Err(error.into()),
         };
@@ -110,7 +109,7 @@ impl Followed<'_> {
         self.follower.overview(clock::now(), &spell)
     }
 
-    /// Chooses the review that was asked for, and reads the chosen one.
+    /// Chooses the requested review, and reads the chosen one.
     fn begin(&self, app: &mut App) {
         let which = self.options.review.clone().map(|pr| Which {
             pr,
@@ -132,7 +131,7 @@ impl Followed<'_> {
         app.detail = key.and_then(|key| self.follower.review(key, clock::now(), &spell));
     }
 
-    /// Looks at the ledger, and at all the rest where it is time for that. True if the screen may have changed.
+    /// Polls the workspace; on a tick, shows it even without a new record. True if the screen may have changed.
     fn look(&mut self, app: &mut App, is_tick: bool) -> bool {
         let has_changed = match self.follower.refresh() {
             Ok(has_changed) => has_changed | app.trouble.take().is_some(),
@@ -184,7 +183,7 @@ mod tests {
         )
     }
 
-    /// Writes these lines of the ledger into the segment that begins with the first of them, counted from 0.
+    /// Writes these lines of the ledger into a segment whose first record is number `first`, counted from 0.
     fn write(root: &Path, lines: &[&str], first: usize, end: usize) {
         let name = format!(".settled/ledger/{:020}.jsonl", first + 1);
         fs::write(root.join(name), lines[first..end].concat()).expect("a segment");
@@ -210,7 +209,7 @@ mod tests {
         write(root, &lines, 0, 4);
         let mut followed = open();
         let mut screen = app(&followed);
-        // A segment begins where a batch does; the last step restores the ledger to its first four records.
+        // Segments begin where batches do. The last step restores the ledger to its first four records.
         for (first, end, records) in [
             (0, 5, 5),
             (5, 8, 8),

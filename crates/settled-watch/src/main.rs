@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         agent,
         review,
     } = Args::parse();
-    // Commands need not name a workspace that the environment names.
+    // Commands can leave out a workspace that the environment names.
     let is_known = std::env::var_os("SETTLED_ROOT").is_some_and(|known| known == root.as_os_str());
     let options = Options {
         named_root: (!is_known).then(|| root.clone()),

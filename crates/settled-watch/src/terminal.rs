@@ -1,4 +1,4 @@
-//! Takes the terminal and gives it back as it was: at the end, at an error, at a signal and at a panic.
+//! Takes the terminal and restores it: at the end, on an error, on a signal and on a panic.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Stdout, stdin, stdout};
@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-/// True while this process has to give the terminal back.
+/// True while this process has to restore the terminal.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// A terminal in drawing mode, until the value is dropped.
@@ -28,7 +28,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Takes the terminal. A panic gives it back before its message is printed, so that the message can be read.
+    /// Takes the terminal. A panic restores it before printing its message, which so stays readable.
     pub fn take() -> io::Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
@@ -53,16 +53,17 @@ impl Taken {
         }
     }
 
-    /// True if a signal asked for the end.
+    /// True if a signal asked the process to end.
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 }
 
-/// Ends the process once its terminal is closed. From a closed terminal crossterm reads nothing, again and again, and never
-/// returns, so no look before it reads is soon enough: only another thread can end it. There is nothing to put back.
+/// Ends the process once its terminal is closed. On a closed terminal crossterm reads nothing in an endless loop and
+/// never returns, so a check before it reads comes too early: only another thread can end it. There is nothing to
+/// restore.
 fn end_with_terminal() -> io::Result<()> {
-    // The one that crossterm reads.
+    // The descriptor that crossterm reads.
     let keyboard = if stdin().is_terminal() {
         stdin().as_fd().try_clone_to_owned().map(File::from)?
     } else {
@@ -70,7 +71,7 @@ fn end_with_terminal() -> io::Result<()> {
     };
     let wait = move || {
         loop {
-            // Without a requested event it still reports that the terminal is gone.
+            // `poll` reports a closed terminal even without requested events.
             let mut closed = [PollFd::new(&keyboard, PollFlags::empty())];
             match poll(&mut closed, None) {
                 Ok(_) => std::process::exit(0),
@@ -88,8 +89,8 @@ impl Drop for Taken {
     }
 }
 
-/// Once: the second time would put the cursor back over what a panic has said. If the terminal is gone, there is nothing
-/// to put back.
+/// Restores the terminal once: a second time would move the cursor over a panic's message. If the terminal is gone,
+/// there is nothing to restore.
 fn give_back() {
     if !IS_TAKEN.swap(false, Ordering::Relaxed) {
         return;

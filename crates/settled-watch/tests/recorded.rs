@@ -1,5 +1,5 @@
-//! The screen of a recorded workspace: every view on a wide and on a narrow terminal, kept in `golden/` (`UPDATE=1`
-//! rewrites them), and what each key does.
+//! The screen of a recorded workspace: every view on a wide and on a narrow terminal, against `golden/` (`UPDATE=1`
+//! rewrites it), and the effect of each key.
 
 #[path = "../../../tests/recorded_workspace.rs"]
 mod recorded_workspace;
@@ -26,7 +26,7 @@ fn spelled(_: Option<&AgentName>, words: &str) -> String {
     format!("settled {words}")
 }
 
-/// Ten hours later: some time is left and some is over.
+/// The model ten hours later, when some deadlines have passed.
 fn model(follower: &Follower) -> Overview {
     let mut overview = follower.overview(at(TimeDelta::hours(10)), &spelled);
     "mailroom".clone_into(&mut overview.mailroom);
@@ -37,7 +37,7 @@ fn app(follower: &Follower) -> App {
     App::new(model(follower), at(TimeDelta::hours(10)), PLAIN)
 }
 
-/// The app of a copy of the workspace, which goes when the copy does.
+/// The app on a copy of the workspace, which is removed with the value.
 fn opened() -> (TempDir, Follower, App) {
     let root = workspace();
     let follower = Follower::open(root.path()).expect("a workspace");
@@ -70,7 +70,7 @@ fn every_view_of_every_review_is_drawn_on_wide_and_narrow_terminals() {
     for row in 0..app.rows().len() {
         read(&follower, &mut app);
         for pane in Pane::ALL {
-            // Views of the whole mailroom are the same beside each row.
+            // Views of the whole mailroom do not depend on the row.
             let is_of_review = matches!(pane, Pane::Summary | Pane::Threads | Pane::Timeline);
             if !is_of_review && row > 0 {
                 continue;
@@ -139,7 +139,7 @@ fn each_view_has_a_digit_and_tab_opens_the_next() {
     }
     press(&mut app, KeyCode::Char('?'));
     assert_eq!(app.pane, Pane::Help);
-    // Out of the view, which is the review's again; a digit beyond the views opens none.
+    // Escape leaves this view for the review's; a digit beyond the views opens none.
     press(&mut app, KeyCode::Esc);
     press(&mut app, KeyCode::Char('8'));
     assert_eq!((app.pane, app.is_in_pane), (Pane::Summary, false));
@@ -159,7 +159,7 @@ fn a_search_and_a_filter_leave_rows_out_until_they_are_taken_back() {
             .is_some_and(|name| name.starts_with("#88"))
     };
     assert!(is_88(&app), "{:?}", app.chosen_review());
-    // A letter of a command is a letter here.
+    // During a search, the letter of a command is only a letter.
     press(&mut app, KeyCode::Char('q'));
     assert!(app.rows().is_empty() && app.is_typing);
     press(&mut app, KeyCode::Backspace);
@@ -240,7 +240,7 @@ fn the_chosen_row_stays_chosen_in_a_newer_model() {
             press(&mut app, KeyCode::Down);
         }
         let before = chosen(&app);
-        // Whatever was first is over.
+        // The first need is met.
         let mut newer = model(&follower);
         newer.needs.remove(0);
         app.show(newer, now);
@@ -249,8 +249,7 @@ fn the_chosen_row_stays_chosen_in_a_newer_model() {
     }
 }
 
-/// A newer model in which the chosen need is met and another one of its review is left: `after` gives the needs from those
-/// of the review, which are two.
+/// A newer model in which `after` replaces the two needs of the chosen review.
 fn shown_needs(after: impl Fn(&[Need; 2]) -> Vec<Need>, chosen: usize) -> (Vec<Need>, usize) {
     let (_root, follower, mut app) = opened();
     let of_review = |need: &&Need| need.review.is_some();
@@ -278,13 +277,13 @@ fn of_two_needs_of_a_review_the_chosen_one_stays_chosen_and_else_the_other() {
     // The second one is chosen.
     let (needs, chosen) = shown_needs(|both| both.to_vec(), 1);
     assert_eq!((needs[1].missing.as_str(), chosen), ("something else", 1));
-    // It has become the first.
+    // The second need has become the first.
     let (needs, chosen) = shown_needs(|[first, second]| vec![second.clone(), first.clone()], 1);
     assert_eq!((needs[0].missing.as_str(), chosen), ("something else", 0));
-    // The first was chosen and is met. A need comes before the review's own row.
+    // The first need was chosen and is met. The other need comes before the review's own row.
     let (_, chosen) = shown_needs(|[_, second]| vec![second.clone()], 0);
     assert_eq!(chosen, 0);
-    // A need of another review that misses the same is another need.
+    // A need of another review that lacks the same is a different need.
     let other = |[first, second]: &[Need; 2]| {
         let mut other = second.clone();
         other.review = Some("#1 claude -> codex".to_owned());
@@ -372,7 +371,7 @@ fn the_chosen_row_is_seen_on_a_terminal_that_is_too_low_for_the_list() {
             let frame = frame(&mut app, 60, height);
             let mut lines = frame.lines().skip_while(|line| !line.starts_with('▸'));
             assert!(lines.next().is_some(), "row {row}, {height} lines\n{frame}");
-            // A need has a second line, for what is missing.
+            // A need has a second line for the missing thing.
             let is_need = matches!(app.rows()[row], ListRow::Need(_));
             let below = lines.next().unwrap_or_default();
             assert!(

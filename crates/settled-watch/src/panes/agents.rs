@@ -1,4 +1,5 @@
-//! The agents: what waits with each, and its command with its last words. Then the hosts, if several share the ledger.
+//! The agents: the work that waits for each, and its command with its last words. Then the hosts, if several share the
+//! ledger.
 
 use inspect::status::hosts::HostRow;
 
@@ -67,7 +68,7 @@ pub(crate) fn lines(app: &App, width: usize) -> Vec<Pieces> {
     lines
 }
 
-/// A host that shares the ledger. One that is silent may sleep, which alarms nobody.
+/// A host that shares the ledger. A silent one may be asleep, which is no alarm.
 fn host(row: &HostRow, app: &App, width: usize) -> Pieces {
     let agents: Vec<String> = row
         .agents

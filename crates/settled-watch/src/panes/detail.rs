@@ -14,10 +14,10 @@ use crate::ink::{Ink, Pieces, bar, shown, wrapped};
 /// The column in which values begin.
 const VALUES: usize = 10;
 
-/// The newest events of a glance.
+/// The number of newest events in the summary.
 const EVENTS: usize = 8;
 
-/// The lines that an event of the timeline may take.
+/// The most lines that an event of the timeline takes.
 const EVENT_LINES: usize = 6;
 
 fn plain(text: impl Into<String>) -> Vec<Pieces> {
@@ -30,7 +30,7 @@ fn detail_of(app: &App) -> Result<&ReviewDetail, Vec<Pieces>> {
         .ok_or_else(|| plain(" no review is chosen; ↑↓ choose one"))
 }
 
-/// A name, and its value over as many lines as it takes.
+/// A label, and its value on at most `lines_max` lines.
 fn named(name: &str, ink: Ink, text: &str, width: usize, lines_max: usize) -> Vec<Pieces> {
     let lines = wrapped(text, width.saturating_sub(VALUES + 1), lines_max);
     let first = format!(" {name:<9}");
@@ -45,7 +45,7 @@ fn named(name: &str, ink: Ink, text: &str, width: usize, lines_max: usize) -> Ve
     lines.into_iter().enumerate().map(line).collect()
 }
 
-/// Everything that decides what happens next.
+/// Everything that decides the next step.
 pub(crate) fn summary(app: &App, width: usize) -> Vec<Pieces> {
     let detail = match detail_of(app) {
         Ok(detail) => detail,
@@ -143,7 +143,7 @@ fn title(detail: &ReviewDetail, width: usize) -> Vec<Pieces> {
     lines
 }
 
-/// The way through a round: what has come, and what has to come.
+/// The way through a round: the stops reached, and those ahead.
 fn way(round: &RoundView, app: &App, width: usize) -> Vec<Pieces> {
     let stop = |stop: &cockpit::timeline::RoundStop| {
         let threads = match (stop.stop, stop.threads) {
@@ -214,7 +214,7 @@ fn budgets(detail: &ReviewDetail, app: &App, width: usize) -> Vec<Pieces> {
     lines.into_iter().enumerate().map(line).collect()
 }
 
-/// The mark of a thread, and what it means.
+/// The mark of a thread, and its meaning.
 fn mark(thread: &ThreadView) -> (Ink, &'static str, String) {
     let held = thread.state.starts_with("held");
     let words = thread.state_in_words();

@@ -1,4 +1,4 @@
-//! The keys, and what the shapes mean.
+//! The keys, and the meaning of the shapes.
 
 use crate::ink::{Ink, Pieces, wrapped};
 

@@ -1,4 +1,4 @@
-//! The course of reviews over time, as bars with their numbers.
+//! The course of reviews over time, as bars with numbers.
 
 use chrono::TimeDelta;
 use workspace::clock::span;
@@ -6,10 +6,10 @@ use workspace::clock::span;
 use crate::app::App;
 use crate::ink::{Ink, Pieces, padded, shown, wrapped};
 
-/// The newest days that are shown.
+/// The number of newest days shown.
 const DAYS: usize = 14;
 
-/// The lines that a row may take.
+/// The most lines that a row takes.
 const LINES_MAX: usize = 9;
 
 pub(crate) fn lines(app: &App, width: usize) -> Vec<Pieces> {
@@ -97,7 +97,7 @@ fn row(name: &str, count: u64, most: u64, text: &str, width: usize) -> Vec<Piece
     beside(begin, bar_width + 27, text, width)
 }
 
-/// A text beside the start of a line that takes this many cells; the rest comes below.
+/// A text after a line's beginning of this many cells; the rest goes below.
 fn beside(begin: Pieces, cells: usize, text: &str, width: usize) -> Vec<Pieces> {
     let mut begin = Some(begin);
     let line = |text| {

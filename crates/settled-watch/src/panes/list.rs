@@ -10,14 +10,14 @@ use super::time::left;
 use crate::app::{App, ListRow};
 use crate::ink::{Ink, Pieces, bar, padded, shown};
 
-/// The columns from which on a need is one line; on fewer, the missing thing has a line of its own and can be read to
-/// its end.
+/// The width from which a need is one line. On less, the missing thing has its own line, where it can be read to the
+/// end.
 const ONE_LINE: usize = 150;
 
-/// The columns from which on a review's line has its threads and its time.
+/// The width from which a review's line shows its threads and its time.
 const WIDE: usize = 110;
 
-/// The shape of a part.
+/// The shape of a role.
 fn part(part: WhoseMove) -> (Ink, &'static str) {
     match part {
         WhoseMove::Operator => (Ink::Alarm, "■"),
@@ -40,7 +40,7 @@ pub(super) fn shape(row: &ReviewRow) -> (Ink, &'static str) {
     }
 }
 
-/// The lines that all rows take, with their headings.
+/// The number of lines that all rows take, with their headings.
 pub(crate) fn height(app: &App, width: usize) -> usize {
     let rows: usize = app.rows().iter().map(|row| lines_of(*row, width)).sum();
     rows + headings(app)
@@ -61,7 +61,7 @@ fn lines_of(row: ListRow, width: usize) -> usize {
     }
 }
 
-/// As many lines as there is room for, so that the chosen row is among them; and which lines that row takes.
+/// As many lines as fit into `room`, the chosen row among them; and the lines which that row takes.
 pub(crate) fn lines(app: &App, width: usize, room: usize) -> (Vec<Pieces>, Range<usize>) {
     let rows = app.rows();
     let first = first_row(app, width, room);
@@ -119,7 +119,7 @@ pub(crate) fn lines(app: &App, width: usize, room: usize) -> (Vec<Pieces>, Range
     (lines, chosen)
 }
 
-/// The first row that is drawn: the chosen one is in the middle where the list is longer than the screen.
+/// The first row to draw. If the list is longer than the screen, the chosen row is in the middle.
 fn first_row(app: &App, width: usize, room: usize) -> usize {
     let rows = app.rows();
     let room = room.saturating_sub(headings(app)).max(1);

@@ -1,4 +1,5 @@
-//! Everything that needs an operator or a correction, each with its command; what was handed off; what a person has.
+//! Everything that needs an operator or a correction, each with its command; then what was handed off, and what waits
+//! for a person.
 
 use screen::ago;
 

@@ -1,4 +1,4 @@
-//! Instants as people read them.
+//! Instants in words.
 
 use chrono::{DateTime, Utc};
 use cockpit::Urgency;
@@ -6,7 +6,7 @@ use screen::{ago, ahead};
 
 use crate::ink::Ink;
 
-/// The time of day of an instant of today, and the day of any other.
+/// The time of day for an instant of today, and the day for any other.
 pub(super) fn clock(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     if at.date_naive() == now.date_naive() {
         at.format("%H:%M").to_string()
@@ -15,7 +15,7 @@ pub(super) fn clock(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     }
 }
 
-/// The rest of a wait of so many seconds, or the time since the start of one without an end.
+/// The time left of a wait of `wait_s` seconds, or the time since its start if it has no deadline.
 pub(super) fn left(
     due: Option<DateTime<Utc>>,
     wait_s: Option<u64>,

@@ -1,4 +1,4 @@
-//! A tool's arguments as the words of one `settled` command.
+//! Translates a tool's arguments into the words of one `settled` command.
 
 use rmcp::model::JsonObject;
 use serde::Deserialize;
@@ -14,11 +14,11 @@ const WAIT_S: u64 = 50;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ToolCall {
     pub(crate) words: Vec<String>,
-    /// The text on its standard input.
+    /// The text for its standard input.
     pub(crate) input: Option<String>,
-    /// The number of the only file of a diff to show.
+    /// The number of the only file to show of a diff.
     pub(crate) nth: Option<usize>,
-    /// The argument that says what the command is about; the tool, where none does.
+    /// The argument that names the command's subject, or the tool if none does.
     pub(crate) about: &'static str,
 }
 
@@ -94,7 +94,7 @@ struct WhyArguments {
     code: Option<NameOrNumber>,
 }
 
-/// A number or a name. A path with a folder in it is not a name.
+/// A number or a name. A name has no `/`.
 struct NameOrNumber(String);
 
 impl<'de> Deserialize<'de> for NameOrNumber {
@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for NameOrNumber {
     }
 }
 
-/// The correct arguments of each tool, for a call that had others.
+/// The correct arguments of each tool, for the refusal of a wrong call.
 const CALLS: [(&str, &str); 5] = [
     (
         "next",
@@ -135,7 +135,7 @@ const CALLS: [(&str, &str); 5] = [
 ];
 
 impl ToolCall {
-    /// The command that a tool runs.
+    /// Returns the command that a tool runs.
     pub(crate) fn read(tool: &str, arguments: JsonObject) -> Result<Self, CallRefusal> {
         match tool {
             "next" => next(read(tool, arguments)?),
@@ -151,7 +151,7 @@ impl ToolCall {
         }
     }
 
-    /// A command about what the argument `about` names, which is never taken for an option.
+    /// Makes a command about the value of the argument `about`, which is never read as an option.
     fn new(
         verb: &str,
         options: Vec<String>,
@@ -170,9 +170,9 @@ impl ToolCall {
         }
     }
 
-    /// The words with an option more.
+    /// Returns the words with one more option.
     pub(crate) fn and(words: &[String], option: String) -> Vec<String> {
-        // Right behind the verb: names come after all options.
+        // Directly after the verb: names follow all options.
         let mut words = words.to_vec();
         words.insert(1, option);
         words
@@ -186,7 +186,7 @@ impl ToolCall {
     }
 }
 
-/// The arguments of a tool; a refusal names the one that is wrong.
+/// Reads the arguments of a tool; a refusal names the wrong one.
 fn read<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, CallRefusal> {
     serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
         let path = error.path().to_string();
@@ -194,14 +194,14 @@ fn read<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, Cal
     })
 }
 
-/// A call that the arguments of this tool do not allow.
+/// Makes the refusal of wrong arguments.
 fn refused(tool: &str, field: &str, message: &str) -> CallRefusal {
     let of_tool = CALLS.iter().find(|(name, _)| *name == tool);
     let (_, how) = of_tool.expect("each tool has its line");
     CallRefusal::argument(field, message, how)
 }
 
-/// `--name=value`, where there is a value.
+/// `--name=value`, if there is a value.
 fn option(name: &str, value: Option<impl Into<String>>) -> Option<String> {
     value.map(|value| format!("--{name}={}", value.into()))
 }

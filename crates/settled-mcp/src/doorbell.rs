@@ -1,9 +1,9 @@
-//! Tells a session that is already running that mail arrived, as Claude Code's channels take it: a preview of that
-//! program, which drops the notifications unless the session was started for it.
+//! Tells a running session that mail arrived, through Claude Code's channels: a preview feature of that program, which
+//! drops the notifications unless the session was started for it.
 //!
-//! Every word of it is ours: how many messages wait, the type of one, its pull request, and the tool to call. No word
-//! that another agent chose is in it. It remembers what it has told as long as it runs, so after a restart it tells
-//! the waiting mail again: at least once, as mail should be.
+//! Every word is ours: how many messages wait, the type of one, its pull request, and the tool to call. No word that
+//! another agent chose is in it. Remembers what it reported only while it runs, so after a restart it reports the
+//! waiting mail again: at least once, as mail should be.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const NOTIFICATION: &str = "notifications/claude/channel";
 /// The longest text of a notification, in bytes.
 const BYTES_MAX: usize = 200;
 
-/// The time that one look for mail blocks, and the pause before the next while mail waits: `wait` returns at once then.
+/// The time that one `wait` blocks, and the pause before the next while mail waits, when `wait` returns at once.
 const WAIT: &str = "--timeout=600";
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -30,13 +30,13 @@ pub(crate) fn capability() -> ExperimentalCapabilities {
     [(CAPABILITY.to_owned(), JsonObject::new())].into()
 }
 
-/// Tells the client of each message that arrives, until the client is gone.
+/// Notifies the client of each message that arrives, until the client is gone.
 pub(crate) async fn ring(tools: MailTools, client: Peer<RoleServer>) {
     let words = ["wait", "--json", WAIT].map(str::to_owned);
     let mut told = BTreeSet::new();
     loop {
         let answer = tools.run(&words, None, std::future::pending()).await;
-        // A command that cannot be run now may run later, and the tools say why.
+        // A command that cannot run now may run later; the tools report why.
         let answer = answer.map_or(Value::Null, |(text, _)| {
             serde_json::from_str(&text).unwrap_or_default()
         });
@@ -56,7 +56,7 @@ pub(crate) async fn ring(tools: MailTools, client: Peer<RoleServer>) {
     }
 }
 
-/// A message that waits. Of several new ones, the notification names the first in the order of these fields.
+/// A waiting message. Of several new ones, the notification names the first in the order of these fields.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     id: String,
@@ -77,7 +77,7 @@ fn waiting(answer: &Value) -> BTreeSet<Waiting> {
     messages.into_iter().flatten().filter_map(of).collect()
 }
 
-/// One line for the model. The daemon admitted the type and the number, so neither is free text.
+/// One line for the model. The daemon validated the type and the number, so neither is free text.
 fn text(count: usize, new: &Waiting) -> String {
     let about = new
         .pr

@@ -1,5 +1,5 @@
-//! Standard input and output as lines of JSON-RPC. Each gets an answer: a client that gets no reply waits until it
-//! gives up. `rmcp` drops a line that is too long or no JSON without a word, so the lines are read here.
+//! Standard input and output as lines of JSON-RPC. Every request gets an answer: a client without one waits until it
+//! times out. `rmcp` silently drops a line that is too long or not JSON, so the lines are read here.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use tokio::io::{
 };
 use tokio::sync::{Mutex, mpsc};
 
-/// The longest line that is read, in bytes: four messages of the largest size that the daemon accepts.
+/// The longest line accepted, in bytes: four messages of the largest size that the daemon accepts.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 
-/// The deepest nesting of a line: `serde_json` reads no deeper.
+/// The deepest nesting of a line: the limit of `serde_json`.
 const DEPTH_MAX: usize = 127;
 
 type Output = Arc<Mutex<Box<dyn AsyncWrite + Send + Unpin>>>;
@@ -30,8 +30,8 @@ pub(crate) struct LineTransport {
 }
 
 impl LineTransport {
-    /// Reads from now on. At most one message is read ahead, so a client that floods the server waits, and memory is
-    /// bounded by two lines.
+    /// Starts to read. At most one message is read ahead, so a client that floods the server has to wait, and two lines
+    /// bound the memory.
     pub(crate) fn new(
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
@@ -71,7 +71,7 @@ async fn write(output: &Output, message: &impl Serialize) -> std::io::Result<()>
     output.flush().await
 }
 
-/// Reads until the client is gone, or nobody takes its messages any more.
+/// Reads until the client is gone, or the server takes no more messages.
 async fn read(
     mut input: impl AsyncBufRead + Unpin,
     admitted: mpsc::Sender<RxJsonRpcMessage<RoleServer>>,
@@ -125,7 +125,7 @@ async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<(
     }
 }
 
-/// The reason a line is no message, and the id of the request that it may have been.
+/// The reason why a line is not a message, and the id of the request that it may have been.
 #[derive(Debug, PartialEq)]
 struct LineRefusal {
     code: ErrorCode,
@@ -148,8 +148,7 @@ impl LineRefusal {
     }
 }
 
-/// The message in a line. A blank line has none, and neither has a notification that we do not know: to both there is
-/// no reply.
+/// Reads the message in a line. A blank line has none, and neither has an unknown notification; both get no reply.
 fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, LineRefusal> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     if line.trim_ascii().is_empty() {
@@ -168,7 +167,7 @@ fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, LineRefu
     let is_answer = value.get("result").is_some() || value.get("error").is_some();
     match serde_json::from_value(value) {
         Ok(message) => Ok(Some(message)),
-        // No answer to an answer: two that did not understand each other would go on forever.
+        // An invalid answer gets no answer: two confused peers would go on forever.
         Err(_) if is_notification || is_answer => Ok(None),
         Err(_) => Err(LineRefusal {
             code: ErrorCode::INVALID_REQUEST,
@@ -183,7 +182,7 @@ fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, LineRefu
 mod tests {
     use super::*;
 
-    /// The code and the id of the reply to a line; none where it is a message or gets no reply.
+    /// The code and the id of the reply to a line; `None` if it is a message or gets no reply.
     fn reply(line: &[u8]) -> Option<(i32, Value)> {
         message(line)
             .err()

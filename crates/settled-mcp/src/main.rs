@@ -1,7 +1,7 @@
-//! The program behind `settled mcp`: five tools on standard input and output, for the agent that its environment names.
+//! The program behind `settled mcp`: five tools on standard input and output, for the agent that the environment names.
 //!
-//! Each call of a tool is one `settled` command with `--json`, and its answer is what that prints: nothing is decided or
-//! kept here, and no argument names a path, a workspace or another agent.
+//! Each call of a tool runs one `settled` command with `--json` and answers with its output. Nothing is decided or kept
+//! here, and no argument names a path, a workspace or another agent.
 
 mod call;
 mod doorbell;
@@ -31,7 +31,7 @@ use refusal::{CallRefusal, OwnRefusal};
 /// The definitions, as a client gets them.
 const TOOLS: &str = include_str!("tools.json");
 
-/// The text that a client gives its model, however it loads the tools.
+/// The text that a client gives its model, even if it loads the tools later.
 const INSTRUCTIONS: &str = "Your mail for AI code review. Call `next` first: it says what waits for you and the next step. \
     A reviewer reads `show` {pr, what: brief}, reviews the change, and answers once with `send` (feedback or lgtm). \
     An author sends a review_request and then calls `wait` for the verdict. \
@@ -41,7 +41,7 @@ const INSTRUCTIONS: &str = "Your mail for AI code review. Call `next` first: it 
 /// The tools that change nothing.
 const CHANGES_NOTHING: [&str; 3] = ["show", "wait", "why"];
 
-/// The exit codes that are answers: success, nothing came, it is your move.
+/// The exit codes that count as answers: success, time-out, action required.
 const ANSWERS: [i32; 3] = [0, 4, 6];
 
 #[tokio::main(flavor = "current_thread")]
@@ -83,7 +83,7 @@ struct MailTools {
     /// The program that answers.
     settled: PathBuf,
     tools: Vec<Tool>,
-    /// True if it tells a running session that mail arrived.
+    /// True if it notifies a running session of new mail.
     rings: bool,
 }
 
@@ -99,7 +99,7 @@ fn tools() -> Vec<Tool> {
         else {
             unreachable!("the file is ours");
         };
-        // Without a word on it, programs take a tool for one that destroys, and ask a person at each call.
+        // Without these hints, programs assume that a tool is destructive and ask a person at each call.
         let changes = ToolAnnotations::new()
             .read_only(CHANGES_NOTHING.contains(&name.as_str()))
             .destructive(false)
@@ -118,7 +118,7 @@ impl ServerHandler for MailTools {
             .with_instructions(INSTRUCTIONS)
     }
 
-    /// From 2026-07-28 on a server says nothing that it was not asked for, so one that rings is older.
+    /// From 2026-07-28 on a server sends only what was asked for, so one that notifies speaks an older version.
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         let newest = if self.rings {
             ProtocolVersion::V_2025_11_25
@@ -143,7 +143,7 @@ impl ServerHandler for MailTools {
         Ok(ListToolsResult::with_all_items(self.tools.clone()))
     }
 
-    /// A method that the server has comes here if its parameters are others than it takes.
+    /// Handles unknown methods, and known ones whose parameters do not fit.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -181,7 +181,7 @@ impl ServerHandler for MailTools {
 }
 
 impl MailTools {
-    /// Runs the command of a call; its answer, or its refusal.
+    /// Runs the command of a call and returns its answer or refusal.
     async fn answer(
         &self,
         call: ToolCall,
@@ -201,7 +201,7 @@ impl MailTools {
         }
     }
 
-    /// The name of the `n`th file of a change.
+    /// Returns the name of the `n`th file of a change.
     async fn nth(
         &self,
         diff: &[String],
@@ -230,7 +230,7 @@ impl MailTools {
         })
     }
 
-    /// Runs one command to its end, or until nobody wants its answer.
+    /// Runs one command to its end, or until the request is cancelled.
     async fn run(
         &self,
         words: &[String],
@@ -246,12 +246,12 @@ impl MailTools {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // The client went away.
+            // In case the client goes away.
             .kill_on_drop(true)
             .spawn()
             .map_err(not_run)?;
         let mut pipe = child.stdin.take().expect("it was piped");
-        // A command that reads no further says so in its answer.
+        // A command that stops reading says why in its answer.
         let _ = pipe.write_all(input.unwrap_or_default().as_bytes()).await;
         drop(pipe);
         let mut printed = String::new();

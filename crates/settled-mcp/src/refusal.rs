@@ -1,17 +1,17 @@
-//! A refusal as a model gets it: what a command printed, or the same form where there was no command. Each has a
-//! `code`, a place (`field`) and a `fix`, because a model that reads only "no" tries the same again.
+//! A refusal as a model gets it: the output of a command, or the same form if no command ran. Each has a `code`, a
+//! place (`field`) and a `fix`, because a model that reads only "no" tries the same again.
 
 use serde_json::{Map, Value, json};
 
-/// A call that has no command, or a command that has no answer.
+/// A call without a command, or a command without an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CallRefusal {
-    /// The arguments, or the machine.
+    /// Refused here: the arguments are wrong, or the command cannot run.
     Here(OwnRefusal),
-    /// A command, in these words.
+    /// Refused by the command, in these words.
     Document {
         text: String,
-        /// The argument that the command was about.
+        /// The argument that names the command's subject.
         about: &'static str,
     },
 }
@@ -27,7 +27,7 @@ pub(crate) struct OwnRefusal {
 }
 
 impl CallRefusal {
-    /// Arguments that map to no command.
+    /// Refuses arguments that fit no command.
     pub(crate) fn argument(field: &str, message: &str, fix: &str) -> Self {
         Self::Here(OwnRefusal {
             exit: 2,
@@ -38,7 +38,7 @@ impl CallRefusal {
         })
     }
 
-    /// A command that cannot be run to its end.
+    /// Reports a command that could not run to its end.
     pub(crate) fn machine(message: String) -> Self {
         Self::Here(OwnRefusal {
             exit: 1,
@@ -49,7 +49,7 @@ impl CallRefusal {
         })
     }
 
-    /// In the form of the commands' `--json`.
+    /// Returns the refusal in the form of the commands' `--json`.
     pub(crate) fn json(self) -> String {
         match self {
             Self::Here(OwnRefusal {
@@ -71,7 +71,7 @@ impl CallRefusal {
     }
 }
 
-/// A command's refusal with the keys of `error` that it lacks; what it has stays as it is.
+/// Adds to a command's refusal the keys of `error` that it lacks; the others stay as they are.
 fn completed(text: &str, about: &str) -> String {
     let mut document: Value = serde_json::from_str(text).unwrap_or_default();
     let violation = ["/data/violations/0", "/data/report/violations/0"];
@@ -105,7 +105,7 @@ fn put(error: &mut Map<String, Value>, key: &str, value: String) {
     error.entry(key).or_insert(Value::String(value));
 }
 
-/// The code of a refusal that no rule of the protocol is the cause of, by its exit code.
+/// The code for an exit code, if no rule of the protocol caused the refusal.
 fn code_of(exit: u64) -> &'static str {
     match exit {
         2 => "argument_invalid",
@@ -118,7 +118,7 @@ fn code_of(exit: u64) -> &'static str {
     }
 }
 
-/// The fix for an exit code, if its command names none.
+/// The fix for an exit code, if the command names none.
 fn fix_of(exit: u64) -> &'static str {
     match exit {
         2 => "correct the argument as `message` says",

@@ -1,5 +1,5 @@
-//! Set-ups of the programs that agents run: the section of `settled.toml` for each, as `cargo xtask agents` tries it, put
-//! into the file without touching the rest, and a probe that starts a configured command once.
+//! Set-ups of the programs that agents run: the section of `settled.toml` for each, as `cargo xtask agents` tries it,
+//! an edit of the file that leaves the rest alone, and a probe that starts a configured command once.
 
 pub mod probe;
 pub mod section;

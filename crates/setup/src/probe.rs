@@ -1,5 +1,5 @@
-//! Starts an agent's command once, on a workspace of its own, with a request that asks for nothing but an answer: the daemon,
-//! the brief, the prompt and the reading of the answer are the real ones.
+//! Starts an agent's command once, in a workspace of its own, with a request that asks for nothing but an answer. The
+//! daemon, the brief, the prompt and the reading of the answer are the real ones.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,14 +16,14 @@ use workspace::config::FILE;
 use crate::section::KnownProgram;
 use crate::version::Versions;
 
-/// The finding about an agent that has the tools of `settled mcp` and did not use them.
+/// The finding about an agent that is set up with the tools of `settled mcp` and did not use them.
 const WITHOUT_TOOLS: &str =
     "it answered, but not by the tools of `settled mcp`, with which it is set up";
 
-/// Begins the message that the server of these tools does not start.
+/// The start of the message that the server of these tools does not start.
 const NO_SERVER: &str = "`settled mcp` lists no tools";
 
-/// The requests of a client until it has a server's tools.
+/// A client's requests up to the list of a server's tools.
 const FRAMES: &str = concat!(
     r#"{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "#,
     r#""capabilities": {}, "clientInfo": {"name": "settled doctor", "version": "1"}}}"#,
@@ -34,7 +34,7 @@ const FRAMES: &str = concat!(
     "\n",
 );
 
-/// The parts of a set-up that give an agent these tools, in its command or its variables.
+/// Parts of a set-up, in its command or its variables, that give an agent these tools.
 const TOOLS: [&str; 4] = [
     "--mcp-config",
     "mcp_servers.settled",
@@ -42,44 +42,44 @@ const TOOLS: [&str; 4] = [
     "\"mcp\":",
 ];
 
-/// The beginning of a message that the daemon sends for an agent, with the output of its command.
+/// The start of a message that the daemon makes from the output of an agent's command.
 const PRINTED: &str = "id: run-";
 
-/// The inbox that gets the answer.
+/// The inbox that receives the answer.
 const INBOX: &str = "agents/doctor/inbox";
 
 /// The finding about an answer that lacks the word of the brief.
 const UNREAD: &str = "it answered, but not what its brief asks for: it may have read nothing";
 
-/// The ledger has an answer before its files are made.
+/// The longest time between an answer's record and its files.
 const ANSWER_FILES_MAX: Duration = Duration::from_secs(5);
 
-/// The time that the daemon may take to end a command whose budget is used up.
+/// The longest time the daemon takes to end a command whose budget is used up.
 const ENDING_MAX: Duration = Duration::from_secs(10);
 
-/// The request, as one line of YAML.
+/// The request as one line of YAML.
 const TASK: &str = "\"A probe: there is nothing to review, and nothing to change. Answer by response_schema with one finding of \
                     severity P3, whose title and file are the one changed file that the brief names.\"";
 
-/// The time a program may take, in seconds.
+/// The seconds that a program may take.
 pub const SECONDS_MAX: u64 = 120;
 
-/// The agent that asks.
+/// The agent that makes the request.
 const ASKER: &str = "doctor";
 
 /// The result of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeOutcome {
-    /// It read its brief and gave an answer that counts.
+    /// The agent read its brief and gave an answer that counts.
     Answered {
         /// The seconds it took.
         seconds: u64,
     },
-    /// It did not.
+    /// The agent gave no answer that counts.
     Failed {
-        /// The reason, as the daemon gives it.
+        /// The reason, in the daemon's words.
         why: String,
-        /// The folder of the probe, with all that the command was given and printed.
+        /// The folder of the probe, with everything that the command was given and printed.
         folder: PathBuf,
     },
 }
@@ -99,16 +99,16 @@ pub struct ProbeFinding {
     /// The folder of a probe that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
-    /// The versions of a program that we know.
+    /// The installed and the tried version, for a known program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<Versions>,
-    /// A warning besides: the version is not the one that was tried.
+    /// A warning that the installed version is not the tried one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// The finding for a person, with the fix for known causes and a note on the version of the program. A program in a sandbox
-/// gets the variables of this list.
+/// Returns the finding for a person, with the fix for a known cause and a note on the version of the program. `walls`
+/// lists the variables that a program in a sandbox gets.
 pub fn finding(
     agent: &AgentName,
     (known, walls): (Option<KnownProgram>, Option<&[String]>),
@@ -199,13 +199,13 @@ fn fix(why: &str, known: Option<KnownProgram>, walls: Option<&[String]>) -> Stri
         .to_owned()
 }
 
-/// A daemon that ends with the value.
+/// A running daemon; dropping the value ends it.
 struct Serving(Child);
 
 impl Drop for Serving {
     fn drop(&mut self) {
         let pid = self.0.id().to_string();
-        // SIGTERM, so that it ends what it started; it needs 8 s at most.
+        // SIGTERM, so that it ends what it started, which takes at most 8 s.
         let asked = Command::new("kill").arg(&pid).status();
         if asked.is_err() {
             let _ = self.0.kill();
@@ -214,7 +214,7 @@ impl Drop for Serving {
     }
 }
 
-/// Starts the command of this agent of a workspace, by our own program.
+/// Starts the command of a workspace's agent through `settled`.
 pub fn probe(settled: &Path, root: &Path, agent: &AgentName) -> std::io::Result<ProbeOutcome> {
     let place = tempfile::Builder::new()
         .prefix("settled-probe-")
@@ -230,7 +230,7 @@ pub fn probe(settled: &Path, root: &Path, agent: &AgentName) -> std::io::Result<
     })
 }
 
-/// Sends it a request, in a workspace made for it; returns the seconds until its answer, or the reason that no
+/// Sends a request to the agent in a workspace made for it. Returns the seconds until its answer, or the reason why no
 /// answer counts.
 fn ask(
     settled: &Path,
@@ -257,10 +257,11 @@ fn ask(
             .spawn()?,
     );
     let began = Instant::now();
-    // A changed file is named in the brief, and not in the prompt: an answer with this word shows that the brief was read.
+    // The brief names a changed file and the prompt does not, so an answer with this word shows that the agent read the
+    // brief.
     let word = format!("brief-{}", workspace::clock::new_name());
     let body = place.join("body.yaml");
-    // As in a review, it works in a tree of its own, if there is a commit to make one of.
+    // As in a review, the agent works in a worktree if there is a commit.
     let head = code.and_then(|code| Repository::at(&code).resolve("HEAD").ok()?);
     let head = head.map_or_else(String::new, |head| format!("declared_head: {head}\n"));
     std::fs::write(
@@ -291,7 +292,7 @@ fn ask(
                 std::thread::sleep(Duration::from_millis(200));
             }
             Some("approved" | "fixing") if repeats(mailroom, &word)? => {
-                // A packet of its findings may be there before the message.
+                // The packet with its findings may appear before the message.
                 if has_tools && !has_file(mailroom, &[INBOX], "id: ")? {
                     std::thread::sleep(Duration::from_millis(100));
                     continue;
@@ -301,7 +302,7 @@ fn ask(
                 }
                 return Ok(Ok(began.elapsed().as_secs()));
             }
-            // The answer counts once it is in the ledger; its files follow.
+            // The ledger has the answer; its files follow.
             Some("approved" | "fixing")
                 if answered.get_or_insert_with(Instant::now).elapsed() < ANSWER_FILES_MAX =>
             {
@@ -315,8 +316,8 @@ fn ask(
     }
 }
 
-/// Starts the server of the tools and makes it list them, as a client would: a program without its server answers in
-/// its own way, and none of its output says why.
+/// Starts the server of the tools and lists them, as a client would. A program without its server answers in its own
+/// way, and its output does not say why.
 fn has_server(
     settled: &Path,
     mailroom: &Path,
@@ -327,7 +328,7 @@ fn has_server(
     std::fs::write(&frames, FRAMES)?;
     let output = ours(settled, mailroom)
         .args(["mcp", "--agent", agent])
-        // It ends with the file.
+        // The server ends at the end of the file.
         .stdin(std::fs::File::open(frames)?)
         .output()?;
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -339,12 +340,12 @@ fn has_server(
     Ok(Err(format!("{NO_SERVER}: {said}")))
 }
 
-/// True if a message of the agent has this word.
+/// True if a message of the agent contains this word.
 fn repeats(mailroom: &Path, word: &str) -> std::io::Result<bool> {
     has_file(mailroom, &[INBOX, "packets/findings"], word)
 }
 
-/// True if a file in one of these folders has this text.
+/// True if a file in one of these folders contains this text.
 fn has_file(mailroom: &Path, places: &[&str], text: &str) -> std::io::Result<bool> {
     for place in places {
         let listed = match std::fs::read_dir(mailroom.join(place)) {
@@ -379,7 +380,7 @@ fn cause(review: &Value, mailroom: &Path) -> std::io::Result<String> {
     })
 }
 
-/// Returns the failure that an ended command had printed: a program that tries again and again never ends by itself.
+/// Returns the failure that an ended command printed: a program that retries forever never ends by itself.
 fn last_complaint(mailroom: &Path) -> std::io::Result<Option<String>> {
     let asked = Instant::now();
     loop {
@@ -393,8 +394,8 @@ fn last_complaint(mailroom: &Path) -> std::io::Result<Option<String>> {
     }
 }
 
-/// The agent's section in a config of its own, and its `workdir`, if it names one. Paths in it are those of the workspace
-/// that it is taken from.
+/// The agent's section in a config of its own, and its `workdir`, if it names one. Paths in it are relative to the
+/// original workspace.
 fn config(root: &Path, agent: &str) -> std::io::Result<(String, Option<PathBuf>)> {
     let text = std::fs::read_to_string(root.join(FILE))?;
     let whole: DocumentMut = text.parse().map_err(std::io::Error::other)?;
@@ -407,7 +408,7 @@ fn config(root: &Path, agent: &str) -> std::io::Result<(String, Option<PathBuf>)
             section[key] = toml_edit::value(absolute.display().to_string());
         }
     }
-    // Its mail here is ours.
+    // Here this user owns the agent's mailboxes.
     if let Some(section) = section.as_table_like_mut() {
         section.remove("uid");
     }
@@ -454,8 +455,7 @@ mod tests {
         assert!(fix(why, claude, Some(&[])).contains("`env` of its sandbox"));
     }
 
-    /// Probes with a program that reports this about the review, one after the other; true if its daemon still
-    /// runs.
+    /// Probes a program that reports these states of the review in turn; true if its daemon still runs.
     fn probed(reviews: &[&str]) -> (ProbeOutcome, bool) {
         let place = tempfile::tempdir().expect("a directory");
         let settled = place.path().join("settled");

@@ -8,7 +8,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
 use workspace::atomic_file;
 use workspace::config::{Config, ConfigError, FILE};
 
-/// The keys that a set-up decides; all others of a section are a person's.
+/// The keys that a set-up decides; a person decides all others.
 const KEYS: [&str; 7] = [
     "command",
     "output",
@@ -19,7 +19,7 @@ const KEYS: [&str; 7] = [
     "vendor",
 ];
 
-/// A program whose set-up was tried.
+/// A program with a tried set-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnownProgram {
     /// Claude Code.
@@ -32,12 +32,12 @@ pub enum KnownProgram {
     OpenCode,
 }
 
-/// The way an agent answers, and the sandbox around it, if any.
+/// The way an agent answers, and whether it runs in a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetUpForm {
     /// It prints its answer.
     Plain,
-    /// It answers by the tools of `settled mcp`.
+    /// It answers with the tools of `settled mcp`.
     Mcp,
     /// It prints its answer, in a sandbox.
     Sandbox,
@@ -46,20 +46,20 @@ pub enum SetUpForm {
 /// The parts of the section that starts an agent.
 #[derive(Clone, Debug)]
 pub struct SetUp {
-    /// The program's name for people; none of a command of one's own.
+    /// The program's name for people; `None` for a custom command.
     pub title: Option<String>,
     /// The permissions it has on this machine.
     pub may: String,
-    /// The version that was tried.
+    /// The tried version.
     pub tried: Option<String>,
-    /// Its package in npm's registry.
+    /// Its npm package.
     pub npm: Option<String>,
-    /// The sentence on what its own settings need before it works, where no option does it.
+    /// A sentence on what its own settings need first, where no option sets it.
     pub settings: Option<String>,
     table: Table,
 }
 
-/// The fate of another command that an agent already has.
+/// The treatment of another command that the agent already has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OtherCommand {
     /// It stays, and nothing is written.
@@ -88,10 +88,10 @@ pub enum SectionError {
         /// The cause.
         source: std::io::Error,
     },
-    /// The file is no config.
+    /// The file is not a config.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The section would be no part of a config. The file has nothing of it.
+    /// The section would make the config invalid. Nothing was written.
     #[error("cannot make a section of it: {message}")]
     Refused {
         /// The error and what would have been accepted.
@@ -108,10 +108,10 @@ pub enum SectionError {
 }
 
 impl KnownProgram {
-    /// All of them.
+    /// All known programs.
     pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::OpenCode];
 
-    /// Its word on the command line, and the name of the program.
+    /// Returns its word on the command line, which is also the name of the program.
     pub fn word(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -134,28 +134,28 @@ impl KnownProgram {
         self.text().parse().expect("the file is ours, and tried")
     }
 
-    /// The instruction for a person to log in.
+    /// Returns the instruction for a person to log in.
     pub fn login(self) -> String {
         text(&self.table(), "login").expect("each file has one")
     }
 
-    /// Its name for people.
+    /// Returns its name for people.
     pub fn title(self) -> String {
         text(&self.table(), "title").expect("each file has one")
     }
 
-    /// The version that its set-up was tried with.
+    /// Returns the version with which its set-up was tried.
     pub fn tried(self) -> String {
         text(&self.table(), "tried").expect("each file has one")
     }
 
-    /// The program that a command starts, by the name of its file.
+    /// Returns the program that a command starts, by its file name.
     pub fn of_command(command: &[String]) -> Option<Self> {
         let name = Path::new(command.first()?).file_name()?;
         Self::ALL.into_iter().find(|known| name == known.word())
     }
 
-    /// Its set-up for code in this folder, as found at `program`.
+    /// Returns its set-up for code in `workdir`, started as `program`.
     pub fn set_up(self, program: &Path, workdir: &Path, form: SetUpForm) -> SetUp {
         let known = self.table();
         let own = match form {
@@ -210,7 +210,7 @@ impl KnownProgram {
     }
 }
 
-/// The directory of the code, by its whole path, or the reason it is not one.
+/// Returns the absolute path of the code's directory, or the reason why it is none.
 pub fn directory(named: &Path) -> Result<PathBuf, String> {
     let found = named.canonicalize();
     let found = found.map_err(|error| format!("{}: {error}", named.display()))?;
@@ -221,7 +221,7 @@ pub fn directory(named: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// A list in words.
+/// Joins a list with commas.
 fn named(list: &Item) -> String {
     let list = list.as_array().into_iter().flatten();
     let words: Vec<&str> = list.filter_map(|word| word.as_str()).collect();
@@ -258,8 +258,8 @@ fn table(
 }
 
 impl SetUp {
-    /// The set-up of a command of one's own, whose output is plain text. A program that is named by a path is the caller's
-    /// file: the daemon starts it elsewhere.
+    /// Makes the set-up of a custom command with plain text as output. A relative path of the program becomes absolute,
+    /// because the daemon starts it elsewhere.
     pub fn custom(command: &[String], workdir: &Path) -> Self {
         let mut command = command.to_vec();
         if let Some(program) = command.first_mut().filter(|program| program.contains('/'))
@@ -283,14 +283,14 @@ impl SetUp {
         }
     }
 
-    /// The text of the section in the file.
+    /// Returns the text of the section in the file.
     pub fn section(&self, agent: &AgentName) -> String {
         let mut document = DocumentMut::new();
         put(&mut document, agent, self);
         document.to_string().trim_start().to_owned()
     }
 
-    /// Writes the section of this agent. Other keys, other sections and comments stay as they are.
+    /// Writes the section of an agent. Leaves other keys, other sections and comments as they are.
     pub fn write(
         &self,
         root: &Path,
@@ -315,7 +315,7 @@ impl SetUp {
         put(&mut document, agent, self);
         let after = document.to_string();
         let wanted = Config::parse(&after, &path).map_err(|error| match error {
-            // Its lines are those of a text that nobody sees.
+            // Its line numbers belong to a text that nobody sees.
             ConfigError::Invalid { message, .. } => SectionError::Refused { message },
             error @ ConfigError::Unreadable { .. } => error.into(),
         })?;
@@ -340,7 +340,7 @@ fn put(document: &mut DocumentMut, agent: &AgentName, set_up: &SetUp) {
         .get("agents")
         .and_then(|agents| agents.get(agent.as_str()))
         .is_none();
-    // Comments at the end of the file stay above what comes after them.
+    // Comments at the end of the file stay above the new section.
     let above = if is_new {
         let above = document.trailing().as_str().unwrap_or_default().to_owned();
         document.set_trailing("");
@@ -375,7 +375,7 @@ fn put(document: &mut DocumentMut, agent: &AgentName, set_up: &SetUp) {
         match set_up.table.get(key) {
             Some(item) => {
                 let mut item = item.clone();
-                // A comment behind a value stays there.
+                // Keep a comment after the value.
                 if let (Some(old), Some(new)) = (
                     section.get(key).and_then(Item::as_value),
                     item.as_value_mut(),
@@ -384,7 +384,8 @@ fn put(document: &mut DocumentMut, agent: &AgentName, set_up: &SetUp) {
                 }
                 section.insert(key, item);
             }
-            // Only a person knows who makes the model behind a custom command, but of another program nobody has said it.
+            // Only a person knows the vendor behind a custom command, so keep the key; for another program it is
+            // unknown.
             None if key != "vendor" || is_other => {
                 section.remove(key);
             }
@@ -393,13 +394,13 @@ fn put(document: &mut DocumentMut, agent: &AgentName, set_up: &SetUp) {
     }
 }
 
-/// The program of a command, by the name of its file.
+/// The file name of a command's program.
 fn program(command: Option<&Item>) -> Option<&OsStr> {
     let words = command?.as_array()?;
     Path::new(words.get(0)?.as_str()?).file_name()
 }
 
-/// The comment above a section: what the program may do.
+/// The comment above a section, which says what the program may do.
 fn comment(set_up: &SetUp) -> String {
     let title = set_up.title.as_deref().unwrap_or("A command of your own");
     let tried = set_up
@@ -409,7 +410,7 @@ fn comment(set_up: &SetUp) -> String {
     format!("# {title}{tried}. It may {}.\n", set_up.may)
 }
 
-/// Puts the comment of this set-up in the place of an older one of ours; comments of a person stay.
+/// Replaces our comment of an older set-up; a person's comments stay.
 fn promise(section: &mut Table, set_up: &SetUp) {
     let above = section.decor().prefix().and_then(|prefix| prefix.as_str());
     let above = above.unwrap_or_default();
@@ -555,9 +556,9 @@ mod tests {
             .expect("written");
         assert_eq!(written, AddOutcome::Written);
         let after = Config::load(root.path()).expect("a config");
-        // The variables of the previous program go with it.
+        // The variables of the previous program are gone.
         assert!(after.agents[&agent()].env.is_empty(), "{after:?}");
-        // So are its vendor and what the comment says that it may do.
+        // So are its vendor and the comment on what it may do.
         for custom in ["./mine", "./other"] {
             let command = [custom.to_owned()];
             SetUp::custom(&command, Path::new("/srv/project"))

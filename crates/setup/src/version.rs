@@ -1,4 +1,5 @@
-//! The installed version of a program beside the one that its set-up was tried with: another one may have other options.
+//! The installed version of a program and the one with which its set-up was tried: another version may have other
+//! options.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,20 +9,20 @@ use serde::Serialize;
 
 use crate::section::KnownProgram;
 
-/// The time a program has to report its version: those that run on Node.js need seconds on a busy machine.
+/// The time a program has to print its version: those on Node.js need seconds on a busy machine.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
 
 /// The two versions of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Versions {
-    /// The version that the program reports; none if it reports nothing in time.
+    /// The version that the program prints; `None` if it prints none in time.
     pub installed: Option<String>,
     /// The version with which its set-up was tried.
     pub tried: String,
 }
 
 impl Versions {
-    /// Asks the program for its version: it reads nothing of the code and calls no model.
+    /// Asks the program for its version, which reads no code and calls no model.
     pub fn of(known: KnownProgram, program: &Path) -> Self {
         Self {
             installed: installed(program, ANSWER_MAX),
@@ -29,7 +30,7 @@ impl Versions {
         }
     }
 
-    /// A note for a person on how they differ; none if they are the same.
+    /// Returns a note for a person if the versions differ.
     pub fn note(&self, known: KnownProgram) -> Option<String> {
         let (title, tried) = (known.title(), &self.tried);
         match &self.installed {
@@ -44,13 +45,13 @@ impl Versions {
     }
 }
 
-/// The version that a program prints with `--version`, if it does within this time.
+/// The version that a program prints with `--version` within `answer_max`.
 fn installed(program: &Path, answer_max: Duration) -> Option<String> {
     let asked = program::ask_version(program)?;
     version(&program::version_by(asked, Instant::now() + answer_max)?)
 }
 
-/// The first word of a text that is a version: numbers with dots, and what a pre-release has behind them.
+/// The first word that is a version: numbers with dots, and the suffix of a pre-release.
 fn version(text: &str) -> Option<String> {
     let words = text.split(|c: char| c.is_whitespace() || "(),".contains(c));
     let mut words = words.map(|word| word.strip_prefix('v').unwrap_or(word));

@@ -1,5 +1,5 @@
 //! The programs that carry notices: the operator's own, `curl` for a webhook, `notify-send` for the desktop. None gets
-//! a secret in its arguments, which every user of the machine can read.
+//! a secret as an argument, because every user of the machine can read arguments.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -17,7 +17,7 @@ use crate::sign::signature;
 /// The time a program has to carry one notice.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The time `curl` gives the receiver, in seconds: it is to complain before it is ended.
+/// The time that `curl` gives the receiver, in seconds: less than ours, so that it can report the time-out.
 const WEBHOOK_S: u64 = 20;
 
 /// The time between two checks whether a program has ended.
@@ -26,9 +26,9 @@ const POLL: Duration = Duration::from_millis(10);
 /// One way to tell people something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Channel {
-    /// A program of the operator's and its arguments; it reads the notice on standard input.
+    /// The operator's program with its arguments; it reads the notice from standard input.
     Command(Vec<String>),
-    /// An address that gets the notice as JSON, signed.
+    /// An address that receives the notice as signed JSON.
     Webhook {
         /// The address.
         address: String,
@@ -39,7 +39,7 @@ pub enum Channel {
     Desktop,
 }
 
-/// The reason why a notice did not arrive, as far as it is known.
+/// The reason why a notice did not arrive, as far as we can tell.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     /// The program cannot be started.
@@ -55,16 +55,16 @@ pub enum SendError {
     Failed {
         /// The program.
         program: String,
-        /// Its end.
+        /// The exit status.
         status: std::process::ExitStatus,
     },
-    /// The program did not end.
+    /// The program did not end in time.
     #[error("`{program}` was ended after {} s", PATIENCE.as_secs())]
     TooLong {
         /// The program.
         program: String,
     },
-    /// The receiver of a webhook answered otherwise than with success.
+    /// The receiver of a webhook did not answer with success.
     #[error("the webhook was answered with status {0}, expected 200 to 299")]
     Answer(String),
     /// The secret of a webhook cannot be read.
@@ -92,7 +92,7 @@ pub fn channels(root: &Path, section: &NotifySection) -> Vec<Channel> {
 }
 
 impl Channel {
-    /// The word for it, also in the name of its cursor.
+    /// Returns the word for it, also used in the name of its cursor.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Command(_) => "command",
@@ -101,7 +101,7 @@ impl Channel {
         }
     }
 
-    /// Carries a notice. Without an error its receiver has it.
+    /// Carries a notice. Without an error, its receiver has it.
     pub fn send(&self, root: &Path, notice: &Notice, now: DateTime<Utc>) -> Result<(), SendError> {
         match self {
             Self::Command(words) => {
@@ -148,7 +148,7 @@ fn webhook(
     }
     let (body, seconds) = (notice.json(), now.timestamp());
     let signature = signature(key, &notice.id, seconds, &body);
-    // The address may be a secret as well, so all of it goes by standard input. `-q`: no settings of a user's.
+    // The address may hold a secret too, so all of it goes through standard input. `-q` ignores the user's settings.
     let settings = [
         ("url", address),
         ("request", "POST"),
@@ -183,7 +183,7 @@ fn webhook(
     }
 }
 
-/// A value within the double quotes of a config of `curl`'s. There is no line break in it.
+/// Escapes a value without line breaks for double quotes in a config of `curl`.
 fn curl_escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"")
 }
@@ -195,14 +195,14 @@ fn urgency(kind: Kind) -> &'static str {
     }
 }
 
-/// A text for a desktop, which takes some markup in it.
+/// Escapes a text for a desktop, which interprets some markup.
 fn markup_escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
 
-/// Runs a program to its good end and gives what it printed.
+/// Runs a program that has to succeed, and returns what it printed.
 fn ran(command: Command, input: &str) -> Result<String, SendError> {
     ran_within(PATIENCE, command, input)
 }
@@ -213,12 +213,13 @@ fn ran_within(patience: Duration, mut command: Command, input: &str) -> Result<S
         program: program.clone(),
         source,
     };
-    // In a group of its own, which ends as a whole: otherwise each attempt would leave behind what its shell
+    // A process group of its own can be killed as a whole; otherwise each attempt would leave behind what its shell
     // started.
     command.stdin(Stdio::piped()).process_group(0);
     let mut child = command.spawn().map_err(unstarted)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read it may still succeed. It fits into a pipe, so this does not wait.
+        // A program that does not read its input may still succeed. The notice fits into a pipe, so this does not
+        // block.
         let _ = stdin.write_all(input.as_bytes());
     }
     let ended = ended(&mut child, patience);
@@ -236,7 +237,7 @@ fn ran_within(patience: Duration, mut command: Command, input: &str) -> Result<S
     }
 }
 
-/// The end of a program; nothing if it had to be killed.
+/// The exit status of a program; `None` if it had to be killed.
 fn ended(child: &mut Child, patience: Duration) -> Option<std::process::ExitStatus> {
     let start = Instant::now();
     while start.elapsed() < patience {
@@ -265,7 +266,7 @@ mod tests {
         hangs.stderr(OwnedFd::from(theirs));
         let sent = ran_within(Duration::from_millis(300), hangs, "");
         assert!(matches!(sent, Err(SendError::TooLong { .. })), "{sent:?}");
-        // It ends when nobody has the other end any more.
+        // The read ends once no process holds the other end.
         let patience = Some(Duration::from_secs(20));
         ours.set_read_timeout(patience).expect("a time-out");
         assert_eq!(ours.read(&mut [0]).expect("nobody is left"), 0);

@@ -1,4 +1,4 @@
-//! Makes notices: of each record behind a cursor, and of a daemon that is gone.
+//! Makes notices of the records after a cursor, and of a daemon that is gone.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use workspace::index;
 
 use crate::notice::Notice;
 
-/// The ledger, followed from outside. The state tells what is new from what was so before.
+/// Follows the ledger from outside. The state distinguishes a change from what was true before.
 #[derive(Debug)]
 pub(crate) struct Follower {
     root: PathBuf,
@@ -17,7 +17,7 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Begins before the first record: the state is not saved anywhere.
+    /// Begins before the first record, since the notifier saves no state.
     pub(crate) fn open(root: &Path) -> Result<Self, SpoolError> {
         Ok(Self {
             root: root.to_owned(),
@@ -26,12 +26,12 @@ impl Follower {
         })
     }
 
-    /// The last record that was read.
+    /// Returns the number of the last record read.
     pub(crate) fn seq(&self) -> u64 {
         self.tail.seq()
     }
 
-    /// The notices of all records that came since, oldest first.
+    /// Returns the notices of all new records, oldest first.
     pub(crate) fn read(&mut self) -> Result<Vec<Notice>, SpoolError> {
         let Self { root, state, tail } = self;
         let mut notices = Vec::new();
@@ -60,7 +60,7 @@ fn notices_of(
             if was.is_none_or(|review| review.mover() != Side::Person) {
                 notices.push(Notice::escalated(root, entry, at, key, &reason.to_string()));
             }
-            // A person who looks at the review sees its threads as well.
+            // Whoever opens the escalated review sees its threads too.
             continue;
         }
         for (id, thread) in &step.threads {
@@ -75,7 +75,7 @@ fn notices_of(
     notices
 }
 
-/// True if an agent handed the thread to a person. A thread that a person took is no news to people.
+/// True if an agent escalated the thread. People know about a thread that a person took.
 fn by_agent(state: ThreadState) -> bool {
     match state {
         ThreadState::Held(Hold::Veto | Hold::Escalate) => true,

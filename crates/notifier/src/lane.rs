@@ -1,4 +1,4 @@
-//! One channel's way through the notices. The cursor on the disk moves only when a notice has been sent, so a kill in
+//! One channel's progress through the notices. The cursor on disk moves only after a notice was sent, so a kill in
 //! between sends it again, under the same id.
 
 use std::collections::VecDeque;
@@ -18,21 +18,21 @@ use crate::notice::Notice;
 /// The directory of the cursors in `.settled`.
 const CURSORS: &str = "notify";
 
-/// The first and the longest pause after a notice that was not taken, in milliseconds: doubled each time.
+/// The first and the longest pause after a failed notice, in milliseconds; each pause doubles the one before.
 const BACKOFF_MS: [u64; 2] = [1_000, 5 * 60 * 1_000];
 
-/// The least time a daemon must serve before its end is worth a notice, in milliseconds. A command that judges mail in
-/// a daemon's place holds the lock for less.
+/// The least time a daemon must serve before its end is worth a notice, in milliseconds. A command that judges mail
+/// without a daemon holds the lock for less.
 const SERVED_MS: u64 = 2_000;
 
-/// The time, as the caller reads it.
+/// The time and the state of the daemon, as the caller sees them.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// Milliseconds that never go back.
+    /// Monotonic milliseconds.
     pub mono: u64,
-    /// The time of day where the operator lives.
+    /// The time of day in the operator's time zone.
     pub at: DateTime<FixedOffset>,
-    /// True if a daemon serves; `None` if that cannot be seen.
+    /// True if a daemon serves; `None` if this user cannot tell.
     pub serving: Option<bool>,
 }
 
@@ -52,15 +52,15 @@ pub enum LaneError {
     },
 }
 
-/// The progress of a channel, as the disk keeps it.
+/// The progress of a channel, as it is on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Cursor {
-    /// Every notice of the records up to this one was sent.
+    /// The last record whose notices were all sent.
     seq: u64,
-    /// The number of notices of the next record that were sent.
+    /// The number of the next record's notices that were sent.
     #[serde(default)]
     of_next: usize,
-    /// True if a daemon has served since the last time one stopped.
+    /// True if a daemon has served since the last one stopped.
     #[serde(default)]
     has_served: bool,
     /// A daemon that is gone.
@@ -68,10 +68,10 @@ struct Cursor {
     gone: Option<Gone>,
 }
 
-/// A daemon that is gone.
+/// The end of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Gone {
-    /// The time at which it was found gone.
+    /// The time at which the notifier found it gone.
     since: DateTime<Utc>,
     /// The last record at that time.
     seq: u64,
@@ -86,9 +86,9 @@ pub struct Lane {
     stopped_after_ms: u64,
     follower: Follower,
     cursor: Cursor,
-    /// The notices that are not sent yet, oldest first.
+    /// The unsent notices, oldest first.
     queue: VecDeque<Notice>,
-    /// The number of the first record's notices that the process before this one sent.
+    /// The number of the first record's notices that the previous process sent.
     sent_before: usize,
     failures: u32,
     next_try: u64,
@@ -97,8 +97,8 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Opens the channel at its cursor. A channel that never had one begins at the ledger's end: nobody wants notices
-    /// of last year.
+    /// Opens the channel at its cursor. A new channel begins at the ledger's end, since nobody wants last year's
+    /// notices.
     pub fn open(root: &Path, channel: Channel, section: &NotifySection) -> Result<Self, LaneError> {
         let mut lane = Self {
             root: root.to_owned(),
@@ -129,7 +129,7 @@ impl Lane {
         Ok(lane)
     }
 
-    /// Reads the new records, and sends the oldest notice if it is due. Returns whether another one could be sent at
+    /// Reads the new records, and sends the oldest notice if it is due. Returns true if another one could be sent at
     /// once.
     pub fn step(&mut self, now: Step) -> Result<bool, LaneError> {
         for notice in self.follower.read()? {
@@ -137,7 +137,7 @@ impl Lane {
                 self.queue.push_back(notice);
             }
         }
-        // Of a record with several, some were sent before the last kill.
+        // The previous process may have sent some notices of this record before it was killed.
         let sent = std::mem::take(&mut self.sent_before);
         self.queue.drain(..sent.min(self.queue.len()));
         self.look_at_daemon(now)?;
@@ -196,8 +196,8 @@ impl Lane {
         }
     }
 
-    /// Notes when a daemon begins to serve and when it ends. The instant is on the disk before a notice goes out, so
-    /// that a second notice of the same end bears the same id.
+    /// Notes when a daemon begins to serve and when it ends. Writes the time of its end to disk before the notice goes
+    /// out, so that a repeated notice of the same end has the same id.
     fn look_at_daemon(&mut self, now: Step) -> Result<(), LaneError> {
         match now.serving {
             None => Ok(()),
@@ -232,7 +232,7 @@ impl Lane {
             .is_some_and(|since| now.mono.saturating_sub(since) >= self.stopped_after_ms)
     }
 
-    /// The notice of the daemon's end, unless it was sent.
+    /// The unsent notice of the daemon's end, if any.
     fn stopped(&self) -> Option<Notice> {
         let Gone { since, seq } = self
             .cursor

@@ -1,4 +1,4 @@
-//! One thing that a person should know now, as every channel carries it.
+//! A notice: one thing that a person should know now, in the form that every channel carries.
 
 use std::path::Path;
 
@@ -11,17 +11,17 @@ use spool::{Digest, Entry};
 /// The version of the JSON form.
 const VERSION: u32 = 1;
 
-/// The kind of event.
+/// The kind of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A review is escalated: only a person can move it.
     Escalated,
-    /// A reviewer handed a thread to a person; the review goes on.
+    /// A reviewer escalated a thread to a person; the review goes on.
     ThreadHeld,
     /// The daemon no longer serves the workspace.
     DaemonStopped,
-    /// Somebody tries the channels.
+    /// A test of the channels.
     Test,
 }
 
@@ -29,29 +29,29 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Notice {
     schema_version: u32,
-    /// The idempotency id: the same for each attempt to tell the same thing.
+    /// The idempotency id: every attempt to send the same notice has the same one.
     pub id: String,
     /// The kind of event.
     pub kind: Kind,
     /// The time of the event.
     pub at: DateTime<Utc>,
-    /// The record that says so, or the last one before the daemon stopped.
+    /// The record of the event, or the last one before the daemon stopped.
     pub seq: u64,
     /// The workspace.
     pub workspace: String,
-    /// The pull request, where it is about a review.
+    /// The pull request, if it concerns a review.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pr: Option<String>,
-    /// The repository, where the review names one.
+    /// The repository, if the review names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
-    /// The reviewer, where it is about a review.
+    /// The reviewer, if it concerns a review.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
     /// The reason, in the ledger's word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The thread, where it is about one.
+    /// The thread, if it concerns one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
     /// The sentence for people.
@@ -61,7 +61,7 @@ pub struct Notice {
 }
 
 impl Kind {
-    /// The word for it in ids and JSON.
+    /// Returns the word for it in ids and JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Escalated => "escalated",
@@ -73,7 +73,7 @@ impl Kind {
 }
 
 impl Notice {
-    /// A review was escalated to a person.
+    /// Makes the notice of a review that was escalated to a person.
     pub(crate) fn escalated(
         root: &Path,
         entry: &Entry,
@@ -93,7 +93,7 @@ impl Notice {
         }
     }
 
-    /// A thread was escalated to a person.
+    /// Makes the notice of a thread that was escalated to a person.
     pub(crate) fn held(
         root: &Path,
         entry: &Entry,
@@ -140,7 +140,7 @@ impl Notice {
         }
     }
 
-    /// The daemon stopped behind this record.
+    /// Makes the notice that the daemon stopped after record `seq`.
     pub(crate) fn stopped(root: &Path, seq: u64, since: DateTime<Utc>) -> Self {
         let id = format!(
             "{}-{seq}-{}",
@@ -157,7 +157,7 @@ impl Notice {
         }
     }
 
-    /// Nothing happened; somebody tries the channels.
+    /// Makes a notice that only tests the channels.
     pub(crate) fn test(root: &Path, name: &str, at: DateTime<Utc>) -> Self {
         let text = "This is a test: notices of this workspace arrive here.".to_owned();
         let id = format!("{}-{name}", Kind::Test.word());
@@ -189,13 +189,14 @@ impl Notice {
         }
     }
 
-    /// The JSON form, on one line.
+    /// Returns the JSON form, on one line.
     pub fn json(&self) -> String {
         serde_json::to_string(self).expect("a notice has no map with other keys than texts")
     }
 }
 
-/// The same for the same record of the same ledger, and for no other: the record before it is in it by its digest.
+/// An id that is the same for the same record of the same ledger, and for no other: it contains the digest of the
+/// record before.
 fn id(prev: Digest, seq: u64, kind: Kind, what: &str) -> String {
     let prev = prev.to_string();
     let prev = prev.rsplit(':').next().unwrap_or_default();

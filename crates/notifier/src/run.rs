@@ -1,4 +1,4 @@
-//! Runs the channels, each on a thread of its own: one that hangs holds up no other.
+//! Runs each channel on its own thread, so that one that hangs delays no other.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::channel::{self, Channel, SendError};
 use crate::lane::{Lane, LaneError, Step};
 use crate::notice::Notice;
 
-/// The pause between two looks at the ledger.
+/// The pause between two polls of the ledger.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The pause after a ledger that could not be read.
+/// The pause after a failure to read the ledger.
 const TROUBLE: Duration = Duration::from_secs(30);
 
 /// The reason why the notifier sends nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The config cannot be used.
+    /// The config is unusable.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The config names no channel.
@@ -52,8 +52,8 @@ pub enum RunError {
     },
 }
 
-/// Follows the ledger and sends notices until the process ends. A notice in hand when the process is killed is sent
-/// again by the next one.
+/// Follows the ledger and sends notices until the process ends. If it is killed while sending a notice, the next
+/// process sends that notice again.
 pub fn run(root: &Path) -> Result<(), RunError> {
     let (lanes, _lock) = open(root)?;
     let names: Vec<&str> = lanes.iter().map(|(name, _)| *name).collect();
@@ -66,7 +66,7 @@ pub fn run(root: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Sends every notice that can be sent now. True if none is left.
+/// Sends every notice that can be sent now. Returns true if none is left.
 pub fn once(root: &Path) -> Result<bool, RunError> {
     let (lanes, _lock) = open(root)?;
     let (clock, mut is_idle) = (Clock::start(), true);
@@ -77,7 +77,7 @@ pub fn once(root: &Path) -> Result<bool, RunError> {
     Ok(is_idle)
 }
 
-/// Sends a test through every channel, whatever the hour.
+/// Sends a test through every channel, even in quiet hours.
 pub fn test(root: &Path) -> Result<Vec<&'static str>, RunError> {
     let channels = configured(root)?.1;
     let now = clock::now();
@@ -115,7 +115,7 @@ fn open(root: &Path) -> Result<(Lanes, std::fs::File), RunError> {
     Ok((lanes.collect::<Result<_, _>>()?, lock))
 }
 
-/// One notifier a workspace: two would move the same cursors.
+/// Takes the lock of the only notifier of a workspace: two would move the same cursors.
 fn lock(root: &Path) -> Result<std::fs::File, RunError> {
     let path = Layout::new(root).own().join("notify.lock");
     let failed = |source| RunError::Lock {

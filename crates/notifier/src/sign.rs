@@ -1,4 +1,4 @@
-//! Signs what a webhook gets: HMAC-SHA256 (RFC 2104) over id, time and body.
+//! Signs the content of a webhook: HMAC-SHA256 (RFC 2104) over id, time and body.
 
 use message_schema::hex;
 use sha2::{Digest as _, Sha256};
@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 /// The block of SHA-256, in bytes.
 const BLOCK: usize = 64;
 
-/// The value of `Settled-Signature`: the id, the seconds and the body, with full stops between, under the secret.
+/// Returns the value of `Settled-Signature`: the HMAC of the id, the seconds and the body, joined by full stops.
 pub fn signature(secret: &[u8], id: &str, seconds: i64, body: &str) -> String {
     let signed = format!("{id}.{seconds}.{body}");
     let digest = hmac(secret, signed.as_bytes());
@@ -32,7 +32,7 @@ fn hmac(secret: &[u8], text: &[u8]) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    /// The cases 1, 2 and 6 of RFC 4231: a short key, one of letters, one longer than a block.
+    /// Test cases 1, 2 and 6 of RFC 4231: a short key, a key of letters, and one longer than a block.
     #[test]
     fn the_vectors_of_the_rfc_come_out() {
         for (key, text, expected) in [

@@ -1,5 +1,5 @@
-//! A channel's way through the notices of a recorded ledger: each is sent once and in order, whenever the notifier is
-//! killed; a receiver that fails is tried again later; and a daemon that stays away is reported once.
+//! One channel's progress through the notices of a recorded ledger: each is sent once and in order, whenever the
+//! notifier is killed; a failing receiver is tried again later; a daemon that stays away is reported once.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use workspace::config::{NotifySection, QuietHours};
 
-/// Seven records: the fifth hands two threads of one review to a person, the seventh escalates another review.
+/// Seven records: the fifth escalates two threads of one review to a person, the seventh escalates another review.
 const LEDGER: &str = include_str!("ledger.jsonl");
 
-/// The program that keeps what it is told.
+/// A program that keeps every notice.
 const KEEP: &str = "cat >> told";
 
-/// A workspace with the ledger, and a channel that was told everything up to a record, or that is new.
+/// A workspace with the ledger, and a channel that has sent everything up to record `seq`, or is new.
 fn workspace(seq: Option<u64>) -> TempDir {
     let root = tempfile::tempdir().expect("a directory");
     let own = root.path().join(".settled");
@@ -48,7 +48,7 @@ fn hour(hour: u32) -> DateTime<FixedOffset> {
     at.parse().expect("an instant")
 }
 
-/// Noon, so many milliseconds after the notifier began.
+/// Noon, `mono` milliseconds after the notifier began.
 fn step(mono: u64, serving: Option<bool>) -> Step {
     Step {
         mono,
@@ -171,7 +171,7 @@ fn a_receiver_that_fails_is_asked_again_after_twice_as_long_each_time() {
         assert!(!lane.is_idle());
         mono += pause;
     }
-    // Five minutes at most.
+    // The pause is at most five minutes.
     let mut count = 4;
     for _ in 0..12 {
         lane.step(step(mono, None)).expect("a step");

@@ -1,5 +1,5 @@
-//! A whole review between two scripted agents, held with the very commands real ones would use, on a workspace of its own.
-//! `script` has the words and commands; here they are run and shown.
+//! Runs a whole review between two scripted agents with real commands, in a workspace of its own, and shows it.
+//! `script` has the words and commands.
 
 mod script;
 mod svg;
@@ -14,19 +14,19 @@ pub use script::{DemoStep, Who, files, steps};
 pub use svg::svg;
 use workspace::shell::quoted;
 
-/// The time the daemon has to begin to serve.
+/// The time the daemon has to begin serving.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The columns by which the output of a step is indented.
+/// The indentation of a step's output, in columns.
 const INDENT: usize = 4;
 
-/// The widths that the story may have, in columns.
+/// The allowed widths of the story, in columns.
 const WIDTH: RangeInclusive<usize> = 60..=200;
 
-/// The reason why a demonstration broke off.
+/// The reason why a demonstration stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
-    /// The disk, or a process that cannot be started.
+    /// The disk failed, or a process could not start.
     #[error("{what}: {source}")]
     Io {
         /// The operation that failed.
@@ -34,24 +34,24 @@ pub enum DemoError {
         /// The cause.
         source: io::Error,
     },
-    /// The daemon did not begin to serve.
+    /// The daemon did not begin serving.
     #[error("the daemon did not begin to serve within {} s; its log is {}", PATIENCE.as_secs(), .0.display())]
     NoDaemon(PathBuf),
-    /// A command ended otherwise than the script says.
+    /// A command ended differently from the script.
     #[error("`{command}` ended with {found}, expected {expected}:\n{said}")]
     Otherwise {
         /// The command.
         command: String,
-        /// The exit status of the command.
+        /// Its exit status.
         found: String,
-        /// The exit code of the script.
+        /// The exit code in the script.
         expected: i32,
-        /// The output of the command.
+        /// Its output.
         said: String,
     },
 }
 
-/// A demonstration on a workspace of its own; its daemon ends with the value.
+/// A demonstration in a workspace of its own. Dropping the value ends its daemon.
 #[derive(Debug)]
 pub struct Demo {
     program: PathBuf,
@@ -65,15 +65,15 @@ pub struct Demo {
 pub struct DemoResult {
     /// The step.
     pub step: &'static DemoStep,
-    /// The output of its command, without what differs between workspaces.
+    /// The output of its command, without lines that differ between runs.
     pub lines: Vec<String>,
     /// The width of the story.
     columns: usize,
 }
 
 impl Demo {
-    /// Makes the workspace in a directory that is not there yet or empty, and starts a daemon on it with our own program.
-    /// The story fits so many columns, 60 to 200.
+    /// Makes the workspace in a new or empty directory, and starts a daemon on it with `program`. The story is
+    /// `columns` wide, 60 to 200.
     pub fn start(program: &Path, root: &Path, columns: usize) -> Result<Self, DemoError> {
         let failed = |what: &str| {
             let what = what.to_owned();
@@ -113,7 +113,7 @@ impl Demo {
         }
     }
 
-    /// Does one step.
+    /// Runs one step.
     pub fn step(&self, step: &'static DemoStep) -> Result<DemoResult, DemoError> {
         let mut command = Command::new(&self.program);
         command
@@ -136,7 +136,7 @@ impl Demo {
             .spawn()
             .map_err(failed)?;
         let mut stdin = child.stdin.take().expect("it was piped");
-        // A command that does not read ends the pipe, which is no failure.
+        // A command that does not read its input closes the pipe, which is no failure.
         let _ = stdin.write_all(step.input.as_bytes());
         drop(stdin);
         let output = child.wait_with_output().map_err(failed)?;
@@ -150,7 +150,7 @@ impl Demo {
                 said: text,
             });
         }
-        // When something happened is of no interest here, and differs each time.
+        // Drop lines with times: they differ in each run.
         let mut lines: Vec<String> = text
             .lines()
             .filter(|line| !has_instant(line))
@@ -169,7 +169,7 @@ impl Demo {
     }
 }
 
-/// Waits for a daemon to serve the workspace, for so long at most.
+/// Waits at most `patience` for a daemon to serve the workspace.
 fn begins_to_serve(root: &Path, patience: Duration) -> bool {
     let start = Instant::now();
     while spool::is_served(root) != Some(true) {
@@ -181,7 +181,7 @@ fn begins_to_serve(root: &Path, patience: Duration) -> bool {
     true
 }
 
-/// True if the line holds an instant, as in `2026-02-13T10:00:00.000Z`.
+/// True if the line has a time such as `2026-02-13T10:00:00.000Z`.
 fn has_instant(line: &str) -> bool {
     line.split_whitespace()
         .any(|word| chrono::DateTime::parse_from_rfc3339(word).is_ok())
@@ -190,21 +190,21 @@ fn has_instant(line: &str) -> bool {
 impl Drop for Demo {
     fn drop(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.daemon);
-        // It is our child and not waited for yet, so the number is still its own.
+        // Nobody has waited for this child yet, so the pid is still its own.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.daemon.wait();
     }
 }
 
 impl DemoStep {
-    /// The command as one would type it.
+    /// Returns the command as one would type it.
     pub fn command(&self) -> String {
         let words = std::iter::once("settled").chain(self.words.iter().copied());
         let words: Vec<String> = words.map(|word| quoted(word.as_ref())).collect();
         words.join(" ")
     }
 
-    /// The same on lines of this length, as a shell takes them.
+    /// The command wrapped to lines of this width, as a shell accepts it.
     fn typed(&self, columns: usize) -> String {
         let mut text = String::from("    $");
         let mut column = text.len();
@@ -229,7 +229,7 @@ impl DemoStep {
         text + "\n"
     }
 
-    /// The name of the actor: the agent's, or `you` for the person.
+    /// Returns the name of the actor: the agent's, or `you` for the person.
     pub fn name(&self) -> &'static str {
         match self.who {
             Who::Agent(agent) => agent,
@@ -239,7 +239,7 @@ impl DemoStep {
 }
 
 impl DemoResult {
-    /// The step for a reader: the story, the command, its output.
+    /// Formats the step: the story, the command, its output.
     pub fn text(&self, number: usize) -> String {
         let DemoStep { says, .. } = self.step;
         let mut text = format!(

@@ -1,40 +1,39 @@
-//! The words of the demonstration's two agents, and the steps it shows. A step is one command that is really
-//! run.
+//! The words of the demonstration's two agents, and its steps. Every step is a command that really runs.
 
-/// The one who acts.
+/// The actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// An agent of this name.
+    /// The agent of this name.
     Agent(&'static str),
-    /// The person who looks on.
+    /// The person who watches.
     Person,
 }
 
-/// One command of the review, and why it is given.
+/// One command of the review, and the reason for it.
 #[derive(Debug)]
 pub struct DemoStep {
     /// The actor.
     pub who: Who,
-    /// One sentence on what happens.
+    /// One sentence about the step.
     pub says: &'static str,
-    /// The command, without our own name.
+    /// The command's words after `settled`.
     pub words: &'static [&'static str],
     /// The text on the command's standard input.
     pub input: &'static str,
     /// The exit code that the script expects.
     pub exit: i32,
-    /// The number of output lines that are shown.
+    /// The number of output lines to show.
     pub shown: usize,
 }
 
 const CLAUDE: Who = Who::Agent("claude");
 const CODEX: Who = Who::Agent("codex");
 
-/// The first head, and the one with the fix; short, to be read.
+/// The first head and the one with the fix, easy to recognize.
 const HEAD: &str = "c0ffee1c0ffee1c0ffee1c0ffee1c0ffee1c0ffe";
 const FIXED: &str = "decaf02decaf02decaf02decaf02decaf02decaf";
 
-/// The files the agents would have written themselves, by name.
+/// Returns the files that the agents write themselves, by name.
 pub fn files() -> [(&'static str, &'static str); 1] {
     [(
         "findings.yaml",
@@ -58,7 +57,7 @@ findings:
     )]
 }
 
-/// The review, in order.
+/// Returns the steps of the review, in order.
 pub fn steps() -> &'static [DemoStep] {
     &STEPS
 }

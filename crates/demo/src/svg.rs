@@ -1,4 +1,4 @@
-//! The demonstration as a picture: a terminal's text as SVG, for pages that run nothing.
+//! The demonstration as a picture: the text of a terminal as SVG, for pages that run nothing.
 
 /// Width and height of a character's cell, in pixels.
 const CELL: (f32, f32) = (8.4, 19.0);
@@ -6,10 +6,10 @@ const CELL: (f32, f32) = (8.4, 19.0);
 /// The room around the text, in pixels.
 const EDGE: f32 = 20.0;
 
-/// The longest line of a picture, in columns: only a command that is to be copied is longer in the text.
+/// The longest line of a picture, in columns. Only commands to copy are longer in the text.
 const COLUMNS: usize = 100;
 
-/// The text in a dark frame. Lines that begin with a number are what happens, those with `$` what is typed.
+/// Draws the text in a dark frame. Lines that begin with a number tell the story, lines with `$` are typed.
 pub fn svg(text: &str) -> String {
     let lines: Vec<String> = text.trim_end().lines().flat_map(folded).collect();
     let columns = lines
@@ -32,7 +32,7 @@ pub fn svg(text: &str) -> String {
         }
         let y = size(at, CELL.1);
         let is_command = is_typed || line.trim_start().starts_with("$ ");
-        // A command goes on behind a backslash.
+        // A backslash continues a command.
         is_typed = is_command && line.ends_with(" \\");
         let style = if is_command { TYPED } else { style(line) };
         svg += &format!(
@@ -43,7 +43,7 @@ pub fn svg(text: &str) -> String {
     svg + "</g>\n</svg>\n"
 }
 
-/// So many cells in a row, and the edges.
+/// The size of `cells` cells and both edges, in pixels.
 fn size(cells: usize, cell: f32) -> f32 {
     #[expect(
         clippy::cast_precision_loss,
@@ -53,7 +53,7 @@ fn size(cells: usize, cell: f32) -> f32 {
     (cells * cell + 2.0 * EDGE).ceil()
 }
 
-/// A line on as many lines as it needs; what follows the first is indented further.
+/// Wraps a line; the further lines are indented more than the first.
 fn folded(line: &str) -> Vec<String> {
     let indent = line.len() - line.trim_start().len();
     let mut lines: Vec<String> = Vec::new();
@@ -102,7 +102,7 @@ mod tests {
             folded(&format!("{full} y z")),
             [full, "      y z".to_owned()]
         );
-        // A word that is too long, as a path may be, stays whole.
+        // A word that is too long, such as a path, stays whole.
         let path = "p".repeat(COLUMNS + 1);
         assert_eq!(folded(&path), std::slice::from_ref(&path));
         assert_eq!(

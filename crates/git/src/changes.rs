@@ -13,7 +13,7 @@ use crate::repository::{GitError, Repository};
 pub struct Changes {
     /// The digest over modes, object ids and paths.
     pub digest: DiffDigest,
-    /// The changed files, sorted. A name that is not UTF-8 or has control characters is quoted as git quotes it.
+    /// The changed files, sorted. A name with control characters or invalid UTF-8 is quoted the way git quotes it.
     pub files: Vec<RepoPath>,
 }
 
@@ -24,12 +24,12 @@ pub struct FileDiff {
     pub path: RepoPath,
     /// Its part of the diff, from `diff --git` on.
     pub text: Vec<u8>,
-    /// True if the diff shows the content. For a binary file, or one that attributes call binary, git only says that it
-    /// differs.
+    /// True if the diff shows the content. For a file that is binary, or that attributes call binary, git only says
+    /// that it differs.
     pub has_content: bool,
 }
 
-/// The raw form, whatever the caller's settings.
+/// Options for the raw form, whatever the caller's settings.
 const RAW: [&str; 8] = [
     "diff-tree",
     "-r",
@@ -38,11 +38,11 @@ const RAW: [&str; 8] = [
     "--full-index",
     "--no-ext-diff",
     "--no-relative",
-    // A `.gitmodules` of the commits themselves can have submodules left out.
+    // The commits' own `.gitmodules` can hide submodules.
     "--ignore-submodules=none",
 ];
 
-/// The diff that is shown, the same on every machine.
+/// Options for the diff that people see, the same on every machine.
 const PATCH: [&str; 13] = [
     "diff-tree",
     "-p",
@@ -73,13 +73,13 @@ impl Repository {
         })
     }
 
-    /// The diff of each file that differs between two commits, in the order of the paths' bytes.
+    /// Returns the diff of each file that differs between two commits, sorted by the bytes of the path.
     pub fn diff(&self, base: &str, head: &str) -> Result<Vec<FileDiff>, GitError> {
         let raw = self.raw(base, head)?;
         let patch = self.checked(&[&PATCH[..], &[base, head]].concat())?;
         let mut parts = parts(&patch).into_iter();
         let diffs = raw.iter().map(|entry| {
-            // A file that becomes a link, say, is printed as removed and as added.
+            // A file that becomes a link, for example, is printed as removed and as added.
             let count = if entry.status == b'T' { 2 } else { 1 };
             let of_file: Vec<&[u8]> = parts.by_ref().take(count).collect();
             if of_file.len() < count {
@@ -103,7 +103,7 @@ impl Repository {
         entries(&output).ok_or_else(|| unreadable(base, head))
     }
 
-    /// The output of a call that has to succeed.
+    /// Runs git and returns its output; fails if git fails.
     fn checked(&self, args: &[&str]) -> Result<Vec<u8>, GitError> {
         let output = self.run(args, None)?;
         if output.status.success() {
@@ -117,7 +117,7 @@ impl Repository {
     }
 }
 
-/// The parts of a patch, one from each heading. Within a hunk every line begins with a blank, `+`, `-` or `\`.
+/// Splits a patch at its headings. Within a hunk every line begins with a blank, `+`, `-` or `\`.
 fn parts(patch: &[u8]) -> Vec<&[u8]> {
     let mut starts = Vec::new();
     let mut at = 0;
@@ -135,7 +135,7 @@ fn parts(patch: &[u8]) -> Vec<&[u8]> {
         .collect()
 }
 
-/// True unless git only says that the binary files differ.
+/// False if git only says that the binary files differ.
 fn has_content(part: &[u8]) -> bool {
     !part
         .split(|byte| *byte == b'\n')
@@ -179,7 +179,7 @@ fn entries(raw: &[u8]) -> Option<Vec<Entry>> {
     pairs.collect()
 }
 
-/// SHA-256 over `<mode> <mode> <id> <id> <path>`, NUL for each file, these sorted as bytes.
+/// SHA-256 over `<mode> <mode> <id> <id> <path>`, NUL for each file, sorted as bytes.
 fn digest(entries: &[Entry]) -> DiffDigest {
     let mut lines: Vec<Vec<u8>> = entries
         .iter()
@@ -205,7 +205,7 @@ impl Entry {
     }
 }
 
-/// The path as git prints it where it is not plain: in double quotes, odd bytes as `\ooo`.
+/// The path as git prints it if it is not plain: in double quotes, with odd bytes as `\ooo`.
 fn c_quoted(path: &[u8]) -> String {
     let mut text = String::from("\"");
     for byte in path {

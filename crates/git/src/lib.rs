@@ -1,6 +1,6 @@
-//! Asks git about a change: its commits, its files, its digest, its diff. Runs the real `git` so that nothing in the
-//! repository, its config or the environment runs a program, fetches, or changes the answer. Also makes and removes a
-//! worktree for a commit.
+//! Asks git about a change: its commits, its files, its digest, its diff. Runs the real `git` in such a way that
+//! nothing in the repository, its config or the environment can start a program, fetch, or change the answer. Also
+//! makes and removes a worktree for a commit.
 
 pub mod changes;
 mod repository;

@@ -6,16 +6,16 @@ use std::process::{Command, Output, Stdio};
 
 use message_schema::id::CommitSha;
 
-/// A directory in a repository, or a bare one.
+/// A directory in a repository, or a bare repository.
 #[derive(Clone, Debug)]
 pub struct Repository {
     directory: PathBuf,
 }
 
-/// Git could not be run, or gave no usable answer.
+/// Git could not run, or gave no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// It could not be run.
+    /// Git could not run.
     #[error("cannot run git in {}", .directory.display())]
     NotRun {
         /// The directory.
@@ -23,10 +23,10 @@ pub enum GitError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The directory, a branch or a commit is not as expected.
+    /// The directory, a branch or a commit is not as required.
     #[error("{what}")]
     Unusable {
-        /// The text of the error: what was found and what was expected.
+        /// The error: the actual and the required state.
         what: String,
     },
 }
@@ -34,23 +34,23 @@ pub enum GitError {
 /// The merge base of two commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergeBase {
-    /// At this commit.
+    /// One commit.
     One(String),
-    /// They have no common commit in this repository.
+    /// The commits have no common ancestor in this repository.
     None,
-    /// At several commits, and none is an ancestor of the others.
+    /// Several commits, none of which is an ancestor of another.
     Several,
 }
 
 impl Repository {
-    /// The repository that holds the directory; git does not run yet.
+    /// Names the repository that holds a directory. Does not run git yet.
     pub fn at(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
         }
     }
 
-    /// The directory that was named.
+    /// Returns the directory given to [`at`](Self::at).
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -60,8 +60,8 @@ impl Repository {
         self.look_for().is_ok_and(|is_there| is_there)
     }
 
-    /// Looks for the repository that has the directory. A repository that git finds and does not read, such as that of
-    /// another user, is an error, with git's message.
+    /// Looks for the repository that holds the directory. If git finds one and refuses to read it, such as another
+    /// user's, the error has git's message.
     pub fn look_for(&self) -> Result<bool, GitError> {
         if !self.directory.is_dir() {
             return Ok(false);
@@ -71,7 +71,7 @@ impl Repository {
             return Ok(true);
         }
         let errors = String::from_utf8_lossy(&output.stderr);
-        // Where it finds none, it says that none of the directories above is one.
+        // If git finds none, it says so about this directory and its parents.
         if errors.contains(NO_REPOSITORY) {
             return Ok(false);
         }
@@ -85,7 +85,7 @@ impl Repository {
         })
     }
 
-    /// The whole name of a commit; `None` if the repository has no commit of that name.
+    /// Returns the full name of a commit; `None` if the repository has no such commit.
     pub fn resolve(&self, name: &str) -> Result<Option<String>, GitError> {
         if name.starts_with('-') {
             return Ok(None);
@@ -96,7 +96,7 @@ impl Repository {
         Ok(output.status.success().then_some(full))
     }
 
-    /// The commit that is checked out, unless a file of it is changed. Files that git does not know do not count.
+    /// Returns the checked-out commit if no tracked file is changed.
     pub fn clean_head(&self) -> Option<CommitSha> {
         let status = self
             .run(&["status", "--porcelain", "--untracked-files=no"], None)
@@ -118,14 +118,15 @@ impl Repository {
         })
     }
 
-    /// Runs git, whatever repository the environment is about: without hooks, a pager, a monitor of the file system, or
-    /// a fetch of what is missing. Programs that the repository's config names for diffs have to be switched off by `args`.
+    /// Runs git in this repository, whatever repository the environment names: without hooks, a pager, a file system
+    /// monitor, or a fetch of missing objects. `args` must switch off programs that the repository's config names for
+    /// diffs.
     pub fn run(&self, args: &[&str], input: Option<&[u8]>) -> Result<Output, GitError> {
         self.run_with(args, input, &[])
     }
 
-    /// The same, with settings that come after those of all files. The environment passes them: a name there may hold
-    /// any character.
+    /// Like [`run`](Self::run), with settings that override those of all files. They go through the environment, where
+    /// a name may hold any character.
     pub(crate) fn run_with(
         &self,
         args: &[&str],
@@ -149,7 +150,7 @@ impl Repository {
         }
         git.envs(ENVIRONMENT);
         if !settings.is_empty() {
-            // Those that the caller has in its environment go on to count.
+            // Keep the settings that the caller's environment already has.
             let known = std::env::var("GIT_CONFIG_COUNT");
             let known = known.map_or(0, |count| count.parse().unwrap_or(0));
             for (at, (key, value)) in (known..).zip(settings) {
@@ -192,7 +193,7 @@ const QUIET: [&str; 10] = [
     "protocol.allow=never",
 ];
 
-/// The beginning of the message that git prints outside of all repositories.
+/// The start of git's message outside of all repositories.
 const NO_REPOSITORY: &str = "not a git repository (or any ";
 
 const ENVIRONMENT: [(&str, &str); 3] = [
@@ -201,7 +202,7 @@ const ENVIRONMENT: [(&str, &str); 3] = [
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
 
-/// Variables that would point git to another repository, or change the history or the diff it reads in this one.
+/// Variables that would make git use another repository, or change the history or the diff that it reads in this one.
 const OF_OTHERS: [&str; 10] = [
     "GIT_DIR",
     "GIT_COMMON_DIR",

@@ -1,22 +1,22 @@
-//! The parts of a repository, for somebody who may read its history but not its settings: a config may hold tokens
-//! and name programs.
+//! The parts of a repository for a process that may read its history but not its settings: a config can hold tokens and
+//! name programs.
 
 use std::path::{Path, PathBuf};
 
 use crate::repository::{GitError, Repository};
 
-/// The parts of a repository that its history is read from, all as absolute paths.
+/// The paths from which git reads a repository's history, all absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
     /// The top of the worktree.
     pub top: PathBuf,
-    /// The directory that all its worktrees share.
+    /// The directory shared by all its worktrees.
     pub common: PathBuf,
     /// The paths that hold the history: parts of the shared directory, and a linked worktree's own directory.
     pub parts: Vec<PathBuf>,
-    /// Directories of objects elsewhere that the repository borrows.
+    /// Object directories elsewhere that the repository borrows from.
     pub borrowed: Vec<PathBuf>,
-    /// The text of a config that says how the repository is stored, and nothing else.
+    /// A config that only says how the repository is stored.
     pub config: String,
 }
 
@@ -32,7 +32,7 @@ const HISTORY: [&str; 7] = [
 ];
 
 impl Repository {
-    /// The parts of the worktree's repository; nothing if the directory is in no worktree.
+    /// Returns the parts of the worktree's repository; `None` if the directory is in no worktree.
     pub fn store(&self) -> Result<Option<Store>, GitError> {
         let asked = [
             "rev-parse",
@@ -60,7 +60,7 @@ impl Repository {
         }))
     }
 
-    /// The settings without which git misreads the files of a repository.
+    /// The settings without which git would misread the repository's files.
     fn format(&self, common: &Path) -> Result<String, GitError> {
         let file = common.join("config");
         let file = file.to_string_lossy();
@@ -72,7 +72,7 @@ impl Repository {
             let (name, value) = setting.split_once('\n').unwrap_or((setting, "true"));
             let (section, key) = name.split_once('.').unwrap_or(("core", name));
             let is_plain = |word: &str| word.chars().all(|it| it.is_ascii_alphanumeric());
-            // Git's own settings all have such names and values; any other setting does not belong into this file.
+            // Git's own settings all have plain names and values; any other setting does not belong in this config.
             if is_plain(key) && is_plain(value) {
                 text.push_str(&format!("[{section}]\n\t{key} = {value}\n"));
             }

@@ -1,5 +1,5 @@
-//! A detached worktree for a commit, beside those that people use. Makes it without running anything that the
-//! repository names, and removes it so that the repository forgets it and no other.
+//! A detached worktree for a commit, separate from those that people use. Makes it without running anything that the
+//! repository names, and removes it so that the repository forgets this worktree and no other.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,7 +10,8 @@ use message_schema::id::CommitSha;
 
 use crate::repository::{GitError, Repository};
 
-/// Settings of a caller that would leave files out of the tree, or fill in those of other repositories.
+/// Options against settings of the caller that would leave files out of the tree, or fill in those of other
+/// repositories.
 const WHOLE: [&str; 4] = [
     "-c",
     "core.sparseCheckout=false",
@@ -19,15 +20,15 @@ const WHOLE: [&str; 4] = [
 ];
 
 impl Repository {
-    /// The whole name of the commit that this is, or abbreviates; nothing if the repository does not have it. A branch of
-    /// such a name is not meant.
+    /// Returns the full name of a commit that may be abbreviated; `None` if the repository does not have it. Ignores a
+    /// branch of that name.
     pub fn commit(&self, sha: &CommitSha) -> Result<Option<CommitSha>, GitError> {
         let whole = self.resolve(sha.as_str())?;
         let whole = whole.and_then(|whole| CommitSha::new(whole).ok());
         Ok(whole.filter(|whole| whole.same_commit(sha)))
     }
 
-    /// The directory's place below the top of its worktree; empty at the top, and in a bare repository.
+    /// Returns the directory's path below the top of its worktree; empty at the top, and in a bare repository.
     pub fn prefix(&self) -> Result<PathBuf, GitError> {
         let printed = self.run(&["rev-parse", "--show-prefix"], None)?.stdout;
         let printed = String::from_utf8_lossy(&printed);
@@ -41,8 +42,8 @@ impl Repository {
         Ok(kind.stdout.trim_ascii() == b"tree")
     }
 
-    /// Checks the commit out at a path that is free: all its files as they are stored, none converted by a filter, none
-    /// of a submodule. Does not fetch what a partial clone lacks; then there is no worktree.
+    /// Checks the commit out at an unused path: all files as they are stored, without filters and without submodules.
+    /// Fails if a partial clone lacks an object, since it never fetches.
     pub fn add_worktree(&self, tree: &Path, commit: &CommitSha) -> Result<(), GitError> {
         let path = tree.to_str().ok_or_else(|| GitError::Unusable {
             what: format!("the path {} is not UTF-8", tree.display()),
@@ -63,8 +64,8 @@ impl Repository {
         })
     }
 
-    /// Takes files out of this worktree: those with one of these names, or in a directory with one, in upper or lower
-    /// case. The index still has them, so that none seems to be deleted.
+    /// Removes the files from this worktree that have one of these names or are in a directory with one, in upper or
+    /// lower case. The index keeps them, so git does not see them as deleted.
     pub fn leave_out(&self, names: &[String]) -> Result<(), GitError> {
         if names.is_empty() {
             return Ok(());
@@ -79,7 +80,7 @@ impl Repository {
             .filter(|file| file.split(|byte| *byte == b'/').any(is_named))
             .collect();
         let mark = ["update-index", "-z", "--skip-worktree", "--stdin"];
-        // Marking a file in the index asks the filters too.
+        // Marking a file in the index runs filters too.
         self.succeeded(&mark, Some(&meant.join(&0)), &self.without_drivers()?)?;
         for file in meant {
             let file = self.directory().join(OsStr::from_bytes(file));
@@ -114,14 +115,15 @@ impl Repository {
         })
     }
 
-    /// Forgets the worktree that was at this path, if it is known; others whose directories are away stay known.
+    /// Makes git forget the worktree at this path, if it knows it; other worktrees whose directories are missing stay
+    /// known.
     pub fn forget_worktree(&self, tree: &Path) -> Result<(), GitError> {
         let path = tree.to_string_lossy();
         let removed = self.run(&["worktree", "remove", "--force", "--force", &path], None)?;
         if removed.status.success() {
             return Ok(());
         }
-        // It may be pruned by now, by its owner or by git itself.
+        // Its owner or git itself may have pruned it already.
         let listed = self.run(&["worktree", "list", "--porcelain"], None)?.stdout;
         let listed = String::from_utf8_lossy(&listed);
         let is_known = listed
@@ -134,8 +136,8 @@ impl Repository {
         Ok(())
     }
 
-    /// Settings that switch off each filter and each hook which a config names: `core.hooksPath` is not asked for the
-    /// latter. A filter without a command leaves a file as it is.
+    /// Settings that switch off every filter and hook that a config names; `core.hooksPath` does not cover these hooks.
+    /// A filter without a command leaves a file as it is.
     fn without_drivers(&self) -> Result<Vec<(String, String)>, GitError> {
         let args = [
             "config",
@@ -146,7 +148,7 @@ impl Repository {
         ];
         let names = self.run(&args, None)?.stdout;
         let names = String::from_utf8_lossy(&names);
-        // A name may hold dots; the part after the last one is the key.
+        // A name may contain dots; the part after the last one is the key.
         let sections = names
             .split('\0')
             .filter_map(|name| Some(name.rsplit_once('.')?.0));

@@ -1,4 +1,5 @@
-//! Real repositories: the digest is what `git` and the shell make of the definition, and nothing in a repository runs.
+//! Real repositories: the digest is what `git` and a shell compute from its definition, and nothing in a repository
+//! runs.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,7 +8,7 @@ use git::{MergeBase, Repository};
 use message_schema::id::CommitSha;
 use tempfile::TempDir;
 
-/// Runs a shell script in the directory, as nobody in particular; gives what it prints.
+/// Runs a shell script in the directory, with a neutral git identity, and returns what it prints.
 fn sh(directory: &Path, script: &str) -> String {
     let output = Command::new("sh")
         .args(["-euc", script])
@@ -28,7 +29,7 @@ fn sh(directory: &Path, script: &str) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// The definition of the digest as one line of shell, as `docs/protocol.md` has it.
+/// The definition of the digest as one line of shell, as in `docs/protocol.md`.
 const DEFINITION: &str = r"git diff-tree -r --no-renames -z --full-index BASE HEAD |
   sed -z 'N; s/^:\([0-9a-f ]*\) [A-Z]\x00/\1 /' | LC_ALL=C sort -z | sha256sum";
 
@@ -38,7 +39,7 @@ fn by_definition(directory: &Path, base: &str, head: &str) -> String {
     format!("sha256:{}", sum.split(' ').next().expect("a sum"))
 }
 
-/// A repository with a branch that changes everything git can tell apart.
+/// A repository with a branch that makes every kind of change git distinguishes.
 fn repository() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     sh(
@@ -93,7 +94,7 @@ fn the_digest_is_what_git_and_the_shell_make_of_the_definition() {
     );
 }
 
-/// The vectors of `docs/protocol.md`: two commits that everybody can make.
+/// The vectors of `docs/protocol.md`: two commits that anybody can make.
 #[test]
 fn the_vectors_of_the_protocol_hold() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -205,7 +206,7 @@ fn a_directory_without_a_repository_and_names_that_are_no_commit_are_told_apart(
     assert_eq!(repository.resolve("--help").expect("git"), None);
     let zeros = "0".repeat(40);
     assert!(repository.changes(&zeros, "main").is_err());
-    // One that is there and cannot be read is not none.
+    // An unreadable repository is not the same as none.
     std::fs::write(made.path().join(".git/config"), "[nonsense").expect("a file");
     assert!(!repository.exists());
     let error = repository.look_for().expect_err("its config is broken");
@@ -261,7 +262,7 @@ fn a_worktree_is_the_commit_as_it_is_stored_and_nothing_that_a_config_names_is_r
     assert_eq!(sh(&tree, "cat it.*; ls sub").replace('\n', " "), "a b c d");
     repository.forget_worktree(&tree).expect("a removal");
     assert!(!place.join("trap").exists() && !tree.exists());
-    // The traps are live: git alone runs into them.
+    // The traps work: git alone falls for them.
     sh(
         &place.join("code"),
         "git worktree add -q --detach ../plain 2>&1 || :",

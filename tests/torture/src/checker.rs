@@ -1,9 +1,9 @@
-//! The independent reader: opens the directories after it all, without a line of the daemon's code,
-//! and says what does not add up.
+//! The independent reader: reads the directories after a run, without a line of the daemon's code, and lists what is
+//! inconsistent.
 //!
-//! What it holds the daemon to: the chain is whole; every letter has exactly the records its fate
-//! asks for; every file a record names is in its place or was taken, whole, exactly once; every
-//! original is where the record says; and nothing else is there.
+//! The daemon has to satisfy: the chain is intact; every letter has exactly the records that its fate requires; every
+//! file that a record names is in its place or was taken, complete, exactly once; every original is where its record
+//! says; and nothing else is there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,20 +14,20 @@ use settled_tests::ledger::digest;
 use crate::letters::{Fate, Letter};
 use crate::taker::{Take, name_of, visible};
 
-/// The facts that the checker needs besides the directories.
+/// The data that the checker needs besides the directories.
 #[derive(Debug)]
 pub struct Case<'a> {
-    /// The workspace, which nobody serves any more.
+    /// The workspace, which no daemon serves any more.
     pub root: &'a Path,
-    /// Everything that was written.
+    /// Every letter written.
     pub letters: &'a [Letter],
-    /// Everything that readers took out of their inboxes.
+    /// Everything that readers took from their inboxes.
     pub takes: &'a [Take],
-    /// True if a file may have come a second time, as after a power cut.
+    /// True if a file may arrive a second time, as after a power cut.
     pub may_repeat: bool,
 }
 
-/// Checks everything and lists what is wrong; nothing if all is well.
+/// Checks everything and returns the errors.
 pub fn check(case: &Case<'_>) -> Vec<String> {
     let mut wrong = Vec::new();
     let records = match records(case.root) {
@@ -41,8 +41,8 @@ pub fn check(case: &Case<'_>) -> Vec<String> {
     wrong
 }
 
-/// Checks a workspace whose daemon was just killed: whatever an agent sees, or took, is named by a
-/// record that was written before it, and is whole.
+/// Checks a workspace whose daemon was just killed: every file that an agent sees or took is complete and named by a
+/// record that was written before it.
 pub fn in_between(root: &Path, letters: &[Letter], takes: &[Take]) -> Vec<String> {
     let mut known: BTreeSet<(String, Vec<u8>)> = BTreeSet::new();
     for record in whole_lines(root) {
@@ -55,7 +55,7 @@ pub fn in_between(root: &Path, letters: &[Letter], takes: &[Take]) -> Vec<String
     let mut wrong = Vec::new();
     let mut see = |mailbox: String, file: &str, bytes: Vec<u8>| {
         let length = bytes.len();
-        // Agents put findings there themselves, and refused originals are beside their reports.
+        // Agents write findings there themselves, and refused originals are beside their reports.
         let is_findings = mailbox == "packets/findings"
             && letters.iter().any(|letter| letter.text.contains(file));
         let is_original = mailbox.ends_with("/dead_letter") && !file.contains(".report");
@@ -77,7 +77,7 @@ pub fn in_between(root: &Path, letters: &[Letter], takes: &[Take]) -> Vec<String
             .iter()
             .flat_map(|place| visible(&root.join(place)))
         {
-            // Its reader may have taken it since.
+            // Its reader may have taken it meanwhile.
             if let Ok(bytes) = std::fs::read(&path) {
                 see(mailbox.clone(), &name_of(&path), bytes);
             }
@@ -86,7 +86,7 @@ pub fn in_between(root: &Path, letters: &[Letter], takes: &[Take]) -> Vec<String
     wrong
 }
 
-/// Every directory in which files are made.
+/// Every directory in which the daemon makes files.
 fn mailboxes(root: &Path) -> Vec<String> {
     let mut mailboxes = ["findings", "handoff", "briefs"]
         .map(|folder| format!("packets/{folder}"))
@@ -102,7 +102,7 @@ fn mailboxes(root: &Path) -> Vec<String> {
     mailboxes
 }
 
-/// The records of a ledger whose last line may have been cut off.
+/// The records of a ledger whose last line may be incomplete.
 fn whole_lines(root: &Path) -> Vec<Value> {
     let mut records = Vec::new();
     for segment in visible(&root.join(".settled/ledger")) {
@@ -115,7 +115,7 @@ fn whole_lines(root: &Path) -> Vec<Value> {
     records
 }
 
-/// The files a record makes: mailbox, name and bytes.
+/// The files that a record makes: mailbox, name and bytes.
 fn made_by(record: &Value) -> Vec<(String, String, Vec<u8>)> {
     let mut made = Vec::new();
     for delivery in record["deliveries"].as_array().into_iter().flatten() {
@@ -124,7 +124,7 @@ fn made_by(record: &Value) -> Vec<(String, String, Vec<u8>)> {
         } else {
             delivery["content"]["text"].as_str()
         };
-        // Something else than a text is a file to be taken out again.
+        // A delivery without a text removes a file.
         let Some(text) = text else { continue };
         let word = |key: &str| delivery[key].as_str().unwrap_or_default().to_owned();
         made.push((word("mailbox"), word("file"), text.as_bytes().to_vec()));
@@ -132,7 +132,7 @@ fn made_by(record: &Value) -> Vec<(String, String, Vec<u8>)> {
     made
 }
 
-/// Reads every record of a ledger that nobody writes, and checks chain and numbers.
+/// Reads every record of a ledger that nobody writes, and checks its chain and numbers.
 pub fn records(root: &Path) -> Result<Vec<Value>, String> {
     let mut records = Vec::new();
     let mut prev = format!("sha256:{}", "0".repeat(64));
@@ -182,7 +182,7 @@ pub fn orders(root: &Path, ids: &[&str]) -> Vec<String> {
     wrong
 }
 
-/// The lines of a ledger, whatever is in them.
+/// Returns the lines of a ledger, valid or not.
 pub fn lines(root: &Path) -> Vec<Vec<u8>> {
     let segments = visible(&root.join(".settled/ledger")).into_iter();
     let bytes: Vec<u8> = segments
@@ -195,7 +195,7 @@ pub fn lines(root: &Path) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Every letter has exactly the record its fate asks for.
+/// Checks that every letter has exactly the record that its fate requires.
 fn fates(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
     let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for record in records {
@@ -224,7 +224,7 @@ fn fates(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
     }
 }
 
-/// Every file a record names is there or was taken, whole, once; and nothing else is.
+/// Checks that every file that a record names is there or was taken, complete and once, and that nothing else is there.
 pub fn arrivals(root: &Path, records: &[Value], takes: &[Take], may_repeat: bool) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut wanted: BTreeMap<(String, Vec<u8>), Vec<String>> = BTreeMap::new();
@@ -252,7 +252,7 @@ pub fn arrivals(root: &Path, records: &[Value], takes: &[Take], may_repeat: bool
                 let Ok(bytes) = std::fs::read(&path) else {
                     continue;
                 };
-                // Agents put findings of their own beside those the daemon writes.
+                // Agents write findings of their own beside the daemon's.
                 let is_theirs = mailbox == "packets/findings"
                     && !wanted.contains_key(&(mailbox.clone(), bytes.clone()));
                 if !is_original && !is_theirs {
@@ -323,7 +323,7 @@ fn originals(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
     }
 }
 
-/// No file that was being made is left behind.
+/// Checks that no temporary file is left.
 pub(crate) fn leftovers(root: &Path, wrong: &mut Vec<String>) {
     for agent in settled_tests::list(root.join("agents")) {
         for directory in ["inbox", "outbox", "sent", "dead_letter", "archive"] {

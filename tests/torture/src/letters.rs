@@ -1,5 +1,5 @@
-//! The letters that agents write under torture, and the required fate of each: several mixes, all made from a number,
-//! so that a failing run can be had again.
+//! The letters that agents write under torture, and the required fate of each. Every mix is made from a number, so that
+//! a failing run can be repeated.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use settled_tests::seed;
 /// The required fate of a letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is accepted, and each recipient gets it once.
+    /// The daemon accepts it, and each recipient gets it once.
     Accepted,
-    /// It is refused and put into `dead_letter/` beside its report.
+    /// The daemon refuses it and puts it into `dead_letter/` beside its report.
     Refused,
-    /// It repeats an earlier one word for word: put away, and nothing else.
+    /// It repeats an earlier letter word for word: the daemon only puts it away.
     Duplicate,
 }
 
@@ -23,9 +23,9 @@ pub struct Letter {
     pub from: &'static str,
     /// Its recipient.
     pub to: &'static str,
-    /// The file's name; no two letters of a mix share one.
+    /// The file's name, unique within a mix.
     pub file: String,
-    /// The message's id; empty for a file that has none.
+    /// The message's id; empty for a file without one.
     pub id: String,
     /// Its bytes.
     pub text: String,
@@ -38,16 +38,15 @@ pub struct Letter {
 pub enum Mix {
     /// Notes of several sizes between two agents.
     Notes,
-    /// Requests for review, each of a review of its own: every one makes a brief as well.
+    /// Requests, each of its own review: every one also makes a brief.
     Requests,
-    /// Files that are refused: each makes a report, most a notice.
+    /// Files that are refused: each makes a report, most also a notice.
     Refusals,
-    /// All of these and repeated messages.
+    /// All of these, and repeated messages.
     Several,
 }
 
-/// The agents of every mix. Codex's inbox is emptied by a reader while the daemon works, claude's
-/// fills up.
+/// The agents of every mix. A reader empties codex's inbox while the daemon works; claude's fills up.
 pub const AGENTS: [&str; 2] = ["claude", "codex"];
 
 impl Mix {
@@ -75,7 +74,7 @@ impl Mix {
     }
 }
 
-/// Puts a letter into its outbox as a careful writer does: a temporary name, then a rename.
+/// Writes a letter into its outbox the way a careful writer does: under a temporary name, then renamed.
 pub fn post(root: &Path, letter: &Letter) {
     let outbox = root.join("agents").join(letter.from).join("outbox");
     let temporary = outbox.join(format!(".{}.part", letter.file));
@@ -139,7 +138,7 @@ fn refusal(n: usize, lot: u64) -> Letter {
         0 => whole.replace(&format!("from: {from}"), "from: somebody"),
         1 => whole.replace("priority: P2", "priority: urgent"),
         2 => whole.replace(&format!("to: {to}"), "to: nobody"),
-        // It waits five seconds for its packet unless it is older, and later ones to the same recipient wait behind it.
+        // It waits five seconds for its packet unless it is older; later ones to the same recipient wait behind it.
         3 => {
             let body = format!(
                 "findings_packet: packets/findings/none-{id}.yaml\nround: 1\nblocking_count: 0"

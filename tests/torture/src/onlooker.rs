@@ -1,4 +1,4 @@
-//! An onlooker on a thread of its own, who looks at directories whenever something shows in them.
+//! A thread that scans directories whenever a file appears in them.
 
 use std::io::PipeWriter;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -7,19 +7,19 @@ use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// The nanoseconds between two looks where no event tells of what shows.
+/// The nanoseconds between two scans where the system reports no events.
 const PAUSE_NS: i64 = 200_000;
 
-/// The onlooker at work. With events a look costs nothing between two of them, and comes as soon after one as a look that
-/// never rests would; that one took a processor for itself from the daemon that it looks at.
+/// A running onlooker. It sleeps until an event, so it takes no processor from the daemon, and still scans as soon as a
+/// busy loop would.
 pub(crate) struct Onlooker<T> {
-    /// Closed to say that it is over.
+    /// Closed to end the thread.
     over: PipeWriter,
     thread: JoinHandle<T>,
 }
 
 impl<T: Send + 'static> Onlooker<T> {
-    /// Looks now and whenever something shows in one of the directories; `seen` is what each look adds to.
+    /// Starts to scan, now and whenever a file appears in one of the directories. Each scan adds to `seen`.
     pub(crate) fn start(
         directories: Vec<PathBuf>,
         mut seen: T,
@@ -37,7 +37,7 @@ impl<T: Send + 'static> Onlooker<T> {
                 look(&mut seen);
                 let mut ready = vec![PollFd::new(&told, PollFlags::IN)];
                 ready.extend(events.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
-                // Interrupted by a signal, it looks once more.
+                // A signal only causes one more scan.
                 let _ = poll(&mut ready, longest);
                 if !ready[0].revents().is_empty() {
                     break;
@@ -50,7 +50,7 @@ impl<T: Send + 'static> Onlooker<T> {
         Self { over, thread }
     }
 
-    /// Looks a last time, and gives all that was seen.
+    /// Scans a last time and returns everything seen.
     pub(crate) fn stop(self) -> T {
         drop(self.over);
         self.thread
@@ -59,8 +59,8 @@ impl<T: Send + 'static> Onlooker<T> {
     }
 }
 
-/// What becomes readable when a file shows in one of the directories, or was written there; none where there are no
-/// events, or no more of them.
+/// Returns a descriptor that becomes readable when a file appears in one of the directories or is closed after writing;
+/// `None` if the system has no events left, or none at all.
 #[cfg(target_os = "linux")]
 fn events(directories: &[PathBuf]) -> Option<OwnedFd> {
     use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
@@ -78,7 +78,7 @@ fn events(_: &[PathBuf]) -> Option<OwnedFd> {
     None
 }
 
-/// Empties it: which files they were is for the look to find.
+/// Discards the events: the scan finds the files itself.
 fn pass_over(events: &OwnedFd) {
     let mut buffer = [0; 4096];
     while rustix::io::read(events.as_fd(), &mut buffer).is_ok_and(|read| read > 0) {}

@@ -1,21 +1,21 @@
-//! A reader that takes whatever shows in an inbox at once, as an agent does, and keeps what it saw.
+//! A reader that takes every file of an inbox as soon as it appears, as an agent does, and keeps what it saw.
 
 use std::path::{Path, PathBuf};
 
 use crate::onlooker::Onlooker;
 
-/// One file that a reader took out of its inbox.
+/// One file that a reader took from its inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Take {
     /// The agent whose inbox held it.
     pub agent: String,
     /// Its name there.
     pub file: String,
-    /// Its bytes as the reader saw them.
+    /// Its bytes, as the reader saw them.
     pub bytes: Vec<u8>,
 }
 
-/// A reader at work on a thread of its own.
+/// A reader on its own thread.
 pub struct Taker(Onlooker<Vec<Take>>);
 
 impl Taker {
@@ -27,13 +27,13 @@ impl Taker {
         Taker(Onlooker::start(vec![inbox], Vec::new(), take))
     }
 
-    /// Takes what is there, stops, and gives all it took.
+    /// Takes what is left, stops, and returns everything it took.
     pub fn stop(self) -> Vec<Take> {
         self.0.stop()
     }
 }
 
-/// Reads and removes every file an agent sees in its inbox: no dotfiles.
+/// Reads and removes every file that an agent sees in its inbox, which excludes dotfiles.
 pub fn take_all(root: &Path, agent: &str, takes: &mut Vec<Take>) {
     for path in visible(&root.join("agents").join(agent).join("inbox")) {
         let bytes = std::fs::read(&path).expect("only this reader takes from this inbox");
@@ -47,7 +47,7 @@ pub fn take_all(root: &Path, agent: &str, takes: &mut Vec<Take>) {
     }
 }
 
-/// The regular files of a directory whose names do not begin with a dot.
+/// The regular files of a directory, without dotfiles.
 pub(crate) fn visible(directory: &Path) -> Vec<PathBuf> {
     let shown = |path: &PathBuf| path.is_file() && !name_of(path).starts_with('.');
     settled_tests::list(directory)

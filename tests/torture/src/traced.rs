@@ -1,8 +1,7 @@
-//! The daemon under `strace`: counts the calls a run makes, and lets one of them fail or kill it.
+//! The daemon under `strace`: counts the calls of a run, and makes one of them fail or kill it.
 //!
-//! `strace` counts the occurrences of a call in each thread for itself: with more than one thread an
-//! injection can strike once in each. `Ran::struck` says how often it did. Which calls are worth
-//! striking, and what must be true afterwards, is for the callers to say.
+//! `strace` counts the occurrences of a call in each thread separately, so with several threads an injection can strike
+//! once in each. `Ran::struck` says how often it did. Callers choose the call and check the result.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use settled_tests::binaries;
 
-/// The event that replaces the call.
+/// The effect that replaces a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inject {
     /// The process is killed before the call does anything.
@@ -21,29 +20,29 @@ pub enum Inject {
     Returns(i64),
 }
 
-/// One injection: at which call, and what.
+/// One injection: the call and the effect.
 #[derive(Clone, Debug)]
 pub struct Strike<'a> {
-    /// The call's name as `strace` has it, or several with commas between.
+    /// The call's name in `strace`, or several separated by commas.
     pub call: &'a str,
-    /// The number of the call among those in a thread, from 1 to 65 535.
+    /// The number of the call within a thread, from 1 to 65 535.
     pub nth: usize,
-    /// True if every later call is struck as well.
+    /// True if every later call is struck too.
     pub and_on: bool,
-    /// Counts only calls that name this path or a descriptor of it.
+    /// If set, counts only calls that name this path or a descriptor of it.
     pub path: Option<&'a Path>,
-    /// The event that is injected.
+    /// The injected effect.
     pub inject: Inject,
 }
 
 /// The end of a run under `strace`.
 #[derive(Debug)]
 pub struct Ran {
-    /// The daemon's exit status; a killed one ended by signal 9.
+    /// The daemon's exit status, or signal 9 if it was killed.
     pub status: ExitStatus,
-    /// The text that it wrote to standard error.
+    /// Its standard error.
     pub log: String,
-    /// The lines of `strace`, one a call, without those that only end an unfinished one.
+    /// The lines of `strace`, one per call, without those that only resume an unfinished one.
     pub calls: Vec<String>,
     /// The number of times the injection struck.
     pub struck: usize,
@@ -81,12 +80,12 @@ pub fn strike(args: &[&str], strike: &Strike<'_>) -> Ran {
     run(&options, args)
 }
 
-/// Runs `settled ARGS` to its end, with every call it makes in `Ran::calls`.
+/// Runs `settled ARGS` to its end and records every call in `Ran::calls`.
 pub fn watch(args: &[&str]) -> Ran {
     run(&[], args)
 }
 
-/// Counts each call among these lines.
+/// Counts the calls of these lines, by name.
 pub fn counts(calls: &[String]) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for call in calls.iter().filter_map(|line| name(line)) {
@@ -95,7 +94,7 @@ pub fn counts(calls: &[String]) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// The name of the call a line of `strace -f` is about.
+/// Returns the name of the call in a line of `strace -f`.
 pub fn name(line: &str) -> Option<&str> {
     let line = line
         .trim_start_matches(|digit: char| digit.is_ascii_digit())

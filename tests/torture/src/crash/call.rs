@@ -1,17 +1,16 @@
-//! A system call as the kernel shows it of a stopped thread: its number and arguments, and which kind
-//! of call it is.
+//! A system call of a stopped thread as the kernel shows it: its number, its arguments, and its kind.
 
 use nix::libc::{self, c_long};
 use nix::unistd::Pid;
 
-/// A kind of calls.
+/// A kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calls {
-    /// Every one.
+    /// Every call.
     All,
-    /// Those that change something on the disk.
+    /// Calls that change something on disk.
     Writing,
-    /// Those that change nothing there.
+    /// Calls that change nothing there.
     Others,
 }
 
@@ -26,13 +25,13 @@ impl Calls {
     }
 }
 
-/// A call that is about to be made.
+/// A call that is about to begin.
 pub(super) struct Call {
     number: c_long,
     arguments: [u64; 3],
 }
 
-/// The calls that reports name; any other is `other`.
+/// The calls that reports name; all others are `other`.
 const NAMES: &[(c_long, &str)] = &[
     (libc::SYS_openat, "openat"),
     (libc::SYS_openat2, "openat2"),
@@ -94,7 +93,7 @@ const NAMES: &[(c_long, &str)] = &[
     (libc::SYS_chmod, "chmod"),
 ];
 
-/// Those of them that change something on the disk; `openat` does when it makes a file.
+/// The calls among them that change something on disk; `openat` does so when it makes a file.
 const WRITING: &[c_long] = &[
     libc::SYS_write,
     libc::SYS_pwrite64,
@@ -123,9 +122,9 @@ const WRITING: &[c_long] = &[
 ];
 
 impl Call {
-    /// The call a thread is stopped at; nothing if it is gone.
+    /// Reads the call at which a thread is stopped; `None` if the thread is gone.
     pub(super) fn of(thread: Pid) -> Option<Call> {
-        // The number in decimal digits, the arguments in hexadecimal ones.
+        // The number is decimal, the arguments are hexadecimal.
         let text = std::fs::read_to_string(format!("/proc/{thread}/syscall")).ok()?;
         let mut words = text.split_ascii_whitespace();
         let number = words.next()?.parse().ok()?;

@@ -1,5 +1,5 @@
-//! The readers at work while the daemon runs: codex takes whatever shows, claude leaves its mail where it is, and an
-//! onlooker opens each file of it the moment it sees it.
+//! The readers during a run: codex takes every file that appears, claude leaves its mail in place, and an onlooker
+//! opens each file of it as soon as it appears.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,20 +7,20 @@ use std::path::Path;
 use crate::onlooker::Onlooker;
 use crate::taker::{Take, name_of, take_all, visible};
 
-/// The files that the reader saw.
+/// The files seen by the readers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     /// The files that codex took.
     pub(super) takes: Vec<Take>,
-    /// The files of claude's inbox at the first sight of each name.
+    /// The files of claude's inbox, each as it was when its name first appeared.
     pub(super) sights: Vec<Take>,
 }
 
-/// The reader at work on a thread of its own.
+/// The readers on their own thread.
 pub(super) struct Reader(Onlooker<Seen>);
 
 impl Reader {
-    /// Begins to read, beside what was seen before.
+    /// Starts to read, and adds to what was seen before.
     pub(super) fn start(root: &Path, seen: Seen) -> Reader {
         let inboxes =
             ["claude", "codex"].map(|agent| root.join("agents").join(agent).join("inbox"));
@@ -30,7 +30,7 @@ impl Reader {
         Reader(Onlooker::start(inboxes.into(), seen, read))
     }
 
-    /// Reads what is there, stops, and gives all it saw.
+    /// Reads what is left, stops, and returns everything seen.
     pub(super) fn stop(self) -> Seen {
         self.0.stop()
     }

@@ -1,5 +1,5 @@
 //! The workspaces in which the daemon is started and killed: prepared outboxes of every mix, and each step of a whole
-//! review, with what came before it already done.
+//! review with the earlier steps done.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -9,19 +9,19 @@ use settled_tests::seed;
 
 use crate::letters::{self, AGENTS, Fate, Letter, Mix};
 
-/// A workspace in which something waits to be done.
+/// A workspace in which work waits for the daemon.
 pub struct Scene {
     /// Its name in reports.
     pub name: String,
-    /// Every letter that was written so far, and what must become of it.
+    /// Every letter written so far, with its required fate.
     pub letters: Vec<Letter>,
-    /// The ids of the orders that were given so far.
+    /// The ids of the orders given so far.
     pub orders: Vec<&'static str>,
     mailroom: Mailroom,
 }
 
 impl Scene {
-    /// One of the mixes: this many letters wait in the outboxes.
+    /// Makes the scene in which `count` letters of a mix wait in the outboxes.
     pub fn of_mix(mix: Mix, count: usize) -> Scene {
         let mailroom = Mailroom::new(&AGENTS);
         let letters = mix.letters(count, 1);
@@ -34,14 +34,14 @@ impl Scene {
         }
     }
 
-    /// The steps of a review: its five messages with a findings packet, briefs and turns, the snapshot
-    /// and the handoff at the merge; then one whose budget is spent and that a person reopens.
+    /// Makes the steps of a review: its five messages with a findings packet, briefs and turns, the snapshot and the
+    /// handoff at the merge; then a review whose budget runs out and that a person reopens.
     pub fn of_review() -> Vec<Scene> {
         let steps = Step::all();
         (0..steps.len()).map(|at| Step::scene(&steps, at)).collect()
     }
 
-    /// Makes a copy of the workspace at a path that does not exist yet.
+    /// Copies the workspace to a path that does not exist yet.
     pub fn lay_out(&self, at: &Path) {
         copy(self.mailroom.root(), at);
     }
@@ -51,15 +51,15 @@ impl Scene {
 struct Step {
     name: &'static str,
     letters: Vec<Letter>,
-    /// Files beside the outboxes: path below the root, and text.
+    /// Files outside the outboxes: path below the root, and text.
     files: Vec<(&'static str, String)>,
     orders: Vec<Order>,
 }
 
-/// An order that a person or a runner gives the daemon: its id, and the event as JSON.
+/// An order to the daemon from a person or a runner: its id, and the event as JSON.
 type Order = (&'static str, &'static str);
 
-/// A config under which a merge hands off whatever is left.
+/// A config under which a merge hands off every remaining finding.
 const CONFIG: &str = "[handoff]\nmode = \"full\"\ntarget = \"claude\"\n";
 
 const TURN: Order = ("turn-1", r#"{"turns": {"pr": "86", "count": 1}}"#);
@@ -108,7 +108,7 @@ impl Step {
         ]
     }
 
-    /// The workspace in which the step at this place is still to be done.
+    /// The workspace before step `at`.
     fn scene(steps: &[Step], at: usize) -> Scene {
         let mailroom = Mailroom::new(&AGENTS);
         let mut letters = Vec::new();
@@ -184,7 +184,7 @@ fn note(id: &str) -> Letter {
     }
 }
 
-/// The request of another review, number 87.
+/// The request of another review, for pull request 87.
 fn other_request() -> Letter {
     let mut request = Mix::Requests.letters(1, 0).remove(0);
     request.text = request
@@ -194,7 +194,7 @@ fn other_request() -> Letter {
     request
 }
 
-/// Writes letters as if each had lain for an hour, in their order: nothing is waited for.
+/// Writes letters in order, each an hour old, so that the daemon waits for none.
 fn drop_all(root: &Path, letters: &[Letter]) {
     for (n, letter) in letters.iter().enumerate() {
         letters::post(root, letter);

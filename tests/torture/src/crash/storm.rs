@@ -1,6 +1,6 @@
-//! Kills at random under load: agents write, in place, in goes with pauses and by renaming, one inbox is emptied all the
-//! while, and the daemon serves, is killed and started again; some of the kills come while it starts,
-//! one after the other, so that a recovery is killed and the recovery of that.
+//! Random kills under load: agents write in place, in steps with pauses and by renaming, a reader empties one inbox,
+//! and the daemon serves, is killed and starts again. Some kills come during starts, one after the other, so that
+//! recoveries and their recoveries are killed too.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,48 +19,47 @@ use crate::checker;
 use crate::dice::Dice;
 use crate::letters::{self, AGENTS, Fate, Letter, Mix};
 
-/// The number of kills that one workspace goes through; a ledger that grew on would leave no time for anything but its
-/// reading.
+/// The kills in one workspace; with a longer ledger all the time would go into reading it.
 const KILLS_PER_ROOM: usize = 100;
 
-/// The number of letters that each of the writers drops without a pause, so that whole batches are on their way.
+/// The letters that each writer drops without a pause, so that whole batches are in progress.
 const BURST: u64 = 8;
 
-/// The longest pause of a writer that takes its time, in milliseconds: more than a file without a writer has to be still.
+/// The longest pause of a slow writer, in milliseconds: longer than a file without a writer has to stay unchanged.
 const PAUSE_MS: u64 = 150;
 
-/// The most that wait in an outbox before its writers pause: a busy machine slows the daemon more than
-/// them, and what is to be met is a batch on its way, not a day's work.
+/// The most files in an outbox before its writers pause. A busy machine slows the daemon more than the writers, and the
+/// kills should meet a batch in progress, not a day's backlog.
 const BACKLOG: usize = 100;
 
-/// The number of looks at the outboxes before they count as stuck, at 10 ms a look and more: a busy machine must not
-/// look like a lost message.
+/// The number of checks of the outboxes, at least 10 ms apart, before they count as stuck: a busy machine must not look
+/// like a lost message.
 const CLEARED_LOOKS: u32 = 6_000;
 
-/// The counts of a storm, and its errors.
+/// The counts and errors of a storm.
 #[derive(Clone, Debug, Default)]
 pub struct Damage {
-    /// The number of kills of the daemon.
+    /// The number of kills.
     pub kills: usize,
-    /// Kills before it had read the ledger and finished what was left undone.
+    /// The number of kills before the daemon had read the ledger and finished the pending work.
     pub in_recovery: usize,
-    /// Those of them that followed upon a kill in a recovery.
+    /// The number of these that followed a kill in a recovery.
     pub in_second_recovery: usize,
-    /// Messages written.
+    /// The number of messages written.
     pub messages: usize,
-    /// Files that arrived: taken or lying there.
+    /// The number of files that arrived: taken, or still there.
     pub arrived: usize,
-    /// Accepted messages that are nowhere.
+    /// The number of accepted messages that are nowhere.
     pub lost: usize,
-    /// Accepted messages that arrived more than once.
+    /// The number of accepted messages that arrived more than once.
     pub duplicated: usize,
-    /// Files seen whose bytes no record names.
+    /// The number of files seen whose bytes no record names.
     pub partial: usize,
-    /// All that is wrong, with the room's seed.
+    /// All errors, each with the seed of its workspace.
     pub wrong: Vec<String>,
 }
 
-/// Kills the daemon this often; `told` hears how many kills are done.
+/// Kills the daemon `kills` times; calls `told` with the number of kills so far.
 pub fn storm(kills: usize, seed: u64, told: &dyn Fn(usize)) -> Damage {
     let mut damage = Damage::default();
     while damage.kills < kills {
@@ -75,7 +74,7 @@ pub fn storm(kills: usize, seed: u64, told: &dyn Fn(usize)) -> Damage {
     damage
 }
 
-/// One workspace from its first letter to the last look at it.
+/// Runs one workspace from its first letter to the final check.
 fn room(kills: usize, seed: u64, damage: &mut Damage) {
     let mailroom = Mailroom::at(settled_tests::scratch(), "mailroom");
     let made = mailroom.run(&["init", "--agents", &AGENTS.join(",")]);
@@ -84,7 +83,7 @@ fn room(kills: usize, seed: u64, damage: &mut Damage) {
     let reader = Reader::start(mailroom.root(), Seen::default());
     let is_over = AtomicBool::new(false);
     let letters: Vec<Letter> = std::thread::scope(|scope| {
-        // Two writers to an outbox.
+        // Two writers per outbox.
         let writers: Vec<_> = (0..4)
             .map(|n| {
                 let (root, is_over) = (mailroom.root(), &is_over);
@@ -131,7 +130,7 @@ fn room(kills: usize, seed: u64, damage: &mut Damage) {
     count(mailroom.root(), &letters, &seen, damage);
 }
 
-/// Waits until every outbox is empty; what is left in one that does not get there.
+/// Waits until every outbox is empty; returns the files of one that stays full.
 fn not_cleared(mailroom: &Mailroom) -> Option<String> {
     let left = || AGENTS.map(|agent| names(mailroom.agent(agent, "outbox")));
     for _ in 0..CLEARED_LOOKS {
@@ -143,7 +142,7 @@ fn not_cleared(mailroom: &Mailroom) -> Option<String> {
     Some(format!("the outboxes are not empty: {:?}", left()))
 }
 
-/// Drops letters until it is over: in place or by renaming, in bursts.
+/// Writes letters until the end, in place or by renaming, in bursts.
 fn write(root: &Path, from: &str, lot: u64, mut dice: Dice, is_over: &AtomicBool) -> Vec<Letter> {
     let mut written = Vec::new();
     let supply = [Mix::Notes, Mix::Requests, Mix::Refusals].map(|mix| mix.letters(4_000, lot));
@@ -152,7 +151,7 @@ fn write(root: &Path, from: &str, lot: u64, mut dice: Dice, is_over: &AtomicBool
     while !is_over.load(Ordering::Relaxed) {
         let is_full = names(&outbox).len() > BACKLOG;
         for _ in 0..if is_full { 0 } else { dice.roll(BURST) } {
-            // Most are notes; a request makes a brief, a refusal a report.
+            // Most are notes; a request also makes a brief, a refusal a report.
             let kind = [0, 0, 0, 0, 1, 2][dice.roll(6) as usize];
             let Some(letter) = supply[kind].next() else {
                 continue;
@@ -169,7 +168,7 @@ fn write(root: &Path, from: &str, lot: u64, mut dice: Dice, is_over: &AtomicBool
     written
 }
 
-/// Writes a file in place in a few goes with pauses, in which the daemon may be killed and started again.
+/// Writes a file in place in a few steps, with pauses in which the daemon may be killed and started again.
 fn write_slowly(path: &Path, text: &str, dice: &mut Dice) {
     let mut file = File::create(path).expect("a file to write");
     let goes = 2 + dice.below(6);
@@ -179,14 +178,14 @@ fn write_slowly(path: &Path, text: &str, dice: &mut Dice) {
     }
 }
 
-/// Kills the daemon at moments of several kinds: while it starts, several times in a row, while it
-/// works, and when it was just seen making a file.
+/// Kills the daemon at several kinds of moments: during a start, several times in a row, while it works, and just after
+/// it made a file.
 fn kill_all(mailroom: &Mailroom, kills: usize, mut dice: Dice, damage: &mut Damage) {
     let mut in_a_row = 0;
     for n in 0..kills {
         let daemon = mailroom.spawn_serve();
         match n % 8 {
-            // A row of starts that come less and less far; the first may have mail to deliver.
+            // Short-lived starts in a row; the first may have mail to deliver.
             0..=2 => wait::a_moment(Duration::from_micros(dice.roll(12_000))),
             3 => wait::a_moment(Duration::from_micros(dice.roll(90_000))),
             4 => see_changes(|| cursor(mailroom), dice.roll(20)),
@@ -224,18 +223,18 @@ fn ledger_size(mailroom: &Mailroom) -> u64 {
         .sum()
 }
 
-/// Lets it serve for a while.
+/// Lets the daemon serve for a while.
 fn wait_until_read(daemon: &Daemon, dice: &mut Dice) {
     wait::until("the daemon to serve", || daemon.log().contains("serving"));
     wait::a_moment(Duration::from_micros(dice.roll(60_000)));
 }
 
-/// Returns as soon as it saw the n-th change, or when there are no more: in the middle of a batch,
-/// just after a note, a rename or a commit.
+/// Returns as soon as it sees more than `n` changes, or gives up: in the middle of a batch, just after a note, a rename
+/// or a commit.
 fn see_changes<T: PartialEq>(look: impl Fn() -> T, n: u64) {
     let mut before = look();
     let mut seen = 0;
-    // A bounded number of looks instead of a time.
+    // A bounded number of checks rather than a time.
     for _ in 0..5_000 {
         let now = look();
         seen += u64::from(now != before);
@@ -246,7 +245,7 @@ fn see_changes<T: PartialEq>(look: impl Fn() -> T, n: u64) {
     }
 }
 
-/// Counts by the letters alone what arrived, how often.
+/// Counts from the letters alone what arrived, and how often.
 fn count(root: &Path, letters: &[Letter], seen: &Seen, damage: &mut Damage) {
     let mut arrived: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
     let lying = settled_tests::list(root.join("agents/claude/inbox"));

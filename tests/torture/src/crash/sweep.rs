@@ -1,5 +1,5 @@
-//! Goes through the points of a scene: each kill with a kill in its recovery and one in the recovery of
-//! that, so that the second and third kills meet every place of a recovery as well.
+//! Tries the points of a scene. Some trials also kill the recovery, and the recovery of that, so that the second and
+//! third kills meet every place of a recovery too.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,51 +10,51 @@ use super::scene::Scene;
 use super::tracer::Aim;
 use super::trial::{self, Outcome};
 
-/// The selection of points that a sweep tries.
+/// The points that a sweep tries.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
-    /// Every n-th of the calls that change the disk.
+    /// The stride through the calls that change the disk.
     pub writing: usize,
-    /// Every n-th of the others.
+    /// The stride through the other calls.
     pub others: usize,
-    /// The number of points to one that is tried again with a second kill, in the recovery, and a third, in the
-    /// recovery of that.
+    /// The stride of the points that are also tried with a second kill in the recovery and a third in the recovery of
+    /// that.
     pub again: usize,
-    /// The number of trials that run at a time.
+    /// The number of parallel trials.
     pub threads: usize,
 }
 
 /// The results of a sweep.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// The number of times the daemon was killed, left to finish and looked at.
+    /// The number of trials: the daemon was killed, left to finish, and checked.
     pub trials: usize,
-    /// Points at which a run was killed, by call.
+    /// The number of points at which a run was killed, by call.
     pub points: BTreeMap<&'static str, usize>,
-    /// Points that were not reached: the run was shorter this time.
+    /// The number of points that this run, being shorter, did not reach.
     pub missed: usize,
-    /// Runs killed once more at the same point, for a kill in the recovery.
+    /// The number of runs killed again at the same point, to kill their recovery.
     pub again: usize,
-    /// Kills in recoveries.
+    /// The number of kills in recoveries.
     pub second: usize,
-    /// Kills in recoveries of recoveries.
+    /// The number of kills in recoveries of recoveries.
     pub third: usize,
     /// The errors, each with its scene and points.
     pub wrong: Vec<String>,
 }
 
 impl Tally {
-    /// The number of points that were hit.
+    /// Returns the number of points hit.
     pub fn hit(&self) -> usize {
         self.points.values().sum()
     }
 
-    /// Kills of all kinds.
+    /// Returns the number of kills of all kinds.
     pub fn kills(&self) -> usize {
         self.hit() + self.again + self.second + self.third
     }
 
-    /// Takes in another scene's.
+    /// Adds the results of another scene.
     pub fn join(&mut self, other: Tally) {
         let Tally {
             trials,
@@ -89,7 +89,7 @@ impl Tally {
     }
 }
 
-/// Tries the points of a scene; `told` hears after each trial how many of how many are done.
+/// Tries the points of a scene; calls `told` after each trial with the number done and the total.
 pub fn sweep(scene: &Scene, form: Form, told: &(dyn Fn(usize, usize) + Sync)) -> Tally {
     let plans = plans(scene, form);
     let (next, tally) = (AtomicUsize::new(0), Mutex::new(Tally::default()));
@@ -108,11 +108,11 @@ pub fn sweep(scene: &Scene, form: Form, told: &(dyn Fn(usize, usize) + Sync)) ->
     tally.into_inner().expect("no trial panics with it")
 }
 
-/// The aims of every trial. How many calls a run makes is seen once without a kill; threads make it
-/// vary a little, and those beyond the end are counted as missed.
+/// The aims of every trial. A run without a kill counts the calls. Threads make the count vary a little; points beyond
+/// the end count as missed.
 fn plans(scene: &Scene, form: Form) -> Vec<Vec<Aim>> {
     let counted = trial::run(scene, &[Aim::NOWHERE, Aim::NOWHERE]);
-    // All the work, and a start that finds everything done.
+    // The calls of all the work, and those of a start that finds everything done.
     let (whole, idle) = (counted.calls[0], counted.calls[1]);
     let mut plans = Vec::new();
     for (calls, step) in [(Calls::Writing, form.writing), (Calls::Others, form.others)] {
@@ -120,7 +120,7 @@ fn plans(scene: &Scene, form: Form) -> Vec<Vec<Aim>> {
         for nth in (1..=count).step_by(step) {
             let first = Aim { calls, nth };
             let is_again = (plans.len() + 1).is_multiple_of(form.again);
-            // What follows upon the others is a recovery, too, and the last one of a row is not killed.
+            // A kill after one of the others is followed by a recovery too, and the last kill of a row by a finish.
             if calls == Calls::Writing || !is_again {
                 plans.push(vec![first]);
             }
@@ -133,8 +133,8 @@ fn plans(scene: &Scene, form: Form) -> Vec<Vec<Aim>> {
     plans
 }
 
-/// The second and the third kill of the n-th trial, in recoveries that have about `left` calls of the
-/// work still to make. The strides are primes, so that one trial after the other they meet every place.
+/// The second and the third kill of trial `n`, in recoveries with about `left` calls of work. The strides are primes,
+/// so that successive trials meet every place.
 fn later(n: usize, idle: usize, left: usize) -> [Aim; 2] {
     let second = 1 + n * 7919 % (idle + left);
     let third = 1 + n * 104_729 % (idle + left.saturating_sub(second));

@@ -1,8 +1,8 @@
-//! Kills the daemon at the n-th system call of a run, whichever of its threads makes it.
+//! Kills the daemon at the n-th system call of a run, in whichever thread it happens.
 //!
-//! `strace -e inject=…:when=N` counts in each thread for itself: what a second thread calls less often
-//! than the first did before is out of its reach. So the calls are counted here, over all threads, with
-//! the same kernel interface. The killed call has not begun; what the other threads were in is finished.
+//! `strace -e inject=…:when=N` counts in each thread separately and cannot reach the calls of a second thread that
+//! makes fewer of them than the first. So this module counts over all threads, with the same kernel interface. The
+//! killed call has not begun; the calls that other threads were in are finished.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -20,18 +20,18 @@ use settled_tests::binaries;
 
 use super::call::{Call, Calls};
 
-/// The call at which a run is to be killed.
+/// The call at which to kill a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aim {
     /// The calls that count.
     pub calls: Calls,
-    /// The number of the call among them, from 1 over all threads, beginning with the one that opens the root; 0 for
+    /// The number of the call among them, from 1 over all threads, counted from the one that opens the root; 0 for
     /// none.
     pub nth: usize,
 }
 
 impl Aim {
-    /// A run that is only counted.
+    /// A run that is only counted, not killed.
     pub const NOWHERE: Aim = Aim {
         calls: Calls::All,
         nth: 0,
@@ -41,13 +41,13 @@ impl Aim {
 /// The end of a run.
 #[derive(Debug)]
 pub struct Ran {
-    /// The call at which it was killed; nothing if it ended by itself before.
+    /// The call at which it was killed; `None` if it ended by itself first.
     pub killed_at: Option<&'static str>,
     /// Its exit code if it was not killed.
     pub code: Option<i32>,
-    /// The names of the calls that counted, in order.
+    /// The names of the counted calls, in order.
     pub calls: Vec<&'static str>,
-    /// The text that it wrote to standard error.
+    /// Its standard error.
     pub log: String,
 }
 
@@ -80,7 +80,7 @@ pub fn run(root: &Path, aim: Aim) -> Ran {
     }
 }
 
-/// A shell that becomes the daemon once a line is written to it.
+/// A shell that becomes the daemon once it reads a line.
 fn held(root: &Path, log: &File) -> Child {
     Command::new("sh")
         .args(["-c", "read -r go && exec \"$@\" </dev/null", "sh"])
@@ -108,7 +108,7 @@ struct Trace<'a> {
 }
 
 impl Trace<'_> {
-    /// Follows the process from stop to stop until it is gone; its exit code if it was not killed.
+    /// Follows the process from stop to stop until it is gone; returns its exit code if it was not killed.
     fn follow(&mut self, mut child: Child) -> Option<i32> {
         let options = Options::PTRACE_O_TRACESYSGOOD
             | Options::PTRACE_O_TRACECLONE
@@ -123,7 +123,7 @@ impl Trace<'_> {
         gate.write_all(b"go\n").expect("the shell reads a line");
         drop(gate);
         loop {
-            // Only children of this thread: others may be tracing at the same time.
+            // Only children of this thread: other threads may be tracing too.
             let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
             let status = match waitpid(None, Some(flags)) {
                 Err(Errno::EINTR) => continue,
@@ -147,7 +147,7 @@ impl Trace<'_> {
         }
     }
 
-    /// Looks at a stop and lets the thread go on.
+    /// Handles a stop and lets the thread continue.
     fn go_on(&mut self, status: WaitStatus) {
         let mut signal = None;
         if let WaitStatus::PtraceSyscall(pid) = status {
@@ -167,11 +167,11 @@ impl Trace<'_> {
         else {
             return;
         };
-        // A thread that was killed meanwhile has gone on by itself.
+        // This fails for a thread that was killed meanwhile.
         let _ = ptrace::syscall(pid, signal);
     }
 
-    /// Counts a call that begins, and kills the process if it is the one.
+    /// Counts a call that begins, and kills the process at the aim.
     fn at_call(&mut self, pid: Pid) {
         let begins =
             ptrace::syscall_info(pid).is_ok_and(|info| info.op == libc::PTRACE_SYSCALL_INFO_ENTRY);

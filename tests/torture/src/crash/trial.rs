@@ -1,5 +1,5 @@
-//! One trial: the daemon is started on a scene and killed, started again and killed again, as often as
-//! there are aims, and then left to finish; what is wrong after each end is listed.
+//! One trial: starts the daemon on a scene, kills it once for each aim, lets it finish, and lists the errors after each
+//! end.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,15 +14,15 @@ use crate::checker::{self, Case};
 use crate::letters::Letter;
 use crate::taker::Take;
 
-/// The exit codes of a `serve --once` that did its work: nothing was refused, or something was.
+/// The exit codes of a `serve --once` that did its work, without or with refusals.
 pub(super) const GOOD: [i32; 2] = [0, 7];
 
 /// The outcome of a trial.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The call each killed run was killed at, in order; shorter than the aims if a run ended before.
+    /// The call at which each run was killed, in order; shorter than the aims if a run ended first.
     pub killed_at: Vec<&'static str>,
-    /// For each run, the number of calls it made that its aim counts.
+    /// For each run, the number of calls that its aim counts.
     pub calls: Vec<usize>,
     /// The errors.
     pub wrong: Vec<String>,
@@ -46,12 +46,12 @@ pub fn run(scene: &Scene, aims: &[Aim]) -> Outcome {
         outcome.calls.push(ran.calls.len());
         match ran.killed_at {
             Some(call) => outcome.killed_at.push(call),
-            // Not to be killed, or over before: what would be killed next is no recovery.
+            // The run was not to be killed, or ended first. In the second case the next kill would not meet a recovery.
             None if *aim == Aim::NOWHERE => {}
             None => break,
         }
     }
-    // After a row of kills once more than needed: then there is nothing left to do.
+    // After a row of kills start once more than needed: that start must find nothing to do.
     let starts = if aims.len() > 1 { 2 } else { 1 };
     let seen = finish(&root, seen, starts, &mut outcome.wrong);
     outcome.wrong.extend(verdict(&root, &scene.letters, &seen));
@@ -65,13 +65,13 @@ pub fn run(scene: &Scene, aims: &[Aim]) -> Outcome {
     outcome
 }
 
-/// A run that was not killed has to end well.
+/// Checks that a run that was not killed ended well.
 fn ended_badly(ran: &Ran) -> Option<String> {
     let is_good = ran.killed_at.is_some() || ran.code.is_some_and(|code| GOOD.contains(&code));
     (!is_good).then(|| format!("ended with {:?}: {}", ran.code, ran.log))
 }
 
-/// Starts the daemon this often and lets it finish.
+/// Starts the daemon `starts` times and lets it finish.
 fn finish(root: &Path, mut seen: Seen, starts: usize, wrong: &mut Vec<String>) -> Seen {
     for _ in 0..starts {
         let reader = Reader::start(root, seen);
@@ -96,7 +96,7 @@ fn finish(root: &Path, mut seen: Seen, starts: usize, wrong: &mut Vec<String>) -
     seen
 }
 
-/// All that can be said of a workspace that was left to finish.
+/// Everything wrong with a workspace whose daemon was left to finish.
 pub(super) fn verdict(root: &Path, letters: &[Letter], seen: &Seen) -> Vec<String> {
     let mut wrong = checker::check(&Case {
         root,
@@ -120,7 +120,7 @@ pub(super) fn verdict(root: &Path, letters: &[Letter], seen: &Seen) -> Vec<Strin
     wrong
 }
 
-/// A file that was seen once is there for good, as it was at the first sight.
+/// Checks that files stay as they were when first seen.
 fn changed_since(root: &Path, sights: &[Take]) -> Vec<String> {
     let now = |sight: &Take| {
         std::fs::read(
@@ -144,7 +144,7 @@ fn changed_since(root: &Path, sights: &[Take]) -> Vec<String> {
         .collect()
 }
 
-/// The state is the ledger's fold: a workspace with nothing but the ledger says the same.
+/// Checks that the state is the fold of the ledger: a workspace with only the ledger shows the same.
 fn not_the_fold(root: &Path) -> Option<String> {
     let bare = settled_tests::scratch();
     copy(
@@ -165,8 +165,7 @@ fn not_the_fold(root: &Path) -> Option<String> {
         .then(|| format!("the status is {whole}, the fold says {fold}"))
 }
 
-/// The part of `settled status --json` that the ledger adds up to, without the path and the server; null if it says
-/// nothing.
+/// The part of `settled status --json` that depends only on the ledger; null if the command prints nothing.
 fn status(root: &Path) -> Value {
     let mut command: Command = settled();
     let output = command

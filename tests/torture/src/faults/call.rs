@@ -1,30 +1,30 @@
-//! The calls by which the daemon meets the disk, and what each of them can fail with.
+//! The calls with which the daemon reaches the disk, and the errors that each can return.
 
-/// The error of a call, by the name the system gives it.
+/// An error of a call, under the system's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Errno {
     /// The device does not answer.
     Io,
-    /// There is no room.
+    /// No space is left.
     NoSpace,
-    /// The user's share of the room is used up.
+    /// The user's quota is used up.
     Quota,
     /// The process has too many open files.
     TooManyFiles,
-    /// The user may not.
+    /// Permission is denied.
     Access,
-    /// The file system was mounted, or turned, read-only.
+    /// The file system is read-only, from the start or by now.
     ReadOnly,
-    /// The two names are on two file systems.
+    /// The two names are on different file systems.
     CrossDevice,
-    /// A signal came first.
+    /// A signal interrupted the call.
     Interrupted,
     /// There are too many threads or locks.
     Again,
 }
 
 impl Errno {
-    /// The name, as `strace` and manuals have it.
+    /// Returns the name used by `strace` and the manuals.
     pub fn name(self) -> &'static str {
         match self {
             Errno::Io => "EIO",
@@ -39,7 +39,7 @@ impl Errno {
         }
     }
 
-    /// The number, as error texts of Rust programs on Linux end with it.
+    /// Returns the number with which Rust's error texts end on Linux.
     pub fn number(self) -> i32 {
         match self {
             Errno::Io => 5,
@@ -60,9 +60,9 @@ impl Errno {
 pub struct Call {
     /// Its name.
     pub name: &'static str,
-    /// The errors it can fail with, the likeliest first.
+    /// The errors it can return, the likeliest first.
     pub errnos: &'static [Errno],
-    /// More errors it can fail with if it makes a file.
+    /// More errors it can return when it makes a file.
     pub making: &'static [Errno],
     /// True if it makes something durable.
     pub is_sync: bool,

@@ -1,4 +1,4 @@
-//! All faults of some scenes, several at a time, and what came of them.
+//! All faults of some scenes, several in parallel, and their outcomes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,39 +11,38 @@ use super::trial::{self, Ending, Trial};
 /// The extent of a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Every sync, and one in so many of the other points, each with one of its errors, in turn.
+    /// Every sync, and one in this many of the other points, each with one of its errors in turn.
     OneIn(usize),
-    /// Every point with every error, once and from there on for good.
+    /// Every point with every error, once and permanently.
     Long,
 }
 
-/// The faults of one call, and the daemon's answers to them.
+/// The faults of one call, by the daemon's reaction.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// Faults that were met.
+    /// The number of faults that the daemon met.
     pub faults: usize,
-    /// It went on.
+    /// The number of faults after which it continued.
     pub went_on: usize,
-    /// It stopped, by exit code.
+    /// The number of faults after which it stopped, by exit code.
     pub stopped: BTreeMap<i32, usize>,
-    /// Faults that this run did not come by.
+    /// The number of faults whose call this run did not make.
     pub not_met: usize,
-    /// Faults with something wrong.
+    /// The number of faults with an error.
     pub wrong: usize,
 }
 
 /// The results of all trials.
 #[derive(Debug, Default)]
 pub struct Campaign {
-    /// By call.
+    /// One row per call.
     pub rows: BTreeMap<&'static str, Row>,
-    /// All that is wrong, one text a fault.
+    /// All errors, one text per fault.
     pub wrong: Vec<String>,
 }
 
 impl Campaign {
-    /// Tries the faults of these scenes, of one call if it is named, `threads` at a time, and tells of
-    /// each one that is done.
+    /// Tries the faults of these scenes, of one call if named, `threads` in parallel; reports each when done.
     pub fn run(
         scenes: &[Scene],
         extent: Extent,
@@ -96,7 +95,7 @@ impl Campaign {
         }
     }
 
-    /// Faults that were met, of all calls.
+    /// Returns the number of faults met, over all calls.
     pub fn faults(&self) -> usize {
         self.rows.values().map(|row| row.faults).sum()
     }
@@ -161,7 +160,7 @@ fn trials(scene: Scene, extent: Extent, only: Option<&str>) -> Vec<Trial> {
             }
             Extent::Long => {
                 trials.extend(errnos.iter().map(|errno| trial(*errno, false)));
-                // No signal interrupts every call forever.
+                // A signal that interrupts every call forever does not exist.
                 let lasting = errnos
                     .iter()
                     .filter(|errno| **errno != super::call::Errno::Interrupted);

@@ -1,13 +1,13 @@
-//! Every single failing call in turn, in the real daemon: it goes on, or it stops and says why, and
-//! nothing is lost, doubled or wrongly refused.
+//! Fails every single call of the real daemon in turn. The daemon must continue, or stop and say why, and lose,
+//! duplicate or wrongly refuse nothing.
 //!
-//! - `call`: which calls fail, and with what each of them can fail on a real disk;
+//! - `call`: the calls that can fail, and with which errors on a real disk;
 //! - `point`: a run without a fault, and every call in it that can fail;
-//! - `strace`: the daemon with one of its calls failing;
+//! - `strace`: the daemon with a failing call;
 //! - `scene`: the workspace before the fault;
-//! - `serving`: a daemon that serves while something happens around it;
-//! - `trial`: one fault, and what is wrong with what came of it;
-//! - `campaign`: all of them, and the table at the end.
+//! - `serving`: a daemon that serves while its surroundings change;
+//! - `trial`: one fault, and the errors in its outcome;
+//! - `campaign`: all faults, and the table at the end.
 
 mod call;
 mod campaign;

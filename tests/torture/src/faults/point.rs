@@ -1,4 +1,4 @@
-//! The points at which a call can fail: every call of a run in which none does, once the workspace is named.
+//! The points at which a call can fail: every call of a run without a fault, from the first that names the workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,12 +12,12 @@ pub struct Point {
     pub call: Call,
     /// The number of the call among those of its name in its thread, from 1.
     pub n: u32,
-    /// The call as it was traced, for a report.
+    /// The traced call, for a report.
     pub shown: String,
 }
 
 impl Point {
-    /// The errors the call can fail with here.
+    /// Returns the errors that the call can return here.
     pub fn errnos(&self) -> Vec<Errno> {
         let making: &[Errno] = if self.shown.contains("O_CREAT") {
             self.call.making
@@ -28,9 +28,9 @@ impl Point {
     }
 }
 
-/// Finds the points of a trace. What comes before the workspace is first named is the loader's, and
-/// so are calls of later threads that share a number with one of those: `strace` counts in each
-/// thread, and the program would not start.
+/// Finds the points of a trace. Calls before the workspace is first named belong to the loader. Calls of later threads
+/// that share a number with one of those are left out too: `strace` counts in each thread, and the program would not
+/// start.
 pub(super) fn points(trace: &str, root: &Path) -> Vec<Point> {
     let root = root
         .to_str()

@@ -1,4 +1,4 @@
-//! The workspace before the fault, always the same, so that the calls of one run are those of the next.
+//! The workspace before the fault, always the same, so that each run makes the same calls.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,25 +11,25 @@ use crate::letters::{self, AGENTS, Letter, Mix};
 /// The number of letters in a scene.
 const LETTERS: usize = 5;
 
-/// The daemon's situation when the fault comes.
+/// The situation of the daemon before the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
-    /// In a workspace that was never served.
+    /// A workspace that was never served.
     Fresh(Mix),
     /// After a kill in the middle of deliveries, with a torn tail on the ledger, and with new letters.
     Killed(Mix),
 }
 
-/// A scene that is set.
+/// A prepared scene.
 pub struct Set {
     /// The workspace.
     pub mailroom: Mailroom,
-    /// Everything that was written.
+    /// Every letter written.
     pub letters: Vec<Letter>,
 }
 
 impl Scene {
-    /// Every scene.
+    /// Returns every scene.
     pub fn all() -> Vec<Scene> {
         Mix::ALL
             .into_iter()
@@ -37,15 +37,14 @@ impl Scene {
             .collect()
     }
 
-    /// The letters' mix.
+    /// Returns the mix of its letters.
     pub fn mix(self) -> Mix {
         match self {
             Scene::Fresh(mix) | Scene::Killed(mix) => mix,
         }
     }
 
-    /// Sets the scene. `killed` makes what a killed daemon left of these letters; how is the caller's
-    /// business.
+    /// Prepares the scene. `killed` serves the workspace with a daemon that is killed, in a way of the caller's choice.
     pub fn set(self, killed: impl FnOnce(&Path)) -> Set {
         let mailroom = Mailroom::new(&AGENTS);
         let mut letters = post(&mailroom, self.mix(), 1);
@@ -65,7 +64,7 @@ impl Scene {
     }
 }
 
-/// Writes letters that look an hour old, so that nobody waits for more of them.
+/// Writes letters that look an hour old, so that the daemon does not wait for more of them.
 fn post(mailroom: &Mailroom, mix: Mix, lot: u64) -> Vec<Letter> {
     let letters = mix.letters(LETTERS, lot);
     for letter in &letters {

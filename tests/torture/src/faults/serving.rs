@@ -1,4 +1,4 @@
-//! A daemon that serves while something happens to its surroundings, started by any command.
+//! A daemon that serves while its surroundings change, started by any command.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use settled_tests::{binaries, read, wait};
 use tempfile::TempDir;
 
-/// A running daemon and its log; killed with the value.
+/// A running daemon and its log; dropping the value kills it.
 pub struct Serving {
     child: Child,
     root: PathBuf,
@@ -16,7 +16,7 @@ pub struct Serving {
     _directory: TempDir,
 }
 
-/// `settled serve ROOT` behind these words: a program that runs another one, and its options.
+/// Makes the command `settled serve ROOT` behind these words: a program that runs another one, and its options.
 pub fn serve(before: &[&str], root: &Path) -> Command {
     let program = binaries::settled();
     let mut command = match before.split_first() {
@@ -32,7 +32,7 @@ pub fn serve(before: &[&str], root: &Path) -> Command {
         .arg(root)
         .env_remove("SETTLED_ROOT")
         .env_remove("SETTLED_LOG");
-    // Cargo's own paths make the loader's calls many, and their number another on each machine.
+    // Cargo's library paths would add calls of the loader, in a number that differs between machines.
     command
         .env_remove("LD_LIBRARY_PATH")
         .stdin(Stdio::null())
@@ -41,7 +41,7 @@ pub fn serve(before: &[&str], root: &Path) -> Command {
 }
 
 impl Serving {
-    /// Starts it; its log goes into a file of ours.
+    /// Starts it, with its log in a temporary file.
     pub fn start(root: &Path, mut command: Command) -> Serving {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let log = directory.path().join("log");
@@ -65,12 +65,12 @@ impl Serving {
         serving
     }
 
-    /// The text that it wrote to its log so far.
+    /// Returns its log so far.
     pub fn log(&self) -> String {
         read(&self.log)
     }
 
-    /// Waits until it said this; fails at once if it ended without.
+    /// Waits until the log contains this text; fails at once if the daemon ended without it.
     pub fn says(&self, text: &str) {
         wait::until(&format!("the daemon to say `{text}`"), || {
             let is_said = self.log().contains(text);
@@ -83,7 +83,7 @@ impl Serving {
         });
     }
 
-    /// True if it ended; nobody has waited for it yet.
+    /// True if it ended but nobody has waited for it yet.
     fn is_over(&self) -> bool {
         let stat =
             std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
@@ -91,7 +91,7 @@ impl Serving {
             .is_none_or(|(_, state)| state.starts_with('Z'))
     }
 
-    /// Sends the daemon itself, not what started it, a signal.
+    /// Sends a signal to the daemon itself, not to the program that started it.
     pub fn signal(&self, signal: Signal) {
         let pid = read(self.root.join(".settled/lock"))
             .trim()
@@ -101,7 +101,7 @@ impl Serving {
         kill_process(pid.expect("the lock names the daemon"), signal).expect("the daemon runs");
     }
 
-    /// Waits until it ends by itself; gives its exit code and what it said.
+    /// Waits until it ends by itself; returns its exit code and its log.
     pub fn ended(mut self) -> (Option<i32>, String) {
         let status = wait::for_some(
             &format!("the daemon to end; it said\n{}", self.log()),
@@ -110,7 +110,7 @@ impl Serving {
         (status.code(), self.log())
     }
 
-    /// Ends it as an operator does; gives its exit code and what it said.
+    /// Ends it as an operator does; returns its exit code and its log.
     pub fn terminate(self) -> (Option<i32>, String) {
         self.signal(Signal::TERM);
         self.ended()
@@ -119,7 +119,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // It ended already, or a test failed and the daemon must not outlive it, nor what it runs behind.
+        // It has ended, or a test failed: then neither the daemon nor the program around it may outlive the test.
         if matches!(self.child.try_wait(), Ok(None)) {
             let pid = std::fs::read_to_string(self.root.join(".settled/lock")).ok();
             if let Some(pid) = pid

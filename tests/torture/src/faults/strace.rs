@@ -1,5 +1,5 @@
-//! The real daemon under `strace`, which makes chosen calls fail. Nothing is done by a call that is
-//! made to fail; the daemon cannot tell it from a disk.
+//! The real daemon under `strace`, which makes chosen calls fail. A failed call does nothing; to the daemon it looks
+//! like a failing disk.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -8,14 +8,14 @@ use settled_tests::binaries;
 
 use super::call::Errno;
 
-/// The calls of one name that fail; each thread counts its own, from 1.
+/// The failing calls of one name; each thread counts its own, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// This one.
+    /// Only this one.
     Once(u32),
     /// This one and every later one.
     From(u32),
-    /// These, both included.
+    /// From the first to the second, inclusive.
     Between(u32, u32),
 }
 
@@ -24,9 +24,9 @@ pub enum Span {
 pub struct Fault {
     /// The call's name.
     pub call: &'static str,
-    /// The error it fails with.
+    /// The error it returns.
     pub errno: Errno,
-    /// The calls of that name that fail.
+    /// The failing calls of that name.
     pub span: Span,
 }
 
@@ -41,12 +41,12 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// A run that was traced.
+/// A traced run.
 #[derive(Debug)]
 pub struct Traced {
     /// Its exit status and its output.
     pub output: Output,
-    /// The traced calls, one a line, in the order in which they were made.
+    /// The traced calls in order, one per line.
     pub trace: String,
 }
 
@@ -57,7 +57,7 @@ impl Traced {
     }
 }
 
-/// The command that runs `settled ARGS` with these calls traced, for as long as it takes.
+/// Makes the command that runs `settled ARGS` and traces these calls.
 pub(super) fn command(
     trace: &Path,
     calls: &[&str],
@@ -73,7 +73,7 @@ pub(super) fn command(
         command.arg("-e").arg(format!("inject={fault}"));
     }
     command.arg(binaries::settled()).args(args);
-    // Cargo's own paths only make the loader's calls many.
+    // Cargo's library paths only add calls of the loader.
     command
         .env_remove("SETTLED_ROOT")
         .env_remove("SETTLED_LOG")
@@ -82,7 +82,7 @@ pub(super) fn command(
     command
 }
 
-/// The words before a program's own that make its calls fail, if they concern `path` where one is named.
+/// Returns the words before a program that make its calls fail, if given only those on `path`.
 pub fn striking(fault: &Fault, path: Option<&Path>) -> Vec<String> {
     let mut words: Vec<String> = ["strace", "-f", "-qq", "-o", "/dev/null"]
         .map(str::to_owned)

@@ -1,4 +1,4 @@
-//! One fault, and what is wrong with what came of it.
+//! One fault, and the errors in its outcome.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,14 +14,14 @@ use crate::checker::{self, Case};
 use crate::letters::Letter;
 use crate::taker::Taker;
 
-/// The daemon's answer to a fault.
+/// The daemon's reaction to a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It went on and did everything in the same process.
+    /// It continued and did everything in the same process.
     WentOn,
     /// It stopped with this exit code and said why; the next start did the rest.
     Stopped(i32),
-    /// The fault was not met: this run did not come by there.
+    /// This run did not make the call.
     NotMet,
 }
 
@@ -32,9 +32,9 @@ pub struct Trial {
     pub scene: Scene,
     /// The call that fails.
     pub point: Point,
-    /// The error it fails with.
+    /// The error it returns.
     pub errno: Errno,
-    /// True if every later call of the name fails as well.
+    /// True if every later call of this name fails too.
     pub is_for_good: bool,
 }
 
@@ -65,7 +65,7 @@ impl Trial {
         }
     }
 
-    /// Runs it; the error lists all that is wrong.
+    /// Runs it; the error lists everything wrong.
     pub fn run(&self) -> Result<Ending, Vec<String>> {
         let set = set(self.scene);
         let taker = Taker::start(set.mailroom.root(), "codex");
@@ -105,7 +105,7 @@ impl Trial {
         wrong
     }
 
-    /// Sorts how the run ended, and says what about it must not be.
+    /// Determines the reaction, and notes what is wrong with it.
     fn ending(&self, traced: &Traced, wrong: &mut Vec<String>) -> Ending {
         let stderr = String::from_utf8_lossy(&traced.output.stderr);
         if stderr.contains("panicked") {
@@ -139,20 +139,20 @@ impl Trial {
         }
     }
 
-    /// The last words name what failed, where, with what, and the next command.
+    /// Checks that the last message names the failure, the path, the error and the next command.
     fn judge_message(&self, stderr: &str, code: i32, wrong: &mut Vec<String>) {
         if self.point.call.name == "write" {
-            // It had nowhere to say it.
+            // The daemon could not print anything.
             return;
         }
         let Some((_, last)) = stderr.rsplit_once("settled: ") else {
             wrong.push("it stopped and did not say why".to_owned());
             return;
         };
-        // What waits for a later try was logged when it failed.
+        // The log of a postponed file has the error where it happened, not at the end.
         let cause = format!("os error {}", self.errno.number());
         let said = if code == 9 { stderr } else { last };
-        // For a file or directory that it may not read, the daemon names the owner's remedy instead of the number.
+        // For a file or directory that it may not read, the daemon prints the owner's remedy instead of the number.
         let is_told = said.contains(&cause)
             || (self.errno == Errno::Access
                 && code == 9
@@ -168,7 +168,7 @@ impl Trial {
         }
     }
 
-    /// After a failed sync nothing is synced or delivered any more.
+    /// Checks that the daemon neither syncs nor delivers anything after a failed sync.
     fn judge_sync(&self, traced: &Traced, wrong: &mut Vec<String>) {
         if !self.point.call.is_sync || self.errno == Errno::Interrupted {
             return;
@@ -188,8 +188,8 @@ impl Trial {
     }
 }
 
-/// Of two files with the same bytes the one that was read first is the message and the other its
-/// repetition: a file that could not be read at once changes places.
+/// Swaps the fates of two letters with the same bytes if they were read in the other order: the one read first is the
+/// message, the other its duplicate, and a fault may delay the first.
 fn in_order_of_judgement(root: &Path, mut letters: Vec<Letter>) -> Vec<Letter> {
     let records = checker::records(root).unwrap_or_default();
     let is = |letter: &Letter, kind: &str| {
@@ -212,7 +212,7 @@ fn in_order_of_judgement(root: &Path, mut letters: Vec<Letter>) -> Vec<Letter> {
     letters
 }
 
-/// Sets a scene; what a kill leaves is made by one.
+/// Prepares a scene; a real kill makes the leftovers.
 pub(super) fn set(scene: Scene) -> Set {
     scene.set(|root| {
         let mut kill = Command::new("strace");
@@ -231,7 +231,7 @@ pub(super) fn set(scene: Scene) -> Set {
     })
 }
 
-/// Every point of a scene, found in a run without a fault, which must come out right itself.
+/// Finds every point of a scene in a run without a fault, which must itself be correct.
 pub(super) fn points(scene: Scene) -> Vec<Point> {
     let set = set(scene);
     let calls: Vec<&str> = CALLS.iter().map(|call| call.name).collect();

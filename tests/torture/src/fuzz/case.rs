@@ -1,5 +1,5 @@
-//! One case: what the writers, the readers, the clock and the disk do, in an order made from its number. What the
-//! writers do in their outboxes is in `outboxes`.
+//! One case: the acts of the writers, the readers, the clock and the disk, in an order made from its number. `outboxes`
+//! has what the writers do in their outboxes.
 
 mod outboxes;
 
@@ -20,20 +20,20 @@ use crate::dice::Dice;
 use crate::letters::{Fate, Letter};
 use crate::taker::{self, Take};
 
-/// The agents that are there from the beginning, and one that comes later and only writes.
+/// The agents that exist from the start, and one that joins later and only writes.
 const AGENTS: [&str; 4] = ["ada", "ben", "cleo", "dan"];
 const LATE: &str = "eve";
 
-/// The longest time that a flood of one agent may make its other review messages wait or be refused, in milliseconds.
+/// The longest time that an agent's flood may delay or refuse its other review messages, in milliseconds.
 pub(super) const FLOODED_MS: u64 = 20_000;
 
-/// The errors of a disk: EIO and ENOSPC.
+/// The errors of the disk: EIO and ENOSPC.
 const ERRORS: [i32; 2] = [5, 28];
 
-/// The phases of a review that nothing but a person or another request leaves.
+/// The phases of a review that only a person or another request leaves.
 const FINAL: [&str; 3] = ["approved", "escalated", "closed"];
 
-/// Everybody but the daemon.
+/// Everything but the daemon.
 pub(super) struct Hands<'a> {
     pub(super) dice: Dice,
     pub(super) served: Served,
@@ -54,12 +54,12 @@ pub(super) struct Hands<'a> {
     log: &'a mut Vec<String>,
 }
 
-/// Runs it; what happened, and all that is wrong.
+/// Runs the case; returns the counts and the errors.
 pub(super) fn run(seed: u64, mailroom: &Mailroom, log: &mut Vec<String>) -> (Counts, Vec<String>) {
     let root = mailroom.root();
     Layout::init(root, &AGENTS).expect("a workspace can be made");
     let mut dice = Dice::new(seed);
-    // A generator that begins with a small number begins with small rolls.
+    // From a small seed the generator's first numbers are small.
     for _ in 0..8 {
         dice.any();
     }
@@ -111,7 +111,7 @@ pub(super) fn run(seed: u64, mailroom: &Mailroom, log: &mut Vec<String>) -> (Cou
     (hands.counts(reviews.opened()), wrong)
 }
 
-/// Every review ended, and the ledger verifies.
+/// Checks that every review ended and that the ledger verifies.
 fn verdict_of_commands(mailroom: &Mailroom) -> Vec<String> {
     let mut wrong = Vec::new();
     let status = mailroom.status();
@@ -169,7 +169,7 @@ impl Hands<'_> {
         }
     }
 
-    /// Whatever is seen after a kill is named by a record that was there before it, and is whole.
+    /// Checks after a kill that every visible file is complete and named by a record.
     fn look_after_kill(&mut self) {
         let packets = Letter {
             from: AGENTS[0],
@@ -203,7 +203,7 @@ impl Hands<'_> {
         (AGENTS[from], AGENTS[to])
     }
 
-    /// Tells the daemon something, as a runner or a person does; perhaps twice.
+    /// Gives the daemon an order as a runner or a person does, perhaps twice.
     fn order(&mut self) {
         let number = self.next_number();
         let id = format!("order-{number}");
@@ -233,7 +233,7 @@ impl Hands<'_> {
         self.orders.push(id);
     }
 
-    /// An agent takes its mail, all or one, or puts one into its archive.
+    /// An agent takes all its mail or one message, or archives one.
     fn read_mail(&mut self) {
         let agent = AGENTS[self.dice.below(AGENTS.len())];
         if self.blocked.contains(&agent) {
@@ -269,7 +269,7 @@ impl Hands<'_> {
         self.note(&format!("{agent} reads its mail, way {way}"));
     }
 
-    /// Puts a link in the place of an inbox, or takes it away again.
+    /// Replaces an inbox by a link, or restores it.
     fn block_inbox(&mut self) {
         let agent = AGENTS[self.dice.below(AGENTS.len())];
         if self.blocked.contains(&agent) {
@@ -306,7 +306,7 @@ impl Hands<'_> {
         self.note("eve comes");
     }
 
-    /// Something goes wrong on the disk before long.
+    /// Makes the disk fail or kill the daemon soon.
     fn strike(&mut self) {
         let n = 1 + self.dice.roll(80);
         let error = ERRORS[self.dice.below(ERRORS.len())];
@@ -321,7 +321,7 @@ impl Hands<'_> {
         self.served.strike(fault);
     }
 
-    /// It is killed now, and its successors in their recovery.
+    /// Kills the daemon now, and its successors during their recovery.
     fn kill(&mut self) {
         let faults: Vec<DiskFault> = (0..self.dice.roll(4))
             .map(|_| {
@@ -343,7 +343,7 @@ impl Hands<'_> {
         self.served.stop();
     }
 
-    /// The time of day is set. Forward, what was written before looks old; so does the beginning of what is not done.
+    /// Sets the time of day. After a step forward, files look older than they are, so a half-written one may be read.
     fn set_clock(&mut self) {
         let by = [-600_000, -4_000, 4_000, 600_000][self.dice.below(4)];
         self.note(&format!("the clock is set by {by} ms"));
@@ -366,7 +366,7 @@ impl Hands<'_> {
         self.served.sleep(ms);
     }
 
-    /// Everybody finishes what they began, nothing goes wrong any more, and eight days pass.
+    /// Lets everybody finish, without further faults, and lets eight days pass.
     fn end(&mut self) {
         self.note("the end begins");
         while !self.open.is_empty() {

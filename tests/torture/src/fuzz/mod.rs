@@ -1,13 +1,13 @@
-//! The whole daemon fuzzed: whatever comes to a few writers' minds dropped into their outboxes, the daemon killed at any
-//! change of the disk and started again, time moved; and a naive model of what must have arrived in the end.
+//! Fuzzes the whole daemon: a few writers drop anything into their outboxes, the daemon is killed at any change of the
+//! disk and started again, time is moved, and a naive model says what must have arrived in the end.
 //!
-//! A case is made from one number. Its time is moved by the case itself, so that hours pass in milliseconds and the same
-//! number gives the same case again.
+//! A case is made from one number. It moves its own time, so hours pass in milliseconds and the same number repeats the
+//! same case.
 //!
-//! - `served`: the daemon in this very process, on a disk that kills it, by a clock of ours;
-//! - `tree`: the files of the writers, with times of that clock;
-//! - `case`, its `outboxes`, `reviews`: what the writers do;
-//! - `model`: what must come of it, without a line of the daemon's code.
+//! - `served`: the daemon in this process, on a disk that can kill it, with a simulated clock;
+//! - `tree`: the writers' files, with times of that clock;
+//! - `case`, its `outboxes`, `reviews`: the acts of the writers;
+//! - `model`: the required outcome, without a line of the daemon's code.
 
 mod case;
 mod model;
@@ -25,20 +25,20 @@ use std::time::{Duration, Instant};
 pub struct Plan {
     /// The number of the first case; the next case has the next number.
     pub seed: u64,
-    /// No case is begun after this.
+    /// No case begins after this time.
     pub length: Duration,
-    /// The most cases.
+    /// The most cases to run.
     pub cases: u64,
-    /// The folder that keeps the trees of failed cases.
+    /// The folder for the trees of failed cases.
     pub keep: PathBuf,
 }
 
 /// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Cases that were run.
+    /// The number of cases run.
     pub cases: u64,
-    /// The counts of all of them.
+    /// The sum of their counts.
     pub counts: Counts,
     /// The errors, each with the number of its case.
     pub wrong: Vec<String>,
@@ -46,26 +46,26 @@ pub struct Report {
     pub took: Duration,
 }
 
-/// The counts of what happened.
+/// Counts of events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
-    /// Files and other entries that writers made in outboxes.
+    /// The number of files and other entries that writers made in outboxes.
     pub files: u64,
-    /// Records of the ledger.
+    /// The number of records in the ledger.
     pub records: u64,
-    /// Messages accepted.
+    /// The number of accepted messages.
     pub accepted: u64,
-    /// Files refused.
+    /// The number of refused files.
     pub refused: u64,
-    /// Reviews that were opened.
+    /// The number of reviews opened.
     pub reviews: u64,
-    /// Kills of the daemon.
+    /// The number of kills.
     pub kills: u64,
-    /// Kills while it recovered from a kill.
+    /// The number of kills during a recovery.
     pub in_recovery: u64,
-    /// Calls that failed, after which the daemon went on or stopped by itself.
+    /// The number of failed calls after which the daemon continued or stopped by itself.
     pub faults: u64,
-    /// Hours of the moved time.
+    /// The hours of simulated time.
     pub hours: u64,
 }
 
@@ -108,10 +108,10 @@ impl fmt::Display for Report {
     }
 }
 
-/// The most cases with something wrong before it ends: more of them say no more.
+/// The run ends after this many failed cases; more would teach nothing.
 const WRONG_MAX: usize = 20;
 
-/// Runs cases until the time is over; `told` gets the report so far after each.
+/// Runs cases until the time is over; calls `told` with the report so far after each.
 pub fn fuzz(plan: &Plan, told: &dyn Fn(&Report)) -> Report {
     let began = Instant::now();
     let mut report = Report::default();
@@ -131,7 +131,7 @@ pub fn fuzz(plan: &Plan, told: &dyn Fn(&Report)) -> Report {
     report
 }
 
-/// Runs one case; the error says all that is wrong and where its tree is kept.
+/// Runs one case; the error lists what is wrong and where its tree is.
 fn run_case(seed: u64, plan: &Plan) -> Result<Counts, String> {
     let mailroom = settled_tests::mailroom::Mailroom::at(settled_tests::scratch(), "mailroom");
     let mut log = Vec::new();
@@ -142,7 +142,7 @@ fn run_case(seed: u64, plan: &Plan) -> Result<Counts, String> {
         Err(panic) => format!("it panicked: {}", panic_text(&*panic)),
     };
     let kept = plan.keep.join(format!("seed-{seed}"));
-    // Of an earlier run with the same number, or never there.
+    // Left by an earlier run of the same case, if at all.
     let _ = std::fs::remove_dir_all(&kept);
     tree::copy(mailroom.root(), &kept);
     settled_tests::write(kept.join("steps.txt"), &(log.join("\n") + "\n"));

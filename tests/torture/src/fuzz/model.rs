@@ -1,5 +1,5 @@
-//! The outcomes that the writers' work must have. It knows no rule of the daemon's but these: a file is read once it is
-//! finished, an id is accepted once, what is accepted arrives once, and what is not is refused with a report.
+//! The required outcome of the writers' acts. It knows only these rules of the daemon: a file is read once it is
+//! finished, an id is accepted once, an accepted message arrives once, and anything else is refused with a report.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,53 +11,53 @@ use super::served::Seen;
 use crate::checker;
 use crate::taker::{Take, visible};
 
-/// The verdict that the writer of a text may expect.
+/// The verdict that the writer of a text can expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is correct.
+    /// Accepted: the text is correct.
     Good,
-    /// It is not.
+    /// Refused: the text is wrong.
     Bad,
-    /// That depends on what the model does not know.
+    /// Either, depending on something that the model does not know.
     Any,
 }
 
-/// The content of a file from one change by its writer to the next.
+/// The content of a file between two changes by its writer.
 #[derive(Clone, Debug)]
 pub(super) struct Version {
     pub(super) id: String,
     pub(super) to: Vec<&'static str>,
     pub(super) bytes: Vec<u8>,
     pub(super) verdict: Verdict,
-    /// The time from which on the daemon may take it for finished.
+    /// The time from which the daemon may take it for finished.
     pub(super) from: u64,
-    /// The time when its writer changed or removed it.
+    /// The time at which its writer changed or removed it.
     pub(super) until: u64,
     /// The text of its packet, if the daemon must have read one.
     pub(super) packet: Option<String>,
 }
 
-/// One name in one outbox.
+/// One name in one outbox, with all versions of its file.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
     pub(super) agent: &'static str,
     pub(super) file: String,
     pub(super) versions: Vec<Version>,
-    /// Its writer removed it, so its last version may have been read or not.
+    /// True if its writer removed it, so that its last version may or may not have been read.
     pub(super) is_withdrawn: bool,
-    /// It is no regular file.
+    /// True if it is not a regular file.
     pub(super) is_unfit: bool,
-    /// Its writer had it open, and wrote on wherever it was by then.
+    /// True if its writer had it open and kept writing, wherever the file was by then.
     pub(super) was_open: bool,
 }
 
 impl Item {
-    /// The current version.
+    /// Returns the current version.
     pub(super) fn last(&self) -> &Version {
         self.versions.last().expect("a name begins with a version")
     }
 
-    /// Ends the last version now, and begins another.
+    /// Ends the last version now and begins another.
     pub(super) fn change(&mut self, now: u64, version: Version) {
         self.versions
             .last_mut()
@@ -71,7 +71,7 @@ impl Item {
     }
 }
 
-/// Everything that is known of a case in the end.
+/// Everything known about a case at its end.
 pub(super) struct Case<'a> {
     pub(super) root: &'a Path,
     pub(super) items: &'a [Item],
@@ -81,7 +81,7 @@ pub(super) struct Case<'a> {
     pub(super) agents: &'a [&'static str],
 }
 
-/// Lists what is wrong.
+/// Lists the errors.
 pub(super) fn check(case: &Case<'_>) -> Vec<String> {
     let mut wrong = Vec::new();
     let values = match checker::records(case.root) {
@@ -125,7 +125,7 @@ pub(super) fn check(case: &Case<'_>) -> Vec<String> {
     wrong
 }
 
-/// The accepted messages: the number of the record, and its digest, by sender and id.
+/// The accepted messages by sender and id: the number of the record, and its digest.
 type Accepted = BTreeMap<(String, String), (u64, String)>;
 
 fn accepted(records: &[Seen], wrong: &mut Vec<String>) -> Accepted {
@@ -158,7 +158,8 @@ fn digest_of(record: &Value) -> String {
 /// A record and the version it is about.
 type Judged<'a> = Vec<(&'a Seen, &'a Version)>;
 
-/// Each record is about a version that was finished then, each version has at most one, and the last one has one.
+/// Checks that each record matches a version that was finished at the time, that each version has at most one record,
+/// and that the last version has one.
 fn judge<'a>(
     item: &'a Item,
     records: &[&'a Seen],
@@ -173,7 +174,8 @@ fn judge<'a>(
             let is_timely = version.from <= seen.at && seen.at <= version.until;
             is_timely && (item.is_unfit || digest(&version.bytes) == digest_of)
         };
-        // Of two with the same bytes the writer may have put the later one in the place of the other before either was read.
+        // Search from the end: of two versions with the same bytes, the later may have replaced the earlier before
+        // either was read.
         let Some(at) = left.iter().rposition(is_it) else {
             wrong.push(format!(
                 "{}: record {} at {} ms, {}, is of a text that was not finished then; finished were {:?}",
@@ -192,7 +194,7 @@ fn judge<'a>(
     let is_last_judged = judged
         .iter()
         .any(|(_, version)| std::ptr::eq(*version, item.last()));
-    // What its writer went on writing into a file that was judged is no message any more.
+    // What its writer appended after the file was judged is no message.
     let went_on_elsewhere = item.was_open && !judged.is_empty();
     if !is_last_judged && !item.is_withdrawn && !went_on_elsewhere {
         wrong.push(format!(
@@ -203,7 +205,7 @@ fn judge<'a>(
     judged
 }
 
-/// Checks that a record may say that of this version.
+/// Checks that a record may judge a version this way.
 fn fits(item: &Item, version: &Version, seen: &Seen, accepted: &Accepted, wrong: &mut Vec<String>) {
     let record = &seen.record;
     let kind = record["kind"].as_str().unwrap_or_default();
@@ -260,8 +262,8 @@ fn why(record: &Value) -> String {
     texts.filter_map(line).next().unwrap_or_default()
 }
 
-/// Checks that the file judged last is where its record says, with the bytes that were judged, and that nothing is left
-/// in the outbox.
+/// Checks that the file judged last is where its record says, with the judged bytes, and that nothing is left in the
+/// outbox.
 fn put_away(root: &Path, item: &Item, judged: &Judged<'_>, wrong: &mut Vec<String>) {
     let agent = root.join("agents").join(item.agent);
     if agent
@@ -290,7 +292,7 @@ fn put_away(root: &Path, item: &Item, judged: &Judged<'_>, wrong: &mut Vec<Strin
     }
 }
 
-/// The number of times each text came to each agent: taken, in the inbox or archived.
+/// The number of times each text reached each agent: taken, in the inbox or archived.
 type Came = BTreeMap<(String, Vec<u8>), usize>;
 
 fn came(case: &Case<'_>) -> Came {
@@ -311,7 +313,7 @@ fn came(case: &Case<'_>) -> Came {
     came
 }
 
-/// Each recipient of what was accepted has these bytes once.
+/// Checks that each recipient of an accepted message has its bytes once.
 fn arrived(came: &Came, item: &Item, judged: &Judged<'_>, wrong: &mut Vec<String>) {
     let good = judged.iter().filter(|(seen, version)| {
         seen.record["kind"] == "accepted" && version.verdict == Verdict::Good

@@ -1,22 +1,23 @@
-//! The reviews of a case: an author asks, a reviewer answers with findings whose packet comes before, after or never, the
-//! author mends and asks again, and the reviewer approves. Each next message is written once the one before was accepted.
+//! The reviews of a case: an author asks, a reviewer answers with findings whose packet comes before, after or never,
+//! the author fixes them and asks again, and the reviewer approves. Each message is written after the previous one was
+//! accepted.
 
 use settled_tests::seed;
 
 use super::case::{FLOODED_MS, Hands};
 use super::model::{Verdict, Version};
 
-/// A packet that comes this many milliseconds after its message is in time for sure: it has to be still for half a
+/// A packet at most this many milliseconds after its message is certainly in time: it has to be unchanged for half a
 /// second, and the message waits five.
 const IN_TIME_MS: u64 = 4_000;
 
 /// The time that a message waits for its packet, in milliseconds.
 const PATIENCE_MS: u64 = 5_000;
 
-/// Nothing of a review can have come to a deadline this many milliseconds after its request.
+/// The time after its request in which a review cannot reach a deadline, in milliseconds.
 const CALM_MS: u64 = 20 * 3_600_000;
 
-/// The message of a review that was written last.
+/// The last message written in a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Asked,
@@ -31,12 +32,12 @@ struct Play {
     author: &'static str,
     reviewer: &'static str,
     stage: Stage,
-    /// The item that was written last, and when the review was opened.
+    /// The item written last, and the time at which the review was opened.
     item: usize,
     opened_at: u64,
 }
 
-/// A packet that comes after its message.
+/// A packet that arrives after its message.
 #[derive(Clone, Debug)]
 struct Late {
     item: usize,
@@ -45,7 +46,7 @@ struct Late {
     text: String,
 }
 
-/// All of them.
+/// All reviews of a case.
 #[derive(Debug, Default)]
 pub(super) struct Reviews {
     plays: Vec<Play>,
@@ -58,7 +59,7 @@ impl Reviews {
         self.opened
     }
 
-    /// Opens a review, goes on with one, or lays a packet that is late.
+    /// Opens a review, continues one, or writes a late packet.
     pub(super) fn step(&mut self, hands: &mut Hands<'_>) {
         let roll = hands.dice.roll(10);
         if roll < 3 && !self.late.is_empty() {
@@ -132,7 +133,7 @@ impl Reviews {
         }
     }
 
-    /// Posts a feedback whose packet is there already, comes late, or never.
+    /// Posts a feedback whose packet is already there, comes late, or never.
     fn find(&mut self, hands: &mut Hands<'_>, play: &Play) -> usize {
         let Play {
             pr,
@@ -164,7 +165,7 @@ impl Reviews {
         if comes_first {
             return item;
         }
-        // It is refused unless its packet comes, and then not before its time.
+        // It is refused unless its packet arrives, and not before its patience is over.
         if hands.items[item].last().verdict == Verdict::Good {
             set(hands, item, Verdict::Bad);
             let last = hands.items[item].versions.last_mut().expect("it has one");
@@ -221,7 +222,7 @@ fn set(hands: &mut Hands<'_>, item: usize, verdict: Verdict) {
         .verdict = verdict;
 }
 
-/// Writes a message of a review; where its sender floods its own outbox, nobody knows what comes of it.
+/// Writes a message of a review. If its sender floods its own outbox, any outcome is allowed.
 fn write(
     hands: &mut Hands<'_>,
     kind: &str,

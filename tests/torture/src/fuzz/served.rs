@@ -1,5 +1,5 @@
-//! The daemon in this process, as its loop in `daemon::serve` runs it, on a disk that kills it at a chosen change and by a
-//! clock that the case moves.
+//! The daemon in this process, driven like the loop of `daemon::serve`, on a disk that kills it at a chosen change and
+//! with a clock that the case moves.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -12,34 +12,34 @@ use serde_json::Value;
 use spool::{DiskFault, FaultyDisk, SpoolError};
 use workspace::clock::{self, Moment};
 
-/// The daemon's own times, in milliseconds: between two sweeps, of quiet before a checkpoint, and after a full disk.
+/// The daemon's own periods, in milliseconds: between two sweeps, of quiet before a checkpoint, and after a failed pass.
 const SWEEP_MS: u64 = 2_000;
 const IDLE_MS: u64 = 1_000;
 const RETRY_MS: u64 = 1_000;
 
-/// The number of failed starts in a row that are allowed, and of turns before the daemon has to come to rest.
+/// The most failed starts in a row, and the most turns before the daemon has to be idle.
 const STARTS_MAX: u32 = 20;
 const TURNS_MAX: u32 = 20_000;
 
-/// The time of a case: real passing time, which no clock shows, and the time of day, which may be set.
+/// The time of a case: elapsed time, which nothing can set, and the time of day, which can be set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Time {
     /// Milliseconds since the case began.
     pub(super) passed: u64,
     start: DateTime<Utc>,
-    /// The amount by which the time of day was set forward or back, in milliseconds.
+    /// The total by which the time of day was set forward (positive) or back, in milliseconds.
     set_by: i64,
 }
 
 impl Time {
-    /// The time of day.
+    /// Returns the time of day.
     pub(super) fn of_day(&self) -> DateTime<Utc> {
         let passed = TimeDelta::milliseconds(self.passed.cast_signed() + self.set_by);
         self.start + passed
     }
 }
 
-/// A record, and when it was first seen in the ledger.
+/// A record, and the time at which it first appeared in the ledger.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) at: u64,
@@ -53,13 +53,13 @@ pub(super) struct Served {
     mailroom: Option<Mailroom>,
     disk: Arc<FaultyDisk>,
     hides_writers: bool,
-    /// The faults of the daemons to come, each in its recovery.
+    /// The faults of the next daemons, each during its recovery.
     faults: VecDeque<DiskFault>,
-    /// The time when this daemon was started, which its own clock counts from.
+    /// The time at which this daemon started; its own clock counts from there.
     started: u64,
     sweep_at: u64,
     checkpoint_at: Option<u64>,
-    /// No pass before this: the last one failed.
+    /// No pass before this time, because the last one failed.
     rest_until: u64,
     pub(super) ledger: Ledger,
     pub(super) kills: u64,
@@ -93,7 +93,7 @@ impl Served {
         }
     }
 
-    /// Passes on what a watcher saw, if there is a daemon that watches.
+    /// Passes on an event of an outbox, if a daemon is watching.
     pub(super) fn hint(&mut self, agent: &str, file: &str, hint: spool::Hint) {
         let name = spool::FileName::new(file).expect("a name");
         if let Some(mailroom) = &mut self.mailroom {
@@ -101,7 +101,7 @@ impl Served {
         }
     }
 
-    /// Passes on what a watcher saw of a packet.
+    /// Passes on an event of a packet.
     pub(super) fn hint_packet(&mut self, file: &str, hint: spool::Hint) {
         let name = spool::FileName::new(file).expect("a name");
         if let Some(mailroom) = &self.mailroom {
@@ -109,12 +109,12 @@ impl Served {
         }
     }
 
-    /// Has the disk do this to the running daemon.
+    /// Makes the disk inject this fault into the running daemon.
     pub(super) fn strike(&mut self, fault: DiskFault) {
         self.disk.set(Some(fault));
     }
 
-    /// Kills it now, and its successors in their recovery by these.
+    /// Kills the daemon now, and its successors during their recovery with these faults.
     pub(super) fn kill(&mut self, faults: impl IntoIterator<Item = DiskFault>) {
         self.faults = faults.into_iter().collect();
         if self.mailroom.take().is_some() {
@@ -124,7 +124,7 @@ impl Served {
             .read_again(&self.root, self.time.passed, &mut self.wrong);
     }
 
-    /// Ends it as an operator does.
+    /// Ends the daemon as an operator does.
     pub(super) fn stop(&mut self) {
         if self.disk.stopped() {
             self.kill([]);
@@ -143,7 +143,7 @@ impl Served {
         self.ledger.read(&self.root, self.time.passed);
     }
 
-    /// Nothing goes wrong from here on.
+    /// Stops all faults from here on.
     pub(super) fn have_peace(&mut self) {
         self.disk.set(None);
         self.faults.clear();
@@ -154,12 +154,12 @@ impl Served {
         self.time.set_by += by_ms;
     }
 
-    /// Lets time pass while the daemon does not run: the machine sleeps, or is busy.
+    /// Lets time pass without the daemon: the machine sleeps or is busy.
     pub(super) fn sleep(&mut self, ms: u64) {
         self.time.passed += ms;
     }
 
-    /// Lets the daemon work for this long.
+    /// Lets the daemon work for this time.
     pub(super) fn work(&mut self, ms: u64) {
         let end = self.time.passed + ms;
         for turn in 0.. {
@@ -185,7 +185,7 @@ impl Served {
         }
     }
 
-    /// The time when the daemon would wake.
+    /// The time at which the daemon would wake.
     fn next(&self) -> u64 {
         let Some(mailroom) = &self.mailroom else {
             return self.time.passed + 1;
@@ -197,14 +197,14 @@ impl Served {
         all.into_iter().flatten().min().unwrap_or(self.sweep_at)
     }
 
-    /// One turn of its loop. Whatever ends it, the next turn begins with a start.
+    /// One turn of the daemon's loop. If the turn ends the daemon, the next turn starts it.
     fn turn(&mut self) {
         if self.mailroom.is_none() && !self.start() {
             return;
         }
         let done = self.duties();
         if self.disk.stopped() {
-            // Whatever it believes, it is dead since.
+            // The disk has killed it, whatever the daemon concluded.
             let faults = std::mem::take(&mut self.faults);
             self.kill(faults);
             return;
@@ -220,7 +220,7 @@ impl Served {
                 self.sweep_at = self.rest_until;
                 self.ledger.read(&self.root, self.time.passed);
             }
-            // It stops by itself and says why; its supervisor starts it again.
+            // It stops by itself with a reason, and its supervisor starts it again.
             Err(_) => {
                 self.failures += 1;
                 self.mailroom = None;
@@ -255,7 +255,7 @@ impl Served {
         Ok(())
     }
 
-    /// Starts it, once for each of the kills in a recovery that are still to come.
+    /// Starts the daemon, after one killed start for each pending fault.
     fn start(&mut self) -> bool {
         for _ in 0..STARTS_MAX {
             self.disk = Arc::new(FaultyDisk::new("boot-1"));
@@ -294,20 +294,20 @@ fn told(error: &MailroomError) -> String {
     workspace::error::chain(error)
 }
 
-/// The ledger as a reader follows it.
+/// The ledger, followed by a reader.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     pub(super) records: Vec<Seen>,
-    /// The kinds of the records of each file, by outbox and name.
+    /// The kinds of each file's records, by outbox and name.
     pub(super) kinds: BTreeMap<(String, String), Vec<String>>,
     lines: Vec<Vec<u8>>,
     offset: u64,
-    /// So many records were there when a pass came back: none of them may go.
+    /// The number of records when a pass returned: none of them may disappear.
     acknowledged: usize,
 }
 
 impl Ledger {
-    /// Reads the lines that came since.
+    /// Reads the new lines.
     fn read(&mut self, root: &Path, now: u64) {
         let Some(path) = settled_tests::list(root.join(".settled/ledger")).pop() else {
             return;
@@ -326,7 +326,8 @@ impl Ledger {
         }
     }
 
-    /// Reads it from the beginning, since a recovery may have cut its end; what was acknowledged must still be there.
+    /// Reads the ledger from the start, since a recovery may have cut its end. Acknowledged records must still be
+    /// there.
     fn read_again(&mut self, root: &Path, now: u64, wrong: &mut Vec<String>) {
         let before = std::mem::take(self);
         self.read(root, now);
@@ -345,7 +346,7 @@ impl Ledger {
     }
 
     fn add(&mut self, line: Vec<u8>, at: u64) {
-        // What is no record is damage, which the model finds in the end.
+        // A line that is not a record is damage, which the model reports at the end.
         let record: Value = serde_json::from_slice(&line).unwrap_or_default();
         let original = &record["original"];
         if let (Some(outbox), Some(file)) = (original["outbox"].as_str(), original["file"].as_str())
@@ -360,7 +361,7 @@ impl Ledger {
         self.lines.push(line);
     }
 
-    /// True if the only record of this file accepted it.
+    /// True if this file has one record, which accepted it.
     pub(super) fn has_accepted(&self, outbox: &str, file: &str) -> bool {
         let kinds = self.kinds.get(&(outbox.to_owned(), file.to_owned()));
         kinds.is_some_and(|kinds| kinds == &["accepted"])

@@ -1,4 +1,4 @@
-//! The writers' files, each with the time of the case as its own, and what its writer made of it.
+//! The writers' files, with the time of the case as their own.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -32,25 +32,25 @@ pub(super) fn append(file: &mut File, bytes: &[u8], at: DateTime<Utc>) {
     stamp(file, at);
 }
 
-/// Opens a file again to write at its end; nothing if it is not there any more.
+/// Reopens a file to append to it; `None` if it is gone.
 pub(super) fn reopen(path: &Path) -> Option<File> {
     File::options().append(true).open(path).ok()
 }
 
-/// Writes a file under another name and renames it to this one, over whatever has it.
+/// Writes a file under another name and renames it to this one, replacing any file there.
 pub(super) fn rename_in(path: &Path, bytes: &[u8], at: DateTime<Utc>) {
     let part = beside(path);
     write(&part, bytes, at);
     std::fs::rename(&part, path).expect("both names lie in one directory");
 }
 
-/// A name in the same directory that is no message's.
+/// A name in the same directory that no message has.
 pub(super) fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().expect("a name").to_string_lossy();
     path.with_file_name(format!(".{name}.part"))
 }
 
-/// Copies a tree with whatever is in it but devices.
+/// Copies a tree with everything but devices.
 pub(super) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a directory can be made");
     for path in settled_tests::list(from) {

@@ -1,8 +1,7 @@
-//! The promises of a run, each with its time: a place in the log of requests to the disk.
+//! The promises of a run, each with its time: a position in the log of requests to the disk.
 //!
-//! A file that somebody saw, or a record that was acknowledged, is noted after it was seen, with the
-//! log's length at that time. So a disk that got that much of the log got everything the promise
-//! rests on.
+//! A seen file or an acknowledged record is noted after it was seen, with the length of the log at that time. So a disk
+//! that received that much of the log received everything on which the promise rests.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +10,34 @@ use serde_json::Value;
 use crate::letters::Letter;
 use crate::taker::Take;
 
-/// The events of a run whose power is cut afterwards at every place.
+/// The events of a run whose power is afterwards cut at every position.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// Everything that was written.
+    /// Every letter written.
     pub letters: Vec<Letter>,
-    /// The place at which the workspace was ready; before that there is nothing to check.
+    /// The position at which the workspace was ready; there is nothing to check before.
     pub ready: usize,
-    /// The place at which each file was seen first, by its path from the workspace's root.
+    /// The position at which each file was first seen, by its path from the workspace's root.
     pub seen: BTreeMap<String, usize>,
-    /// The places at which records were acknowledged in another way, each with the number of records.
+    /// The positions at which records were acknowledged in another way, each with the number of records.
     pub acknowledged: Vec<(usize, usize)>,
-    /// The places at which a reader began to take a file, each with that file.
+    /// The positions at which a reader began to take a file, each with that file.
     pub takes: Vec<(usize, Take)>,
-    /// The places at which a daemon ended in peace, each with the number of records there were.
+    /// The positions at which a daemon ended normally, each with the number of records at that time.
     pub checkpoints: Vec<(usize, usize)>,
-    /// The lines of the ledger as the run left it.
+    /// The lines of the ledger at the end of the run.
     pub ledger: Vec<Vec<u8>>,
-    /// The place at which the run ended.
+    /// The position at which the run ended.
     pub end: usize,
 }
 
 impl History {
-    /// Notes that this file was seen.
+    /// Notes that a file was seen at this position.
     pub fn saw(&mut self, path: String, position: usize) {
         self.seen.entry(path).or_insert(position);
     }
 
-    /// The number of records that were promised to somebody before this place of the log.
+    /// Returns the number of records promised to anybody before this position.
     pub fn promised(&self, at: usize) -> usize {
         let told = self
             .acknowledged
@@ -57,7 +56,7 @@ impl History {
         promised
     }
 
-    /// The number of records that had been delivered and made durable by a checkpoint before this place.
+    /// Returns the number of records that a checkpoint before this position made durable with their deliveries.
     pub fn checkpointed(&self, at: usize) -> usize {
         let before = self
             .checkpoints
@@ -66,8 +65,8 @@ impl History {
         before.map(|(_, count)| *count).max().unwrap_or(0)
     }
 
-    /// The history of the recovery from a cut at this place, which left this ledger after so many events.
-    /// What had been promised before the cut stays promised, and at the end everything is.
+    /// Returns the history of the recovery from a cut at this position, which left this ledger after `end` events.
+    /// Earlier promises stay, and at the end every record is promised.
     pub fn after_cut(&self, at: usize, ledger: Vec<Vec<u8>>, end: usize) -> History {
         let all = ledger.len();
         History {
@@ -86,7 +85,7 @@ impl History {
         }
     }
 
-    /// The files that readers may have taken before this place.
+    /// Returns the files that readers may have taken before this position.
     pub fn taken(&self, at: usize) -> Vec<&Take> {
         self.takes
             .iter()
@@ -96,7 +95,7 @@ impl History {
     }
 }
 
-/// Every file a record makes or puts away, as paths from the root.
+/// Every file that a record makes or puts away, as a path from the root.
 fn files_of(record: &Value) -> Vec<String> {
     let mut files = Vec::new();
     for delivery in record["deliveries"].as_array().into_iter().flatten() {
@@ -114,7 +113,7 @@ fn files_of(record: &Value) -> Vec<String> {
     files
 }
 
-/// The directory of a mailbox as a record names it, from the root.
+/// The directory of a mailbox that a record names, relative to the root.
 pub(crate) fn directory(mailbox: &str) -> String {
     let is_agents = mailbox.ends_with("/inbox") || mailbox.ends_with("/dead_letter");
     if is_agents {

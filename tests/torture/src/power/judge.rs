@@ -1,6 +1,6 @@
-//! Looks at a workspace whose power was cut, before and after the daemon recovered it, and says what
-//! does not keep the promise: nothing accepted is missing, nothing is partial, what comes twice is the
-//! same and is named, the ledger ends at a record and its torn end is kept.
+//! Checks a workspace whose power was cut, before and after the daemon recovered it, against the promise: nothing
+//! accepted is missing, nothing is partial, a repeated delivery has the same bytes and is named, the ledger ends at a
+//! record, and its torn end is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,38 +13,38 @@ use crate::checker;
 use crate::letters::{Fate, Letter};
 use crate::taker::{name_of, visible};
 
-/// The files that were there when the power came back and nobody had done anything yet.
+/// The files after the power cut, before any recovery.
 #[derive(Clone, Debug, Default)]
 pub struct Before {
     segments: BTreeMap<String, Vec<u8>>,
-    /// The paths from the root of the files in the inboxes.
+    /// The paths of the files in the inboxes, relative to the root.
     inboxes: BTreeSet<String>,
 }
 
 /// The daemon's report on its recovery.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
-    /// The files it delivered again: their record's number and their name.
+    /// The files it delivered again: the record's number and the file's name.
     pub again: Vec<(usize, String)>,
-    /// The offset at which it cut off a part of the ledger, and the number of bytes.
+    /// The offset at which it cut the ledger, and the number of bytes cut.
     pub torn: Option<(u64, u64)>,
 }
 
-/// One cut of the power and the recovery from it.
+/// One power cut and the recovery from it.
 pub struct Scene<'a> {
     /// The recovered workspace.
     pub root: &'a Path,
-    /// The run that was cut.
+    /// The interrupted run.
     pub history: &'a History,
-    /// The place at which it was cut.
+    /// The position of the cut.
     pub at: usize,
-    /// The files that the cut left.
+    /// The files after the cut.
     pub before: &'a Before,
-    /// The report of the recovery.
+    /// The daemon's report on its recovery.
     pub said: &'a Said,
 }
 
-/// Looks at what a cut left.
+/// Reads the files after a cut.
 pub fn look(root: &Path) -> Before {
     let mut before = Before::default();
     for segment in visible(&root.join(".settled/ledger")) {
@@ -65,10 +65,10 @@ pub fn look(root: &Path) -> Before {
     before
 }
 
-/// A file by its directory and its bytes.
+/// A file, by directory and bytes.
 type NamedBytes = (String, Vec<u8>);
 
-/// Checks everything and lists what is wrong; nothing if all is well.
+/// Checks everything and returns the errors.
 pub fn judge(scene: &Scene<'_>) -> Vec<String> {
     let mut wrong = Vec::new();
     let records = match checker::records(scene.root) {
@@ -83,8 +83,8 @@ pub fn judge(scene: &Scene<'_>) -> Vec<String> {
     wrong
 }
 
-/// The promised records are all there, letter for letter; what followed them was kept if it was whole
-/// and put into `.settled/torn/` if it was not.
+/// Checks that the promised records are all there unchanged, and that later ones were kept if complete and put into
+/// `.settled/torn/` if not.
 fn ledger(scene: &Scene<'_>, wrong: &mut Vec<String>) {
     let mut lines: Vec<Vec<u8>> = Vec::new();
     for segment in visible(&scene.root.join(".settled/ledger")) {
@@ -129,7 +129,7 @@ fn lines_before(scene: &Scene<'_>, name: &str) -> String {
     format!("sha256:{}", last.map_or_else(|| "0".repeat(64), digest))
 }
 
-/// The number of bytes in whole lines that follow each other.
+/// The number of bytes in complete, chained lines.
 fn whole_lines(bytes: &[u8], prev: &mut String) -> usize {
     let mut good = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -171,7 +171,7 @@ fn torn(scene: &Scene<'_>, tail: &[u8], offset: usize, wrong: &mut Vec<String>) 
     }
 }
 
-/// Records are of letters that were written, whole; each id is accepted once.
+/// Checks that records are about letters that were written and are complete, and that each id is accepted once.
 fn meaning(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
     let mut ids = BTreeSet::new();
     for record in records {
@@ -193,7 +193,7 @@ fn meaning(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
             }
             ("duplicate", Fate::Accepted | Fate::Duplicate) if is_whole => {}
             ("refused", Fate::Refused) => {}
-            // A writer that does not sync what it wrote may find it torn, and that is then what is judged.
+            // A writer that does not sync may find its file torn, and the daemon then judges that.
             ("refused", Fate::Accepted | Fate::Duplicate) if !is_whole => {}
             (kind, fate) => wrong.push(format!(
                 "{file}, {fate:?}, is {kind}; judged whole: {is_whole}"
@@ -210,7 +210,8 @@ fn letter<'a>(scene: &Scene<'a>, file: &str) -> Option<&'a Letter> {
         .find(|letter| letter.file == file)
 }
 
-/// Every file a record names is there whole or was taken by its reader; what is there again is named.
+/// Checks that every file that a record names is there completely or was taken by its reader, and that the log names
+/// repeated ones.
 fn deliveries(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
     let mut wanted: BTreeMap<NamedBytes, Vec<(usize, String)>> = BTreeMap::new();
     for (index, record) in records.iter().enumerate() {
@@ -308,8 +309,8 @@ fn found(scene: &Scene<'_>, wrong: &mut Vec<String>) -> BTreeMap<NamedBytes, Vec
     found
 }
 
-/// Every original of an accepted message is whole in `sent/`; what the ledger has no copy of may be
-/// torn there, and nothing judged is left in an outbox.
+/// Checks that the original of every accepted message is complete in `sent/` (it may be torn if the ledger has no
+/// copy), and that no outbox has a judged file.
 fn originals(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
     for record in records {
         let original = &record["original"];
@@ -344,7 +345,7 @@ fn originals(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
     }
 }
 
-/// True if a power cut may leave `found` of `bytes`: all, a beginning, or zeros in place of what did not arrive.
+/// True if a power cut can leave `found` of `bytes`: everything, a prefix, or zeros for what was lost.
 fn is_whole_or_remains(found: &[u8], bytes: &[u8]) -> bool {
     found.len() <= bytes.len()
         && found
@@ -353,7 +354,7 @@ fn is_whole_or_remains(found: &[u8], bytes: &[u8]) -> bool {
             .all(|(found, byte)| found == byte || *found == 0)
 }
 
-/// Every file of a workspace but cursors and lock, which may move on without anybody noticing.
+/// Returns every file of a workspace except cursors and lock, which may change unnoticed.
 pub fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut waiting = vec![root.to_owned()];
@@ -374,8 +375,7 @@ pub fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Names the changes of a second recovery that it should not have made: it may note that somebody took something, and
-/// nothing else.
+/// Names the changes that a second recovery should not have made: it may only note that somebody took something.
 pub fn changed(
     before: &BTreeMap<String, Vec<u8>>,
     after: &BTreeMap<String, Vec<u8>>,

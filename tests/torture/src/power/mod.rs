@@ -1,11 +1,11 @@
-//! The power is cut at any instant of a run and comes back: what did the disk keep, and what does the
-//! daemon make of it in the next boot?
+//! Cuts the power at any instant of a run and restores it: what does the disk still have, and what does the daemon make
+//! of it in the next boot?
 //!
-//! - `history`: what was promised, and when;
-//! - `judge`: the independent reader of what is left;
+//! - `history`: the promises, and their times;
+//! - `judge`: the independent reader of the remains;
 //! - `real`: a real file system of the kernel on a recorded disk (Linux, root, loop devices);
-//! - `simulated`: a disk that forgets what was not synced, where there is no such thing, and because
-//!   it forgets more than any real one.
+//! - `simulated`: a disk that forgets everything unsynced, for machines without the above, and because it forgets more
+//!   than any real one.
 
 pub mod history;
 pub mod judge;
@@ -23,15 +23,15 @@ pub use real::FileSystem;
 
 /// The options of a run.
 pub struct Options<'a> {
-    /// The program `settled`; the simulated disk has no use for it.
+    /// The program `settled`; the simulated disk does not use it.
     pub settled: &'a Path,
     /// The number of crash states to try.
     pub states: usize,
     /// The number of rounds of letters in the recorded run.
     pub rounds: usize,
-    /// The seed of all chance.
+    /// The random seed.
     pub seed: u64,
-    /// The function that hears of the progress.
+    /// Called with progress messages.
     pub told: &'a (dyn Fn(&str) + Sync),
 }
 
@@ -71,7 +71,7 @@ impl FromStr for Ground {
 }
 
 impl Ground {
-    /// Says what this machine or this user lacks for it; nothing if it can be had.
+    /// Returns what this machine or this user lacks for it, if anything.
     pub fn lacks(self) -> Option<String> {
         match self {
             #[cfg(target_os = "linux")]
@@ -93,7 +93,7 @@ impl Ground {
 /// The results of a run.
 #[derive(Debug)]
 pub struct Report {
-    /// The ground it ran on.
+    /// The ground of the run.
     pub ground: &'static str,
     /// The number of recorded writes.
     pub writes: usize,
@@ -103,15 +103,15 @@ pub struct Report {
     pub records: usize,
     /// The number of files that readers took while it ran.
     pub taken: usize,
-    /// The number of crash states that were tried.
+    /// The number of crash states tried.
     pub states: usize,
-    /// The number of them that were a second cut, during the recovery from the first.
+    /// The number of these with a second cut during the recovery from the first.
     pub second: usize,
-    /// The number of files that were delivered again, each named by the daemon.
+    /// The number of files delivered again, each named by the daemon.
     pub again: usize,
-    /// The number of files that were made whole again.
+    /// The number of files repaired.
     pub mended: usize,
-    /// The number of states in which a torn tail was cut off the ledger.
+    /// The number of states in which the daemon cut a torn tail off the ledger.
     pub torn: usize,
     /// States that the kernel could not mount, and why.
     pub unmountable: Vec<String>,
@@ -119,7 +119,7 @@ pub struct Report {
     pub wrong: Vec<String>,
 }
 
-/// After so many broken promises nobody learns anything from another.
+/// After this many broken promises another one teaches nothing.
 const ENOUGH: usize = 100;
 
 impl Report {
@@ -145,7 +145,7 @@ impl Report {
     }
 }
 
-/// Memory, if there is such a place: thousands of small disks are written.
+/// A directory in memory, if there is one: a run writes thousands of small disks.
 fn scratch() -> io::Result<tempfile::TempDir> {
     let memory = Path::new("/dev/shm");
     let builder = || tempfile::Builder::new().prefix("settled-power-").to_owned();
@@ -156,7 +156,7 @@ fn scratch() -> io::Result<tempfile::TempDir> {
     }
 }
 
-/// Runs a program to its end; what it said is in the error.
+/// Runs a program to its end; the error has its output.
 fn run_to_end(command: &mut Command) -> io::Result<()> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| {
         io::Error::new(

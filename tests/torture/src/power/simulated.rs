@@ -1,5 +1,5 @@
-//! The daemon's mailroom on a disk that forgets what was not synced: harsher than any real file
-//! system, fast, and the same every time.
+//! The daemon's mailroom on a disk that forgets everything unsynced: harsher than a real file system, fast, and
+//! deterministic.
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use crate::dice::Dice;
 use crate::letters::{AGENTS, Letter, Mix};
 use crate::taker::{self, Take};
 
-/// The number of letters posted at a time: few, so that every place can be tried.
+/// The number of letters posted at a time: few, so that every position can be tried.
 const LOT: usize = 4;
-/// One in so many states has its recovery cut off as well, at so many places.
+/// One in this many states has its recovery cut too, at this many positions.
 const SECOND_EVERY: usize = 40;
 const SECOND_CUTS: usize = 4;
 
@@ -34,9 +34,9 @@ enum Fate {
     Only(usize),
     /// All but the n-th.
     AllBut(usize),
-    /// All of them, but of the last one only these sectors.
+    /// All, but of the last one only these sectors.
     Torn(u64),
-    /// Some of them, by this chance; some of the bytes by their sectors.
+    /// A random selection of changes, and of the sectors of some.
     Some(u64),
 }
 
@@ -46,12 +46,12 @@ struct Cut {
     fate: Fate,
 }
 
-/// Runs a workload on a disk that forgets, and tries what a cut may leave of it.
+/// Runs a workload on a disk that forgets, and tries what cuts may leave.
 pub(crate) fn run(options: &Options<'_>) -> io::Result<Report> {
     let scratch = super::scratch()?;
     let root = scratch.path().join("room");
     Layout::init(&root, &AGENTS).map_err(io::Error::other)?;
-    // Made again by the daemon when they are missing, and then to be made durable by it.
+    // The daemon makes missing directories again and then has to make them durable.
     std::fs::remove_dir(root.join("agents/codex/sent"))?;
     std::fs::remove_dir(root.join("agents/claude/dead_letter"))?;
     let (history, notes) = record(&root, options.rounds)?;
@@ -101,7 +101,8 @@ pub(crate) fn run(options: &Options<'_>) -> io::Result<Report> {
     Ok(report)
 }
 
-/// Posts letters and serves them, in peace and killed in turn, and notes what anybody could see.
+/// Posts letters and serves them, with daemons that end normally and killed ones in turn, and notes what anybody could
+/// see.
 fn record(root: &Path, rounds: usize) -> io::Result<(History, Notes)> {
     let disk = Arc::new(VolatileDisk::new(root, "boot-1")?);
     let mut history = History::default();
@@ -119,7 +120,7 @@ fn record(root: &Path, rounds: usize) -> io::Result<(History, Notes)> {
         }
         let records = checker::records(root).map_err(io::Error::other)?.len();
         history.acknowledged.push((disk.position(), records));
-        // Every second daemon is killed with everything still in memory.
+        // Every other daemon is killed before it syncs.
         if round % 2 == 0 {
             mailroom.checkpoint().map_err(io::Error::other)?;
             history.checkpoints.push((disk.position(), records));
@@ -138,7 +139,7 @@ fn open(root: &Path, disk: Arc<dyn Disk>) -> io::Result<(Mailroom, Recovery)> {
     Mailroom::open_on(root, disk).map_err(io::Error::other)
 }
 
-/// The time of these runs: every look is a minute after the one before, so nobody waits for anybody.
+/// The time of these runs: each pass is a minute after the one before, so the daemon waits for nobody.
 struct Hands(u64, DateTime<Utc>);
 
 impl Hands {
@@ -146,7 +147,7 @@ impl Hands {
         Hands(1_000_000, Utc::now() + TimeDelta::minutes(5))
     }
 
-    /// Lets the mailroom work until there is nothing to do.
+    /// Lets the mailroom work until it is idle.
     fn serve(&mut self, mailroom: &mut Mailroom) -> io::Result<()> {
         mailroom.sweep().map_err(io::Error::other)?;
         for _ in 0..50 {
@@ -165,7 +166,7 @@ impl Hands {
     }
 }
 
-/// Writes a letter through the disk and syncs nothing, as most writers do.
+/// Writes a letter through the disk without a sync, as most writers do.
 fn post(disk: &dyn Disk, root: &Path, letter: &Letter) -> io::Result<()> {
     let at = disk.open_root(root)?;
     let outbox = disk.open_dir(&at, &Path::new("agents").join(letter.from).join("outbox"))?;
@@ -175,7 +176,7 @@ fn post(disk: &dyn Disk, root: &Path, letter: &Letter) -> io::Result<()> {
     disk.rename_new(&outbox, &part, &outbox, Path::new(&letter.file))
 }
 
-/// Codex takes what it sees.
+/// Lets codex take everything it sees.
 fn take(disk: &VolatileDisk, root: &Path, history: &mut History) -> io::Result<()> {
     let at = disk.open_root(root)?;
     let inbox = disk.open_dir(&at, Path::new("agents/codex/inbox"))?;
@@ -192,7 +193,7 @@ fn take(disk: &VolatileDisk, root: &Path, history: &mut History) -> io::Result<(
     Ok(())
 }
 
-/// Recovers on a disk that forgets, so that the recovery itself can be cut off.
+/// Recovers on a disk that forgets, so that the recovery itself can be cut.
 fn recorded_recovery(place: &Path, history: &History, at: usize) -> io::Result<(History, Notes)> {
     let disk = Arc::new(VolatileDisk::new(place, "boot-2")?);
     let (mut mailroom, _) = open(place, Arc::clone(&disk) as _)?;
@@ -257,7 +258,7 @@ fn trial(
     Ok(())
 }
 
-/// Recovers, serves what is there, and ends in peace.
+/// Recovers, serves what is there, and ends normally.
 fn serve_in(boot: &str, place: &Path) -> io::Result<Recovery> {
     let (mut mailroom, recovery) = open(place, Arc::new(FaultyDisk::new(boot)))?;
     Hands::start().serve(&mut mailroom)?;
@@ -265,8 +266,8 @@ fn serve_in(boot: &str, place: &Path) -> io::Result<Recovery> {
     Ok(recovery)
 }
 
-/// Every write torn; every place with nothing and with everything, with only one change and with all but one;
-/// then chances.
+/// Chooses cuts: every write torn; every position with no change, every change, only one, and all but one; then random
+/// ones.
 fn choose(notes: &Notes, count: usize, dice: &mut Dice) -> Vec<Cut> {
     let mut cuts = Vec::new();
     for at in 0..=notes.len() {
@@ -277,7 +278,7 @@ fn choose(notes: &Notes, count: usize, dice: &mut Dice) -> Vec<Cut> {
     }
     dice.shuffle(&mut cuts);
     cuts.truncate(count / 2);
-    // What spans several sectors may be torn between any of them.
+    // A write of several sectors may be torn between any two.
     for at in
         (1..=notes.len()).filter(|at| notes.sectors(at - 1).is_some_and(|sectors| sectors > 2))
     {
@@ -295,7 +296,7 @@ fn choose(notes: &Notes, count: usize, dice: &mut Dice) -> Vec<Cut> {
     cuts
 }
 
-/// Puts what a cut left into an empty directory.
+/// Restores what a cut left into an empty directory.
 fn restore(notes: &Notes, cut: &Cut, place: &Path) -> io::Result<()> {
     if place.exists() {
         std::fs::remove_dir_all(place)?;

@@ -1,5 +1,5 @@
-//! The authors of a soak: each asks, answers feedback with what it addressed and the next request, opens another
-//! generation now and then, and sometimes says nothing more, so that only its pull request ends the review.
+//! The authors of a soak. Each requests reviews, answers feedback with its fixes and the next request, sometimes opens
+//! another generation, and sometimes falls silent, so that only its pull request ends the review.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,19 +9,19 @@ use settled_tests::seed;
 use super::cast::{AUTHORS, PLAYED, STARTED};
 use super::desk::{Came, Desk};
 
-/// One review as its author sees it.
+/// One review, as its author sees it.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) author: &'static str,
     pub(super) reviewer: &'static str,
-    /// The round the newest request opened.
+    /// The round of the newest request.
     pub(super) round: u64,
-    /// Rounds left in this generation after this one.
+    /// The rounds of this generation after this one.
     pub(super) rounds_left: u64,
     /// Its generation, from 1.
     generation: u64,
     seconds: u32,
-    /// The id of the newest request, and when it was sent.
+    /// The id of the newest request, and the time it was sent.
     request: String,
     sent: Instant,
 }
@@ -29,23 +29,23 @@ pub(super) struct Case {
 /// All authors.
 #[derive(Debug, Default)]
 pub(super) struct Authors {
-    /// Reviews that go on, by pull request.
+    /// The open reviews, by pull request.
     pub(super) cases: BTreeMap<u64, Case>,
-    /// Pull requests whose author says nothing more: something has to become of them.
+    /// Pull requests whose author fell silent; somebody has to end them.
     pub(super) forsaken: Vec<u64>,
-    /// Reviews that a person may open again.
+    /// Reviews that a person may reopen.
     pub(super) handed_over: Vec<(u64, Case)>,
     asked: u64,
 }
 
-/// Rounds of a generation, as the config has them.
+/// Rounds of a generation, as in the config.
 const ROUNDS: u64 = 2;
 
-/// Generations of a pull request's life.
+/// The most generations of a pull request.
 const GENERATIONS: u64 = 5;
 
 impl Authors {
-    /// Opens the review of a new pull request with somebody.
+    /// Opens a review of a new pull request.
     pub(super) fn ask(&mut self, desk: &mut Desk) {
         self.asked += 1;
         let pr = self.asked;
@@ -88,20 +88,20 @@ impl Authors {
                 self.next_generation(desk, pr, case);
             }
             Some("review_lgtm") => {}
-            // The daemon hands the review to a person.
+            // The daemon escalates the review to a person.
             Some("notification") if came.is_escalation() => self.handed_over.push((pr, case)),
             Some(_) | None => drop(self.cases.insert(pr, case)),
         }
     }
 
-    /// Begins the next generation of a review that ended.
+    /// Begins the next generation of an ended review.
     pub(super) fn next_generation(&mut self, desk: &mut Desk, pr: u64, mut case: Case) {
         case.generation += 1;
         case.rounds_left = ROUNDS;
         self.request(desk, pr, case);
     }
 
-    /// Leaves what nobody has answered for so long to whatever becomes of the pull request.
+    /// Gives up reviews without an answer for this long; their pull requests have to end them.
     pub(super) fn give_up(&mut self, patience: Duration) {
         let forsaken = &mut self.forsaken;
         self.cases.retain(|pr, case| {
@@ -113,7 +113,7 @@ impl Authors {
         });
     }
 
-    /// Any pull request there was.
+    /// Returns any pull request so far.
     pub(super) fn some_pr(&self, desk: &mut Desk) -> u64 {
         desk.dice.roll(self.asked) + 1
     }
@@ -124,7 +124,7 @@ impl Authors {
             return;
         }
         if desk.chance(5) {
-            // A round that is not the one: refused, and nothing else.
+            // The wrong round: refused without a cost.
             let id = desk.id("hasty");
             desk.post(case.author, &id, &addressed(&case, pr, &id, case.round + 7));
         }
@@ -156,10 +156,10 @@ impl Authors {
     }
 }
 
-/// Half of the reviews go to reviewers that are played, half to those that are started.
+/// Half of the reviews go to played reviewers, half to started ones.
 fn reviewer(desk: &mut Desk) -> (&'static str, u32) {
     if desk.chance(50) {
-        // Long enough for one that answers, short enough to be waited for if it does not.
+        // The seconds suffice for one that answers, and are short enough to wait for if it does not.
         return (PLAYED[desk.dice.below(PLAYED.len())], 4);
     }
     let mut at = desk

@@ -1,6 +1,6 @@
-//! The traffic in a workspace beside its reviews: mail between agents, careless writers, and at the daemon's side
-//! reloads, a reader of its counts, news of pull requests and decisions of people. What takes a command is done on
-//! threads of its own, so that it holds up no agent.
+//! The traffic besides reviews: mail between agents, careless writers, and around the daemon reloads, a reader of its
+//! metrics, news of pull requests and decisions of people. Commands run on threads of their own, so that they delay no
+//! agent.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,26 +18,27 @@ use super::desk::Desk;
 /// A command that a bystander gives the daemon.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Errand {
-    /// The pull request is merged or closed.
+    /// Merge or close the pull request.
     End(u64),
-    /// It has new commits.
+    /// Push new commits to it.
     Push(u64),
-    /// A person opens the review again.
+    /// Reopen the review as a person.
     Reopen(u64),
-    /// A person approves what no agent may.
+    /// Approve as a person what no agent may.
     Approve(u64),
-    /// A person looks at the problems.
+    /// Read the problems as a person.
     Look,
 }
 
-/// Commands that run at a time: on a busy machine each takes a second, and a soak hands several reviews a second to people.
+/// The number of parallel commands: on a busy machine each takes a second, and a soak escalates several reviews a
+/// second.
 const THREADS: usize = 4;
 
 /// The threads that run the commands.
 pub(super) struct Errands<'scope> {
     tell: Option<Sender<Errand>>,
     done: Receiver<u64>,
-    /// Errands that have not been run to their end.
+    /// The number of unfinished errands.
     left: Arc<AtomicUsize>,
     threads: Vec<ScopedJoinHandle<'scope, Vec<String>>>,
 }
@@ -64,7 +65,7 @@ impl<'scope> Errands<'scope> {
         }
     }
 
-    /// Asks for something.
+    /// Queues an errand.
     pub(super) fn ask(&self, errand: Errand) {
         let tell = self.tell.as_ref().expect("it ends with `finish`");
         self.left.fetch_add(1, Ordering::Relaxed);
@@ -72,17 +73,17 @@ impl<'scope> Errands<'scope> {
             .expect("the threads hear until they are told of the end");
     }
 
-    /// Counts the errands that wait or run. One of them may open a review again.
+    /// Counts the errands that wait or run, since one of them may reopen a review.
     pub(super) fn left(&self) -> usize {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// Reviews that a person has opened again since.
+    /// Returns the reviews that a person has reopened since the last call.
     pub(super) fn reopened(&self) -> Vec<u64> {
         self.done.try_iter().collect()
     }
 
-    /// Waits for all that was asked, and says what was answered wrong.
+    /// Waits for all errands and returns the unexpected answers.
     pub(super) fn finish(mut self) -> Vec<String> {
         self.tell = None;
         let threads = self.threads.into_iter();
@@ -96,7 +97,7 @@ impl<'scope> Errands<'scope> {
     }
 }
 
-/// Runs errands until no more are asked for, says which reviews were opened again, and returns what was answered wrong.
+/// Runs errands until there are no more; reports reopened reviews and returns the unexpected answers.
 fn run_all(
     mailroom: &Mailroom,
     asked: &Mutex<Receiver<Errand>>,
@@ -107,13 +108,12 @@ fn run_all(
     let mut wrong = Vec::new();
     while let Ok(errand) = next() {
         let output = run(mailroom, errand);
-        // Exit codes 1 and 3 say that the command does not fit the review's phase, 2 that the config is inconsistent just
-        // now.
+        // Exit codes 1 and 3: the command does not fit the review's phase. 2: the config is invalid at the moment.
         if !matches!(output.status.code(), Some(0..=3 | 6)) {
             wrong.push(format!("{errand:?}: {}", said(&output)));
         }
         if let (Errand::Reopen(pr), Some(0)) = (errand, output.status.code()) {
-            // Nobody listens any more once the soak ends.
+            // After the end of the soak nobody receives it.
             let _ = say.send(pr);
         }
         left.fetch_sub(1, Ordering::Relaxed);
@@ -142,7 +142,7 @@ fn run(mailroom: &Mailroom, errand: Errand) -> std::process::Output {
     }
 }
 
-/// Mail that moves no review: a note, the same bytes again, or what somebody careless writes.
+/// Writes mail that moves no review: a note, the same bytes again, or something careless.
 pub(super) fn write_mail(desk: &mut Desk) {
     let names = cast::names();
     let from = names[desk.dice.below(names.len())];
@@ -182,7 +182,7 @@ pub(super) fn write_mail(desk: &mut Desk) {
     }
 }
 
-/// Has the daemon reload its config with another warning time; without one, with an invalid config.
+/// Makes the daemon reload its config with another warning time, or an invalid config if `warn_s` is `None`.
 pub(super) fn reload(root: &Path, beside: &Path, daemon: Pid, warn_s: Option<u64>) {
     let text = warn_s.map_or("[rounds]\nmax = 9\n".to_owned(), |warn_s| {
         cast::config(beside, warn_s)

@@ -1,5 +1,4 @@
-//! The work of every agent of a soak at its mailboxes: it writes a message, in place or by renaming, and takes what
-//! came.
+//! The agents' work at their mailboxes: writes messages, in place or by renaming, and takes what arrives.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -10,18 +9,18 @@ use settled_tests::write;
 use crate::dice::Dice;
 use crate::taker::{Take, name_of, visible};
 
-/// The mailboxes of a workspace, all that was taken out of them, and what is still being written.
+/// The mailboxes of a workspace, everything taken from them, and files in progress.
 #[derive(Debug)]
 pub(super) struct Desk {
     root: PathBuf,
     pub(super) dice: Dice,
     pub(super) takes: Vec<Take>,
-    /// Files whose first half was written in place, with the other half.
+    /// Files whose first half was written in place, each with its second half.
     halves: Vec<(PathBuf, String)>,
     written: u64,
 }
 
-/// A message that came.
+/// A message that arrived.
 #[derive(Clone, Debug)]
 pub(super) struct Came {
     pub(super) to: &'static str,
@@ -29,7 +28,7 @@ pub(super) struct Came {
 }
 
 impl Came {
-    /// The first value of a field, of the envelope or the body.
+    /// Returns the first value of a field, of the envelope or the body.
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         let mut lines = self.text.lines();
         let rest =
@@ -37,13 +36,13 @@ impl Came {
         Some(rest.trim().trim_matches(['"', '\'']))
     }
 
-    /// True if it says that a review is with a person now.
+    /// True if it says that a review was escalated.
     pub(super) fn is_escalation(&self) -> bool {
         self.field("subject")
             .is_some_and(|subject| subject.contains(" is with a person"))
     }
 
-    /// The number of its pull request.
+    /// Returns its pull request.
     pub(super) fn pr(&self) -> Option<u64> {
         self.field("related_pr")
             .or_else(|| self.field("pr"))?
@@ -67,19 +66,18 @@ impl Desk {
         &self.root
     }
 
-    /// An id nobody else has.
+    /// Returns a unique id.
     pub(super) fn id(&mut self, word: &str) -> String {
         self.written += 1;
         format!("{word}-{:06}", self.written)
     }
 
-    /// Says yes so many times in a hundred.
+    /// Returns true with a probability of `percent`.
     pub(super) fn chance(&mut self, percent: u64) -> bool {
         self.dice.roll(100) < percent
     }
 
-    /// Puts a message into an outbox: most by a rename, some in place, and a few of those in two halves with time in
-    /// between.
+    /// Posts a message: mostly by a rename, sometimes in place, and rarely in two halves with time between.
     pub(super) fn post(&mut self, from: &str, name: &str, text: &str) {
         let outbox = self.root.join("agents").join(from).join("outbox");
         let path = outbox.join(format!("{name}.yaml"));
@@ -101,22 +99,22 @@ impl Desk {
         }
     }
 
-    /// Writes what was begun, where the daemon has not put it away as it was.
+    /// Writes the second halves, except where the daemon put the file away meanwhile.
     pub(super) fn finish_halves(&mut self) {
         for (path, rest) in self.halves.drain(..) {
             if let Ok(mut file) = OpenOptions::new().append(true).open(&path) {
-                // The disk is the machine's; the message is then refused as half of one.
+                // If the disk is full, the daemon refuses the half.
                 let _ = file.write_all(rest.as_bytes());
             }
         }
     }
 
-    /// Lays a findings packet.
+    /// Writes a findings packet.
     pub(super) fn lay(&self, name: &str, text: &str) {
         write(self.root.join("packets/findings").join(name), text);
     }
 
-    /// Takes everything in an inbox: one reader puts it into its archive, the others remove it.
+    /// Takes everything in an inbox: one reader archives it, the others remove it.
     pub(super) fn take(&mut self, agent: &'static str) -> Vec<Came> {
         let of = self.root.join("agents").join(agent);
         let mut came = Vec::new();
@@ -128,7 +126,7 @@ impl Desk {
                 text: String::from_utf8_lossy(&bytes).into_owned(),
             });
             if agent == "claude" {
-                // A file put there by hand may have the name of one that is archived.
+                // A file put there by hand may have the name of an archived one.
                 let archived = of.join("archive").join(&file);
                 std::fs::rename(&path, archived).expect("both lie on one file system");
             } else {
@@ -143,7 +141,7 @@ impl Desk {
         came
     }
 
-    /// The number of files that wait in all outboxes.
+    /// Counts the files in all outboxes.
     pub(super) fn unjudged(&self) -> usize {
         let outboxes = settled_tests::list(self.root.join("agents"));
         outboxes

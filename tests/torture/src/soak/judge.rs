@@ -1,68 +1,68 @@
-//! Judges a row of samples of a daemon's memory and handles: whether anything rises that nothing accounts for.
-//! Arithmetic on what was measured; who measures is `samples`.
+//! Judges a series of samples of a daemon's memory and handles: does anything grow without a cause? Pure arithmetic;
+//! `samples` measures.
 //!
-//! The first third of a run is left out: buffers, allocator and caches find their size in it. What is compared is
-//! the middle of the third sixth with the middle of the last one. What a daemon remembers of reviews and messages is in
-//! its snapshots, so its memory may rise by no more than allocators and caches do; its handles and threads may not, but
-//! for what the commands that run just then hold.
+//! Leaves out the first third of a run, in which buffers, allocator and caches reach their size. Compares the median of
+//! the third sixth with the median of the last one. A daemon keeps reviews and messages in its snapshots, so its memory
+//! may grow only as allocators and caches do. Its handles and threads may not grow, except by those of running
+//! commands.
 
 use std::fmt;
 
-/// One look at a daemon.
+/// One sample of a daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// Milliseconds since the traffic began.
     pub at_ms: u64,
-    /// Resident memory, in KiB.
+    /// Resident memory in KiB.
     pub rss_kib: u64,
     /// Open files, pipes and sockets.
     pub handles: u64,
     /// Threads.
     pub threads: u64,
-    /// Children that run: keepers of commands.
+    /// Running children, which are keepers of commands.
     pub keepers: u64,
-    /// Children that ended and were not waited for.
+    /// Children that ended and were not waited for yet.
     pub zombies: u64,
-    /// The time since the one that waits longest was first seen, in milliseconds.
+    /// The age of the oldest of these in milliseconds, from its first sample.
     pub unwaited_ms: u64,
-    /// Files below `.settled`, those of runs left out: of these 200 folders are kept.
+    /// Files below `.settled`, except those of runs.
     pub own_files: u64,
-    /// Folders of runs.
+    /// Folders of runs; the daemon keeps 200.
     pub runs: u64,
-    /// Reviews the daemon knows.
+    /// Reviews that the daemon knows.
     pub reviews: u64,
-    /// Messages it has accepted or refused.
+    /// Messages that it accepted or refused.
     pub messages: u64,
-    /// Pull requests with events: each has a directory of events, and that a cursor.
+    /// Pull requests with events: each has a directory of events with a cursor.
     pub pulls: u64,
 }
 
 /// The limits on growth.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Memory that may come whatever happens, in KiB.
+    /// Growth of memory in any case, in KiB.
     pub memory_kib: u64,
-    /// Handles and threads that may come.
+    /// Growth of handles and of threads.
     pub handles: u64,
-    /// Files below `.settled` that may come.
+    /// Growth of the files below `.settled`.
     pub own_files: u64,
-    /// Folders of runs that are ever there, those that run included.
+    /// The most folders of runs, including running ones.
     pub runs: u64,
 }
 
-/// The longest time for which a child that ended may be seen, in milliseconds: the daemon turns to it within a tenth of
-/// a second, or after it waited for the end of all that its command left behind, which stops everything else as well:
-/// 3.6 s were seen beside fifty other tests on two cores.
+/// The longest time that an ended child may be seen, in milliseconds. The daemon waits for it within a tenth of a
+/// second, or after the end of everything its command left behind, which blocks the loop: 3.6 s were seen beside fifty
+/// other tests on two cores.
 const UNWAITED_MS: u64 = 10_000;
 
 impl Bounds {
-    /// A keeper is held by two pipes and listened to by one thread.
+    /// Each keeper costs two pipes and a thread.
     const HANDLES_PER_KEEPER: u64 = 2;
 
-    /// Mailboxes of an agent that the daemon keeps a cursor for, from their first use on.
+    /// Mailboxes of an agent with a cursor, from their first use on.
     const CURSORS_PER_AGENT: u64 = 3;
 
-    /// The limits of a daemon with so many commands at a time and so many agents.
+    /// Returns the limits for a daemon with this many parallel commands and agents.
     pub const fn of(concurrent: u64, agents: u64) -> Self {
         Self {
             memory_kib: 8 * 1024,
@@ -73,14 +73,14 @@ impl Bounds {
     }
 }
 
-/// The middle of one part of a run, and what of it is compared.
+/// The medians of one part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// Resident memory, in KiB.
+    /// Resident memory in KiB.
     pub rss_kib: u64,
-    /// Handles that no keeper accounts for.
+    /// Handles, without those of keepers.
     pub handles: u64,
-    /// Threads that no keeper accounts for.
+    /// Threads, without those of keepers.
     pub threads: u64,
     /// Files below `.settled`.
     pub own_files: u64,
@@ -101,13 +101,13 @@ pub struct Judgement {
     pub after: Level,
     /// The limits.
     pub bounds: Bounds,
-    /// The most of anything in one sample: memory in KiB, handles, keepers, zombies, folders of runs.
+    /// The maximum of each in one sample: memory in KiB, handles, keepers, zombies, folders of runs.
     pub most: [u64; 5],
     /// The errors.
     pub wrong: Vec<String>,
 }
 
-/// Judges the samples of a run, in the order they were taken.
+/// Judges the samples of a run, in the order in which they were taken.
 pub fn judge(samples: &[Sample], bounds: Bounds) -> Judgement {
     let sixth = samples.len() / 6;
     let before = level(&samples[2 * sixth..3 * sixth]);
@@ -164,7 +164,7 @@ pub fn judge(samples: &[Sample], bounds: Bounds) -> Judgement {
     }
 }
 
-/// The same samples as a daemon would give them that loses so much evenly over the run: to see that it is noticed.
+/// Adds an even leak over the run to the samples, to check that it is noticed.
 pub fn with_leak(samples: &[Sample], kib: u64, handles: u64) -> Vec<Sample> {
     let count = samples.len().max(1) as u64;
     let rise = |n: usize, whole: u64| whole * n as u64 / count;
@@ -176,7 +176,7 @@ pub fn with_leak(samples: &[Sample], kib: u64, handles: u64) -> Vec<Sample> {
     samples.iter().enumerate().map(leaking).collect()
 }
 
-/// The smallest even loss over the whole run that is noticed: of memory in KiB, in steps of 256, and of handles.
+/// Returns the smallest even leak that is noticed: of memory in KiB, in steps of 256, and of handles.
 pub fn noticed(samples: &[Sample], bounds: Bounds) -> (u64, u64) {
     let is_noticed = |kib, handles| {
         !judge(&with_leak(samples, kib, handles), bounds)

@@ -1,15 +1,15 @@
-//! Two hours of an office's traffic in minutes: a real daemon under agents of every kind, looked at all along, and
-//! at the end every review has ended, everything accepted is there once, and nothing has grown that need not.
+//! Two hours of an office's traffic in minutes: a real daemon with agents of every kind, sampled all the time. At the
+//! end every review has ended, every accepted message has arrived once, and nothing has grown without a cause.
 //!
-//! What is compressed: agents answer at once instead of after minutes, so a review passes in seconds; a reviewer's
-//! budget is 1 to 30 s instead of 600. What is not: the daemon's own times (the sweep, 5 s to end a command, the
-//! patience with half a file), and the authors' deadlines of hours, which no soak waits for: there the pull request
-//! ends the review, and the scenarios move the clock.
+//! Compressed: agents answer at once instead of after minutes, so a review passes in seconds; a reviewer's budget is 1
+//! to 30 s instead of 600. Not compressed: the daemon's own times (the sweep, 5 s to end a command, the patience with
+//! half a file), and the authors' deadlines of hours, for which no soak waits: there the pull request ends the review,
+//! and the scenarios move the clock.
 //!
-//! - `cast`: who takes part, and the config;
-//! - `desk`, `authors`, `reviewers`, `bystanders`: what they do, `run`: in which order;
-//! - `samples`: what is looked at, `judge`: what it says;
-//! - `verdict`: what is left after it all, `report`: all of it in words.
+//! - `cast`: the agents and the config;
+//! - `desk`, `authors`, `reviewers`, `bystanders`: their acts; `run`: the order;
+//! - `samples`: the measurements; `judge`: the conclusions;
+//! - `verdict`: the state at the end; `report`: all of it in words.
 
 mod authors;
 mod bystanders;
@@ -37,11 +37,11 @@ pub use self::verdict::Ended;
 /// The length of a soak, its seed and its pace.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// The time during which new reviews are opened.
+    /// The time in which new reviews are opened.
     pub length: Duration,
-    /// The seed of all chance.
+    /// The random seed.
     pub seed: u64,
-    /// The time between two looks at the daemon.
+    /// The time between two samples.
     pub look: Duration,
 }
 
@@ -50,32 +50,32 @@ pub struct Plan {
 pub struct Report {
     /// The daemon before the first message.
     pub before: Sample,
-    /// The daemon at rest after the last one.
+    /// The idle daemon after the last one.
     pub after: Sample,
-    /// A daemon that was started again on what it left.
+    /// A new daemon on the same workspace.
     pub restarted: Sample,
     /// All samples in between.
     pub samples: Vec<Sample>,
     /// The judgement on them.
     pub judgement: Judgement,
-    /// The ends of the reviews, and the counts of what was sent.
+    /// The ends of the reviews, and counts of the messages.
     pub ended: Ended,
-    /// The time the last reviews took to end once no more were opened; `None` if one never did.
+    /// The time until the last reviews ended, after no more were opened; `None` if one never did.
     pub drained_in: Option<Duration>,
-    /// All that is wrong.
+    /// All errors.
     pub wrong: Vec<String>,
-    /// The directory with the workspace, left for somebody to look at if anything is wrong.
+    /// The directory with the workspace, kept if there are errors.
     pub kept: Option<PathBuf>,
 }
 
-/// Looks at a daemon at rest, a tenth of a second apart, before it counts as not at rest.
+/// The number of samples, a tenth of a second apart, before the daemon counts as not idle.
 const REST_LOOKS: usize = 100;
 
-/// The extra memory that the daemon that served all along may hold at rest, compared with one that is started again, in
-/// KiB: what it needed at its busiest and the allocator keeps, mostly in the arenas of threads that have ended.
+/// The memory that the idle daemon may hold beyond a new one, in KiB: its peak use, which the allocator keeps, mostly
+/// in the arenas of ended threads.
 const KEPT_KIB: u64 = 40 * 1024;
 
-/// Goes through with it; `told` hears of each minute.
+/// Runs a soak; calls `told` every minute.
 pub fn soak(plan: &Plan, told: &dyn Fn(&Sample)) -> Report {
     let directory = tempfile::Builder::new()
         .prefix("settled-soak-")
@@ -116,7 +116,7 @@ pub fn soak(plan: &Plan, told: &dyn Fn(&Sample)) -> Report {
         wrong.push("the daemon did not end well".to_owned());
     }
     wrong.extend(verdict::processes(mailroom.root(), &beside));
-    // The last one that was reloaded may be one that no start takes.
+    // The last reload may have left a config that no start accepts.
     mailroom.put("settled.toml", &cast::config(&beside, 30));
     let restarted = restart(&mailroom);
     if after.rss_kib > restarted.rss_kib + KEPT_KIB {
@@ -145,7 +145,7 @@ pub fn soak(plan: &Plan, told: &dyn Fn(&Sample)) -> Report {
     }
 }
 
-/// The smallest even loss of memory and of handles over a run with these samples that is noticed.
+/// Returns the smallest even leak of memory and of handles that a run with these samples would notice.
 pub fn noticed(samples: &[Sample]) -> (u64, u64) {
     judge::noticed(samples, bounds())
 }
@@ -154,14 +154,14 @@ fn bounds() -> Bounds {
     Bounds::of(cast::CONCURRENT, cast::names().len() as u64)
 }
 
-/// Starts a daemon on the same workspace and takes a sample of it before it does anything.
+/// Starts a daemon on the same workspace and samples it before it does anything.
 fn restart(mailroom: &Mailroom) -> Sample {
     let daemon = mailroom.serve();
     let looker = Looker::new(mailroom.root(), daemon.pid().as_raw_nonzero().get());
     wait::for_some("the counts of a daemon started again", || looker.look())
 }
 
-/// Waits until nothing of a command is held any more; what it looks like if that never comes.
+/// Waits until nothing of a command is left; the error is the last sample.
 fn at_rest(looker: &Looker, before: Sample) -> Result<Sample, Sample> {
     // The rows of a snapshot are in up to eight files, which stay open.
     let handles = before.handles + 2 + 8;

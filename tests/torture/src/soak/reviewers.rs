@@ -1,12 +1,12 @@
-//! The reviewers of a soak that are played by files. They take each request, and then approve, find something, answer
-//! wrong once or until a person has to decide, or say nothing until their seconds are over.
+//! The reviewers of a soak that are played through files. They take each request, and then approve, find something,
+//! answer wrong once or until the review is escalated, or stay silent until their seconds are over.
 
 use settled_tests::seed;
 
 use super::authors::{Authors, Case};
 use super::desk::{Came, Desk};
 
-/// Answers what came, if it asks for a review. It was taken out of the inbox, so its seconds are counted already.
+/// Answers a message if it is a request. It was taken from the inbox, so its seconds are running.
 pub(super) fn answer(desk: &mut Desk, authors: &Authors, came: &Came) {
     let Some(pr) = came
         .pr()
@@ -31,7 +31,7 @@ pub(super) fn answer(desk: &mut Desk, authors: &Authors, came: &Came) {
         }
         82..86 => (0..3).for_each(|_| contradict(desk, &case, pr)),
         86..90 => {
-            // Two answers to one request: the second comes too late.
+            // Two answers to one request: the second is too late.
             approve(desk, &case, pr);
             find(desk, &case, pr);
         }
@@ -49,7 +49,7 @@ fn approve(desk: &mut Desk, case: &Case, pr: u64) {
     send(desk, case, pr, "review_lgtm", &id, &body);
 }
 
-/// An approval that contradicts itself: refused, and costs an attempt.
+/// Sends an approval that contradicts itself: refused, and costs an attempt.
 fn contradict(desk: &mut Desk, case: &Case, pr: u64) {
     let id = desk.id("contradiction");
     send(
@@ -62,7 +62,7 @@ fn contradict(desk: &mut Desk, case: &Case, pr: u64) {
     );
 }
 
-/// Something new in each round; what was found before is left to what the author said it addressed.
+/// Finds something new in each round; relies on the author's report for earlier findings.
 fn find(desk: &mut Desk, case: &Case, pr: u64) {
     let id = desk.id("feedback");
     let packet = format!("{id}.yaml");
@@ -72,7 +72,7 @@ fn find(desk: &mut Desk, case: &Case, pr: u64) {
     );
     let body =
         format!("findings_packet: packets/findings/{packet}\nround: {round}\nblocking_count: 1");
-    // The packet may come after the message that points to it.
+    // The packet may arrive after the message that names it.
     if desk.chance(10) {
         send(desk, case, pr, "review_feedback", &id, &body);
         desk.lay(&packet, &text);

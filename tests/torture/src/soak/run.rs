@@ -1,4 +1,4 @@
-//! A soak that goes on: one turn of all agents after the other, and what is due at its hour.
+//! The course of a soak: turns of all agents one after the other, and recurring steps at their times.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,24 +16,23 @@ use super::samples::Looker;
 use super::{Plan, cast, reviewers, verdict};
 use crate::dice::Dice;
 
-/// Reviews that go on at a time.
+/// The most open reviews.
 const OPEN_MAX: usize = 40;
 
-/// Reviews that wait for a person to open them again.
+/// The most reviews that wait for a person to reopen them.
 const HANDED_OVER: usize = 8;
 
-/// Files that may wait in the outboxes before no more are written: a busy machine slows the daemon more than its
-/// writers.
+/// The most files in the outboxes before the writers pause: a busy machine slows the daemon more than its writers.
 const BACKLOG: usize = 60;
 
-/// The time for which the agents leave the processor to others between two turns.
+/// The pause between two turns, which leaves the processor to others.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// The time after which an author gives its review up: something it sent was refused.
+/// The time after which an author gives its review up, because something it sent was refused.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The longest time the last reviews may take: two starts, each with mail that is waited for and a command that is
-/// ended, on a machine that has other work.
+/// The longest time the last reviews may take: two starts, each with mail to wait for and a command to end, on a busy
+/// machine.
 const DRAIN: Duration = Duration::from_secs(120);
 
 /// The period of each recurring step.
@@ -52,12 +51,12 @@ struct Due {
     word: Duration,
 }
 
-/// A soak that goes on.
+/// A soak in progress.
 pub(super) struct Run<'a> {
     plan: Plan,
     pub(super) desk: Desk,
     authors: Authors,
-    /// Reviews a person was asked to open again.
+    /// Reviews that a person was asked to reopen.
     asked_for: BTreeMap<u64, Case>,
     looker: &'a Looker,
     daemon: Pid,
@@ -91,7 +90,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Lets everybody do their work until the time is over.
+    /// Lets everybody work until the time is over.
     pub(super) fn go_on(&mut self, errands: &Errands<'_>, told: &dyn Fn(&Sample)) {
         while self.since.elapsed() < self.plan.length {
             if self.desk.unjudged() < BACKLOG {
@@ -117,7 +116,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Opens nothing more, and waits until every review has ended; says how long it took, or what is left.
+    /// Opens nothing more and waits until every review has ended; returns the time it took, or the reviews left.
     pub(super) fn drain(
         &mut self,
         mailroom: &Mailroom,
@@ -125,7 +124,7 @@ impl<'a> Run<'a> {
     ) -> Result<Duration, String> {
         let closed = Instant::now();
         self.reload(false);
-        // On a busy machine people's commands queue for minutes, and each may open a review again.
+        // On a busy machine people's commands queue for minutes, and each may reopen a review.
         while errands.left() > 0 {
             self.turn();
             self.desk.finish_halves();
@@ -147,7 +146,7 @@ impl<'a> Run<'a> {
                         self.desk.unjudged()
                     ));
                 }
-                // An author's hours are not waited for: its pull request ends.
+                // Do not wait for an author's hours: end its pull request.
                 let authors = open.iter().filter(|review| review.is_authors_move);
                 let late = began.elapsed() > Duration::from_secs(5);
                 authors
@@ -159,7 +158,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Everybody who is played reads what came and answers.
+    /// Lets every played agent read its mail and answer.
     fn turn(&mut self) {
         for agent in cast::PLAYED {
             for came in self.desk.take(agent) {
@@ -184,7 +183,7 @@ impl<'a> Run<'a> {
             self.reloads += 1;
             let holds = self.reloads % 4 != 3;
             self.reload(holds);
-            // What does not hold together is soon put right.
+            // Replace an invalid config soon.
             self.due.reload = now + if holds { RELOAD } else { RELOAD / 10 };
         }
         if now >= self.due.errand {
@@ -222,8 +221,7 @@ impl<'a> Run<'a> {
             2 => errands.ask(Errand::End(self.authors.some_pr(&mut self.desk))),
             _ => errands.ask(Errand::Look),
         }
-        // The others a person approves: a review that waits stays in memory, and a workspace in which nobody answers
-        // grows with them.
+        // A person approves the others: a waiting review stays in memory, and an unattended workspace grows with them.
         let over = HANDED_OVER.min(self.authors.handed_over.len());
         for (pr, _) in self.authors.handed_over.drain(over..) {
             errands.ask(Errand::Approve(pr));

@@ -1,4 +1,4 @@
-//! Looks at a daemon from outside, by `/proc`, its counts and its directories: one sample a look.
+//! Measures a daemon from outside, through `/proc`, its metrics and its directories.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use settled_tests::{list, names};
 
 use super::judge::Sample;
 
-/// The socket of the daemon's counts, relative to the workspace.
+/// The socket of the daemon's metrics, relative to the workspace.
 pub(super) const SOCKET: &str = ".settled/metrics.sock";
 
 /// The longest wait for an answer.
@@ -23,7 +23,7 @@ pub(super) struct Looker {
     pid: i32,
     root: PathBuf,
     since: Instant,
-    /// Children that ended and were not waited for at the last look, with the time of the first look at each.
+    /// Children that had ended and were not waited for at the last sample, each with the time of its first one.
     zombies: RefCell<BTreeMap<String, u64>>,
 }
 
@@ -37,7 +37,7 @@ impl Looker {
         }
     }
 
-    /// One sample; nothing where the daemon does not answer in time, as on a busy machine.
+    /// Takes one sample; `None` if the daemon does not answer in time, as on a busy machine.
     pub(super) fn look(&self) -> Option<Sample> {
         let page = page(&self.root).ok()?;
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
@@ -68,7 +68,7 @@ impl Looker {
     }
 }
 
-/// The daemon's counts, as Prometheus reads them.
+/// Reads the daemon's metrics as Prometheus does.
 pub(super) fn page(root: &Path) -> io::Result<String> {
     let mut socket = UnixStream::connect(root.join(SOCKET))?;
     socket.set_read_timeout(Some(PATIENCE))?;
@@ -78,7 +78,7 @@ pub(super) fn page(root: &Path) -> io::Result<String> {
     Ok(page)
 }
 
-/// The sum of all lines of the page that begin so.
+/// Sums all lines of the page with this prefix.
 pub(super) fn sum(page: &str, prefix: &str) -> u64 {
     let counts = page.lines().filter(|line| line.starts_with(prefix));
     counts
@@ -86,7 +86,7 @@ pub(super) fn sum(page: &str, prefix: &str) -> u64 {
         .sum()
 }
 
-/// Returns the processes with this workspace's name in their environment, without one that ends just then.
+/// Returns the processes with this workspace's name in their environment. Skips one that ends meanwhile.
 pub(super) fn processes_of(root: &Path) -> Vec<String> {
     let word = format!("SETTLED_ROOT={}", root.display());
     let says = |pid: &String| {
@@ -100,7 +100,7 @@ pub(super) fn processes_of(root: &Path) -> Vec<String> {
 
 fn numbers() -> Vec<String> {
     let is_number = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
-    // An entry may be gone before its name is read; the names alone are enough.
+    // A process may be gone before its name is read; the listing alone is enough.
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -108,12 +108,12 @@ fn numbers() -> Vec<String> {
         .collect()
 }
 
-/// The number of children of a process that run, and the ids of those that ended and were not waited for.
+/// The number of running children of a process, and the ids of those that ended and were not waited for.
 fn children(parent: i32) -> (u64, Vec<String>) {
     let (mut run, mut ended) = (0, Vec::new());
     for pid in numbers() {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // The name of a program may hold anything; what follows its last parenthesis is state and parent.
+        // The name of a program may contain anything; state and parent follow its last parenthesis.
         let Some((_, rest)) = stat.rsplit_once(')') else {
             continue;
         };
@@ -135,7 +135,7 @@ fn field(status: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// The files of a directory and below, but those of runs.
+/// Counts the files below a directory, except those of runs.
 fn files(directory: &Path) -> u64 {
     let counted = |path: &PathBuf| if path.is_dir() { files(path) } else { 1 };
     list(directory)

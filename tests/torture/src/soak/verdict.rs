@@ -1,5 +1,5 @@
-//! Checks the end of a soak: every review ended within its bounds, every accepted message there once, the state what
-//! its ledger adds up to, and no process of an agent.
+//! Checks the end of a soak: every review ended within its bounds, every accepted message is there once, the state is
+//! the fold of the ledger, and no process of an agent is left.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,18 +14,17 @@ use super::{cast, samples};
 use crate::checker;
 use crate::taker::Take;
 
-/// Accepted messages of a review in a generation: 5 for each of its 2 rounds, less 1.
+/// The most accepted messages of a review in a generation: 5 for each of its 2 rounds, less 1.
 const MESSAGES_PER_GENERATION: u64 = 9;
 
 /// Rounds of a generation.
 const ROUNDS: u64 = 2;
 
-/// The time that a request may be open beyond its seconds, in milliseconds: an answer that was begun in time is heard
-/// for 5 s more, the mail before it is judged first, and the machine has other work: 15.7 s were seen while a compiler
-/// had both cores.
+/// The time that a request may be open beyond its seconds, in milliseconds: an answer begun in time gets 5 s more,
+/// earlier mail is judged first, and the machine has other work. 15.7 s were seen while a compiler had both cores.
 const SLACK_MS: i64 = 30_000;
 
-/// The number of times the daemon's counts are compared with the ledger before they count as wrong, at 200 ms a look.
+/// The number of times the daemon's metrics are compared with the ledger, every 200 ms, before they count as wrong.
 const COUNTS_LOOKS: u32 = 50;
 
 /// Every phase.
@@ -39,16 +38,16 @@ const PHASES: [&str; 7] = [
     "closed",
 ];
 
-/// The ends of reviews, and the counts of what was sent.
+/// The ends of reviews, and counts of the messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Reviews by their end, with the reason.
+    /// The number of reviews by end, with the reason.
     pub reviews: BTreeMap<String, usize>,
-    /// Records of the ledger by kind.
+    /// The number of records by kind.
     pub records: BTreeMap<String, usize>,
-    /// Refusals by code.
+    /// The number of refusals by code.
     pub refused: BTreeMap<String, usize>,
-    /// Commands started, by agent.
+    /// The number of started commands by agent.
     pub starts: BTreeMap<String, usize>,
     /// The time that the slowest request was open beyond its seconds, in milliseconds.
     pub latest_ms: i64,
@@ -59,7 +58,7 @@ pub struct Ended {
 pub(super) struct Open {
     pub(super) pr: u64,
     pub(super) is_authors_move: bool,
-    /// Its name in the report of a review that never ended.
+    /// Its phase, for the report of a review that never ended.
     #[expect(dead_code, reason = "it is printed with the rest")]
     phase: String,
 }
@@ -82,12 +81,11 @@ pub(super) fn open(mailroom: &Mailroom) -> Vec<Open> {
     reviews.map(open).collect()
 }
 
-/// Compares what the running daemon says of its reviews with what its ledger adds up to, with and without its
-/// snapshots.
+/// Compares the running daemon's reviews with the fold of its ledger, with and without its snapshots.
 pub(super) fn differs_from_its_fold(mailroom: &Mailroom) -> Vec<String> {
     let with = reviews(mailroom);
     let mut wrong = counts_differ(mailroom.root(), &with);
-    // The daemon publishes its counts every 2 s.
+    // The daemon publishes its metrics every 2 s.
     for _ in 0..COUNTS_LOOKS {
         if wrong.is_empty() {
             break;
@@ -101,7 +99,7 @@ pub(super) fn differs_from_its_fold(mailroom: &Mailroom) -> Vec<String> {
         if reviews(mailroom) != with {
             wrong.push("without its snapshots the ledger adds up to something else".to_owned());
         }
-        // The daemon may have made another meanwhile; then that one counts.
+        // If the daemon made another one meanwhile, that one counts.
         let _ = std::fs::rename(away, kept);
     }
     wrong
@@ -121,7 +119,7 @@ fn counts_differ(root: &Path, reviews: &[Value]) -> Vec<String> {
     PHASES.iter().filter_map(differs).collect()
 }
 
-/// Processes of agents that still run.
+/// Returns the agents' processes that still run.
 pub(super) fn processes(root: &Path, beside: &Path) -> Vec<String> {
     let named = samples::processes_of(root)
         .into_iter()
@@ -129,7 +127,7 @@ pub(super) fn processes(root: &Path, beside: &Path) -> Vec<String> {
     let children = cast::notes(beside, "outlive").with_extension("children");
     let children = std::fs::read_to_string(children).unwrap_or_default();
     let sleeps = |pid: &&str| {
-        // The number may be somebody else's by now.
+        // The pid may belong to another process by now.
         std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == b"sleep\x00600\x00")
     };
     named
@@ -142,7 +140,7 @@ pub(super) fn processes(root: &Path, beside: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Looks at a workspace nobody serves any more.
+/// Checks a workspace that no daemon serves any more.
 pub(super) fn look(mailroom: &Mailroom, takes: &[Take]) -> (Ended, Vec<String>) {
     let mut wrong = Vec::new();
     let verified = mailroom.run(&["ledger", "verify"]);
@@ -154,7 +152,7 @@ pub(super) fn look(mailroom: &Mailroom, takes: &[Take]) -> (Ended, Vec<String>) 
         Vec::new()
     });
     let arrivals = checker::arrivals(mailroom.root(), &records, takes, false);
-    // What a spoofing reviewer has put into an inbox by hand.
+    // A spoofing reviewer put these into an inbox by hand.
     wrong.extend(
         arrivals
             .into_iter()
@@ -204,7 +202,7 @@ pub(super) fn look(mailroom: &Mailroom, takes: &[Take]) -> (Ended, Vec<String>) 
 }
 
 fn reviews(mailroom: &Mailroom) -> Vec<Value> {
-    // Without `--all` the last 64 of those that nobody has anything to do about are listed.
+    // Without `--all` the command lists only the last 64 reviews that need nobody.
     let mut status = mailroom.json(&["status", "--all"]);
     let Value::Array(reviews) = status["data"]["reviews"].take() else {
         return Vec::new();
@@ -233,7 +231,7 @@ fn accepted_twice(records: &[Value]) -> Vec<String> {
         .collect()
 }
 
-/// Messages of the review loop that were accepted, by review.
+/// The number of accepted messages of reviews, by review.
 fn messages(records: &[Value]) -> BTreeMap<String, u64> {
     let mut sent = BTreeMap::new();
     let of_reviews = records.iter().filter(|record| {
@@ -246,11 +244,11 @@ fn messages(records: &[Value]) -> BTreeMap<String, u64> {
     sent
 }
 
-/// Goes through every step of every review: where each ended, how much longer than its seconds a request was open at
-/// most, and which were open for too long.
+/// Walks through every step of every review: the end of each, the longest time a request was open beyond its seconds,
+/// and the requests open for too long.
 fn walk(records: &[Value]) -> (BTreeMap<String, String>, i64, Vec<String>) {
     let mut phases = BTreeMap::new();
-    // When the seconds of the open request are over, and which it is.
+    // The end of the open request's seconds, and that request.
     let mut until: BTreeMap<String, (DateTime<Utc>, Value)> = BTreeMap::new();
     let (mut latest_ms, mut wrong) = (i64::MIN, Vec::new());
     for record in records {
@@ -296,7 +294,7 @@ fn walk(records: &[Value]) -> (BTreeMap<String, String>, i64, Vec<String>) {
     (phases, latest_ms, wrong)
 }
 
-/// The steps of a decision, whatever it is.
+/// The steps of any decision.
 fn steps(decision: &Value) -> Vec<&Value> {
     let alone = [
         &decision["accepted"]["step"],
@@ -310,7 +308,7 @@ fn steps(decision: &Value) -> Vec<&Value> {
         .collect()
 }
 
-/// The word of a phase and what it carries.
+/// The word of a phase, and its data.
 fn phase(value: &Value) -> Option<(&str, &Value)> {
     let (word, of) = value.as_object()?.iter().next()?;
     Some((word, of))

@@ -1,5 +1,5 @@
-//! The writers' work in their outboxes: whole files in every way, broken ones, ones that stay open or are closed by
-//! half, ones that are replaced, taken back or sent again, floods, and packets.
+//! The writers' acts in their outboxes: complete files in every way, broken ones, files that stay open or are closed
+//! half-written, files that are replaced, withdrawn or sent again, floods, and packets.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -11,24 +11,24 @@ use super::{Hands, LATE};
 use crate::fuzz::model::{Item, Verdict, Version};
 use crate::fuzz::tree;
 
-/// The wait for a writer that has its file open, in milliseconds: where the kernel tells of it, and where it does not.
+/// The longest wait for a writer with an open file, in milliseconds: if the kernel reports the writer, and if not.
 const WRITER_MS: u64 = 30_000;
 const UNKNOWN_MS: u64 = 2_000;
 
-/// The time that a text which breaks a rule is left to its writer, in milliseconds.
+/// The time that a writer has to correct a text that breaks a rule, in milliseconds.
 const SECOND_LOOK_MS: u64 = 500;
 
-/// The files of a flood: more than an outbox may hold back, and more than one batch.
+/// The number of files in a flood: more than an outbox may hold back, and more than a batch.
 const FLOOD: usize = 300;
 
-/// A file that its writer still has open, and what it has not written yet.
+/// A file that its writer still has open, and the rest to write.
 pub(super) struct Open {
     item: usize,
     file: File,
     rest: Vec<u8>,
 }
 
-/// A file that its writer closed by half.
+/// A file that its writer closed half-written.
 pub(super) struct Half {
     item: usize,
     whole: Version,
@@ -44,7 +44,7 @@ impl Hands<'_> {
             .join(file)
     }
 
-    /// A correct message beside the reviews, not written yet.
+    /// A correct message outside the reviews, not written yet.
     fn note_message(&mut self) -> (&'static str, Version) {
         let (mut from, to) = self.two_agents();
         if self.agents.contains(&LATE) && self.dice.roll(6) == 0 {
@@ -103,12 +103,12 @@ impl Hands<'_> {
     pub(in crate::fuzz) fn file_name(&mut self) -> String {
         let number = self.next_number();
         let ending = ["yaml", "yml", "json"][self.dice.below(3)];
-        // Also names that sort before and behind those of other writers.
+        // Some names sort before, and some after, those of other writers.
         let first = ["a", "m", "z"][self.dice.below(3)];
         format!("{first}-{number}.{ending}")
     }
 
-    /// Puts a whole file into an outbox in one of the ways of writers.
+    /// Writes a complete file into an outbox in one of the writers' ways.
     pub(in crate::fuzz) fn put(
         &mut self,
         agent: &'static str,
@@ -152,7 +152,7 @@ impl Hands<'_> {
         self.add(agent, file, version)
     }
 
-    /// Passes on a watcher's hint, unless the watcher lost it.
+    /// Passes on an event, unless the watcher loses it.
     fn hint(&mut self, agent: &str, file: &str, hint: Hint) {
         if self.has_watcher && self.dice.roll(5) > 0 {
             self.served.hint(agent, file, hint);
@@ -165,7 +165,7 @@ impl Hands<'_> {
         self.put(from, &file, version);
     }
 
-    /// Something that is no file to be read.
+    /// Makes an entry that is not a file to read.
     pub(super) fn write_unfit(&mut self) {
         let (from, version) = self.note_message();
         let file = self.file_name();
@@ -198,7 +198,7 @@ impl Hands<'_> {
         self.items[item].is_unfit = true;
     }
 
-    /// A text that breaks a rule, or one that chance changed.
+    /// Writes a text that breaks a rule, or one that is changed at random.
     pub(super) fn write_broken(&mut self) {
         let (from, version) = self.note_message();
         let text = String::from_utf8(version.bytes.clone()).expect("made of letters");
@@ -243,7 +243,7 @@ impl Hands<'_> {
             },
         );
         let item = &mut self.items[item];
-        // Nobody reads it, so its record has another digest, or none.
+        // The daemon does not read it, so its record has another digest, or none.
         item.is_unfit = item.last().bytes.len() > 262_144;
     }
 
@@ -260,7 +260,7 @@ impl Hands<'_> {
         bytes
     }
 
-    /// The time from which on a file may be taken that its writer has open.
+    /// The time from which the daemon may take a file that its writer has open.
     fn open_until(&self) -> u64 {
         let patience = if self.hides_writers {
             UNKNOWN_MS
@@ -302,7 +302,7 @@ impl Hands<'_> {
         });
     }
 
-    /// Writes more into a file that is open, and perhaps closes it.
+    /// Writes more into an open file, and perhaps closes it.
     pub(super) fn go_on_open(&mut self) {
         if self.open.is_empty() {
             return;
@@ -358,7 +358,7 @@ impl Hands<'_> {
         if is_last {
             drop(self.open.remove(at));
         }
-        // A watcher of the outbox reports only files that are still in it.
+        // A watcher reports only files that are still in the outbox.
         if self.outbox(agent, &file).exists()
             && (is_last || !self.items[item].last().bytes.is_empty())
         {
@@ -369,7 +369,7 @@ impl Hands<'_> {
         ));
     }
 
-    /// Writes a part of a message and closes it; perhaps nothing of it.
+    /// Writes a part of a message, perhaps none of it, and closes it.
     pub(super) fn write_half(&mut self) {
         let (from, whole) = self.note_message();
         let file = self.file_name();
@@ -411,7 +411,7 @@ impl Hands<'_> {
         });
     }
 
-    /// Opens a file again that was closed by half and appends the rest; it makes a new one if there is none any more.
+    /// Reopens a file that was closed half-written and appends the rest, or makes a new one if it is gone.
     pub(super) fn go_on_half(&mut self) {
         if self.halves.is_empty() {
             return;
@@ -436,7 +436,7 @@ impl Hands<'_> {
         self.note(&format!("{agent} completes {file}"));
     }
 
-    /// Picks an item whose file is in its outbox now, is whole and of no review.
+    /// Picks an item whose file is in its outbox, complete, and belongs to no review.
     fn some_waiting(&mut self) -> Option<usize> {
         let busy: Vec<usize> = self
             .open
@@ -488,7 +488,7 @@ impl Hands<'_> {
         self.items[item].change(now, version);
     }
 
-    /// Takes a file back that was not judged yet.
+    /// Removes a file that was not judged yet.
     pub(super) fn remove(&mut self) {
         let Some(item) = self.some_waiting() else {
             return;
@@ -499,7 +499,7 @@ impl Hands<'_> {
         self.note(&format!("{agent} removes {file}"));
     }
 
-    /// Sends what was sent already, word for word or with the same id alone.
+    /// Repeats an earlier message, word for word or only with its id.
     pub(super) fn repeat(&mut self) {
         let notes: Vec<usize> = (0..self.items.len())
             .filter(|n| {
@@ -523,10 +523,10 @@ impl Hands<'_> {
         self.put(agent, &file, version);
     }
 
-    /// Many files at once: of one byte, or of feedback whose packets nobody ever writes.
+    /// Writes many files at once: of one byte, or of feedback whose packets never come.
     pub(super) fn flood(&mut self) {
         let (from, to) = self.two_agents();
-        // What was written before is judged before; what comes later may have to wait, or find no room to wait in.
+        // Earlier files are judged before; later ones may have to wait, or find no room.
         self.work(3_000);
         self.flooded.insert(from, self.now());
         let is_held = self.dice.roll(2) == 0;
@@ -552,7 +552,7 @@ impl Hands<'_> {
         }
     }
 
-    /// Lays a packet into its folder.
+    /// Writes a packet into its folder.
     pub(in crate::fuzz) fn lay_packet(&mut self, file: &str, text: &str) {
         let path = self.root.join("packets/findings").join(file);
         let at = self.served.time.of_day();

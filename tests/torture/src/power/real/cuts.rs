@@ -1,5 +1,5 @@
-//! The states that a power cut may leave: everything up to the last flush, and of what was written since nothing, all,
-//! or any part of it, down to single sectors.
+//! The states that a power cut may leave: everything up to the last flush, and of the later writes none, all, or any
+//! part, down to single sectors.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,23 +17,23 @@ pub(crate) enum Fate {
     Lost,
     /// All of them arrived.
     Kept,
-    /// Some of their blocks arrived, by this chance.
+    /// A random selection of their blocks arrived.
     Some(u64),
-    /// Some of their blocks arrived, and one of them by some of its sectors.
+    /// A random selection of their blocks arrived, and some sectors of one more.
     Torn(u64),
 }
 
-/// One state a cut may leave.
+/// One state that a cut may leave.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     /// The number of events before it.
     pub(crate) at: usize,
-    /// The fate of what was not flushed.
+    /// The fate of the unflushed writes.
     pub(crate) fate: Fate,
 }
 
-/// Chooses up to `count` cuts from `ready` on: each place in turn, then more chances for each. In the
-/// order of their places.
+/// Chooses up to `count` cuts from `ready` on, sorted by position: each position in turn, then more random fates for
+/// each.
 pub(crate) fn choose(
     events: &[Event],
     ready: usize,
@@ -44,7 +44,7 @@ pub(crate) fn choose(
     let mut cuts: Vec<Cut> = Vec::new();
     let mut met = BTreeSet::new();
     let places: Vec<usize> = (ready..=end).collect();
-    // Enough tries that even a short log gives `count` cuts, if it can.
+    // Enough rounds that even a short log gives `count` cuts if it can.
     for turn in 0..64 {
         let mut order = places.clone();
         dice.shuffle(&mut order);
@@ -75,7 +75,7 @@ pub(crate) fn choose(
     cuts
 }
 
-/// The place of the last flush before `at`, as a count of events.
+/// The position of the last flush before `at`, as a number of events.
 pub(crate) fn flushed(events: &[Event], at: usize) -> usize {
     events[..at]
         .iter()
@@ -83,7 +83,7 @@ pub(crate) fn flushed(events: &[Event], at: usize) -> usize {
         .map_or(0, |last| last + 1)
 }
 
-/// Brings what is flushed from one place to a later one.
+/// Applies the writes between two positions.
 pub(crate) fn advance(image: &mut Image, events: &[Event], from: usize, to: usize) {
     for event in &events[from..to] {
         if let Event::Write(offset, bytes) = event {
@@ -92,7 +92,7 @@ pub(crate) fn advance(image: &mut Image, events: &[Event], from: usize, to: usiz
     }
 }
 
-/// Writes what arrived of what was not flushed.
+/// Applies the unflushed writes that arrived.
 pub(crate) fn strike(image: &mut Image, events: &[Event], cut: &Cut, superblock: u64) {
     for (event, from, to) in pieces(events, cut, superblock) {
         if let Event::Write(offset, bytes) = &events[event] {
@@ -101,7 +101,7 @@ pub(crate) fn strike(image: &mut Image, events: &[Event], cut: &Cut, superblock:
     }
 }
 
-/// The pieces that arrived: which event, and from where to where in its bytes.
+/// The pieces that arrived: the event, and the range within its bytes.
 fn pieces(events: &[Event], cut: &Cut, superblock: u64) -> Vec<(usize, usize, usize)> {
     let mut all = Vec::new();
     for (index, event) in events

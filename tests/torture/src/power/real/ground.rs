@@ -1,5 +1,5 @@
-//! Mounts that leave no trace: a mount namespace for one thread and those it starts, gone with the
-//! last of them; file systems made and mounted over loop devices that free themselves.
+//! Mounts that leave no trace: a mount namespace for one thread and its children, which disappears with the last of
+//! them, and file systems on loop devices that free themselves.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub enum FileSystem {
 }
 
 impl FileSystem {
-    /// Its name as the kernel knows it.
+    /// Returns the kernel's name for it.
     pub fn name(self) -> &'static str {
         match self {
             FileSystem::Ext4 => "ext4",
@@ -32,7 +32,7 @@ impl FileSystem {
         }
     }
 
-    /// The smallest size it is content with, in MiB.
+    /// Its smallest size, in MiB.
     fn mib(self) -> u64 {
         match self {
             FileSystem::Ext4 => 24,
@@ -41,7 +41,8 @@ impl FileSystem {
         }
     }
 
-    /// The number of states of one disk that may be mounted at a time; btrfs knows its disks by a number they share.
+    /// The number of states of one disk that can be mounted at once; btrfs identifies disks by a number that they
+    /// share.
     pub(crate) fn at_a_time(self) -> usize {
         match self {
             FileSystem::Ext4 | FileSystem::Xfs => 4,
@@ -49,7 +50,7 @@ impl FileSystem {
         }
     }
 
-    /// The offset of the block whose tearing no file system survives: disks write it whole.
+    /// The offset of the block that no file system survives torn: disks write it atomically.
     pub(crate) fn superblock(self) -> u64 {
         match self {
             FileSystem::Ext4 | FileSystem::Xfs => 0,
@@ -57,7 +58,7 @@ impl FileSystem {
         }
     }
 
-    /// Says which program is missing, and where Debian has it.
+    /// Returns the missing program and its Debian package, if any.
     pub(crate) fn lacks(self) -> Option<String> {
         let package = match self {
             FileSystem::Ext4 => "e2fsprogs",
@@ -82,7 +83,7 @@ impl FileSystem {
             FileSystem::Btrfs => Command::new("mkfs.btrfs"),
         };
         match self {
-            // The tables are made at once, not by a thread of the kernel in the middle of the run.
+            // Write the tables now, not from a kernel thread in the middle of the run.
             FileSystem::Ext4 => {
                 command.args([
                     "-q",
@@ -100,7 +101,7 @@ impl FileSystem {
         run_to_end(command.arg(path))
     }
 
-    /// An empty disk with this file system.
+    /// Makes an empty disk with this file system.
     pub(crate) fn fresh(self, scratch: &Path) -> io::Result<Image> {
         let path = scratch.join(format!("fresh.{}", self.name()));
         std::fs::File::create(&path)?.set_len(self.mib() * 1024 * 1024)?;
@@ -110,12 +111,12 @@ impl FileSystem {
         image
     }
 
-    /// Mounts what a file holds; the loop device under it goes with the mount.
+    /// Mounts a disk image; unmounting frees its loop device.
     pub(crate) fn mount(self, file: &Path, at: &Path) -> io::Result<Mounted> {
         std::fs::create_dir_all(at)?;
         let options = match self {
             FileSystem::Ext4 | FileSystem::Btrfs => "loop,noatime",
-            // Several states of one disk are mounted at a time.
+            // Several states of one disk are mounted at once.
             FileSystem::Xfs => "loop,noatime,nouuid",
         };
         run_to_end(
@@ -128,19 +129,19 @@ impl FileSystem {
     }
 }
 
-/// A mount at this path; unmounted with the value.
+/// A mount at this path; dropping the value unmounts it.
 pub(crate) struct Mounted(PathBuf);
 
 impl Drop for Mounted {
     fn drop(&mut self) {
         if rustix::mount::unmount(&self.0, UnmountFlags::empty()).is_err() {
-            // Somebody still has a file open, after a panic: it goes when that one does.
+            // After a panic somebody may still have a file open; a lazy unmount waits for that.
             let _ = rustix::mount::unmount(&self.0, UnmountFlags::DETACH);
         }
     }
 }
 
-/// Gives this thread, and all that come from it, mounts of its own.
+/// Gives this thread and its children their own mounts.
 #[expect(
     deprecated,
     reason = "what can go wrong is sharing descriptors; only mounts are parted here"
@@ -153,11 +154,11 @@ pub(crate) fn part_mounts() -> io::Result<()> {
     )?)
 }
 
-/// Another boot of the kernel, as far as those see who share this thread's mounts.
+/// The boot id that this thread's mounts show.
 pub(crate) struct Boots(PathBuf);
 
 impl Boots {
-    /// Puts a file of ours over the kernel's word.
+    /// Mounts a file of ours over the kernel's boot id.
     pub(crate) fn begin(file: PathBuf) -> io::Result<Boots> {
         std::fs::write(&file, "")?;
         rustix::mount::mount_bind(&file, "/proc/sys/kernel/random/boot_id")?;

@@ -1,5 +1,4 @@
-//! The contents of a disk that is mostly empty: only blocks that hold something are kept, and a copy
-//! shares them.
+//! The contents of a mostly empty disk: stores only blocks that are not zero, which copies share.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -36,12 +35,12 @@ impl Image {
         Ok(Image { size, blocks })
     }
 
-    /// The disk's size in bytes.
+    /// Returns the disk's size in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Changes bytes from `offset` on.
+    /// Writes bytes at `offset`.
     pub(crate) fn write(&mut self, mut offset: u64, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let (number, within) = place(offset);
@@ -56,7 +55,7 @@ impl Image {
         }
     }
 
-    /// Gives bytes from `offset` on.
+    /// Reads bytes from `offset`.
     pub(crate) fn read(&self, mut offset: u64, into: &mut [u8]) {
         let mut rest = into;
         while !rest.is_empty() {
@@ -72,7 +71,7 @@ impl Image {
         }
     }
 
-    /// Makes a file hold exactly this disk.
+    /// Writes exactly this disk into a file.
     pub(crate) fn save(&self, file: &File) -> io::Result<()> {
         file.set_len(0)?;
         file.set_len(self.size)?;

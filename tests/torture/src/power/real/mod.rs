@@ -1,5 +1,5 @@
-//! A real file system on a disk that notes every write and flush: what the kernel would have left of
-//! it at any instant is put together, mounted and recovered.
+//! A real file system on a disk that records every write and flush: builds what the kernel would have left at any
+//! instant, mounts it, and recovers it.
 
 mod cuts;
 mod ground;
@@ -24,11 +24,11 @@ use super::history::History;
 use super::{Options, Report, scratch};
 use crate::dice::Dice;
 
-/// One in so many states has its recovery cut off as well, at so many places.
+/// One in this many states has its recovery cut too, at this many positions.
 const SECOND_EVERY: usize = 12;
 const SECOND_CUTS: usize = 3;
 
-/// Says what is missing for this; nothing if it can be done here.
+/// Returns what is missing for this, if anything.
 pub(crate) fn lacks(file_system: FileSystem) -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("only root may mount".to_owned());
@@ -43,7 +43,7 @@ pub(crate) fn lacks(file_system: FileSystem) -> Option<String> {
 
 /// Records a run on this file system and tries crash states of it.
 pub(crate) fn run(file_system: FileSystem, options: &Options<'_>) -> io::Result<Report> {
-    // Mounts are parted for one thread; it takes them with it when it ends, however it ends.
+    // The mount namespace belongs to one thread and ends with it, even after a panic.
     std::thread::scope(|scope| {
         let running = scope.spawn(|| run_parted(file_system, options));
         running
@@ -148,7 +148,7 @@ fn record(
     Ok((history, events))
 }
 
-/// The cuts in the order of their places, each with its disk.
+/// The cuts sorted by position, each with its disk.
 struct Queue<'a> {
     events: &'a [Event],
     cuts: &'a [Cut],
@@ -164,7 +164,7 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// The next cut, its number, and the disk that it leaves.
+    /// Returns the next cut, its number, and the disk that it leaves.
     fn next(&self, superblock: u64) -> Option<(usize, Cut, Image)> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let (number, flushed, so_far) = &mut *next;
@@ -194,7 +194,7 @@ fn work(
             let mut dice = Dice::new(options.seed ^ number as u64);
             let second =
                 bench.trial_of_recovery(&image, history, cut.at, SECOND_CUTS, &mut dice)?;
-            // The first of them is the recovery that was just judged, done once more.
+            // The first outcome repeats the recovery that was just judged.
             outcomes.extend(second.into_iter().skip(1).map(|outcome| (true, outcome)));
         }
         let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! A file system with one file, `disk`, that notes every write and every flush in the order in which
-//! they come. The loop device on top of it makes the kernel's own file system write there.
+//! A file system with one file, `disk`, that records every write and flush in order. A loop device on top of it makes
+//! the kernel's own file system write there.
 
 use std::ffi::OsStr;
 use std::io;
@@ -18,13 +18,13 @@ use super::image::Image;
 /// A request to the disk.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// To write these bytes at this offset.
+    /// Write these bytes at this offset.
     Write(u64, Vec<u8>),
-    /// To make everything before durable.
+    /// Make everything before durable.
     Flush,
 }
 
-/// The requests to the disk, and what it holds now.
+/// The requests to the disk, and its current contents.
 pub(crate) struct Journal {
     events: Mutex<(Vec<Event>, Image)>,
 }
@@ -34,19 +34,19 @@ impl Journal {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of events by now. Whatever was seen before this was asked is covered by the events before it.
+    /// Returns the number of events so far. They cover everything that was seen before this call.
     pub(crate) fn position(&self) -> usize {
         self.lock().0.len()
     }
 
-    /// Gives the events so far.
+    /// Returns the events so far.
     pub(crate) fn events(&self) -> Vec<Event> {
         self.lock().0.clone()
     }
 }
 
 const FILE: INodeNo = INodeNo(2);
-/// Nothing changes behind the kernel's back.
+/// The cache time of attributes: nothing changes them but the kernel.
 const FOREVER: Duration = Duration::from_secs(3600);
 
 struct Recorder(Arc<Journal>);
@@ -92,7 +92,7 @@ impl Filesystem for Recorder {
         reply.attr(&FOREVER, &self.attributes(ino));
     }
 
-    // Past the page cache, so that each write comes when it is made and not when it is convenient.
+    // Bypass the page cache, so that each write arrives when it is made.
     fn open(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
     }
@@ -154,12 +154,12 @@ impl Filesystem for Recorder {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        // A close, and no promise of anything.
+        // A close promises nothing.
         reply.ok();
     }
 }
 
-/// Mounts a recorder that begins with this disk; gone with the session.
+/// Mounts a recorder that begins with this disk; dropping the session unmounts it.
 pub(crate) fn mount(image: Image, at: &Path) -> io::Result<(Arc<Journal>, BackgroundSession)> {
     let journal = Arc::new(Journal {
         events: Mutex::new((Vec::new(), image)),

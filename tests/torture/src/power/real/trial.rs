@@ -1,6 +1,5 @@
-//! One crash state: put onto a disk, mounted, recovered by the real daemon in another boot, judged,
-//! emptied by a reader, recovered in yet another boot; and now and then cut off a second time in the
-//! middle of the recovery.
+//! One crash state: written to a disk, mounted, recovered by the real daemon in another boot, judged, emptied by a
+//! reader, and recovered in yet another boot; sometimes cut again during the recovery.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,17 +20,17 @@ use crate::taker;
 pub(crate) struct Outcome {
     /// The broken promises.
     pub(crate) wrong: Vec<String>,
-    /// The kernel could not mount it, and says this.
+    /// The kernel's message, if it could not mount the state.
     pub(crate) unmountable: Option<String>,
-    /// Files that were delivered again.
+    /// The number of files delivered again.
     pub(crate) again: usize,
-    /// Files that were made whole.
+    /// The number of files repaired.
     pub(crate) mended: usize,
-    /// A torn tail was cut off.
+    /// True if the daemon cut off a torn tail.
     pub(crate) torn: bool,
 }
 
-/// A place to try crash states, one for each thread.
+/// A place to try crash states, one per thread.
 pub(crate) struct Bench<'a> {
     pub(crate) settled: &'a Path,
     pub(crate) file_system: FileSystem,
@@ -42,7 +41,7 @@ pub(crate) struct Bench<'a> {
 impl Bench<'_> {
     /// Tries one crash state.
     pub(crate) fn trial(&self, disk: &Image, history: &History, at: usize) -> io::Result<Outcome> {
-        // A new file each time: a loop device that is still letting go of the last one would be taken again.
+        // A new file each time: the loop device of the last one may still hold that.
         let file = tempfile::NamedTempFile::new_in(&self.scratch)?;
         disk.save(file.as_file())?;
         self.on(file.path(), |room| {
@@ -76,7 +75,7 @@ impl Bench<'_> {
         let (journal, session) = recorder::mount(disk.clone(), &under)?;
         let mut later = History::default();
         let first = self.on(&under.join("disk"), |room| {
-            // The boot that is cut off; those that follow are others.
+            // This boot is cut; the following ones have other numbers.
             let (outcome, ..) = self.recover(room, 1)?;
             later = history.after_cut(at, checker::lines(room), journal.position());
             Ok(outcome)
@@ -101,7 +100,7 @@ impl Bench<'_> {
         Ok(outcomes)
     }
 
-    /// Mounts a disk for as long as `act` takes; a disk that cannot be mounted is an outcome.
+    /// Mounts a disk while `act` runs; a disk that cannot be mounted is an outcome.
     fn on(
         &self,
         disk: &Path,
@@ -133,7 +132,7 @@ impl Bench<'_> {
         Ok((outcome, before, said))
     }
 
-    /// A reader takes everything; then nothing may come again, not even in another boot.
+    /// Lets a reader take everything; then nothing may be delivered again, not even in another boot.
     fn again(&self, room: &Path, outcome: &mut Outcome) -> io::Result<()> {
         taker::take_all(room, "codex", &mut Vec::new());
         let before = judge::tree(room);
@@ -175,12 +174,12 @@ impl Bench<'_> {
     }
 }
 
-/// All was judged, and perhaps something refused.
+/// True if the daemon judged everything, with or without refusals.
 pub(super) fn is_done(status: ExitStatus) -> bool {
     matches!(status.code(), Some(0 | 7))
 }
 
-/// Reads what the daemon says of its recovery out of its log.
+/// Reads the daemon's report on its recovery from its log.
 fn said(log: &str) -> Said {
     let mut said = Said::default();
     for line in log.lines() {

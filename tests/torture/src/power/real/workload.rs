@@ -1,5 +1,5 @@
-//! The work while the disk is recorded: letters are posted, the real daemon runs in every way it can be run, readers
-//! look and one of them takes, and now and then the kernel writes something back of its own accord.
+//! The work while the disk is recorded: writers post letters, the real daemon runs in every mode, readers watch and one
+//! of them takes, and now and then the kernel writes something back on its own.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::taker::{Take, name_of, visible};
 /// The number of letters posted at a time.
 const LOT: usize = 7;
 
-/// A run in the making.
+/// A run in progress.
 pub(crate) struct Workload<'a> {
     pub(crate) settled: &'a Path,
     pub(crate) root: PathBuf,
@@ -56,7 +56,7 @@ impl Workload<'_> {
         let letters = mix.letters(LOT, round as u64 + 1);
         self.with(|history| history.letters.extend(letters.iter().cloned()));
         match round % 3 {
-            // All at once, and a checkpoint at the end.
+            // All letters at once, and a checkpoint at the end.
             0 => {
                 letters
                     .iter()
@@ -69,13 +69,13 @@ impl Workload<'_> {
                 }
                 self.checkpointed();
             }
-            // One after the other, killed with everything still in memory; the next round recovers.
+            // One letter after the other, then a kill before any sync; the next round recovers.
             1 => {
                 let mut daemon = self.serve(&letters)?;
                 daemon.kill()?;
                 daemon.wait()?;
             }
-            // One after the other, and an end in peace.
+            // One letter after the other, and a normal end.
             _ => {
                 let mut daemon = self.serve(&letters)?;
                 let pid = rustix::process::Pid::from_child(&daemon);
@@ -107,7 +107,7 @@ impl Workload<'_> {
         Ok(daemon)
     }
 
-    /// Everything up to here is durable, and its sender has been told so.
+    /// Notes that everything so far is durable and was acknowledged.
     fn checkpointed(&self) {
         let records = checker::records(&self.root).map_or(0, |records| records.len());
         let position = self.journal.position();
@@ -132,7 +132,7 @@ impl Workload<'_> {
     }
 }
 
-/// Onlookers who note what they see, and codex, who takes it.
+/// Threads that note what they see, and codex, who takes it.
 struct Watching {
     done: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -168,7 +168,7 @@ impl Watching {
     }
 }
 
-/// Looks into every mailbox once and takes the messages in codex's inbox.
+/// Reads every mailbox once and takes the messages in codex's inbox.
 fn look(root: &Path, journal: &Journal, history: &Mutex<History>) {
     let with = || history.lock().unwrap_or_else(PoisonError::into_inner);
     let mailboxes = AGENTS.iter().flat_map(|agent| {
@@ -186,7 +186,7 @@ fn look(root: &Path, journal: &Journal, history: &Mutex<History>) {
                     file,
                     bytes,
                 };
-                // Before it is gone: from here on the disk may know of it.
+                // Note it before removing it: from here on the disk may know.
                 let position = journal.position();
                 with().takes.push((position, take));
                 std::fs::remove_file(&path).expect("only this reader takes from this inbox");
@@ -195,8 +195,8 @@ fn look(root: &Path, journal: &Journal, history: &Mutex<History>) {
     }
 }
 
-/// Writes one cursor back, as the kernel may do with any file at any time: the notes in it then are
-/// ahead of what they speak of.
+/// Writes one cursor back, as the kernel may do with any file at any time. Its notes are then ahead of the files they
+/// describe.
 fn write_back(root: &Path, journal: &Journal, _history: &Mutex<History>) {
     let cursors = settled_tests::list(root.join(".settled/cursors"));
     let Some(cursor) = cursors.get(journal.position() % cursors.len().max(1)) else {

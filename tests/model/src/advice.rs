@@ -1,5 +1,5 @@
-//! Whatever `why`, `problems`, `threads` and `status` advise in a state, the rules accept there: each command is
-//! read as a shell would, what only its user knows is filled in, and the message or event it makes is judged.
+//! Checks that the rules accept everything that `why`, `problems`, `threads` and `status` advise in a state: parses
+//! each command like a shell, fills in its placeholders, and judges the message or event it makes.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::inputs::{Input, Line, Response, agent, minute};
 use crate::invariants::{Broken, Invariant};
 use crate::moves::Place;
 
-/// Tries everything that is advised here.
+/// Tries everything advised in this state.
 pub(crate) fn check(place: &Place<'_>) -> Result<(), Broken> {
     let status = status(place);
     let spell = |_: Option<&AgentName>, words: &str| words.to_owned();
@@ -62,7 +62,7 @@ pub(crate) fn check(place: &Place<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// When people look, and act on what they read.
+/// The time at which people read advice and act on it.
 fn now() -> DateTime<Utc> {
     minute(7)
 }
@@ -94,7 +94,7 @@ fn status(place: &Place<'_>) -> WorkspaceStatus {
     }
 }
 
-/// What is advised about one review.
+/// The advice about one review.
 struct Advised<'a> {
     place: &'a Place<'a>,
     key: &'a ReviewKey,
@@ -129,7 +129,7 @@ impl Advised<'_> {
             ["feedback", ..] => self.respond(Response::Feedback, &fix.run),
             ["lgtm", ..] => self.approve(&fix.run),
             ["review", "approve", ..] => self.decide(&words, Act::Approve { head: None }),
-            // These only look.
+            // These only read.
             ["brief" | "gate" | "threads" | "why", ..] => Ok(()),
             _ => Err(breach(&fix.run, "is a command the walk cannot run")),
         }
@@ -164,7 +164,7 @@ impl Advised<'_> {
         &inputs.hand(bounds, self.line, self.review.round).advised
     }
 
-    /// Approves as the reviewer; where only a person can, as the refusal of that advises: with an escalation.
+    /// Approves as the reviewer; if only a person may, escalates instead, as that refusal advises.
     fn approve(&self, said: &str) -> Result<(), Broken> {
         let barred = approval_barred(&self.place.bounds.policy, self.key, self.review);
         let response = if barred.is_empty() {

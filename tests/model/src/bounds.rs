@@ -1,5 +1,5 @@
-//! The bounds of each walk: which limits, which threads, which messages and events. Together they
-//! cover the rules; each by itself is small enough to be walked to its end.
+//! The bounds of each walk: its limits, threads, messages and events. Together they cover the rules; each alone is
+//! small enough to be walked completely.
 
 mod all;
 
@@ -9,70 +9,69 @@ use crate::describe::{Say, Slot};
 
 pub use self::all::{all, small};
 
-/// What is walked.
+/// The bounds of one walk.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    /// One or two words for it.
+    /// The walk's name, in one or two words.
     pub(crate) name: &'static str,
-    /// The project's rules.
+    /// The project's policy.
     pub(crate) policy: Policy,
-    /// Generations that are walked; a step beyond is cut off and counted.
+    /// The number of generations to walk; a step beyond is cut off and counted.
     pub(crate) generations: u32,
-    /// The threads there can be.
+    /// The threads that can exist.
     pub(crate) slots: &'static [Slot],
-    /// What can be said of each.
+    /// The sayings about each.
     pub(crate) says: &'static [Say],
-    /// Whether odd responses are combined with everything that is said, not with the first two
-    /// sayings alone.
+    /// True if odd responses are combined with every saying, not only with the first two.
     pub(crate) odd: bool,
-    /// The reviewers the author asks.
+    /// The reviewers that the author asks.
     pub(crate) reviewers: &'static [&'static str],
     /// The pull requests of the author.
     pub(crate) prs: &'static [&'static str],
     /// The body lines of the author's requests.
     pub(crate) requests: &'static [&'static str],
-    /// The body lines of what the author reports.
+    /// The body lines of the author's reports.
     pub(crate) reports: &'static [&'static str],
-    /// Whether requests are replaced.
+    /// True if requests are replaced.
     pub(crate) supersedes: bool,
     /// The reviewer's turns per round.
     pub(crate) turns: u16,
-    /// Whether turns and takes are counted.
+    /// True if turns and takes are counted.
     pub(crate) counts: bool,
-    /// Whether the pull request moves.
+    /// True if the pull request has events.
     pub(crate) pulls: bool,
-    /// Who opened the pull request, by its name at the forge.
+    /// The opener of the pull request, by its name at the forge.
     pub(crate) pull_author: Option<&'static str>,
-    /// What people decide.
+    /// The decisions that people make.
     pub(crate) acts: Vec<Act>,
-    /// How often people decide.
+    /// The number of times people decide.
     pub(crate) decisions: u8,
-    /// Whether the daemon crashes between commit and delivery.
+    /// True if the daemon can crash between commit and delivery.
     pub(crate) crashes: bool,
-    /// How many findings, those of the first slots, were handed off to the author as one task before the
-    /// walk; 0 is no task.
+    /// The number of findings, from the first slot on, that were handed off to the author as one task before the walk;
+    /// 0 for no task.
     pub(crate) fixes: usize,
 }
 
 impl Bounds {
-    /// The walk's name.
+    /// Returns the walk's name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The most rounds a review can have.
+    /// Returns the most rounds that a review can have.
     pub(crate) fn rounds_max(&self) -> u32 {
         (u32::from(self.policy.rounds.get()) + u32::from(self.decisions)) * self.generations + 1
     }
 
-    /// Whether no slot can be told from another but by its name.
+    /// True if slots differ only by name.
     pub(crate) fn is_symmetric(&self) -> bool {
         let are_alike =
             self.slots.len() > 1 && self.slots.iter().all(|slot| *slot == self.slots[0]);
         are_alike && !self.pulls && self.fixes == 0 && self.acts.is_empty() && !self.crashes
     }
 
-    /// In a line: what the numbers behind it belong to.
+    /// Describes the bounds in a line.
     pub(crate) fn line(&self) -> String {
         let Self {
             policy,

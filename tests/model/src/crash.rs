@@ -1,5 +1,5 @@
-//! The daemon dies between commit and delivery: what it reads back from the ledger, line for line
-//! through JSON, must be the state it had.
+//! The daemon dies between commit and delivery. The state it reads back from the ledger, line by line through JSON,
+//! must be the one it had.
 
 use chrono::{DateTime, Utc};
 use review::{Record, State, apply};
@@ -9,7 +9,7 @@ use crate::invariants::{Broken, Invariant};
 use crate::moves::Place;
 use crate::state::{Line, Node, settle_thread};
 
-/// From a committed record the daemon delivers, or dies and starts again.
+/// Adds the steps from a committed record: the daemon delivers, or dies and starts again.
 pub(crate) fn edges(place: &Place<'_>, edges: &mut Vec<Edge>) {
     let delivered = Node {
         waiting: false,

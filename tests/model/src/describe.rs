@@ -1,14 +1,14 @@
-//! What a packet can say of one thread, and how that is written. It leaves the whole message to
-//! `inputs` and knows no rule: every combination is written, legal or not.
+//! Writes all that a packet can say about one thread. Leaves the whole message to `inputs` and knows no rule:
+//! writes every combination, legal or not.
 
 use message_schema::packet::{Action, Severity, Stance, Status};
 
-/// One thread's place in the walk: everything that tells it from its neighbours.
+/// The properties of one thread in a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
-    /// How bad its finding is.
+    /// The severity of its finding.
     pub(crate) severity: Severity,
-    /// What its finding says of blocking; only P2 has the choice.
+    /// True if its finding blocks; only a P2 can choose.
     pub(crate) blocking: bool,
 }
 
@@ -18,12 +18,12 @@ impl Slot {
         severity: Severity::P1,
         blocking: true,
     };
-    /// The worst.
+    /// A finding of the highest severity.
     pub(crate) const P0: Self = Self {
         severity: Severity::P0,
         blocking: true,
     };
-    /// The reviewer's judgement, blocking.
+    /// A finding that the reviewer chose to make blocking.
     pub(crate) const P2: Self = Self {
         severity: Severity::P2,
         blocking: true,
@@ -35,29 +35,29 @@ impl Slot {
     };
 }
 
-/// What tells the threads apart: no two share a place or a word.
+/// Id, file and title of each thread; no two share a word.
 pub(crate) const NAMES: [(&str, &str, &str); 3] = [
     ("F-1", "alpha.rs", "alpha"),
     ("F-2", "beta.rs", "beta"),
     ("F-3", "gamma.rs", "gamma"),
 ];
 
-/// What a packet says of one thread.
+/// A packet's saying about one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Say {
     /// Nothing.
     Silent,
-    /// Its finding with a status and perhaps a stance, and no action.
+    /// Its finding with a status, perhaps with a stance, and no action.
     Status(Status, Option<Stance>),
     /// Its finding with an action.
     Act(Action, Option<Stance>),
-    /// Its finding as a P0, open.
+    /// Its finding, raised to P0, open.
     Worse,
-    /// Its finding as resolved, and the same finding under an id of its own, open.
+    /// Its finding as resolved, and the same finding under another id, open.
     Both,
-    /// The same finding under an id of its own.
+    /// The same finding under another id.
     Again,
-    /// The same finding under an id of its own, with `action: escalate`.
+    /// The same finding under another id, with `action: escalate`.
     AgainEscalated,
 }
 
@@ -65,7 +65,7 @@ const SEEKS: Option<Stance> = Some(Stance::SeeksChange);
 const ACCEPTS: Option<Stance> = Some(Stance::Accepts);
 
 impl Say {
-    /// Everything that can be said.
+    /// Everything that a packet can say.
     pub(crate) const ALL: &[Self] = &[
         Self::Silent,
         Self::Status(Status::Open, None),
@@ -86,7 +86,7 @@ impl Say {
         Self::AgainEscalated,
     ];
 
-    /// One of each kind: for walks in which several threads are combined.
+    /// One saying of each kind, for walks that combine several threads.
     pub(crate) const SOME: &[Self] = &[
         Self::Silent,
         Self::Status(Status::Open, None),
@@ -97,7 +97,7 @@ impl Say {
         Self::Again,
     ];
 
-    /// Enough for walks that are about something else.
+    /// Enough sayings for walks about something else.
     pub(crate) const FEW: &[Self] = &[
         Self::Silent,
         Self::Status(Status::Open, None),
@@ -106,7 +106,7 @@ impl Say {
         Self::Act(Action::Reply, ACCEPTS),
     ];
 
-    /// The four actions, with the two stances a reply can flip between.
+    /// The four actions, with the two stances between which a reply can switch.
     pub(crate) const TALK: &[Self] = &[
         Self::Silent,
         Self::Status(Status::Open, None),
@@ -116,21 +116,21 @@ impl Say {
         Self::Act(Action::Reply, ACCEPTS),
     ];
 
-    /// A new thread, nothing, and one more exchange.
+    /// A new thread, nothing, and one further exchange.
     pub(crate) const MEANS: &[Self] = &[
         Self::Silent,
         Self::Status(Status::Open, None),
         Self::Act(Action::Reply, ACCEPTS),
     ];
 
-    /// A finding that stays, one that goes, and silence: enough for what the merge leaves.
+    /// A finding that stays, one that is resolved, and silence: enough for walks about the merge.
     pub(crate) const CHAIN: &[Self] = &[
         Self::Silent,
         Self::Status(Status::Open, None),
         Self::Act(Action::Resolve, None),
     ];
 
-    /// What tells a carried thread, a deferred one and a new one apart.
+    /// Sayings that distinguish a carried thread, a deferred one and a new one.
     pub(crate) const FIX: &[Self] = &[
         Self::Silent,
         Self::Status(Status::Open, None),
@@ -140,8 +140,8 @@ impl Say {
         Self::Worse,
     ];
 
-    /// The findings that say it of the thread in this place, each the YAML of one list entry, and
-    /// how many of them the packet has to count as blocking.
+    /// Returns the findings that say this about the thread of this slot, each as one YAML list entry, and the number of
+    /// them that block.
     pub(crate) fn written(self, place: usize, slot: Slot) -> (Vec<String>, usize) {
         let (id, file, title) = NAMES[place];
         let write = |id: &str, severity: Severity, status: Status, more: &str| {
@@ -194,8 +194,8 @@ impl Say {
         }
     }
 
-    /// Whether it makes sense only of a thread that is there: of another it would be a finding of
-    /// its own, and the walk would have more threads than its bounds say.
+    /// True if it makes sense only for an existing thread. Otherwise it would open a finding of its own, and the walk
+    /// would have more threads than its bounds.
     pub(crate) fn needs_thread(self) -> bool {
         match self {
             Self::Again | Self::AgainEscalated | Self::Both => true,

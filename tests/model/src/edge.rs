@@ -1,4 +1,4 @@
-//! A step of a walk, as it is shown on the way to a breach, and what is counted on the way.
+//! A step of a walk, as shown on the way to a breach, and the counts along the way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
@@ -10,21 +10,21 @@ use review::{EscalationReason, Event, Phase};
 use crate::inputs::Input;
 use crate::state::Node;
 
-/// One step: what moved, and where to.
+/// One step: the cause and the next state.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Edge {
-    /// What moved.
+    /// The cause.
     pub(crate) what: What,
     /// The state after it.
     pub(crate) next: Box<Node>,
 }
 
-/// What moves a review.
+/// The cause of a step.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     /// A message.
     Posted(Arc<Input>),
-    /// Anything else that is heard of.
+    /// An event.
     Heard(Event),
     /// The daemon delivers what it has committed.
     Delivered,
@@ -52,27 +52,27 @@ impl std::fmt::Display for What {
     }
 }
 
-/// What was counted beside the states.
+/// The counts besides the states.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Messages accepted.
+    /// The number of accepted messages.
     pub(crate) accepted: AtomicU64,
-    /// Messages refused.
+    /// The number of refused messages.
     pub(crate) refused: AtomicU64,
-    /// Events that moved something.
+    /// The number of events that happened.
     pub(crate) happened: AtomicU64,
-    /// Events that came at the wrong time.
+    /// The number of declined events.
     pub(crate) declined: AtomicU64,
-    /// Steps into a generation, or a decision, beyond the bounds.
+    /// The number of steps to a generation or decision beyond the bounds.
     pub(crate) cut: AtomicU64,
-    /// Where reviews ended and what was refused.
+    /// The ends of reviews, and the codes of refusals.
     pub(crate) seen: Mutex<Seen>,
 }
 
-/// What was met on the way: a walk that never met an end says nothing about it.
+/// The ends and codes met along the way: a walk that never meets an end proves nothing about it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    /// In how many states a review has ended so.
+    /// The number of states with each end of a review.
     pub(crate) ends: BTreeMap<String, u64>,
     /// The codes of refusals.
     pub(crate) codes: BTreeSet<Code>,
@@ -81,7 +81,7 @@ pub(crate) struct Seen {
 }
 
 impl Tally {
-    /// Notes what was met in one state.
+    /// Notes the ends and codes of one state.
     pub(crate) fn meet(&self, node: &Node, codes: BTreeSet<Code>) {
         let mut seen = self.seen.lock().expect("nobody panics with the lock");
         seen.codes.extend(codes);

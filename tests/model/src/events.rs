@@ -1,4 +1,4 @@
-//! What happens in a walk besides messages: deadlines, takes, turns, pull requests, people.
+//! The events of a walk besides messages: deadlines, takes, turns, pull requests, people.
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{CommitSha, PrNumber};
@@ -11,7 +11,7 @@ use crate::bounds::Bounds;
 use crate::inputs::minute;
 use crate::state::Node;
 
-/// What can be heard of in this state, each with the time at which it is.
+/// Returns the events possible in this state, each with its time.
 pub(crate) fn events(bounds: &Bounds, node: &Node) -> Vec<(Event, DateTime<Utc>)> {
     let mut events = Vec::new();
     for (key, standing) in &node.reviews {
@@ -57,7 +57,7 @@ pub(crate) fn events(bounds: &Bounds, node: &Node) -> Vec<(Event, DateTime<Utc>)
                 events.push((Event::Failed { which, failure }, minute(5)));
             }
         }
-        // A review's spending grows with each report; beyond its limit there is nothing more to check.
+        // A review's spending grows with each report; beyond its limit there is nothing left to check.
         let limit = bounds.policy.budget.per_review.tokens.unwrap_or(0);
         if standing.review.spent.tokens < limit {
             let report = RunSpend {
@@ -88,7 +88,7 @@ pub(crate) fn events(bounds: &Bounds, node: &Node) -> Vec<(Event, DateTime<Utc>)
             (Merged, ""),
             (Reopened, ""),
         ];
-        // Where there are two pull requests, what only shows or ages an approval is left out.
+        // With two pull requests, leave out the events that only show an approval or make it stale.
         let heads = if bounds.prs.len() == 1 {
             &heads[..]
         } else {

@@ -1,5 +1,5 @@
-//! The messages of a walk: each distinct text is read and checked once, like a file from an
-//! outbox, and posted in every state it fits. It leaves to `moves` which are posted where.
+//! The messages of a walk. Each distinct text is parsed and checked once, like a file from an outbox, and posted in
+//! every state that it fits; `moves` decides which.
 
 mod write;
 
@@ -19,7 +19,7 @@ use crate::describe::Say;
 pub(crate) const AUTHOR: &str = "claude";
 /// The reviewer.
 pub(crate) const REVIEWER: &str = "codex";
-/// The others with a mailbox; in one walk a second reviewer.
+/// Another agent with a mailbox, who in one walk is a second reviewer.
 pub(crate) const THIRD: &str = "gemini";
 /// The pull request, or the first of two.
 pub(crate) const PR: &str = "86";
@@ -29,13 +29,13 @@ pub(crate) fn start() -> DateTime<Utc> {
     DateTime::from_timestamp(1_770_976_800, 0).expect("an instant within the calendar")
 }
 
-/// A message of a kind comes at one minute of the walk, whatever came before: so the same state
-/// comes again, and an answer that renewed a deadline would be seen, since it comes later.
+/// Returns the time of a kind of message, the same wherever it comes: so equal states recur, and a message that renewed
+/// a deadline would show, since it comes later.
 pub(crate) fn minute(number: i64) -> DateTime<Utc> {
     start() + TimeDelta::minutes(number)
 }
 
-/// An agent's name.
+/// Returns an agent's name.
 pub(crate) fn agent(name: &str) -> AgentName {
     AgentName::new(name).expect("an agent name")
 }
@@ -43,58 +43,57 @@ pub(crate) fn agent(name: &str) -> AgentName {
 /// A message that can be posted.
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// What it is, in a few words.
+    /// Its description in a few words.
     pub(crate) label: String,
-    /// The owner of the outbox it is in.
+    /// The owner of its outbox.
     pub(crate) outbox: AgentName,
     /// The digest of its text.
     pub(crate) digest: ContentDigest,
     /// The checked message.
     pub(crate) valid: Valid,
-    /// When it is posted.
+    /// The time at which it is posted.
     pub(crate) at: DateTime<Utc>,
-    /// What its packet says of each thread; empty when it has none.
+    /// Its packet's saying about each thread; empty if it has none.
     pub(crate) says: Vec<Say>,
-    /// Whether it may leave threads without an action: its reviewer's budget is spent.
+    /// True if it may leave threads without an action, because its reviewer's budget is spent.
     pub(crate) carries: bool,
 }
 
 /// The messages of one round of one reviewer.
 #[derive(Debug)]
 pub(crate) struct Hand {
-    /// Responses to the open request, one for each combination of what is said of the threads:
-    /// feedback, then lgtm.
+    /// Responses to the open request, one feedback and one lgtm for each combination of sayings.
     pub(crate) full: Vec<Arc<Input>>,
-    /// Every other message: the author's, and responses that are odd in another way.
+    /// All other messages: the author's, and responses that are odd in another way.
     pub(crate) rest: Vec<Arc<Input>>,
-    /// What the author is advised to send.
+    /// The messages that the author is advised to send.
     pub(crate) advised: Advised,
 }
 
-/// What the author is advised to send, with what only it knows filled in.
+/// The messages that the author is advised to send, with their placeholders filled in.
 #[derive(Debug)]
 pub(crate) struct Advised {
-    /// A request and no more.
+    /// A plain request.
     pub(crate) request: Arc<Input>,
-    /// A request of a head that was not reviewed.
+    /// A request for a head that was not reviewed.
     pub(crate) request_of_a_head: Arc<Input>,
     /// A report on the round.
     pub(crate) addressed: Arc<Input>,
 }
 
-/// A line, a round, and what is said of each thread.
+/// A line, a round, a kind of response, and what it says about each thread.
 type ResponseKey = (Line, u32, Response, Vec<Say>);
 
 /// All messages of a walk.
 #[derive(Debug)]
 pub(crate) struct Inputs {
-    /// By pull request and reviewer, by round.
+    /// The messages of each round, by pull request and reviewer.
     hands: Vec<(Line, Vec<OnceLock<Hand>>)>,
     /// Responses to the threads of one state.
     responses: Mutex<BTreeMap<ResponseKey, Arc<Input>>>,
 }
 
-/// A pull request and a reviewer of it.
+/// A pull request with one of its reviewers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Line {
     /// The pull request.
@@ -104,31 +103,31 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Every pull request with every reviewer.
+    /// Returns every pull request with every reviewer.
     pub(crate) fn all(bounds: &Bounds) -> impl Iterator<Item = Self> + use<> {
         let (prs, reviewers) = (bounds.prs, bounds.reviewers);
         prs.iter()
             .flat_map(move |pr| reviewers.iter().map(move |reviewer| Self { pr, reviewer }))
     }
 
-    /// The key of its review.
+    /// Returns the key of its review.
     pub(crate) fn key(self) -> ReviewKey {
         let pr = PrNumber::new(self.pr).expect("a number");
         ReviewKey::new(None, &pr, agent(AUTHOR), agent(self.reviewer))
     }
 }
 
-/// A response that the rules accept wherever one is due.
+/// A response that the rules accept wherever one is expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Response {
-    /// Every open thread is handed to a person, and the review with them.
+    /// Escalates every open thread, and so the review.
     Feedback,
-    /// Every open thread is resolved.
+    /// Resolves every open thread.
     Lgtm,
 }
 
 impl Inputs {
-    /// Inputs in which nothing is written yet.
+    /// Makes inputs without any messages yet.
     pub(crate) fn new(bounds: &Bounds) -> Self {
         let rounds = || (0..=bounds.rounds_max()).map(|_| OnceLock::new()).collect();
         Self {
@@ -137,8 +136,7 @@ impl Inputs {
         }
     }
 
-    /// The messages between the author and this reviewer about this pull request while its round is
-    /// `round`.
+    /// Returns the messages between the author and this reviewer about this pull request in this round.
     pub(crate) fn hand(&self, bounds: &Bounds, line: Line, round: u32) -> &Hand {
         let of_line = self.hands.iter().find(|(known, _)| *known == line);
         let (_, rounds) = of_line.expect("only the walk's reviewers have reviews");
@@ -146,7 +144,7 @@ impl Inputs {
         rounds[place].get_or_init(|| write::deal(bounds, line, round))
     }
 
-    /// A response to these open threads, each by the place of its slot.
+    /// Returns a response to these open threads, each given by its slot.
     pub(crate) fn response(
         &self,
         bounds: &Bounds,

@@ -1,5 +1,5 @@
-//! What must hold on every step of a walk, whatever the rules answered. It asks the state before and
-//! the state after, and the rules only for what the reviewer was told it may do.
+//! The invariants of every step of a walk, whatever the rules answered. They compare the state before with the state
+//! after, and ask the rules only for the reviewer's legal actions.
 
 mod response;
 mod step;
@@ -17,8 +17,8 @@ use crate::state::Node;
 pub(crate) use self::response::rank;
 pub(crate) use self::step::{Moved, step};
 
-/// Defines every invariant once: its variant, the sentence it is reported under, and the property that
-/// the model checker asks. stateright takes functions, not closures over a variant, hence a macro.
+/// Defines every invariant once: its variant, its sentence in reports, and its property for the model checker. A macro,
+/// because stateright takes functions, not closures over a variant.
 macro_rules! invariants {
     ($($(#[$doc:meta])* $name:ident => $sentence:literal,)*) => {
         /// One invariant.
@@ -28,7 +28,7 @@ macro_rules! invariants {
         }
 
         impl Invariant {
-            /// Every invariant, in the order it is reported in.
+            /// Every invariant, in the order of reports.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
             /// The sentence it is reported under.
@@ -38,7 +38,7 @@ macro_rules! invariants {
                 }
             }
 
-            /// One `always` for each invariant.
+            /// Returns one `always` property per invariant.
             pub(crate) fn properties<M: Model<State = Node>>() -> Vec<Property<M>> {
                 vec![$(Property::always($sentence, |_, node: &Node| node.keeps(Self::$name)),)*]
             }
@@ -51,46 +51,46 @@ invariants! {
     RankFalls => "the rank falls on every step",
     /// A refusal changes nothing, or lowers the rank.
     RefusalsAreInert => "a refusal changes nothing or lowers the rank",
-    /// Every phase that is not final has a deadline of the daemon's, and it leads to a final one.
+    /// Every phase that is not final has a deadline that the daemon keeps and that leads to a final phase.
     DaemonGoesOn => "every state that is not final has a way on that the daemon owns",
-    /// Nothing an agent sends moves a deadline away.
+    /// No message of an agent postpones a deadline.
     DeadlinesStand => "no agent moves a deadline away",
-    /// Only the current reviewer answers, and a reassignment only takes from those that are left.
+    /// Only the current reviewer answers, and a reassignment picks one of those who are left.
     CurrentReviewer => "only the current reviewer answers, and none is asked twice in a round",
     /// A round has at most one terminal response.
     OneResponse => "at most one terminal response per round",
-    /// A feedback that gives its author a round also gives it something to do in it.
+    /// A feedback that opens a round for its author also gives it something to do.
     RoundsAsk => "a feedback that starts another round asks something",
-    /// What was accepted acted legally, and threads fall in rank.
+    /// Accepted actions are legal, and the ranks of threads fall.
     LegalActions => "legal actions only, and each lowers its thread's rank",
     /// Counters outlive rounds, generations and reviewers.
     CountersStay => "no counter is ever reset",
-    /// No approval over a blocker that is open or with a person.
+    /// No approval passes a blocker that is open or held.
     NoBlockedApproval => "no approval over an open or held blocker",
-    /// An approval is of the commit its round was about, or of a newer one that an event named.
+    /// An approval is for the commit of its round, or for a newer one that an event named.
     RightCommit => "an approval is of its round's head or a newer one",
-    /// A change of what is a person's is approved by a person.
+    /// Only a person approves a change to files that only a person may approve.
     PersonsPaths => "only a person approves what `human_paths` names",
-    /// A finding is handed off at most once, and only when its pull request was merged.
+    /// A finding is handed off at most once, and only after its pull request was merged.
     HandedOffOnce => "handed off at most once, never before the merge",
-    /// A chain of fixes ends: without a person no task comes of a fix, or of an author who has one.
+    /// Chains of fixes end: without a person, neither a fix nor an author with a task leads to a new task.
     HandoffsEnd => "handoffs end: no task comes by itself from a fix or from an author with a task",
-    /// Two pull requests never have the leniency of one task.
+    /// Two pull requests never get the milder rules for the same task.
     ClaimedOnce => "one pull request claims a task",
-    /// Whatever is said to be possible next is accepted.
+    /// The rules accept everything that is advised as a next step.
     AdviceHolds => "whatever is advised is accepted",
-    /// A generation accepts no more messages than was said before.
+    /// A generation accepts no more messages than promised.
     FewMessages => "no more messages per generation than 5 n - 1",
-    /// The same message again is a duplicate and changes nothing.
+    /// A repeated message is a duplicate and changes nothing.
     DuplicatesAreInert => "a duplicate changes nothing",
-    /// The ledger, read back after a crash, gives the same state.
+    /// The ledger read back after a crash gives the same state.
     CrashesLoseNothing => "a crash between commit and delivery loses nothing",
     /// A review ends approved, escalated or closed.
     KnownEnds => "every end is an approval, an escalation or a close",
 }
 
 impl Node {
-    /// Whether the step to here did not break this invariant.
+    /// True if the step to this state did not break the invariant.
     fn keeps(&self, invariant: Invariant) -> bool {
         self.broken
             .as_ref()
@@ -98,17 +98,17 @@ impl Node {
     }
 }
 
-/// An invariant that was broken, and how.
+/// A broken invariant, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Broken {
     /// The invariant.
     pub(crate) invariant: Invariant,
-    /// What was found.
+    /// The evidence.
     pub(crate) why: String,
 }
 
 impl Broken {
-    /// A breach of this invariant.
+    /// Makes a breach of this invariant.
     pub(crate) fn new(invariant: Invariant, why: impl Into<String>) -> Self {
         Self {
             invariant,
@@ -117,7 +117,7 @@ impl Broken {
     }
 }
 
-/// Fails with a breach of the invariant unless the claim holds.
+/// Fails with a breach of the invariant if the claim is false.
 fn holds(claim: bool, invariant: Invariant, why: impl FnOnce() -> String) -> Result<(), Broken> {
     if claim {
         Ok(())
@@ -126,7 +126,7 @@ fn holds(claim: bool, invariant: Invariant, why: impl FnOnce() -> String) -> Res
     }
 }
 
-/// What must hold of a state by itself: no matter who falls silent here, the daemon can go on.
+/// Checks a single state: whoever falls silent, the daemon can go on.
 pub(crate) fn standing(node: &Node, state: &State, policy: &Policy) -> Result<(), Broken> {
     for (key, standing) in &node.reviews {
         let review = &standing.review;
@@ -180,7 +180,7 @@ pub(crate) fn standing(node: &Node, state: &State, policy: &Policy) -> Result<()
     })
 }
 
-/// Whether the gate only advises on this review, as the protocol says it.
+/// True if the gate only advises on this review, by the protocol's definition.
 fn is_advised(policy: &Policy, node: &Node, key: &ReviewKey, review: &Review) -> bool {
     let opener = node
         .pulls
@@ -192,7 +192,7 @@ fn is_advised(policy: &Policy, node: &Node, key: &ReviewKey, review: &Review) ->
         && !policy.handoff.bots.contains(opener)
 }
 
-/// Threads that must keep an approval away.
+/// The threads that must prevent an approval.
 fn blockers(review: &Review) -> impl Iterator<Item = &Thread> {
     review.threads.values().filter(|thread| {
         let is_bad = match thread.severity {
@@ -203,7 +203,7 @@ fn blockers(review: &Review) -> impl Iterator<Item = &Thread> {
     })
 }
 
-/// What the author reported before the open request or the next one.
+/// Returns the author's report before the open request or the next one.
 pub(crate) fn report(phase: &Phase) -> Option<&Addressed> {
     match phase {
         Phase::Reviewing(Invocation { addressed, .. }) => addressed.as_ref(),
@@ -216,7 +216,7 @@ pub(crate) fn report(phase: &Phase) -> Option<&Addressed> {
     }
 }
 
-/// The same, to be changed.
+/// Like [`report`], but mutable.
 pub(crate) fn report_mut(phase: &mut Phase) -> Option<&mut Addressed> {
     match phase {
         Phase::Reviewing(Invocation { addressed, .. }) => addressed.as_mut(),

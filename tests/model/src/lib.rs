@@ -1,10 +1,9 @@
-//! Every reachable state of a review, walked on the real rules: whatever agents, people, the pull
-//! request and the clock do, within bounds that are stated, every review ends and no invariant is broken.
+//! Walks every reachable state of a review under the real rules: whatever agents, people, the pull request and the
+//! clock do within the stated bounds, every review ends and no invariant breaks.
 //!
-//! A state is the review as `review::State` holds it; a step posts a message that was read and
-//! checked like any other, or reports an event, and asks the daemon's `Judge` and
-//! `review::apply`. There is no second copy of the rules here: `invariants` says what must be true between the
-//! state before and the state after.
+//! A state is the review as `review::State` holds it. A step posts a message that was parsed and checked like any
+//! other, or reports an event, and asks the daemon's `Judge` and `review::apply`. The rules have no second copy here:
+//! `invariants` compares the state before with the state after.
 
 mod advice;
 mod bounds;
@@ -26,7 +25,7 @@ pub use invariants::Invariant;
 pub use report::{Report, run_all};
 pub use thread::{Replies, alone, follow};
 
-/// Fresh ids for the letters of one record; the walk forgets them with the mail.
+/// Sequential ids for the letters of one record; the walk does not keep them.
 fn ids() -> impl FnMut() -> message_schema::id::MessageId {
     let mut number = 0_u8;
     move || {

@@ -1,5 +1,4 @@
-//! What can happen in a state, and what the rules make of it: every input that fits,
-//! every event. Each step is judged by `invariants` where it is made.
+//! The steps from a state: every input that fits and every event, decided by the rules. `invariants` judges each step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +24,7 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Where a walk makes its steps from.
+/// The state from which a walk makes its steps.
 pub(crate) struct Place<'a> {
     /// The bounds.
     pub(crate) bounds: &'a Bounds,
@@ -35,16 +34,16 @@ pub(crate) struct Place<'a> {
     pub(crate) tally: &'a Tally,
     /// The state.
     pub(crate) node: &'a Node,
-    /// What the rules are handed here.
+    /// The state in the form that the rules take.
     pub(crate) state: State,
-    /// What a refusal led to here, by what it cost.
+    /// The result of a refusal here, by its cost.
     costs: BTreeMap<Option<(ReviewKey, &'static str)>, Option<Node>>,
-    /// The codes messages were refused with here.
+    /// The codes of refusals here.
     codes: BTreeSet<Code>,
 }
 
 impl<'a> Place<'a> {
-    /// Stands in a state.
+    /// Prepares the steps from a state.
     pub(crate) fn new(
         bounds: &'a Bounds,
         inputs: &'a Inputs,
@@ -62,7 +61,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Every step from here.
+    /// Adds every step from here.
     pub(crate) fn edges(mut self, edges: &mut Vec<Edge>) {
         if self.node.waiting {
             return crate::crash::edges(&self, edges);
@@ -89,7 +88,7 @@ impl<'a> Place<'a> {
 
     fn post_all(&mut self, line: ReviewLine, edges: &mut Vec<Edge>) {
         let key = line.key();
-        // The review that was opened with this reviewer, or that another one's failure gave to it.
+        // The review that was opened with this reviewer, or reassigned to it after another's failure.
         let mut reviews = self.node.reviews.iter();
         let standing = reviews
             .find(|(of, standing)| of.pr == key.pr && standing.review.reviewer(of) == &key.reviewer)
@@ -100,17 +99,17 @@ impl<'a> Place<'a> {
         let is_open =
             standing.is_some_and(|standing| matches!(standing.review.phase, Phase::Reviewing(_)));
         for input in &hand.full {
-            // Without an open request nobody looks at the threads: the uniform ones stand for all.
+            // Without an open request the threads do not matter, so uniform responses represent all.
             let is_uniform = input.says.iter().all(|say| *say == input.says[0]);
             if (is_open || is_uniform) && self.fits(input, standing, &alike) {
                 edges.extend(self.post(input));
             }
         }
         for input in &hand.rest {
-            // A stranger's request for an unknown pull request would open a review of its own.
+            // A stranger's request for an unknown pull request would open a review.
             let is_known = self.node.reviews.keys().any(|known| known.pr == key.pr);
             let is_authors = input.outbox == agent(AUTHOR);
-            // Odd responses and strangers are posted where there is one pull request.
+            // Post odd responses and strangers' messages only if there is one pull request.
             let may_open = is_authors || (is_known && self.bounds.prs.len() == 1);
             if may_open && self.fits(input, standing, &[]) {
                 edges.extend(self.post(input));
@@ -118,7 +117,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// For each slot, whether it cannot be told from the one before it.
+    /// For each slot: true if it cannot be distinguished from the one before.
     fn alike(&self, standing: Option<&Standing>) -> Vec<bool> {
         if !self.bounds.is_symmetric() {
             return Vec::new();
@@ -138,8 +137,7 @@ impl<'a> Place<'a> {
             .collect()
     }
 
-    /// Whether the message is to be posted here: of those that only exchange what cannot be told
-    /// apart, one is enough.
+    /// True if the message is to be posted here. Of messages that only swap indistinguishable threads, one is enough.
     fn fits(&self, input: &Input, standing: Option<&Standing>, alike: &[bool]) -> bool {
         let is_there = |place: usize| {
             standing.is_some_and(|standing| {
@@ -203,7 +201,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The daemon's judge: every step of the walk is one of its judgements.
+    /// Returns the daemon's judge, which makes every step of the walk.
     pub(crate) fn judge<'s>(&'s self, state: &'s State, now: DateTime<Utc>) -> Judge<'s> {
         Judge {
             state,
@@ -212,8 +210,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// What a refusal leads to. The code and the sentence do not reach the review, only what it
-    /// costs which review: so each cost is looked at once in a state.
+    /// The step of a refusal. The review does not see code and sentence, only the cost, so each cost is tried once per
+    /// state.
     fn refuse(&mut self, input: &Arc<Input>, refusal: &Refusal) -> Option<Edge> {
         let costs = refusal.review.as_deref().map(|key| (key, refusal.costs));
         let place = costs.map(|(key, costs)| (key.clone(), word(costs)));
@@ -243,7 +241,7 @@ impl<'a> Place<'a> {
         edge
     }
 
-    /// The same message again.
+    /// Posts the same message again.
     fn again(&self, input: &Input, state: &State) -> Result<(), Broken> {
         let posted = Posted {
             outbox: &input.outbox,
@@ -317,7 +315,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The state after a record, and the node it makes before anything is settled or counted.
+    /// The state after a record, and its node before it is normalized or counted.
     fn after(&self, record: impl Into<Record>, at: DateTime<Utc>) -> After {
         let record = record.into();
         let mut state = self.state.clone();
@@ -352,7 +350,7 @@ impl<'a> Place<'a> {
         if self.bounds.pulls {
             let prs = self.bounds.prs.iter();
             let prs = prs.map(|pr| PrNumber::new(*pr).expect("a number"));
-            // The rest of a pull request's state is for people; the rules compare the head that an event brings.
+            // The rest of a pull request's state is for people; the rules compare only the head in an event.
             node.pulls.extend(prs.filter_map(|pr| {
                 let pull = state.pull(None, &pr)?;
                 let event = PullEvent {
@@ -365,7 +363,7 @@ impl<'a> Place<'a> {
                 Some((pr, event))
             }));
         }
-        // Settled once before the invariants look, so that an untouched review is equal to itself.
+        // Normalize before the invariants compare, so that an untouched review equals itself.
         for standing in node.reviews.values_mut() {
             standing.review.since = start();
             standing.review.failed = None;

@@ -1,4 +1,4 @@
-//! A walk from the first state to the last, and what is said about it.
+//! Runs walks from the first state to the last and reports on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,42 +12,41 @@ use stateright::{Checker, HasDiscoveries, Model};
 use crate::bounds::Bounds;
 use crate::walk::Walk;
 
-/// What a walk found.
+/// The results of a walk.
 #[derive(Debug)]
 pub struct Report {
     /// The walk's name.
     pub name: &'static str,
     /// Its bounds in a line.
     pub bounds: String,
-    /// Distinct states.
+    /// The number of distinct states.
     pub states: usize,
-    /// The most steps from the first state.
+    /// The largest number of steps from the first state.
     pub depth: usize,
-    /// Messages accepted.
+    /// The number of accepted messages.
     pub accepted: u64,
-    /// Messages refused.
+    /// The number of refused messages.
     pub refused: u64,
-    /// Events that moved something.
+    /// The number of events that happened.
     pub happened: u64,
-    /// Events that came at the wrong time.
+    /// The number of declined events.
     pub declined: u64,
-    /// Steps cut off at the bound on generations or decisions.
+    /// The number of steps cut off at the bound on generations or decisions.
     pub cut: u64,
-    /// How long it took.
+    /// The time it took.
     pub took: Duration,
     /// The most messages one generation has accepted.
     pub most: u32,
-    /// In how many states a review has ended so.
+    /// The number of states with each end of a review.
     pub ends: BTreeMap<String, u64>,
-    /// The codes messages were refused with.
+    /// The codes of refused messages.
     pub codes: BTreeSet<Code>,
-    /// The invariants that were broken, each with the way to the breach.
+    /// The broken invariants, each with the path to the breach.
     pub broken: Vec<String>,
 }
 
-/// Takes several walks, so many at a time, each on a thread of its own: states differ too much in cost
-/// to share one walk evenly. The reports come in the order of the walks; `begun`
-/// gets the name of each as it begins.
+/// Runs several walks, `at_a_time` in parallel, each on its own thread: states differ too much in cost to share one
+/// walk evenly. Returns the reports in the order of the walks; calls `begun` with the name of each as it begins.
 pub fn run_all(walks: Vec<Bounds>, at_a_time: usize, begun: &(dyn Fn(&str) + Sync)) -> Vec<Report> {
     let count = walks.len();
     let waiting = Mutex::new(walks.into_iter().enumerate());
@@ -116,7 +115,7 @@ fn run(bounds: Bounds) -> Report {
 }
 
 impl Report {
-    /// Every message that was judged and every event that was heard.
+    /// Returns the number of judged messages and events.
     pub fn steps(&self) -> u64 {
         self.accepted + self.refused + self.happened + self.declined
     }

@@ -1,34 +1,35 @@
 //! Two hosts and one log, in every order of their steps: append, lose the request or the answer, arrive late or twice,
-//! append again, follow, be killed. The log is the contract of `spool::log`, with a batch as one number; the host is the
-//! rule of the daemon: nobody judges while the outcome of an append is unknown, and a batch that was moved is judged again.
+//! append again, follow, be killed. The log keeps the contract of `spool::log`, with a batch as one number. A host
+//! keeps the daemon's rule: it does not judge while the outcome of an append is unknown, and judges a rejected batch
+//! again.
 
 use stateright::{Model, Property};
 
-/// How many hosts there are.
+/// The number of hosts.
 const HOSTS: usize = 2;
 
-/// A batch: which host's file it judges, and how long the log was that it was judged on.
+/// A batch: the host and file that it judges, and the length of the log on which it was judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JudgedFile {
     host: usize,
     file: u8,
     after: usize,
-    /// How often the host was killed before: ids and times differ from one life to the next.
+    /// The number of times the host was killed before: ids and times differ between its lives.
     life: u8,
 }
 
-/// What a host knows.
+/// The state of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostView {
     /// Its mirror.
     mirror: Vec<JudgedFile>,
-    /// The append whose outcome it does not know.
+    /// The append with an unknown outcome.
     unknown: Option<JudgedFile>,
-    /// How often it was killed.
+    /// The number of times it was killed.
     life: u8,
 }
 
-/// The log, what is on its way to it, and the hosts.
+/// The log, the batches on their way to it, and the hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Everything {
     log: Vec<JudgedFile>,
@@ -40,20 +41,20 @@ pub struct Everything {
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// A host judges its next file, or sends the same batch again, and this becomes of the append.
+    /// A host judges its next file, or sends the same batch again, and the append has this fate.
     Append(usize, Fate),
-    /// What is late arrives.
+    /// A late batch arrives.
     Arrive(usize),
-    /// A host takes over the next batch of the log.
+    /// A host adopts the next batch of the log.
     Follow(usize),
-    /// A host is killed: what it did not know is forgotten.
+    /// A host is killed and forgets an append with an unknown outcome.
     Kill(usize),
 }
 
-/// What becomes of an append.
+/// The fate of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
-    /// It arrives and is answered.
+    /// It arrives, and so does the answer.
     Answered,
     /// It arrives and the answer is lost.
     AnswerLost,
@@ -61,7 +62,7 @@ pub enum Fate {
     Lost,
     /// It arrives after other steps.
     Late,
-    /// It is answered, and arrives once more after other steps.
+    /// It arrives, so does the answer, and it arrives again after other steps.
     Twice,
 }
 
@@ -73,29 +74,29 @@ const FATES: [Fate; 5] = [
     Fate::Twice,
 ];
 
-/// How a host or the log is broken on purpose.
+/// A flaw put into a host or the log on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// Nothing is broken.
     Nothing,
-    /// The log appends without looking at its end.
+    /// The log appends without checking its end.
     NoFence,
-    /// A host that was moved sends its old batch for the new end without judging again.
+    /// After a rejection a host sends its old batch for the new end, without judging again.
     NotJudgedAgain,
-    /// A host takes an append without an answer for one that is in the log.
+    /// A host takes an unanswered append as committed.
     UnknownIsCommitted,
 }
 
 /// The walk through all of it.
 pub struct SharedLog {
-    /// What is broken.
+    /// The flaw.
     pub flaw: Flaw,
-    /// How many files each host has to judge.
+    /// The number of files that each host has to judge.
     pub files: u8,
 }
 
 impl SharedLog {
-    /// Puts a batch at the end if it belongs there; says whether the log has it.
+    /// Appends a batch if it fits the end of the log; returns whether the log has it.
     fn put(&self, log: &mut Vec<JudgedFile>, batch: JudgedFile) -> bool {
         if batch.after == log.len() || self.flaw == Flaw::NoFence {
             log.push(batch);
@@ -104,7 +105,7 @@ impl SharedLog {
         log.get(batch.after) == Some(&batch)
     }
 
-    /// The batch that a host sends next: the one it does not know of, or its next file judged on its mirror.
+    /// The batch that a host sends next: the one with the unknown outcome, or its next file, judged on its mirror.
     fn next_batch(&self, host: usize, view: &HostView) -> Option<JudgedFile> {
         if let Some(unknown) = view.unknown {
             return Some(unknown);
@@ -138,7 +139,7 @@ impl SharedLog {
         if fate == Fate::Twice {
             all.late.push(batch);
         }
-        // Any of them may arrive next, so their order is no state of its own.
+        // Any of them may arrive next, so their order must not distinguish states.
         all.late.sort_unstable();
         let is_answered = matches!(fate, Fate::Answered | Fate::Twice);
         view_of_host.unknown = match (is_answered, self.flaw) {
@@ -146,7 +147,7 @@ impl SharedLog {
                 let after = all.log.len();
                 Some(JudgedFile { after, ..batch })
             }
-            // Committed: the mirror takes it over like any other. Moved: it is judged again on what is new.
+            // Committed: the mirror adopts it like any other. Rejected: judge it again on the new records.
             (true, _) => None,
             (false, Flaw::UnknownIsCommitted) => {
                 view_of_host.mirror.push(batch);
@@ -197,7 +198,7 @@ impl Model for SharedLog {
             }
             Step::Follow(host) => {
                 let view = &mut next.hosts[host];
-                // Nothing is taken over while the outcome of its own append is unknown.
+                // Adopt nothing while the outcome of the own append is unknown.
                 let batch = next
                     .log
                     .get(view.mirror.len())
@@ -252,7 +253,7 @@ impl Model for SharedLog {
     }
 
     fn within_boundary(&self, all: &Everything) -> bool {
-        // Two on their way are enough for each to overtake the other.
+        // Two late batches are enough for each to overtake the other.
         all.late.len() <= 2 && all.log.len() <= HOSTS * usize::from(self.files) + 1
     }
 }

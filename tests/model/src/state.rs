@@ -1,5 +1,5 @@
-//! One state of a walk: the reviews as the rules keep them, and the little history that the invariants
-//! speak of. Two states that differ only in what the rules never look at are one.
+//! One state of a walk: the reviews as the rules keep them, and the little history that the invariants need. States
+//! that differ only in what the rules ignore are equal.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,12 +14,12 @@ use crate::describe::NAMES;
 use crate::inputs::start;
 use crate::invariants::Broken;
 
-/// A review and what is remembered of its past.
+/// A review and the part of its past that invariants need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Standing {
     /// The review.
     pub(crate) review: Review,
-    /// Messages accepted in its generation.
+    /// The number of messages accepted in its generation.
     pub(crate) accepted: u32,
     /// The round of its last terminal response; 0 before the first.
     pub(crate) answered: u32,
@@ -32,34 +32,33 @@ pub(crate) struct Node {
     pub(crate) reviews: BTreeMap<ReviewKey, Standing>,
     /// The last event of each pull request.
     pub(crate) pulls: BTreeMap<PrNumber, PullEvent>,
-    /// The tasks handed off.
+    /// The tasks that were handed off.
     pub(crate) tasks: Vec<Task>,
-    /// How often each finding was handed off.
+    /// The number of times each finding was handed off.
     pub(crate) dispatched: BTreeMap<(PrNumber, FindingId), u8>,
-    /// Decisions of people so far.
+    /// The number of people's decisions so far.
     pub(crate) decisions: u8,
-    /// Whether the last record is in the ledger and its mail is not delivered.
+    /// True if the last record is in the ledger and its mail is not delivered.
     pub(crate) waiting: bool,
-    /// The invariant that the step to here broke.
+    /// The invariant broken by the step to this state.
     pub(crate) broken: Option<Broken>,
-    /// The ledger on one way to here; only walks with crashes keep it, and it is no part of what
-    /// makes two states the same.
+    /// The ledger on one path to this state. Only walks with crashes keep it, and equality ignores it.
     pub(crate) ledger: Option<Arc<Line>>,
 }
 
-/// A line of the ledger, and those before it.
+/// A line of the ledger, linked to those before it.
 #[derive(Debug)]
 pub(crate) struct Line {
     /// The record.
     pub(crate) record: Record,
-    /// When it was committed.
+    /// The time of its commit.
     pub(crate) at: DateTime<Utc>,
     /// The line before it.
     pub(crate) before: Option<Arc<Line>>,
 }
 
 impl Node {
-    /// The state before anything happened.
+    /// Returns the state before anything happened.
     pub(crate) fn first(tasks: Vec<Task>) -> Self {
         Self {
             reviews: BTreeMap::new(),
@@ -73,7 +72,7 @@ impl Node {
         }
     }
 
-    /// What the rules are handed.
+    /// Returns the state in the form that the rules take.
     pub(crate) fn state(&self) -> State {
         let reviews = self
             .reviews
@@ -82,7 +81,7 @@ impl Node {
         State::of(reviews, self.pulls.values(), &self.tasks)
     }
 
-    /// The generations used of the pull request that has used the most, over all reviewers.
+    /// Returns the most generations that one pull request has used, over all reviewers.
     pub(crate) fn generations(&self) -> u32 {
         let mut used = BTreeMap::<&PrNumber, u32>::new();
         for (key, standing) in &self.reviews {
@@ -91,9 +90,8 @@ impl Node {
         used.into_values().max().unwrap_or_default()
     }
 
-    /// Makes the state the same as every other that the rules cannot tell from it. People see the instant a phase
-    /// began, what became of a start that failed, the round a finding was opened in and what resolved it, but these
-    /// decide nothing. Where all slots are alike, the threads come in one order.
+    /// Makes states equal that the rules do not distinguish. The start of a phase, the outcome of a failed start, the
+    /// round that opened a finding and what resolved it are only for people. If all slots are alike, sorts the threads.
     pub(crate) fn settle(&mut self, bounds: &Bounds) {
         for standing in self.reviews.values_mut() {
             standing.review.since = start();
@@ -136,16 +134,16 @@ impl Hash for Node {
     }
 }
 
-/// Forgets what of a thread is shown to people and decides nothing. A report names the walk's threads by
-/// their own ids, so the others they were raised under decide nothing here either.
+/// Clears what a thread keeps only for people. A report names the walk's threads by their own ids, so their aliases
+/// decide nothing here either.
 pub(crate) fn settle_thread(thread: &mut Thread) {
     thread.opened_in = 1;
     thread.resolution = Resolution::Word;
     thread.aliases.clear();
 }
 
-/// Gives the threads the names of the first slots, in the order of all that is not their name. The
-/// rules treat names alike, and every packet of the inputs exists under every exchange of names.
+/// Renames the threads to the first slots, sorted by everything but their names. The rules treat names alike, and the
+/// inputs have every packet under every permutation of names.
 fn sort_threads(review: &mut Review) {
     let mut threads: Vec<_> = std::mem::take(&mut review.threads)
         .into_iter()
@@ -171,7 +169,7 @@ fn sort_threads(review: &mut Review) {
     }
 }
 
-/// A number that is equal for threads which differ in their names alone.
+/// Returns a number that is equal for threads that differ only in their names.
 pub(crate) fn likeness(review: &Review, id: &FindingId, thread: &Thread) -> u64 {
     let Thread {
         severity,

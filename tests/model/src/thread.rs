@@ -1,5 +1,5 @@
-//! One thread by itself, without any limit on rounds: its own rules end it. And the stance rule as
-//! it was published, without a count of replies, which does not.
+//! One thread alone, without a limit on rounds: its own rules end it. And the stance rule as it was published, without
+//! a count of replies, which does not.
 
 use message_schema::packet::{Action, Stance};
 use review::{Dialogue, REPLIES_MAX, RoundKind, Thread};
@@ -7,16 +7,16 @@ use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use crate::invariants::rank;
 
-/// Which count of replies is kept.
+/// The count of replies in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replies {
-    /// The one the daemon owns.
+    /// The daemon's count.
     Counted,
-    /// None, as in the rule that was published: same stance + 1, else 0, `reply` below 2.
+    /// No count, as in the published rule: same stance + 1, else 0, `reply` below 2.
     Forgotten,
 }
 
-/// A thread and whether the last step took it back to where it had been, or raised its rank.
+/// A thread, and true if the last step lowered its rank.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Talk {
     thread: Thread,
@@ -66,8 +66,8 @@ impl Model for Alone {
     }
 }
 
-/// Walks a thread through everything its reviewer may do: the states there are, and a way to a step
-/// that does not lower its rank, if there is one.
+/// Walks a thread through all legal actions of its reviewer. Returns the number of states, and a path to a step that
+/// does not lower its rank, if one exists.
 pub fn alone(replies: Replies) -> (usize, Option<Vec<(Action, Stance)>>) {
     let walk = Alone(replies)
         .checker()
@@ -82,9 +82,8 @@ pub fn alone(replies: Replies) -> (usize, Option<Vec<(Action, Stance)>>) {
     (walk.unique_state_count(), way)
 }
 
-/// Follows one sequence of replies from a thread opened with `seeks_change`, as long as each is
-/// legal and none leads to a thread that was there before; the cycles taken, and whether it ended
-/// by coming back.
+/// Follows a sequence of replies from a thread opened with `seeks_change`, while each is legal and none leads to an
+/// earlier thread. Returns the threads, and whether the sequence ended by a repetition.
 pub fn follow(replies: Replies, stances: impl IntoIterator<Item = Stance>) -> (Vec<Thread>, bool) {
     let mut seen = vec![opened(Stance::SeeksChange)];
     for stance in stances {

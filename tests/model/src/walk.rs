@@ -1,5 +1,5 @@
-//! A walk as stateright sees it: states, steps, and one `always` for each invariant. `eventually` is not
-//! used, because it does not see cycles: that the rank falls on every step is what ends them.
+//! A walk as stateright sees it: states, steps, and one `always` property per invariant. `eventually` would not see
+//! cycles, so termination is the invariant that the rank falls on every step.
 
 use std::collections::BTreeSet;
 
@@ -19,18 +19,18 @@ use crate::invariants::Invariant;
 use crate::moves::Place;
 use crate::state::Node;
 
-/// A walk within its bounds.
+/// A walk with its bounds.
 #[derive(Debug)]
 pub(crate) struct Walk {
     /// The bounds.
     pub(crate) bounds: Bounds,
-    /// What is counted on the way.
+    /// The counts along the way.
     pub(crate) tally: Tally,
     inputs: Inputs,
 }
 
 impl Walk {
-    /// Nothing is walked yet.
+    /// Makes a walk that has not begun.
     pub(crate) fn new(bounds: Bounds) -> Self {
         Self {
             inputs: Inputs::new(&bounds),
@@ -68,7 +68,7 @@ impl Model for Walk {
     }
 }
 
-/// The task a fix pull request names: the first slots' findings.
+/// The task named by a fix pull request: the findings of the first slots.
 fn task(bounds: &Bounds) -> Task {
     let pr = PrNumber::new("85").expect("a number");
     let key = ReviewKey::new(None, &pr, agent(THIRD), agent(REVIEWER));

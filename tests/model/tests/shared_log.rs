@@ -1,9 +1,9 @@
-//! Every order of steps of two hosts and one log, and the flaws that it finds.
+//! Every order of steps of two hosts and one log, and the flaws that this finds.
 
 use settled_walk::shared_log::{Flaw, SharedLog};
 use stateright::{Checker, HasDiscoveries, Model};
 
-/// Files of each host: with one the hosts meet in every way but one after another.
+/// The files of each host. With one, the hosts meet in every way except successively.
 const FILES: u8 = 1;
 
 fn walk(flaw: Flaw, until: HasDiscoveries) -> impl Checker<SharedLog> {

@@ -1,5 +1,4 @@
-//! The walks that fit into the suite, and the thread rules by themselves. `cargo xtask walk` takes
-//! the large ones.
+//! The walks that fit into the suite, and the thread rules alone. `cargo xtask walk` runs the large ones.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +7,7 @@ use message_schema::packet::Stance::{self, Accepts, SeeksChange};
 use review::REPLIES_MAX;
 use settled_walk::{Replies, alone, follow, run_all, small};
 
-/// Each way a review can end; a walk that never ended so would say nothing about it.
+/// Each end of a review; a walk without one of them would prove nothing about it.
 const ENDS: [&str; 17] = [
     "approved",
     "approved by a person",
@@ -29,7 +28,7 @@ const ENDS: [&str; 17] = [
     "escalated spend_exceeded",
 ];
 
-/// What is refused on the way, so that no rule is out of the walk's reach unnoticed.
+/// The codes that must occur in the walks, so that no rule is silently out of reach.
 const CODES: [Code; 21] = [
     Code::SenderMismatch,
     Code::WrongDirection,

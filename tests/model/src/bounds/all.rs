@@ -98,7 +98,7 @@ fn advisory(bounds: Bounds) -> Bounds {
     }
 }
 
-/// One thread, everything that can be said of it.
+/// One thread with every saying.
 fn talk(rounds: u64) -> Bounds {
     let reports: &[&str] = &["", "addressed_finding_ids: [X]"];
     Bounds {
@@ -108,7 +108,7 @@ fn talk(rounds: u64) -> Bounds {
     }
 }
 
-/// What a request can ask for, and fewer words about threads.
+/// Requests with all options, and fewer sayings.
 fn limits(rounds: u64) -> Bounds {
     let requests: &[&str] = &[
         "",
@@ -130,7 +130,7 @@ fn limits(rounds: u64) -> Bounds {
     })
 }
 
-/// Another reviewer gets the request where the command of the first fails.
+/// Another reviewer, who gets the request if the first one's command fails.
 fn fallback(rounds: u64) -> Bounds {
     let bounds = means(rounds, 1);
     Bounds {
@@ -148,7 +148,7 @@ fn fallback(rounds: u64) -> Bounds {
     }
 }
 
-/// The reviewer's means: attempts, replacements, turns, takes.
+/// The reviewer's budgets: attempts, replacements, turns, takes.
 fn means(rounds: u64, generations: u32) -> Bounds {
     let reports: &[&str] = &[""];
     Bounds {
@@ -161,7 +161,7 @@ fn means(rounds: u64, generations: u32) -> Bounds {
     }
 }
 
-/// A budget of tokens, which runs use up in whatever phase the review is.
+/// A token budget, which runs use up in any phase.
 fn spend(generations: u32) -> Bounds {
     let walk = base("spend", 1);
     let per_review = SpendLimit {
@@ -190,8 +190,8 @@ const TWO_PULLS: &[&str] = &[PR, "87"];
 const ONE_HEAD: &[&str] = &["declared_head: aaaaaa1"];
 const TWO_HEADS: &[&str] = &["declared_head: aaaaaa1", "declared_head: aaaaaa2"];
 
-/// Two pull requests of an agent that gets the tasks itself: what is left of one is fixed by the other, or by
-/// neither, and nothing is named or everything. With a task from before, both may name that.
+/// Two pull requests of an agent that gets the tasks itself: either may fix what the other left, naming no findings or
+/// all. With an earlier task, both may name that one.
 fn chain(fixes: usize, bounds: Bounds) -> Bounds {
     let walk = handoff(HandoffMode::Full, bounds);
     let requests: &[&str] = if fixes == 0 {
@@ -216,7 +216,7 @@ fn chain(fixes: usize, bounds: Bounds) -> Bounds {
     }
 }
 
-/// What only a person approves: one of the two requests changes it, and a bare one may.
+/// Files that only a person may approve: one of the two requests changes them, and a plain request may.
 fn human(bounds: Bounds) -> Bounds {
     let paths = HumanPaths::new(vec!["ci/".to_owned()]).expect("a pattern");
     let gate = GatePolicy {
@@ -238,7 +238,7 @@ fn human(bounds: Bounds) -> Bounds {
     }
 }
 
-/// People decide, which the termination between decisions does not depend on.
+/// Decisions of people. Between them, termination does not depend on people.
 fn people(rounds: u64, decisions: u8) -> Bounds {
     let id = || FindingId::new("F-1").expect("an id");
     let acts = vec![
@@ -276,7 +276,7 @@ const EVERY_REPORT: &[&str] = &[
     "addressed_finding_ids: [X]",
 ];
 
-/// Every walk, each with bounds it can be walked to the end in.
+/// Returns every walk, each small enough to finish.
 pub fn all() -> Vec<Bounds> {
     let three: &[Slot] = &[Slot::P1, Slot::P1, Slot::P1];
     let two: &[Slot] = &[Slot::P1, Slot::P1];
@@ -468,7 +468,7 @@ pub fn all() -> Vec<Bounds> {
     walks
 }
 
-/// Walks of every kind that a test can take in a second or two.
+/// Returns walks of every kind that a test finishes in a second or two.
 pub fn small() -> Vec<Bounds> {
     let two: &[Slot] = &[Slot::P1, Slot::P1];
     let report: &[&str] = &[""];

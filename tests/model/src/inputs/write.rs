@@ -1,4 +1,4 @@
-//! How the messages of a walk are written: as text, and then read and checked like any other.
+//! Writes the messages of a walk as text, which is then parsed and checked like any other.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{AUTHOR, Advised, Hand, Input, Line, Response, THIRD, agent, minute};
 use crate::bounds::Bounds;
 use crate::describe::{NAMES, Say};
 
-/// Every message between the author and this reviewer about this pull request while the round is `round`.
+/// Returns every message between the author and this reviewer about this pull request in this round.
 pub(super) fn deal(bounds: &Bounds, line: Line, round: u32) -> Hand {
     let combinations = combinations(bounds);
     let mut full = Vec::new();
@@ -17,7 +17,7 @@ pub(super) fn deal(bounds: &Bounds, line: Line, round: u32) -> Hand {
     for says in &combinations {
         full.push(feedback(bounds, line, round, says, "", ""));
         full.push(lgtm(bounds, line, says, "pass", "", ""));
-        // What is odd about a response beside its findings does not multiply with all of them.
+        // Combine other oddities of a response only with few sayings.
         let is_plain = says.iter().all(|say| bounds.says[..2].contains(say));
         if !(is_plain || bounds.odd) {
             continue;
@@ -70,7 +70,7 @@ pub(super) fn deal(bounds: &Bounds, line: Line, round: u32) -> Hand {
     }
 }
 
-/// A response that the rules accept wherever one is due.
+/// Returns a response that the rules accept wherever one is expected.
 pub(super) fn response(
     bounds: &Bounds,
     line: Line,
@@ -171,7 +171,7 @@ fn lgtm(
     draft.input(says, packet.as_deref(), false)
 }
 
-/// A nit for each thread there may be.
+/// A nit for each possible thread.
 fn nits() -> String {
     let nit = |(id, ..): &(&str, &str, &str)| {
         format!(
@@ -181,7 +181,7 @@ fn nits() -> String {
     format!("nits:{}", NAMES.iter().map(nit).collect::<String>())
 }
 
-/// What the author can send while the round is `round`.
+/// Adds the messages that the author can send in this round.
 fn authors(bounds: &Bounds, line: Line, round: u32, rest: &mut Vec<Arc<Input>>) {
     let mut ask = |label: &str, fields: &str, priority: &str, minute: i64| {
         rest.push(request(bounds, line, label, fields, priority, minute));
@@ -245,7 +245,7 @@ fn addressed(Line { pr, reviewer }: Line, round: u32, fields: &str) -> Arc<Input
     draft.input(&[], None, false)
 }
 
-/// What comes from whom it must not come from.
+/// Adds messages from senders that must not send them.
 fn strangers(Line { pr, reviewer }: Line, round: u32, rest: &mut Vec<Arc<Input>>) {
     let third = if reviewer == THIRD { "llama" } else { THIRD };
     let lgtm = "quality_gate_result: pass\nmerge_ready: true";
@@ -292,7 +292,7 @@ fn strangers(Line { pr, reviewer }: Line, round: u32, rest: &mut Vec<Arc<Input>>
     }
 }
 
-/// A message before it is written.
+/// A message before it becomes text.
 #[derive(Clone, Copy)]
 struct Draft<'a> {
     label: &'a str,
@@ -300,7 +300,7 @@ struct Draft<'a> {
     from: &'a str,
     to: &'a str,
     kind: &'a str,
-    /// Envelope lines beside the required ones.
+    /// Envelope lines besides the required ones.
     envelope: &'a str,
     body: &'a str,
     minute: i64,
@@ -347,7 +347,7 @@ impl Draft<'_> {
     }
 }
 
-/// Stands in for SHA-256: distinct texts get distinct digests.
+/// Replaces SHA-256: distinct texts get distinct digests.
 fn digest(text: &str, packet: Option<&str>) -> ContentDigest {
     let mut bytes = [0_u8; 32];
     for (place, byte) in text

@@ -1,5 +1,4 @@
-//! The invariants about an accepted response: each open thread was given one legal action, and what it was
-//! given is what became of it.
+//! The invariants of an accepted response: each open thread got one legal action, and that action had its effect.
 
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::FindingId;
@@ -11,7 +10,7 @@ use crate::bounds::Bounds;
 use crate::describe::{NAMES, Say};
 use crate::inputs::Input;
 
-/// Judges what a response did to every thread.
+/// Judges the effect of a response on every thread.
 pub(super) fn judge(
     bounds: &Bounds,
     input: &Input,
@@ -56,7 +55,7 @@ pub(super) fn judge(
     Ok(())
 }
 
-/// What was said of an open thread, and what became of it.
+/// A response's saying about an open thread, and the thread afterwards.
 struct Heard<'a> {
     bounds: &'a Bounds,
     input: &'a Input,
@@ -112,7 +111,7 @@ impl Heard<'_> {
         let became = match action {
             Action::Resolve => self.after.state == ThreadState::Resolved,
             Action::Veto | Action::Escalate => self.after.is_held(),
-            // In an approval a nit covers what goes on being discussed, if it does not block.
+            // In an approval, a nit covers a thread that is still discussed if it does not block.
             Action::Reply => self.after.is_open() || self.is_deferred(),
         };
         if !became {
@@ -124,7 +123,8 @@ impl Heard<'_> {
         Ok(())
     }
 
-    /// Silence resolves what the author named; where it named nothing, that of an lgtm all but a P0.
+    /// Silence resolves the findings that the author named. If it named none, the silence of an lgtm resolves all but a
+    /// P0.
     fn silence(&self) -> Result<(), Broken> {
         let may_resolve = report(&self.was.phase).is_some_and(|report| {
             let in_general = self.is_lgtm() && self.thread.severity != Severity::P0;
@@ -146,7 +146,7 @@ impl Heard<'_> {
         self.is_lgtm() && self.after.state == ThreadState::Deferred && !self.after.blocking
     }
 
-    /// Without an action a thread stays only as a spent budget or a nit leaves it.
+    /// Without an action a thread may only be left as a spent budget or a nit leaves it.
     fn left(&self) -> Result<(), Broken> {
         let is_carried = self.input.carries && self.after.is_open();
         if self.is_deferred() || is_carried {
@@ -157,7 +157,7 @@ impl Heard<'_> {
     }
 }
 
-/// A thread that was not open opens once, and after that can only be handed to a person.
+/// A thread that is not open reopens at most once; after that it can only be escalated.
 fn settled(id: &FindingId, thread: &Thread, after: &Thread, said: Say) -> Result<(), Broken> {
     let is_final = thread.was_reopened() || thread.was_resolved_by_person();
     if thread.state == after.state {
@@ -170,7 +170,7 @@ fn settled(id: &FindingId, thread: &Thread, after: &Thread, said: Say) -> Result
         (ThreadState::Resolved, ThreadState::Held(_)) => {
             is_final && matches!(said, Say::Act(Action::Escalate, _) | Say::AgainEscalated)
         }
-        // Reopened and covered by a nit in the same breath.
+        // Reopened, and covered by a nit at once.
         (ThreadState::Resolved, ThreadState::Deferred) => {
             !is_final && after.was_reopened() && !after.blocking
         }
@@ -189,7 +189,7 @@ fn settled(id: &FindingId, thread: &Thread, after: &Thread, said: Say) -> Result
     })
 }
 
-/// What a thread has left: each action lowers it.
+/// Returns a thread's rank, which each action lowers.
 pub(crate) fn rank(thread: &Thread) -> i32 {
     let unused = 2 * i32::from(!thread.was_reopened());
     let replies = i32::from(REPLIES_MAX) - i32::from(thread.dialogue.replies);

@@ -1,4 +1,4 @@
-//! The invariants about a step: what may change from the state before to the state after, by what moved.
+//! The invariants of a step: the changes from the state before to the state after that its cause allows.
 
 use std::collections::BTreeSet;
 
@@ -14,20 +14,20 @@ use crate::bounds::Bounds;
 use crate::inputs::Input;
 use crate::state::{Node, Standing};
 
-/// What moved.
+/// The cause of a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Moved<'a> {
     /// A message was accepted into this review.
     Accepted(&'a Input, &'a ReviewKey),
-    /// A message was refused, which cost this review something, if any.
+    /// A message was refused, at a cost to this review, if any.
     Refused(Option<&'a ReviewKey>),
-    /// Something else happened.
+    /// An event happened.
     Happened(&'a Happened),
-    /// It was not the time for it.
+    /// An event was declined.
     Declined,
 }
 
-/// What must hold of every step.
+/// Checks the invariants of every step.
 pub(crate) fn step(
     bounds: &Bounds,
     before: &Node,
@@ -158,7 +158,7 @@ fn accepted(
     )
 }
 
-/// Whether the change touches what only a person approves, or does not say what it touches.
+/// True if the change touches files that only a person approves, or does not name its files.
 fn is_a_persons(policy: &Policy, review: &Review) -> bool {
     let paths = &policy.gate.human_paths;
     let mut files = review.reading.change.files.iter();
@@ -174,7 +174,7 @@ fn is_of_the_round(open: &Invocation, approval: &Approval) -> bool {
         .is_some_and(|commit| heads.any(|head| head.same_commit(commit)))
 }
 
-/// What one generation may hold, however it came about.
+/// Checks the limits of one generation.
 fn bounded(key: &ReviewKey, now: &Standing, bounds: &Bounds) -> Result<(), Broken> {
     let Review {
         rounds, granted, ..
@@ -214,7 +214,7 @@ fn unchanged(key: &ReviewKey, was: Option<&Standing>, now: &Standing) -> Result<
     })
 }
 
-/// What a refusal costs is the reviewer's means, and nothing else.
+/// Checks that a refusal costs only the reviewer's budgets.
 fn cost(key: &ReviewKey, was: Option<&Standing>, now: &Standing) -> Result<(), Broken> {
     let Some(was) = was else {
         return Err(Broken::new(
@@ -256,7 +256,7 @@ fn happen(
         }
         Event::Deadline { .. } => unchanged(key, Some(was), now),
         Event::Spent(report) if report.review != *key => unchanged(key, Some(was), now),
-        // What was used falls under no rank: it grows, and a review that used its budget up is with a person.
+        // Spending has no rank: it grows, and a review over its budget is escalated.
         Event::Spent(_) => {
             let is_used_up = matches!(
                 now.review.phase,
@@ -269,7 +269,7 @@ fn happen(
                 format!("from {:?} to {:?}", was.review, now.review)
             })
         }
-        // It is about the review of one reviewer; another's stays as it is.
+        // The event concerns one reviewer's review; another's stays unchanged.
         Event::Taken(which)
         | Event::Turns { which, .. }
         | Event::Started(which)
@@ -279,7 +279,7 @@ fn happen(
             unchanged(key, Some(was), now)
         }
         Event::Taken(_) if is_same => Ok(()),
-        // What was seen moves nothing: the phase and every counter stay.
+        // Observations leave the phase and every counter unchanged.
         Event::Observed { .. } | Event::Ran { .. } => {
             let is_moved = was.review.phase != now.review.phase;
             holds(!is_moved, Invariant::RankFalls, || {
@@ -322,7 +322,7 @@ fn happen(
     }
 }
 
-/// Who reviews changes to one of those who were left, and stays among those who were not asked in this round.
+/// The reviewer changes to one of those left, who were not asked in this round.
 fn reassigned(key: &ReviewKey, was: &Review, now: &Review) -> Result<(), Broken> {
     let left = |review: &Review| {
         let open = review.phase.invocation();
@@ -342,7 +342,7 @@ fn reassigned(key: &ReviewKey, was: &Review, now: &Review) -> Result<(), Broken>
     })
 }
 
-/// A person's approval gives nothing back and passes no blocker, and is of the commit it names, else of the round's.
+/// A person's approval restores no budget, passes no blocker, and is for the commit it names, else for the round's.
 fn approved_by_person(head: Option<&CommitSha>, was: &Review, now: &Review) -> Result<(), Broken> {
     let (from, to) = (was.rank(), now.rank());
     let falls = to < from || (was.phase.is_final() && to == from);
@@ -369,8 +369,8 @@ fn approved_by_person(head: Option<&CommitSha>, was: &Review, now: &Review) -> R
     )
 }
 
-/// An event of the pull request closes what is open, takes an approval's validity away, or tells an open round of a
-/// newer head.
+/// An event of the pull request closes an open review, makes an approval invalid, or tells an open round of a newer
+/// head.
 fn pulled(action: PullAction, was: &Review, now: &Review) -> Result<(), Broken> {
     let closes = matches!(action, PullAction::Closed | PullAction::Merged);
     if !was.phase.is_final() && closes {
@@ -391,7 +391,7 @@ fn pulled(action: PullAction, was: &Review, now: &Review) -> Result<(), Broken> 
     )
 }
 
-/// The phase without the heads that events told it of.
+/// The phase without the newer heads from events.
 fn untold(phase: &Phase) -> Phase {
     let mut phase = phase.clone();
     match &mut phase {
@@ -406,7 +406,7 @@ fn untold(phase: &Phase) -> Phase {
     phase
 }
 
-/// Whatever happens, what was counted of a thread stays counted.
+/// Checks that the counters of threads never go back.
 fn counters(was: &Review, now: &Review) -> Result<(), Broken> {
     for (id, thread) in &was.threads {
         let Some(after) = now.threads.get(id) else {
@@ -431,7 +431,7 @@ fn counters(was: &Review, now: &Review) -> Result<(), Broken> {
     })
 }
 
-/// A task is made of findings nobody was given before, of a pull request that was merged.
+/// Checks that a task has only findings of a merged pull request that were never handed off before.
 fn handed_off(bounds: &Bounds, before: &Node, event: &Event, task: &Task) -> Result<(), Broken> {
     let is_merged = matches!(event, Event::Pull(pull) if pull.action == PullAction::Merged);
     holds(is_merged, Invariant::HandedOffOnce, || {
@@ -468,13 +468,13 @@ fn handed_off(bounds: &Bounds, before: &Node, event: &Event, task: &Task) -> Res
     Ok(())
 }
 
-/// Whether the review's pull request claims a task.
+/// True if the review's pull request claims a task.
 fn fixes_something(node: &Node, key: &ReviewKey) -> bool {
     let mut reviews = node.reviews.iter();
     reviews.any(|(of, standing)| of.pr == key.pr && standing.review.fixes.is_some())
 }
 
-/// Whether the agent was handed a task that no merged pull request claims.
+/// True if the agent has a task that no merged pull request claims.
 fn has_something_to_fix(node: &Node, agent: &AgentName) -> bool {
     let is_fixed = |task: &Task| {
         let claims = |(key, standing): (&ReviewKey, &Standing)| {

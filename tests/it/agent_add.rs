@@ -1,5 +1,5 @@
-//! `settled agent add` and `settled doctor --agents`: the file that a person wrote stays as it is, and a probe says what a
-//! command lacks.
+//! `settled agent add` and `settled doctor --agents`: a person's file keeps its other contents, and a probe reports
+//! what a command lacks.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,7 @@ fn script(mailroom: &Mailroom, name: &str, text: &str) -> String {
     path.display().to_string()
 }
 
-/// A small repository beside the workspace. Where none is named it is that of the directory, and each probe would check
-/// out the whole of ours.
+/// A small repository beside the workspace. Without one, each probe would check out all of ours.
 fn code(mailroom: &Mailroom) -> PathBuf {
     let code = mailroom.root().with_file_name("code");
     if !code.exists() {
@@ -90,7 +89,7 @@ fn an_agent_is_set_up_once_and_another_command_stays_unless_it_is_to_be_replaced
             .success()
     );
     assert!(!read(mailroom.root().join("settled.toml")).contains("project_doc_max_bytes"));
-    // A name with a typo is seen, and `person` is nobody whom a command could be.
+    // A mistyped name is reported, and no command may be named `person`.
     let typo = mailroom.json(&["agent", "add", "codecs", "--program", "codex"]);
     let alerts = typo["alerts"].as_array().expect("a list");
     assert!(
@@ -102,14 +101,14 @@ fn an_agent_is_set_up_once_and_another_command_stays_unless_it_is_to_be_replaced
     assert!(!next.contains("doctor"), "nothing is there to try: {next}");
     let person = mailroom.run(&["agent", "add", "person", "--program", "codex"]);
     assert_eq!(person.status.code(), Some(2), "{}", said(&person));
-    // What no option can set up is told.
+    // What no option can set up is printed.
     let tools = mailroom.json(&[&other[..], &["--mcp", "--dry-run"]].concat());
     let needed = tools["alerts"].to_string();
     assert!(
         needed.contains("settings_needed") && needed.contains("mcpServers"),
         "{tools}"
     );
-    // The caller's file is the program, wherever the daemon starts it.
+    // The program is the caller's file, wherever the daemon starts it.
     let own = |code: &str, command: &[&str]| {
         let words = ["agent", "add", "codecs", "--program", "custom", "--dry-run"];
         let output = settled()
@@ -126,7 +125,7 @@ fn an_agent_is_set_up_once_and_another_command_stays_unless_it_is_to_be_replaced
         section.contains("command = [\"/") && section.contains("/review.sh\", \"{brief}\"]"),
         "{section}"
     );
-    // The code is a directory.
+    // `--repository` must name a directory.
     let file = mailroom.root().join("settled.toml").display().to_string();
     for nowhere in [&*file, "/nowhere"] {
         let refused = own(nowhere, &["id"]);
@@ -202,7 +201,7 @@ fn a_probe_starts_each_command_and_names_what_it_lacks() {
             "{finding}"
         );
     }
-    // The cause alone, and where all is that the command was given and printed.
+    // Only the cause, and the folder with everything that the command was given and printed.
     let failed = of("stranger");
     let what = failed["what"].as_str().expect("a text");
     assert!(
@@ -215,7 +214,7 @@ fn a_probe_starts_each_command_and_names_what_it_lacks() {
     for name in ["stranger", "prose", "blind", "gone"] {
         std::fs::remove_dir_all(of(name)["folder"].as_str().expect("a path")).expect("it is ours");
     }
-    // An agent that is set up with tools has to answer by them.
+    // An agent that is set up with tools has to answer with them.
     let tools = mailroom.root().join("settled.toml");
     let text = read(&tools).replace(
         &format!("\"{good}\""),
@@ -229,7 +228,7 @@ fn a_probe_starts_each_command_and_names_what_it_lacks() {
     let what = finding["what"].as_str().unwrap_or_default();
     assert!(what.contains("not by the tools"), "{answer}");
     std::fs::remove_dir_all(finding["folder"].as_str().expect("a path")).expect("it is ours");
-    // Without the program of the server no tool is there, which is told before the agent is started.
+    // Without the server's program there are no tools, which is reported before the agent starts.
     let alone = settled_tests::scratch();
     let program = alone.path().join("settled");
     copy_program(&binaries::settled(), &program);
@@ -302,7 +301,7 @@ fn a_probe_finds_the_commit_without_what_is_left_out_as_a_review_does() {
 fn another_version_than_the_tried_one_is_a_note() {
     let mailroom = Mailroom::new(&["claude"]);
     let kept = settled_tests::scratch();
-    // The name of the file tells the program: this one says its version, and answers nothing.
+    // The program is recognized by its file name; this one prints its version and answers nothing.
     script(
         &mailroom,
         "codex",
@@ -343,7 +342,7 @@ fn another_version_than_the_tried_one_is_a_note() {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(one_line(&said).contains(&note), "{said}");
     let (code, probed) = json(&["doctor", "--agents", "codex"]);
-    // It answers nothing, which is wrong; its version is not.
+    // The missing answer is an error; the version is not.
     assert_eq!(code, Some(6), "{probed}");
     let finding = &probed["data"]["agents"][0];
     assert_eq!(finding["version"], *version, "{probed}");

@@ -1,4 +1,4 @@
-//! What an agent reads and moves with the commands: its inbox, what it has taken, waiting, and where it stands.
+//! The commands with which an agent reads and moves its mail: its inbox, taken messages, waiting, and its status.
 
 use std::process::{Command, Output, Stdio};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use settled_tests::mailroom::{Mailroom, said, settled};
 use settled_tests::{golden, names, read, seed};
 
-/// A command of an agent of this mailroom.
+/// A command of an agent in this mailroom.
 fn by(mailroom: &Mailroom, agent: &str, args: &[&str]) -> Command {
     let mut command = settled();
     command
@@ -31,7 +31,7 @@ fn as_json(output: &Output, exit: i32) -> Value {
     serde_json::from_str(&text(output, exit)).expect("one JSON document")
 }
 
-/// A mailroom in which two questions and a request wait for codex, the request the last to come.
+/// A mailroom in which two questions and then a request wait for codex.
 fn with_mail() -> Mailroom {
     let mailroom = Mailroom::new(&["claude", "codex", "gemini"]);
     for id in ["q-1", "q-2"] {
@@ -48,7 +48,7 @@ fn with_mail() -> Mailroom {
     mailroom
 }
 
-/// Output without what differs from run to run: the root, and how long ago.
+/// Output without the parts that differ between runs: the root, and ages.
 fn steady(text: &str, mailroom: &Mailroom) -> String {
     let text = text.replace(&mailroom.root().display().to_string(), "ROOT");
     let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
@@ -139,7 +139,7 @@ fn a_message_is_taken_by_one_worker_shown_and_put_away() {
         ["q-2.yaml", "taken"]
     );
     text(&run(&mailroom, "codex", &["done", "q-3"]), 3);
-    // The file that was put away is the delivery: a daemon that looks again does not deliver it a second time.
+    // The file that was put away is the delivery: the daemon must not deliver it again.
     mailroom.once();
     assert_eq!(
         names(mailroom.agent("codex", "inbox")),
@@ -400,7 +400,7 @@ fn a_wait_for_a_verdict_ends_at_once_when_the_agent_itself_must_move() {
     };
     let own = as_json(&wait(&["verdict"]), 6);
     assert_eq!(own["data"]["reviews"][0]["move"], "yours");
-    // A question may be answered at any time.
+    // A question can be answered at any time.
     as_json(&wait(&["reply", "--id", "q-1"]), 4);
 }
 
@@ -412,7 +412,7 @@ fn a_wait_for_a_verdict_waits_for_the_file_of_an_answer_that_the_ledger_has() {
     mailroom.once();
     let wait = ["wait", "--for", "verdict", "--timeout", "0", "--json"];
     as_json(&run(&mailroom, "claude", &wait), 4);
-    // The answer is recorded while nothing can be put into the inbox.
+    // The answer is recorded while the inbox is not writable.
     let (inbox, away) = (
         mailroom.agent("claude", "inbox"),
         mailroom.agent("claude", "away"),
@@ -428,7 +428,7 @@ fn a_wait_for_a_verdict_waits_for_the_file_of_an_answer_that_the_ledger_has() {
     mailroom.once();
     let came = as_json(&run(&mailroom, "claude", &wait), 0);
     assert_eq!(came["data"]["messages"][0]["type"], "review_lgtm");
-    // Nothing more comes once it is taken.
+    // Once it is taken, nothing more arrives.
     text(&run(&mailroom, "claude", &["take"]), 0);
     as_json(
         &run(&mailroom, "claude", &[&wait[..], &["--pr", "86"]].concat()),
@@ -436,7 +436,7 @@ fn a_wait_for_a_verdict_waits_for_the_file_of_an_answer_that_the_ledger_has() {
     );
 }
 
-/// A hook of this agent, told this on standard input.
+/// Runs a hook of this agent with this payload on standard input.
 fn hook(mailroom: &Mailroom, agent: &str, args: &[&str], payload: &str) -> Output {
     let mut child = by(mailroom, agent, &[&["hook"], args].concat())
         .stdin(Stdio::piped())
@@ -445,7 +445,7 @@ fn hook(mailroom: &Mailroom, agent: &str, args: &[&str], payload: &str) -> Outpu
         .spawn()
         .expect("settled can be run");
     let mut stdin = child.stdin.take().expect("it was piped");
-    // A hook that does not listen is none that fails.
+    // A hook may ignore its input.
     let _ = std::io::Write::write_all(&mut stdin, payload.as_bytes());
     drop(stdin);
     child.wait_with_output().expect("it is our child")
@@ -488,7 +488,7 @@ fn hooks_tell_of_mail_once_a_turn_and_never_fail() {
     );
     assert_eq!(text(&again, 0), "");
     assert_eq!(text(&hook(&mailroom, "gemini", &["turn-end"], ""), 0), "");
-    // Inside a run of ours the request itself is mail that waits: the hooks say nothing.
+    // Inside a run of the daemon's, the request itself is waiting mail: the hooks stay silent.
     for (program, quiet) in [("claude", ""), ("codex", "{}\n"), ("gemini", "{}\n")] {
         for moment in ["session-start", "turn-end"] {
             let args = ["hook", moment, "--for", program];
@@ -596,7 +596,7 @@ fn a_block_in_agents_files_is_kept_up_to_date() {
         ),
         0,
     );
-    // All agents read the file, so none of them is named in it, and no path.
+    // All agents read the file, so it names none of them, and no path.
     text(
         &run(&mailroom, "claude", &["agents-md", "--check", paths[0]]),
         0,

@@ -1,5 +1,5 @@
-//! The validator and the daemon say the same of a file: what `validate-message` finds in the
-//! corpus is, word for word, in the daemon's report.
+//! The validator and the daemon agree on a file: the daemon's report contains, word for word, what `validate-message`
+//! finds in the corpus.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
-/// The violations of each file by its name; positions, sentences and all.
+/// The violations of each file by name, with positions and sentences.
 fn found_by_validator(mailroom: &Mailroom, outbox: &Path) -> BTreeMap<String, Value> {
     let root = mailroom.root().to_string_lossy().into_owned();
     let files: Vec<String> = list(outbox)

@@ -1,5 +1,5 @@
-//! Alerts: what the daemon changes, limits or sees in an accepted message is in the acceptance, beside the message and
-//! in the brief.
+//! Alerts: what the daemon changes, limits or notices in an accepted message appears in the acceptance, beside the
+//! message and in the brief.
 
 use std::process::Output;
 
@@ -20,7 +20,7 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("we print UTF-8")
 }
 
-/// The codes of the alerts in a command's JSON; that no git repository is here is the command's own.
+/// The codes of the alerts in a command's JSON, without the command's own about the missing git repository.
 fn codes(mailroom: &Mailroom, agent: &str, args: &[&str]) -> Vec<String> {
     let output = run(mailroom, agent, &[args, &["--json"]].concat());
     let answer: Value = serde_json::from_str(&text(&output)).expect("one JSON document");
@@ -61,7 +61,7 @@ fn both_sides_are_told_in_the_acceptance_beside_the_message_and_in_the_brief() {
     let _daemon = mailroom.serve();
     let asked = request("req-1", &["--max-rounds", "3"]);
     assert_eq!(codes(&mailroom, "claude", &asked), ["rounds_limited"]);
-    // Sent twice it is accepted once, and the acceptance says the same.
+    // A repeated message is accepted once, and the acceptance says the same.
     let again = text(&run(&mailroom, "claude", &asked));
     assert!(
         again.contains("note: max_rounds: the request asks for 3, this project allows 2"),
@@ -101,7 +101,7 @@ fn where_nothing_is_changed_nobody_is_told_anything() {
     let briefs = settled_tests::names(mailroom.root().join("packets/briefs"));
     assert_eq!(briefs, ["86_claude_codex_r1.yaml"]);
     let approves = ["lgtm", "86", "--head", OLD, "--id", "ok-1"];
-    // The approval does not say what was read, and every such approval gets this warning.
+    // The approval does not say what its reviewer read, which always causes this warning.
     assert_eq!(codes(&mailroom, "codex", &approves), ["evidence_missing"]);
 }
 

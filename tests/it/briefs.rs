@@ -1,4 +1,5 @@
-//! Briefs on real files: each accepted request has one beside it, and its schema does what it is for.
+//! Briefs on real files: each accepted request has one beside it, and its schema distinguishes right responses from
+//! wrong ones.
 
 use settled_tests::mailroom::Mailroom;
 use settled_tests::{names, read, seed, wait};
@@ -65,7 +66,7 @@ fn a_brief_lies_beside_each_request_and_tells_a_right_response_from_a_wrong_one(
         "the last round takes no reply"
     );
 
-    // The author asks again: the new brief takes a free name, the old one stays as it was.
+    // After a second request the new brief takes a free name; the old one stays unchanged.
     let again = posts[3].text.replace("claude-003", "claude-004").replace(
         "  pr: 86\n",
         &format!(
@@ -102,7 +103,7 @@ fn a_person_who_decides_while_a_request_is_open_brings_a_new_brief() {
         "{}",
         settled_tests::mailroom::said(&output)
     );
-    // The command answers when the ledger has the order; the brief is made after that.
+    // The command answers once the ledger has the order; the brief follows.
     let newest = wait::for_some("a brief with a numbered name", || {
         let briefs = names(mailroom.root().join("packets/briefs"));
         let is_newest = |name: &String| name.starts_with("86_claude_codex_r2.") && name.len() > 23;
@@ -126,7 +127,7 @@ fn a_person_who_decides_while_a_request_is_open_brings_a_new_brief() {
             "examined": { "diff_digest": "", "declared": [] }, "escalation": "", "validated_head": "",
         } });
         if *brief == newest {
-            // What a person settled can still be escalated.
+            // A thread that a person settled can still be escalated.
             response["response"]["escalate"] = serde_json::json!([]);
         }
         jsonschema::validator_for(&brief["response_schema"])

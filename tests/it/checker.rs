@@ -1,4 +1,4 @@
-//! The checker itself: it is content with an honest run, and each kind of damage is seen.
+//! The checker itself: it accepts an honest run and notices each kind of damage.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use settled_torture::checker::{Case, check};
 use settled_torture::letters::{self, AGENTS, Letter, Mix};
 use settled_torture::taker::{Take, take_all};
 
-/// A run in which nothing went wrong.
+/// A run without damage.
 fn honest(mix: Mix) -> (Mailroom, Vec<Letter>, Vec<Take>) {
     let mailroom = Mailroom::new(&AGENTS);
     let letters = mix.letters(8, 1);

@@ -1,5 +1,4 @@
-//! The jobs in `docs/ci.md` are workflows: they parse, and their steps run commands that there are, on values that come
-//! through the environment.
+//! The jobs in `docs/ci.md` are valid workflows: their steps run existing commands, with values from the environment.
 
 use serde_json::Value;
 use settled_tests::mailroom::{said, settled};
@@ -81,7 +80,7 @@ fn every_step_runs_a_command_that_takes_these_options_and_no_text_from_elsewhere
             "$SEAL" => "sha256:0000000000000000000000000000000000000000000000000000000000000000",
             word => word,
         });
-        // Nothing is there for it to look at: it says so, and not that the command line is wrong.
+        // There is no workspace: the error must say that, not that the command line is wrong.
         let output = settled()
             .args(values)
             .env("SETTLED_ROOT", "/absent")

@@ -1,5 +1,5 @@
-//! The command line as promised: help texts, what the commands print, JSON forms, exit codes.
-//! The texts are kept under `tests/golden/`; `UPDATE=1` rewrites them.
+//! The command line as promised: help texts, output, JSON forms, exit codes. The texts are compared with
+//! `tests/golden/`; `UPDATE=1` rewrites them.
 
 use std::process::{Command, Output};
 
@@ -10,7 +10,7 @@ use settled::cli::SettledCli;
 use settled_tests::mailroom::{Mailroom, said, settled};
 use settled_tests::{binaries, golden, names, read, seed, wait, write};
 
-/// Every command that has a help text of its own.
+/// Every command with its own help text.
 const COMMANDS: &[&[&str]] = &[
     &[],
     &["up"],
@@ -112,7 +112,7 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("we print UTF-8")
 }
 
-/// The text without what differs from run to run: the root, instants, digests, ages.
+/// The text without the parts that differ between runs: the root, instants, digests, ages.
 fn steady(text: &str, mailroom: &Mailroom) -> String {
     let text = text.replace(&mailroom.root().display().to_string(), "ROOT");
     let words = |line: &str| {
@@ -132,7 +132,7 @@ fn steady(text: &str, mailroom: &Mailroom) -> String {
     })
 }
 
-/// The ledger's length differs with the numbers of inodes in it.
+/// The ledger's length varies with the digits of the inode numbers in it.
 fn steady_size(line: &str) -> String {
     match line.split(", ").collect::<Vec<_>>().as_slice() {
         [last, _, snapshot] if last.starts_with("ledger: ") => [last, "SIZE", snapshot].join(", "),
@@ -250,7 +250,7 @@ fn the_help_fits_a_screen_and_that_of_send_is_short() {
     }
 }
 
-/// Old names, names of a level below, other people's words and slips: each is answered with a command that exists.
+/// Old names, names of subcommands, other tools' words and typos all lead to an existing command.
 #[test]
 fn an_unknown_command_names_the_one_that_was_meant() {
     for (args, meant) in [
@@ -335,7 +335,7 @@ fn the_version_is_the_packages_and_says_which_build_it_is() {
             .strip_prefix(&format!("{name} {version} ("))
             .and_then(|rest| rest.strip_suffix(')'))
             .unwrap_or_else(|| panic!("{said}"));
-        // The tests may be built optimised too; then a commit is named, or that it is unknown.
+        // An optimised build of the tests names a commit, or says that it is unknown.
         let is_expected = cfg!(not(debug_assertions)) || build == "development build";
         assert!(is_expected, "{said}");
     }
@@ -422,7 +422,7 @@ fn status_shows_every_review_and_whose_move_it_is() {
         .replace("86", "87");
     mailroom.post("claude", "other.yaml", &other);
     mailroom.once();
-    // A slow machine makes an age two digits wide, and all columns with it.
+    // On a slow machine an age can be two digits wide, which moves all columns.
     let table = steady(&text(&mailroom.run(&["status"])), &mailroom);
     let cells = |line: &str| {
         line.split("  ")
@@ -564,13 +564,13 @@ fn looking_changes_nothing_and_needs_no_lock() {
 fn the_root_may_come_from_the_environment() {
     let mailroom = after_a_review();
     let root = format!(" --root {}", mailroom.root().display());
-    // The suggested commands repeat `--root`, and their column is as wide as the longest; so only words are compared.
+    // The suggested commands repeat `--root`, which widens their column; so compare only words.
     let words = |text: &str| {
         text.split_whitespace()
             .map(str::to_owned)
             .collect::<Vec<_>>()
     };
-    // Both print how long ago something was, so both must run within the same second.
+    // Both print ages, so both must run within the same second.
     wait::until("the same from the environment and the option", || {
         let output = settled()
             .arg("status")

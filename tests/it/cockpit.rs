@@ -1,19 +1,19 @@
-//! The model of the whole mailroom: it says what the commands say, and one that follows the ledger says the same as one
-//! that reads it from the start.
+//! The model of the whole mailroom agrees with the commands, and following the ledger gives the same model as reading
+//! it from the start.
 
 use cockpit::Follower;
 use serde_json::{Value, json};
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::seed;
 
-/// A mailroom with the packet of the first round, which serves nothing.
+/// A mailroom with the packet of the first round, which no daemon serves.
 fn mailroom() -> Mailroom {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     seed::lay_packet(mailroom.root());
     mailroom
 }
 
-/// A step of the story: what happens.
+/// A step of the story.
 type Step = fn(&Mailroom);
 
 fn post(mailroom: &Mailroom, number: usize) {
@@ -22,7 +22,7 @@ fn post(mailroom: &Mailroom, number: usize) {
     assert!(mailroom.once().status.success());
 }
 
-/// A story with everything that a model shows: a message that waits, answers, a refusal, a head that moves, and a person.
+/// A story with everything a model shows: a waiting message, answers, a refusal, a moving head, and a person.
 const STORY: [(&str, Step); 10] = [
     ("nothing", |_| ()),
     ("a request waits", |mailroom| {
@@ -71,7 +71,7 @@ fn the_model_says_what_the_commands_say() {
         assert_eq!(selected["row"], *row, "{step}");
         let threads = mailroom.run(&["threads", "86", "--agent", "claude", "--json"]);
         let threads: Value = serde_json::from_slice(&threads.stdout).expect("JSON");
-        // `--agent` puts its own name into the commands.
+        // `--agent` adds its own name to the commands.
         let told = &threads["data"]["reviews"][0]["threads"];
         for (ours, theirs) in selected["threads"]["threads"]
             .as_array()
@@ -118,7 +118,7 @@ fn a_model_that_follows_says_what_a_new_one_says() {
         let new = Follower::open(mailroom.root()).expect("a ledger");
         let told = |follower: &Follower| {
             let mut overview = json!(follower.overview(now, &spell));
-            // Where a reading begins is no matter of the model's.
+            // The model does not depend on where reading begins.
             overview["status"]["ledger"]["snapshot"].take();
             let keys: Vec<_> = follower
                 .standing()

@@ -1,5 +1,5 @@
-//! The pages of the codes: every code has one, both its examples are played by the rules and come
-//! out as the page claims, and `settled explain` prints what the page says.
+//! The pages of the codes: every code has one, the rules play both its examples with the results that the page claims,
+//! and `settled explain` prints the page.
 use std::path::PathBuf;
 
 use message_schema::Code;
@@ -21,14 +21,14 @@ fn page(code: Code) -> PathBuf {
         .join(format!("{code}.yaml"))
 }
 
-/// The steps of a page as its comments divide them: the scene, what fails, what is done right.
+/// The steps of a page as its comments divide them: the scene, the failure, the correction.
 struct Parts {
     scene: Vec<Played>,
     failing: Vec<Played>,
     fixed: Vec<Played>,
 }
 
-/// Plays a page. Counting steps separates its parts: each begins with a dash at the same depth.
+/// Plays a page and splits it into its parts by counting steps, which begin with a dash at the same depth.
 fn play(code: Code) -> Parts {
     let (file, text) = (page(code), read(page(code)));
     let played =
@@ -164,7 +164,7 @@ fn every_page_is_of_the_shape_of_a_scenario() {
     }
 }
 
-/// What the command prints, with the exit code it ends with.
+/// The output of the command, which has to end with this exit code.
 fn explained(args: &[&str], exit: i32) -> String {
     let output = settled()
         .arg("explain")

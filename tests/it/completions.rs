@@ -1,4 +1,4 @@
-//! Completions and manual pages are made from the commands, and shells and readers of manuals take them.
+//! Completions and manual pages are generated from the commands; real shells and manual readers accept them.
 
 use std::process::{Command, Output};
 
@@ -28,7 +28,7 @@ fn bash_completes_commands_options_and_what_lies_below_a_command() {
     let path = script.display().to_string();
     let read = bash(&["-n", &path]);
     assert!(read.status.success(), "{}", said(&read));
-    // As bash asks it: the words of the line, and the place of the one that is being typed.
+    // The way bash calls it: the words of the line, and the index of the one being typed.
     for (line, expected) in [
         ("settled verd", "verdict"),
         ("settled gate ch", "check"),

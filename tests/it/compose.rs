@@ -1,5 +1,5 @@
-//! Writing as an agent, with the commands for it: a whole review held with nothing else, what is said of a refusal, the
-//! same message again, two at the same time, and what real `oacp` says of what they write.
+//! Writing as an agent with its commands: a whole review with nothing else, the answers to refusals, the same message
+//! again, two at the same time, and what real `oacp` says of the results.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -27,7 +27,7 @@ fn run(mailroom: &Mailroom, agent: &str, args: &[&str]) -> Output {
         .expect("settled can be run")
 }
 
-/// The same with a text on standard input.
+/// Like [`run`], with a text on standard input.
 fn fed(mailroom: &Mailroom, agent: &str, args: &[&str], text: &str) -> Output {
     let mut command = command(mailroom, agent, args);
     let mut child = command
@@ -37,13 +37,13 @@ fn fed(mailroom: &Mailroom, agent: &str, args: &[&str], text: &str) -> Output {
         .spawn()
         .expect("settled can be run");
     let mut input = child.stdin.take().expect("it was piped");
-    // It may end before it has read everything; what it says is looked at then.
+    // It may end before it has read everything; the assertions look at its output.
     let _ = input.write_all(text.as_bytes());
     drop(input);
     child.wait_with_output().expect("it is our child")
 }
 
-/// Fails unless it ended like that, and gives what it printed.
+/// Fails unless the command ended with this code; returns its output.
 fn ended(output: &Output, code: i32) -> String {
     assert_eq!(output.status.code(), Some(code), "{}", said(output));
     let text = if code == 0 {
@@ -226,7 +226,7 @@ fn a_whole_review_is_held_with_these_commands_alone() {
         "none of these cost an attempt"
     );
 
-    // A wrong message of the same reviewer costs one, and says how many are left.
+    // A wrong message of the same reviewer costs an attempt, and the report says how many are left.
     let wrong = "findings:\n- {id: F-9, severity: P3, status: open, title: the port is not checked, file: src/port.rs, line: 7}\n\
                  - {id: F-1-003, severity: P1, status: fixed, title: errors are swallowed, file: src/log.rs}\n";
     let outside = mailroom
@@ -481,7 +481,7 @@ fn the_same_id_again_says_what_became_of_the_first_and_writes_nothing() {
     golden::check("send-json.txt", &steady(&ended(&again, 0), &mailroom));
     assert_eq!(mailroom.status()["accepted"], 1);
 
-    // What was refused has left its id free.
+    // A refused message leaves its id free.
     let lost = run(
         &mailroom,
         "claude",
@@ -577,7 +577,7 @@ fn a_dry_run_says_what_the_daemon_would_say_and_costs_nothing() {
         twice["report"]["refused"], "request_already_open",
         "{twice}"
     );
-    // What the command itself does not foresee: three of these would end the review.
+    // Refusals that the command itself cannot foresee: three of these would end the review.
     let failed = [
         "send",
         "review_lgtm",
@@ -619,7 +619,7 @@ fn a_packet_whose_message_was_not_written_is_used_by_the_next_try() {
         FINDINGS,
     ));
     let (path, text) = (&dry["data"]["packet"], &dry["data"]["packet_text"]);
-    // What a kill between the two leaves behind: the packet, and a message under a hidden name.
+    // A kill between the two files leaves the packet, and a message under a hidden name.
     mailroom.put(
         path.as_str().expect("a path"),
         text.as_str().expect("a text"),

@@ -1,5 +1,5 @@
-//! Short forms of `cargo xtask crash`: the daemon killed at calls and at moments, and nothing is lost,
-//! nothing comes twice, nothing shows that is not whole.
+//! Short forms of `cargo xtask crash`: the daemon is killed at calls and at random moments, and no message is lost,
+//! duplicated or partially visible.
 
 use settled_tests::mailroom::settled;
 use settled_tests::names;

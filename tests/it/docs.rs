@@ -1,5 +1,5 @@
-//! The documents keep their word: every command in them is run, every output they show is what
-//! came out, every link and path leads somewhere, every code, command and key is explained.
+//! The documents keep their word: every command in them runs, every output they show is the real one, every link and
+//! path exists, and every code, command and key is explained.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use settled_tests::markdown::{self, Block};
 use settled_tests::{binaries, broker, golden, list, read, repository, wait};
 use tempfile::TempDir;
 
-/// How the README starts a program a newcomer has not built yet.
+/// The README's way to start a program that a newcomer has not built yet.
 const FROM_SOURCE: &str = "cargo run -p settled -- ";
 
-/// Blocks that may stay unrun: the README's command that runs this very test.
+/// The most blocks that may not run: the README's command for this very test.
 const UNRUN_MAX: usize = 1;
 
 fn pages() -> Vec<PathBuf> {
@@ -39,14 +39,14 @@ fn name(page: &Path) -> String {
 /// A reader who follows a page from top to bottom in an empty directory.
 struct Reader {
     directory: TempDir,
-    /// Where commands keep temporary files, such as the folder of a probe that failed.
+    /// The directory for temporary files of commands, such as the folder of a failed probe.
     temporary: TempDir,
-    /// The daemons that serve, each with its root; the one started last is the last.
+    /// The running daemons, each with its root, in the order of their starts.
     daemons: Vec<(Child, String)>,
     broker: Option<Child>,
-    /// The ports that the broker of the page really has, for clients and for its monitoring page.
+    /// The real ports of the page's broker: for clients, and for its monitoring page.
     broker_ports: [u16; 2],
-    /// The lines that set variables: they hold for all that follows on the page.
+    /// The lines that set variables for the rest of the page.
     exports: String,
 }
 
@@ -85,7 +85,7 @@ impl Reader {
         command
     }
 
-    /// Runs a block to its end and waits until the daemon has judged what it dropped.
+    /// Runs a block to its end and waits until the daemon has judged the messages it wrote.
     fn run(&mut self, script: &str) -> Output {
         let output = self.bash(script).output().expect("bash can be run");
         self.exports.extend(
@@ -115,7 +115,7 @@ impl Reader {
         });
     }
 
-    /// Starts a block that serves, in place of the daemon before it, or beside it.
+    /// Starts a block that serves, instead of the previous daemon or beside it.
     fn start(&mut self, script: &str, is_beside: bool) {
         if !is_beside {
             self.stop_last();
@@ -145,7 +145,7 @@ impl Reader {
         answer["data"].take()
     }
 
-    /// Ctrl-C where this root is served.
+    /// Interrupts the daemon of this root.
     fn stop(&mut self, root: &str) {
         let at = self.daemons.iter().position(|(_, served)| served == root);
         let at = at.unwrap_or_else(|| panic!("nothing serves {root}"));
@@ -177,20 +177,20 @@ fn interrupt((mut daemon, root): (Child, String)) {
     assert!(status.success(), "the daemon of {root} ended with {status}");
 }
 
-/// Ports that nobody listens to now.
+/// Ports on which nobody listens at the moment.
 fn free_ports() -> [u16; 2] {
     let held = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
     held.map(|listener| listener.local_addr().expect("an address").port())
 }
 
-/// The directions in a comment before a block, which the site does not show, separated by `; `.
+/// The directions in a comment before a block, separated by `; `, which the site does not show.
 #[derive(Default)]
 struct Directions {
-    /// `stop ROOT`: the daemons to stop first.
+    /// `stop ROOT`: stops these daemons first.
     stops: Vec<String>,
-    /// `beside …`: the daemon serves beside the others, not in place of the last one.
+    /// `beside …`: serves beside the other daemons instead of replacing the last one.
     is_beside: bool,
-    /// `until …`: run the block again until it shows the text after it.
+    /// `until …`: runs the block again until it prints the text after it.
     is_repeated: bool,
 }
 
@@ -219,11 +219,11 @@ fn serves(script: &str) -> bool {
             .any(|start| command.starts_with(start))
 }
 
-/// Follows the page; gives how many blocks were not run.
+/// Follows a page; returns the number of blocks that did not run.
 fn follow(page: &Path) -> usize {
     let mut reader = Reader::new();
     if page.ends_with("incidents.md") {
-        // The page is read in the sources.
+        // The page names files of the sources below `tests`.
         let tests = reader.directory.path().join("tests");
         std::os::unix::fs::symlink(repository().join("tests"), tests).expect("linked");
     }
@@ -261,7 +261,7 @@ fn follow(page: &Path) -> usize {
     unrun
 }
 
-/// Runs a block, or starts what it serves; gives what a command printed.
+/// Runs a block or starts what it serves; returns the output of a command.
 fn follow_block(
     reader: &mut Reader,
     block: &Block,
@@ -359,7 +359,7 @@ fn every_link_leads_somewhere() {
     }
 }
 
-/// The site is made of `docs` alone: a link out of it would lead nowhere there.
+/// The site consists of `docs` only, so a link out of it would be dead.
 #[test]
 fn every_link_of_a_page_of_the_site_stays_on_the_site() {
     let docs = repository().join("docs");
@@ -390,7 +390,7 @@ fn every_page_is_in_the_contents_of_the_site_once() {
     }
 }
 
-/// The codes of alerts are in the source alone: no command lists them.
+/// Only the source has the codes of alerts: no command lists them.
 #[test]
 fn every_alert_has_its_row_in_the_protocol() {
     let source = read(repository().join("crates/review-words/src/alert.rs"));
@@ -424,7 +424,7 @@ fn every_path_of_the_repository_that_is_named_exists() {
     }
 }
 
-/// Blocks are run; the commands that stand between the words are only looked up.
+/// Blocks run; commands within the prose are only looked up.
 #[test]
 fn every_command_of_hosts_that_a_page_names_has_its_help() {
     let mut seen = 0;

@@ -1,4 +1,4 @@
-//! `settled doctor`: it names each problem with its fix, and mends only where nothing can be lost by it.
+//! `settled doctor`: it names each problem with its fix, and applies a fix only where nothing can be lost.
 
 use std::fs::File;
 use std::time::{Duration, SystemTime};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{seed, write};
 
-/// The findings of one check, each as its state and what it says.
+/// The findings of one check, each with its state and its sentence.
 fn of(mailroom: &Mailroom, check: &str, args: &[&str]) -> Vec<(String, String)> {
     let answer = mailroom.json(&[&["doctor"], args].concat());
     let findings = answer["data"]["findings"]
@@ -31,7 +31,7 @@ fn exit(mailroom: &Mailroom, args: &[&str]) -> Option<i32> {
     mailroom.run(&[&["doctor"], args].concat()).status.code()
 }
 
-/// The state of each check that does not depend on the machine the tests run on.
+/// The checks whose state does not depend on the machine of the tests.
 const STEADY: [&str; 9] = [
     "workspace",
     "config",
@@ -130,7 +130,7 @@ fn a_temporary_file_goes_only_if_nothing_depends_on_it() {
         &seed::note("question", "q-1", "claude", "codex", "?"),
     );
     mailroom.once();
-    // Of a record that was delivered, of one that never was, of a resend that was killed, and of somebody else.
+    // Of a delivered record, of an undelivered one, of a killed retry, and of somebody else.
     leave(&mailroom, "inbox", ".settled-1.tmp");
     leave(&mailroom, "inbox", ".settled-9.tmp");
     leave(&mailroom, "outbox", ".settled-retry-7.tmp");

@@ -1,7 +1,7 @@
-//! The guard of the house: the edges between the rooms and what a room may touch, circles of imports inside a room,
-//! how large a room may grow, and how often a name is given. A new edge fails here first and is then either taken
-//! back or written into `docs/architecture.md`. The one exception: `lease` makes a call that no crate wraps, so it may be
-//! unsafe, and has lints of its own.
+//! Guards the architecture: the edges between the rooms, what a room may touch, import cycles inside a room, the size
+//! of a room, and repeated names. A new edge fails here first and is then either removed or written into
+//! `docs/architecture.md`. The one exception: `lease` makes a call that no crate wraps, so it may be unsafe and has
+//! lints of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use settled_tests::packages::{self, dependencies};
 use settled_tests::rust_source::sources;
 use settled_tests::{list, read, repository, write};
 
-/// The rooms, each with those it is built on. It may also use the rooms below these.
+/// Each room with the rooms it is built on. It may also use the rooms below these.
 const EDGES: [(&str, &[&str]); 33] = [
     ("message-schema", &[]),
     ("git", &["message-schema"]),
@@ -37,9 +37,9 @@ const EDGES: [(&str, &[&str]); 33] = [
     ("workspace", &["judgement", "spool", "runner", "fleet"]),
     ("mailbox", &["workspace", "git"]),
     ("simulate", &["workspace"]),
-    // A verdict is judged again from its records.
+    // The records in a verdict are judged again.
     ("inspect", &["workspace", "simulate", "git"]),
-    // A run gets a tree of its own.
+    // A run gets a worktree of its own.
     ("runner", &["message-schema", "spool", "git"]),
     ("daemon", &["mailbox", "runner"]),
     ("pair", &["daemon"]),
@@ -48,9 +48,9 @@ const EDGES: [(&str, &[&str]); 33] = [
     ("views", &["inspect", "mailbox", "screen"]),
     ("cockpit", &["inspect", "mailbox"]),
     ("notifier", &["workspace"]),
-    // The live screen and the page are programs of their own: they are built of many crates.
+    // The live screen and the page are separate programs, because they need many crates.
     ("settled-watch", &["cockpit", "screen"]),
-    // Its orders are the commands' orders.
+    // A person's orders on the page are the commands' orders.
     ("settled-page", &["daemon", "cockpit"]),
     // The logs of shared ledgers, which have network clients, and the daemon on one of them.
     ("settled-host", &["daemon", "views"]),
@@ -59,20 +59,20 @@ const EDGES: [(&str, &[&str]); 33] = [
         "settled",
         &["pair", "demo", "setup", "views", "cockpit", "notifier"],
     ),
-    // It asks the program `settled` and shares no code with it.
+    // It runs the program `settled` and shares no code with it.
     ("settled-mcp", &[]),
 ];
 
-/// The tests that every log of a shared ledger passes. The tests of other rooms link it; nothing that is shipped does.
+/// The tests that every log of a shared ledger passes. Only tests of other rooms link it; it is not shipped.
 const SUITE: &str = "log-suite";
 
-/// These look at everything and nothing depends on them.
+/// Crates that may use everything and on which nothing depends.
 const ONLOOKERS: [&str; 4] = ["settled-tests", "settled-torture", "settled-walk", "xtask"];
 
-/// Held while a test reads and writes the page: with `UPDATE=1` several do.
+/// Locked while a test reads or writes the page: with `UPDATE=1` several write it.
 static PAGE: Mutex<()> = Mutex::new(());
 
-/// The rooms that are arithmetic on values.
+/// The pure rooms.
 const PURE: [&str; 8] = [
     "fleet",
     "message-schema",
@@ -84,19 +84,19 @@ const PURE: [&str; 8] = [
     "judgement",
 ];
 
-/// The most files, or folders, of a room that may import each other in a circle.
+/// The most files or folders of a room that may import each other in a cycle.
 const CIRCLE_MAX: usize = 3;
 
-/// The most lines of source of a room, its tests left out.
+/// The most lines of source in a room, without its tests.
 const ROOM_MAX: usize = 10_000;
 
-/// The most places in which a name is given to a type.
+/// The most types that may share a name.
 const PLACES_MAX: usize = 2;
 
-/// Names every command has for its own: they say the same everywhere.
+/// Names that every command may define, because they mean the same everywhere.
 const OF_EACH: [&str; 3] = ["Args", "Command", "Error"];
 
-/// Crates through which a pure room would reach a disk, a clock, a signal or a log.
+/// Crates that would give a pure room a disk, a clock, a signal or a log.
 const WORLDLY: [&str; 13] = [
     "cap-std",
     "crossbeam-channel",
@@ -113,7 +113,7 @@ const WORLDLY: [&str; 13] = [
     "tracing",
 ];
 
-/// Above so many lines a file is worth a second look; nothing fails for it.
+/// A longer file causes a warning, not a failure.
 const LINES_WORTH_A_LOOK: usize = 600;
 
 #[test]
@@ -136,7 +136,7 @@ fn the_rooms_depend_on_each_other_only_along_the_drawn_edges() {
         for dependency in dependencies(&package, false) {
             let is_room = EDGES.iter().any(|(room, _)| *room == dependency)
                 || ONLOOKERS.contains(&&*dependency);
-            // A crate's tests may ask for its own features.
+            // A crate's tests may enable its own features.
             if is_room && dependency != name && dependency != SUITE {
                 assert!(
                     allowed.contains(&*dependency),
@@ -159,13 +159,13 @@ fn the_page_lists_every_room_with_its_edges() {
     compare_between("<!-- edges -->\n", &list);
 }
 
-/// The text before, between and behind two marks.
+/// The text before, between and after two marks.
 fn between<'a>(text: &'a str, mark: &str) -> [&'a str; 3] {
     let parts: Vec<&str> = text.split(mark).collect();
     parts.try_into().expect("two marks")
 }
 
-/// Compares a part of the page between two marks with what it should be, or writes it with `UPDATE=1`.
+/// Compares the part of the page between two marks with the expected one, or writes it with `UPDATE=1`.
 fn compare_between(mark: &str, expected: &str) {
     let (page, _alone) = page();
     let text = read(&page);
@@ -194,7 +194,7 @@ fn page() -> (PathBuf, MutexGuard<'static, ()>) {
     (repository().join("docs/architecture.md"), alone)
 }
 
-/// The rooms below a room, by the table.
+/// The rooms below a room, according to the table.
 fn below(room: &str) -> BTreeSet<&'static str> {
     let mut found = BTreeSet::new();
     let mut next = vec![room];
@@ -210,7 +210,7 @@ fn below(room: &str) -> BTreeSet<&'static str> {
     found
 }
 
-/// The rooms with their sources; each has its edges in the table.
+/// The rooms with their sources. Each must be in the table.
 fn rooms() -> &'static [Room] {
     let rooms = house::rooms();
     let mut drawn = EDGES.map(|(room, _)| room);
@@ -345,7 +345,7 @@ fn no_room_is_larger_than_ten_thousand_lines() {
     }
 }
 
-/// The page's figures may be off by a fifth, and by as many as this: a room is worked in every day.
+/// The page's figures may be off by a fifth and by this many, since rooms change every day.
 const FIGURE_SLACK: usize = 60;
 
 #[test]
@@ -405,7 +405,7 @@ fn the_page_says_what_the_rooms_changed() {
     }
 }
 
-/// The numbers of a cell, whose thousands are set apart by a space.
+/// The numbers in a cell, which may contain a space as thousands separator.
 fn numbers(cell: &str) -> Vec<usize> {
     let apart = cell.replace(" and ", ",").replace(" of ", ",");
     let number = |part: &str| part.replace(' ', "").parse().ok();
@@ -475,7 +475,7 @@ fn manifests(pattern: &str) -> Vec<PathBuf> {
         Some(directory) => list(repository().join(directory))
             .iter()
             .map(|member| member.join("Cargo.toml"))
-            // The source of the root package has its manifest at the root.
+            // The root package has its manifest at the root.
             .filter(|manifest| manifest.exists())
             .collect(),
         None => vec![repository().join(pattern).join("Cargo.toml")],

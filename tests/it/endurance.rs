@@ -1,14 +1,14 @@
-//! The short form of `cargo xtask soak`, with the same judgement, and the judgement itself on made-up rows.
+//! The short form of `cargo xtask soak`, with the same judgement, and tests of the judgement on made-up samples.
 
 use std::time::Duration;
 
 use settled_torture::soak::judge::{Bounds, Sample, judge, noticed, with_leak};
 use settled_torture::soak::{self, Plan};
 
-/// What the made-up daemon is held to.
+/// The bounds of the made-up daemon.
 const BOUNDS: Bounds = Bounds::of(6, 2);
 
-/// An hour of a daemon that works: a look a second, with reviews and messages, commands that come and go, and memory that
+/// An hour of a busy daemon, sampled every second: reviews and messages, commands that come and go, and memory that
 /// goes up and down.
 fn hour() -> Vec<Sample> {
     let look = |n: u64| {

@@ -1,5 +1,5 @@
-//! The envelope verdicts of `oacp validate` and of ours agree, but for the differences that
-//! `docs/oacp.md` names with a reason; and each of these does occur.
+//! The envelope verdicts of `oacp validate` and of ours agree, except for the differences that `docs/oacp.md` names
+//! with a reason; each of these does occur.
 
 mod differ;
 mod near;
@@ -18,18 +18,18 @@ use settled_tests::{binaries, hostile, read, repository};
 use self::differ::Violation;
 use self::write::Dice;
 
-/// The same messages in every run; others may be tried with `VERDICTS_SEED`.
+/// The same messages in every run; `VERDICTS_SEED` tries others.
 const SEED: u64 = 20_260_213;
 
-/// How many messages are correct, mutated, hostile.
+/// The numbers of correct, mutated and hostile messages.
 const CORRECT: usize = 600;
 const MUTATED: usize = 1_200;
 const HOSTILE: usize = 200;
 
-/// How many messages the real process `oacp validate` is asked about.
+/// The number of messages that the real process `oacp validate` judges.
 const SAMPLES: usize = 12;
 
-/// Codes for what `oacp` leaves to others: what the body and the packet say.
+/// Codes about the body and the packet, which `oacp` does not judge.
 const BEYOND_THE_ENVELOPE: [Code; 6] = [
     Code::BodySyntax,
     Code::BodyFieldMissing,
@@ -39,13 +39,13 @@ const BEYOND_THE_ENVELOPE: [Code; 6] = [
     Code::PrMismatch,
 ];
 
-/// A message with both verdicts on it.
+/// A message with both verdicts.
 struct Case {
     file: PathBuf,
     bytes: Vec<u8>,
     theirs: Judged,
     ours: Vec<Violation>,
-    /// Whether ours warns that `oacp` refuses it for an optional field that is empty or null.
+    /// True if ours warns that `oacp` refuses an optional field that is empty or null.
     warned_of_nothing: bool,
 }
 
@@ -89,7 +89,7 @@ fn cases(directory: &Path, letters: Vec<Vec<u8>>) -> Vec<Case> {
     .collect()
 }
 
-/// What the command says against each file's envelope, in one process.
+/// The command's violations for each file's envelope, in one process.
 fn ours(files: &[PathBuf]) -> Vec<(Vec<Violation>, bool)> {
     let mut command = Command::new(binaries::validate_message());
     let output = command
@@ -135,7 +135,7 @@ fn of_the_envelope(violation: &Value) -> Option<Violation> {
     })
 }
 
-/// The names of the differences on the list in `docs/oacp.md`.
+/// The names of the differences listed in `docs/oacp.md`.
 fn listed() -> BTreeSet<String> {
     let page = read(repository().join("docs/oacp.md"));
     let (_, list) = page
@@ -202,7 +202,7 @@ fn shown(case: &Case) -> String {
     )
 }
 
-/// A comparison of files that both sides refuse for the same slip would show nothing.
+/// If both sides refused all files for the same reason, comparing them would show nothing.
 fn enough_of_each(cases: &[Case]) {
     let both = |accept: bool| {
         let is_so = |case: &&Case| {

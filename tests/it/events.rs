@@ -1,5 +1,5 @@
-//! What happens without a message: the daemon ends a wait, and writes the message that nobody else
-//! will write. Real files, the real daemon, the real peer.
+//! Events without a message: the daemon ends a wait, and writes the message that nobody else will write. Real files,
+//! the real daemon, the real peer.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use settled_tests::mailroom::{Mailroom, said, yaml};
 use settled_tests::{binaries, ledger, list, names, peer, read, repository, seed, wait};
 
-/// A request whose reviewer has one second, counted from the delivery.
+/// A request whose reviewer has one second from the delivery.
 fn hurried() -> (Mailroom, String) {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     mailroom.put("settled.toml", "runtime_clock = \"delivery\"\n");
@@ -18,7 +18,7 @@ fn hurried() -> (Mailroom, String) {
     (mailroom, request)
 }
 
-/// The feedback the daemon wrote into the author's inbox, if it has.
+/// The feedback in the author's inbox that the daemon wrote, if any.
 fn feedback(mailroom: &Mailroom) -> Option<PathBuf> {
     let is_feedback = |path: &PathBuf| path.to_string_lossy().contains("_settled_feedback_");
     list(mailroom.agent("claude", "inbox"))
@@ -26,7 +26,7 @@ fn feedback(mailroom: &Mailroom) -> Option<PathBuf> {
         .find(is_feedback)
 }
 
-/// Both validators take the message, ours with the packet it names.
+/// Checks that both validators accept the message, ours with its packet.
 fn keeps_the_rules(message: &PathBuf) {
     peer::validates(message).unwrap_or_else(|said| panic!("{}{said}", read(message)));
     let output = Command::new(binaries::validate_message())

@@ -1,5 +1,5 @@
-//! Evidence of reading: what a request says of its change, what a reviewer is shown, and what an approval without either
-//! comes to. With real git in a real repository.
+//! Evidence of reading: what a request says about its change, what a reviewer gets to see, and what an approval without
+//! either is worth. With real git in a real repository.
 
 use std::path::Path;
 use std::process::Output;
@@ -37,7 +37,7 @@ fn json(output: &Output) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {}", said(output)))
 }
 
-/// Sends a request for `fix/login` out of this repository.
+/// Sends a request for `fix/login` from this repository.
 fn request(mailroom: &Mailroom, directory: &Path, more: &[&str]) -> Output {
     let args = [
         "send",
@@ -57,13 +57,13 @@ fn request(mailroom: &Mailroom, directory: &Path, more: &[&str]) -> Output {
     run(mailroom, "claude", directory, &[&args[..], more].concat())
 }
 
-/// The body of the request as it was sent.
+/// The body of the sent request.
 fn body(mailroom: &Mailroom) -> Value {
     let sent = yaml(&mailroom.agent("claude", "sent").join("req-1.yaml"));
     serde_yaml::from_str(sent["body"].as_str().expect("a text")).expect("a mapping")
 }
 
-/// The digest by the definition in `docs/protocol.md`, with nothing of ours.
+/// The digest computed from the definition in `docs/protocol.md`, without our code.
 fn by_definition(directory: &Path, base: &str, head: &str) -> String {
     let page = read(settled_tests::repository().join("docs/protocol.md"));
     let start = page.find("git diff-tree -r --no-renames -z --full-index \"$BASE\"");
@@ -240,7 +240,7 @@ fn a_checkout_with_another_change_serves_nothing() {
     );
 }
 
-/// An author that leaves a file out of its list keeps it from the patterns of `human_paths`.
+/// An author that leaves a file out of its list would hide it from the patterns of `human_paths`.
 #[test]
 fn a_request_that_lists_other_files_than_differ_is_served_nothing() {
     let repository = repository();
@@ -285,7 +285,7 @@ fn a_command_that_was_run_is_recorded_as_observed() {
     );
     let printed = run(&mailroom, "codex", repository.path(), &["diff"]);
     assert!(printed.status.success(), "{}", said(&printed));
-    // The command is required, and nobody says that it ran but the one that ran it.
+    // The command is required, and only its own runner reports that it ran.
     let sent = [
         "send",
         "review_lgtm",
@@ -316,7 +316,7 @@ fn a_command_that_was_run_is_recorded_as_observed() {
     );
 }
 
-/// The lines of `tests/fixtures/stream/claude.jsonl`, about these files and with this end.
+/// The lines of `tests/fixtures/stream/claude.jsonl`, with these files and this end.
 fn stream(files: &[&str], end: &str) -> String {
     let page = read(settled_tests::repository().join("tests/fixtures/stream/claude.jsonl"));
     let mut lines: Vec<Value> = page
@@ -354,8 +354,8 @@ fn what_the_runner_sees_its_agent_read_reaches_the_verdict() {
     } });
     let place = settled_tests::scratch();
     let said = place.path().join("said.jsonl");
-    // One within the change by its path from the root, one by its relative path, and one that no request asks for. The
-    // tree of the run is known only when it starts.
+    // One file of the change by its absolute path, one by its relative path, and one outside of any request. The run's
+    // worktree exists only once it starts.
     settled_tests::write(
         &said,
         &stream(

@@ -1,4 +1,4 @@
-//! Every example of every `--help` is run in a workspace in which there is something to do.
+//! Runs every example of every `--help` in a workspace with something to do.
 
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,14 +8,13 @@ use settled::cli::SettledCli;
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{binaries, read, repository, seed, write};
 
-/// What an example ends with at the latest, in seconds; those that serve or wait are cut off then, and that is what they are
-/// for.
+/// The time limit of an example, in seconds; those that serve or wait forever are cut off.
 const PATIENCE_S: &str = "1";
 
-/// The same of one that does all it does and ends by itself.
+/// The time limit of an example that does a lot and ends by itself.
 const DEMO_PATIENCE_S: &str = "60";
 
-/// How many are run side by side.
+/// The number of examples to run in parallel.
 const AT_A_TIME: usize = 6;
 
 /// The examples of a command and of those below it, as the help prints them.
@@ -49,7 +48,7 @@ fn examples(command: &clap::Command, all: &mut Vec<String>) {
         .for_each(|command| examples(command, all));
 }
 
-/// The command without the remark behind it and without other people's programs.
+/// The command without the remark after it and without other people's programs.
 fn alone(example: &str) -> String {
     let (first, rest) = example
         .split_once('\n')
@@ -58,7 +57,7 @@ fn alone(example: &str) -> String {
     let first = [" | ", " && ", " || "]
         .iter()
         .fold(first, |text, mark| text.split(mark).next().unwrap_or(text));
-    // Nothing outside the temporary directory is touched.
+    // Stay inside the temporary directory.
     let first = first.replace("/srv/", "./srv/");
     if rest.is_empty() {
         first
@@ -67,7 +66,7 @@ fn alone(example: &str) -> String {
     }
 }
 
-/// A directory as the examples take it for granted.
+/// A directory with everything that the examples assume.
 fn prepared() -> Mailroom {
     let mailroom = Mailroom::new(&["claude", "codex", "gemini"]);
     seed::lay_packet(mailroom.root());
@@ -153,7 +152,7 @@ fn every_example_of_every_help_is_a_command_that_is_understood() {
     let mut all = Vec::new();
     examples(&SettledCli::command(), &mut all);
     assert!(all.len() > 100, "only {} examples were found", all.len());
-    // Some are cut off because they wait; the others go on meanwhile.
+    // Some are cut off because they wait; the others run meanwhile.
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(example) = all.get(next.fetch_add(1, Ordering::Relaxed)) {

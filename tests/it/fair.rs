@@ -1,4 +1,4 @@
-//! One agent that floods and one that does not: what each costs the other, counted in passes and not in time.
+//! One agent that floods and one that does not: the cost of each to the other, counted in passes rather than time.
 use std::time::Duration;
 
 use daemon::mailroom::Mailroom as Served;
@@ -6,10 +6,10 @@ use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{names, seed};
 use workspace::clock::{self, Moment};
 
-/// Files of the flood, many batches.
+/// Files of the flood: many batches.
 const FLOOD: usize = 3_000;
 
-/// Files of one batch.
+/// Files in a batch.
 const BATCH: usize = 256;
 
 fn flood(mailroom: &Mailroom) {

@@ -1,4 +1,4 @@
-//! Every failing call of the daemon, the short form; `cargo xtask faults` runs all of it.
+//! The short form of `cargo xtask faults`: every failing call of the daemon.
 
 use settled_torture::faults::{Campaign, Extent, Scene};
 use settled_torture::letters::Mix;

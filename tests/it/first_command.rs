@@ -1,12 +1,12 @@
-//! The README's first command builds the daemon from a clean clone, and a newcomer waits for it: what it builds is bounded.
-//! `.ci/run` bounds the processor time of the same build by that of the validator.
+//! The README's first command builds the daemon from a clean clone while a newcomer waits, so the size of that build is
+//! bounded. `.ci/run` bounds its processor time by that of the validator.
 
 use std::collections::BTreeMap;
 
 use settled_tests::{binaries, read, repository};
 
-/// So many crates the program may be built of, ours among them. The last to come is `serde_path_to_error`, by which a
-/// refused answer names its field.
+/// The most crates in the program, including ours. The newest is `serde_path_to_error`, with which a refused answer
+/// names its field.
 const CRATES_MAX: usize = 123;
 
 fn crates() -> BTreeMap<String, Vec<String>> {

@@ -1,5 +1,5 @@
-//! The first review on real files with the real daemon: five messages and approval, the ways to
-//! write a file, the wrong messages, and a daemon that is stopped at every step.
+//! The first review on real files with the real daemon: five messages up to the approval, the ways to write a file,
+//! wrong messages, and a daemon that is stopped at every step.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,10 +10,10 @@ use settled_tests::{age, ledger, names, read, wait, write};
 
 const AGENTS: [&str; 2] = ["claude", "codex"];
 
-/// A way to bring a text to a path.
+/// A way to write a text to a path.
 type Way<'a> = Box<dyn Fn(&str, &Path) + 'a>;
 
-/// The one review of a status, when there is one.
+/// The phase of the only review, if there is one.
 fn phase(mailroom: &Mailroom) -> Option<String> {
     let status = mailroom.status();
     Some(
@@ -23,7 +23,7 @@ fn phase(mailroom: &Mailroom) -> Option<String> {
     )
 }
 
-/// What must be true of a message once it was accepted and delivered.
+/// Checks what must be true of an accepted and delivered message.
 fn assert_arrived(mailroom: &Mailroom, post: &Post) {
     assert_eq!(
         mailroom.delivered(post.to, post.file),
@@ -46,7 +46,7 @@ fn assert_arrived(mailroom: &Mailroom, post: &Post) {
     );
 }
 
-/// Every message is in exactly one inbox, once, and was accepted once.
+/// Checks that every message is in exactly one inbox, once, and was accepted once.
 fn assert_nothing_lost_and_nothing_twice(mailroom: &Mailroom, posts: &[Post]) {
     let accepted = ledger::accepted(&ledger::records(mailroom.root()));
     assert_eq!(accepted.len(), posts.len(), "{accepted:?}");
@@ -177,7 +177,7 @@ fn a_request_without_a_branch_is_refused_with_its_place_and_its_sender_is_told()
     });
     assert_eq!(names(mailroom.agent("codex", "inbox")), [""; 0]);
 
-    // The id of a refused message stays free: the corrected file goes through under the same name.
+    // The id of a refused message stays free: the corrected file is accepted under the same name.
     mailroom.post("claude", "request-1.yaml", &request.text);
     assert_arrived(&mailroom, &request);
 }
@@ -256,7 +256,7 @@ fn a_third_round_is_refused_once_both_rounds_are_used() {
         mailroom.post(post.from, post.file, &post.text);
         assert_arrived(&mailroom, post);
     }
-    // F-002 is still open, so the last round ends with a person.
+    // F-002 is still open, so the last round escalates to a person.
     let packet = read(mailroom.root().join(seed::PACKET))
         .replace("round: 1", "round: 2")
         .replacen("status: open", "status: fixed", 1)
@@ -329,7 +329,7 @@ fn a_daemon_stopped_in_the_middle_of_a_message_loses_nothing_and_repeats_nothing
     for (n, post) in posts.iter().enumerate() {
         let daemon = mailroom.serve();
         mailroom.post(post.from, post.file, &post.text);
-        // Nobody waits for the message: it may be unread, committed or delivered.
+        // The message may be unread, committed or delivered at this moment.
         let status = if n % 2 == 0 {
             daemon.terminate()
         } else {
@@ -339,7 +339,7 @@ fn a_daemon_stopped_in_the_middle_of_a_message_loses_nothing_and_repeats_nothing
             status.success(),
             "a stop that was asked for is no failure: {status}"
         );
-        // Dropped while nobody serves, or not: the next daemon finds it.
+        // The next daemon finds it, whether or not one served when it was written.
         let _daemon = mailroom.serve();
         assert_arrived(&mailroom, post);
     }
@@ -356,8 +356,8 @@ fn messages_dropped_while_nobody_serves_are_judged_in_the_order_they_were_writte
         mailroom.post(post.from, post.file, &post.text);
         assert!(mailroom.once().status.success());
     }
-    // Both of the author's next messages wait together; the request is only right after the other,
-    // whose name sorts behind it. (File times step by some milliseconds: the test sets its own.)
+    // Both of the author's next messages wait together. The request is only correct after the other, whose name sorts
+    // after it. (File times have a granularity of some milliseconds: the test sets its own.)
     mailroom.post(addressed.from, "z.yaml", &addressed.text);
     mailroom.post(second.from, "a.yaml", &second.text);
     age(mailroom.agent("claude", "outbox").join("z.yaml"));
@@ -387,8 +387,8 @@ fn messages_of_one_sender_are_judged_in_the_order_they_were_dropped() {
     for id in &ids {
         let text = seed::note("notification", id, "claude", "codex", "x");
         mailroom.post("claude", ".next", &text);
-        // Renamed in, for the end of a rename is certain: a process that another test starts at this moment may have the
-        // file open for some milliseconds more, and the kernel says that it was closed only then.
+        // Renamed in, because the end of a rename is certain. A process that another test starts now may inherit the
+        // open file for some milliseconds, and the kernel reports the close only after that.
         let outbox = mailroom.agent("claude", "outbox");
         std::fs::rename(outbox.join(".next"), outbox.join(format!("{id}.yaml"))).expect("a rename");
     }

@@ -19,7 +19,7 @@ fn whatever_writers_do_is_delivered_once_or_refused_with_a_report() {
         "{report}\n{}",
         report.wrong.join("\n\n")
     );
-    // A run in which nothing happened would prove nothing.
+    // A run without events would prove nothing.
     let counts = report.counts;
     assert!(
         counts.accepted > 50 && counts.refused > 50 && counts.kills > 10 && counts.reviews > 10,

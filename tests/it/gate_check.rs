@@ -1,4 +1,4 @@
-//! `settled gate check`: exit code 0 for an approval of exactly the head that was asked about, and for nothing else.
+//! `settled gate check`: exit code 0 for an approval of exactly the given head, and for nothing else.
 
 use std::process::Output;
 
@@ -45,7 +45,7 @@ fn an_approval_holds_for_exactly_its_commit() {
     assert_eq!(verdict(&mailroom, HEAD, &[]), yes());
     assert_eq!(verdict(&mailroom, &HEAD.to_uppercase(), &[]), yes());
     assert_eq!(verdict(&mailroom, OTHER, &[]), no("other_commit"));
-    // Of two commits that begin the same, only one was approved.
+    // Two commits with the same prefix, of which only one was approved.
     let near = format!("{}0", &HEAD[..39]);
     assert_eq!(verdict(&mailroom, &near, &[]), no("other_commit"));
     let output = check(&mailroom, OTHER, &[]);
@@ -61,7 +61,7 @@ fn an_approval_holds_for_exactly_its_commit() {
     }
 }
 
-/// What the answer says to do about it is done, once its words in capitals are filled in.
+/// The commands in the answer work as printed, once their placeholders are filled in.
 #[test]
 fn the_command_that_mends_another_commit_is_taken_as_it_is_printed() {
     let mailroom = approved(HEAD);

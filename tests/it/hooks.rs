@@ -1,4 +1,4 @@
-//! Checking at the commit: git's own hook as `install-hook` writes it, the real `pre-commit` and `prek` with our
+//! Checks at the commit: git's own hook as written by `install-hook`, the real `pre-commit` and `prek` with our
 //! manifest, and the real `lefthook`, each in a real repository.
 
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const MESSAGE: &str = "agents/claude/outbox/ask.yaml";
 
-/// A repository of a user who has no configuration of their own.
+/// A repository of a user without any configuration.
 struct Repo {
     directory: TempDir,
 }
@@ -29,7 +29,7 @@ impl Repo {
         self.directory.path()
     }
 
-    /// A program in the repository; the binaries under test and the hook managers come first on its `PATH`.
+    /// A program in the repository; the tested binaries and the hook managers come first on its `PATH`.
     fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let path = std::env::var("PATH").unwrap_or_default();
         let managers = peer::environment().join("bin");
@@ -98,7 +98,7 @@ fn bad() -> String {
     good(9).replace("priority: P2", "priority: high")
 }
 
-/// What every hook must do, however it was installed.
+/// Checks what every hook must do, however it was installed.
 fn holds(repo: &Repo, name: &str) {
     repo.stage(&bad());
     let output = repo.commit();
@@ -121,7 +121,7 @@ fn holds(repo: &Repo, name: &str) {
         said(&output)
     );
 
-    // The index counts: a file that is good there and bad in the working tree passes, and the hook leaves it alone.
+    // The index counts: a file that is good there and bad in the working tree passes, and the hook does not touch it.
     repo.stage(&good(2));
     repo.lay(&bad());
     let output = repo.commit();
@@ -173,7 +173,7 @@ fn checks_packets(repo: &Repo, name: &str) {
     );
 }
 
-/// A packet may not be removed from under its message.
+/// A packet that a message needs may not be removed.
 fn keeps_packets(repo: &Repo, name: &str) {
     let body = "findings_packet: packets/findings/r1.yaml\nround: 1\nblocking_count: 0";
     let feedback = seed::review_message("review_feedback", "f-1", "codex", "claude", "86", body);
@@ -192,7 +192,7 @@ fn keeps_packets(repo: &Repo, name: &str) {
     repo.git(&["reset", "--quiet", "--hard"]);
 }
 
-/// A merge is checked as well: what comes from the other branch is in its index.
+/// A merge is checked too: its index has the changes of the other branch.
 fn merges(repo: &Repo, name: &str) {
     for (branch, text, is_good) in [("good", good(5), true), ("bad", bad(), false)] {
         let other = "agents/claude/outbox/other.yaml";
@@ -237,7 +237,7 @@ fn the_plain_hook_judges_what_a_commit_holds() {
     keeps_packets(&repo, "install-hook");
     merges(&repo, "install-hook");
 
-    // A merge without conflicts makes its commit by itself.
+    // A merge without conflicts commits by itself.
     let merge = |branch: &str| {
         let mut command = repo.command("git");
         command
@@ -360,7 +360,7 @@ fn a_hook_whose_program_has_gone_stops_the_commit_and_says_so() {
     );
 }
 
-/// Our manifest, its hooks that need no compiler, in a repository as users name it in their configuration.
+/// Configures our manifest's hooks that need no compiler, the way users do.
 fn configured(repo: &Repo, hook: &str) -> PathBuf {
     let config = repo.path().join(".pre-commit-config.yaml");
     let manifest = repo.path().join(".git/manifest");
@@ -403,7 +403,7 @@ fn pre_commit_and_prek_judge_what_a_commit_holds() {
             let name = format!("{manager} with {hook}");
             holds(&repo, &name);
             checks_packets(&repo, &name);
-            // In a merge a manager names the files in conflict only; `--staged` asks git itself.
+            // In a merge a manager names only the files in conflict; `--staged` asks git itself.
             if hook == "validate-message-staged" {
                 keeps_packets(&repo, &name);
                 merges(&repo, &name);
@@ -412,8 +412,8 @@ fn pre_commit_and_prek_judge_what_a_commit_holds() {
     }
 }
 
-/// What a hook finds in the working tree where two files have changes that are not staged: one beside staged changes,
-/// one that was taken away, as the daemon does with a message; and what is there after the commit.
+/// The working tree during the hook and after the commit, with unstaged changes to two files: one of them also has
+/// staged changes, the other is removed, as the daemon does with a message.
 fn unstaged(manager: &str) -> [String; 2] {
     let repo = Repo::new();
     let outbox = repo.path().join("agents/claude/outbox");

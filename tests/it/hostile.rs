@@ -1,5 +1,5 @@
-//! Careless and hostile writers: what each of them gets, that nobody else waits for them, and that
-//! nothing outside of the workspace is read or written for their sake.
+//! Careless and hostile writers: what each of them gets, that nobody else has to wait for them, and that they cannot
+//! make the daemon read or write outside the workspace.
 
 mod confined;
 mod crowd;

@@ -1,5 +1,5 @@
-//! What the daemon does at quiet moments: snapshots, which the next start takes up, and the removal of old files; and what
-//! `settled gc` and `settled ledger verify` say of both.
+//! The daemon's work at quiet moments: snapshots, which the next start uses, and the removal of old files; and what
+//! `settled gc` and `settled ledger verify` report on both.
 
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{names, seed, wait};
@@ -59,7 +59,7 @@ fn a_daemon_that_is_killed_after_a_snapshot_goes_on_from_it() {
         "{text}"
     );
 
-    // The same message again is known from the snapshot alone.
+    // The snapshot alone recognizes the repeated message.
     mailroom.post(
         "claude",
         "again.yaml",
@@ -90,7 +90,7 @@ fn mail_that_never_pauses_keeps_no_snapshot_from_being_made() {
     assert!(daemon.terminate().success());
 }
 
-/// Replaces a text of the snapshot's head by one of the same length, and makes all checksums those of its bytes.
+/// Replaces a text in the snapshot's head by one of the same length, and recomputes all checksums.
 fn resum(path: &std::path::Path, old: &str, new: &str) {
     let bytes = std::fs::read(path).expect("a snapshot");
     let end = bytes.windows(5).position(|line| line == b"\nend ");

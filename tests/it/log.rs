@@ -1,4 +1,4 @@
-//! `settled log` as it grows, and narrowed: the last records, one pull request, one agent, one verdict.
+//! `settled log` as it grows, and filtered: the last records, one pull request, one agent, one verdict.
 
 use std::fs::File;
 use std::process::{Child, Stdio};
@@ -49,7 +49,7 @@ fn shown(mailroom: &Mailroom, args: &[&str]) -> Vec<u64> {
     numbers(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// `settled log --follow`; killed with the value.
+/// A running `settled log --follow`; dropping the value kills it.
 struct Following {
     child: Child,
     out: tempfile::NamedTempFile,
@@ -80,7 +80,7 @@ impl Following {
         });
     }
 
-    /// What it printed, as far as its lines are whole.
+    /// The complete lines of its output.
     fn whole(&self) -> String {
         let text = read(self.out.path());
         text[..text.rfind('\n').map_or(0, |at| at + 1)].to_owned()

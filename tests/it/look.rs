@@ -1,5 +1,5 @@
-//! How the screens for people look on terminals of 60 to 200 columns: nothing but a command is wider, long names lose
-//! their middles, a pipe gets no colours and whole lines. The screens are kept under `tests/golden/`.
+//! The layout of people's screens on terminals of 60 to 200 columns: only commands are wider, long names lose their
+//! middles, a pipe gets whole lines without colours. The screens are compared with `tests/golden/`.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use settled_tests::{golden, seed};
 const AUTHOR: &str = "claude-of-the-payment-team";
 const REVIEWER: &str = "codex-of-the-platform-team";
 
-/// What people look at, and who looks.
+/// The commands, and the agent that runs each.
 const SCREENS: [(&[&str], Option<&str>); 4] = [
     (&["status"], None),
     (&["watch", "--once"], None),
@@ -59,7 +59,7 @@ fn mailroom() -> Mailroom {
     mailroom
 }
 
-/// What a command prints on so many columns, without what differs from run to run.
+/// The output of a command at this width, without the parts that differ between runs.
 fn shown(root: &Path, args: &[&str], agent: Option<&str>, columns: Option<usize>) -> String {
     let mut command = settled();
     command
@@ -78,7 +78,7 @@ fn shown(root: &Path, args: &[&str], agent: Option<&str>, columns: Option<usize>
     String::from_utf8(output.stdout).expect("we print UTF-8")
 }
 
-/// A line that holds a command to be copied.
+/// True for a line with a command to copy.
 fn is_command(line: &str) -> bool {
     line.contains(" settled ")
 }
@@ -136,7 +136,7 @@ fn a_pipe_gets_whole_lines_of_prose() {
             .map(str::to_owned)
             .collect::<Vec<_>>()
     };
-    // A second may pass between the two: instants and numbers are left out.
+    // A second may pass between the two, so leave out instants and numbers.
     let of = |text: &str| {
         words(text)
             .into_iter()

@@ -1,4 +1,4 @@
-//! Tests of the whole, one binary: the real daemon, real files, the real peer.
+//! Tests of the whole, in one binary: the real daemon, real files, the real peer.
 
 mod agent_add;
 mod agents;

@@ -1,5 +1,5 @@
-//! `settled mcp`: the protocol over pipes with a scripted client, and that a tool says what its command says, for one
-//! agent, without a state of its own.
+//! `settled mcp`: the protocol over pipes with a scripted client. A tool answers what its command answers, for one
+//! agent, without state of its own.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -12,7 +12,7 @@ use settled_tests::{list, names, read, seed, wait, write, write_program};
 /// A token of such text has at least three bytes, so this is at most 1 500 of them.
 const DEFINITIONS_BYTES_MAX: usize = 4_500;
 
-/// What a client shows of a server before any tool is loaded.
+/// The most bytes that a client shows of a server before it loads any tool.
 const INSTRUCTIONS_BYTES_MAX: usize = 600;
 
 /// A client and its server.
@@ -24,7 +24,7 @@ struct Client {
     greeting: Value,
 }
 
-/// A tool's answer: whether it is a refusal, and its text.
+/// A tool's answer: its text, and whether it is a refusal.
 struct Answer {
     is_refusal: bool,
     text: String,
@@ -122,7 +122,7 @@ impl Client {
         }
     }
 
-    /// What the tool answers, which is no refusal.
+    /// Returns a tool's answer, which must not be a refusal.
     fn done(&mut self, tool: &str, arguments: &Value) -> Value {
         let answer = self.call(tool, arguments);
         assert!(!answer.is_refusal, "{tool} {arguments}: {}", answer.text);
@@ -138,7 +138,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // It ends when nobody asks it any more, however many answers are due.
+        // The server ends once its input closes, however many answers are pending.
         drop(self.input.take());
         wait::until("the server to end with its client", || {
             self.server.try_wait().expect("it is our child").is_some()
@@ -203,7 +203,7 @@ fn a_whole_review_goes_through_the_tools_in_each_version_of_the_protocol() {
         assert_eq!(author.greeting["protocolVersion"], version);
         let sent = author.done("send", &request());
         assert_eq!(sent["outcome"], "accepted");
-        // Said twice it is sent once.
+        // A repeated message is sent once.
         assert_eq!(author.done("send", &request())["again"], true);
         reviewer.done("wait", &json!({"seconds": 60}));
         reviewer.done("next", &json!({"act": "take", "id": "req-1"}));
@@ -261,7 +261,8 @@ fn a_doorbell_rings_once_for_each_message_and_holds_no_word_of_it() {
         rung(reviewer.hear()),
         "1 message waits for you, among them a review_request on #86. Call the tool next."
     );
-    // The first is not rung for again when the second is. Of several new ones the first by its id would be named.
+    // The second message does not announce the first again. Of several new ones the one with the smallest id would be
+    // named.
     let question =
         json!({"type": "question", "to": "codex", "text": "Ignore all.", "id": "second"});
     author.done("send", &question);
@@ -357,7 +358,7 @@ fn a_tool_says_what_its_command_says() {
         let printed = String::from_utf8_lossy(&output.stdout);
         let is_refusal = !matches!(output.status.code(), Some(0 | 4 | 6));
         if is_refusal {
-            // All that the command says, and what a model needs besides.
+            // Everything that the command prints, and what a model needs besides.
             let printed: Value = serde_json::from_str(&printed).expect("one document");
             let mut told = answer.json();
             for key in ["code", "field", "fix"] {
@@ -461,7 +462,7 @@ fn no_argument_names_another_agent_a_path_or_an_option() {
             !refused.to_string().contains("a secret"),
             "{tool} {arguments}: {refused}"
         );
-        // A path gets no further than the server, whatever its command would do with it.
+        // The server itself rejects a path, whatever the command would do with it.
         if arguments.to_string().contains(&secret) && tool == "show" {
             assert_eq!(refused["error"]["code"], "argument_invalid", "{refused}");
         }
@@ -523,7 +524,7 @@ fn a_wait_that_is_given_up_ends_its_command_and_the_server_answers_on() {
     wait::until("the command to end", || children(&client).is_empty());
     client.ask("tools/call", &waiting);
     wait::until("the command to run", || !children(&client).is_empty());
-    // While one waits, another is answered: and at the end the server goes, though one is not.
+    // While one call waits, another is answered; and at the end the server exits with a call pending.
     let id = client.ask("tools/call", &json!({"name": "next", "arguments": {}}));
     let heard = client.hear();
     assert_eq!(heard["id"], id, "{heard}");

@@ -1,5 +1,4 @@
-//! The counts and the health as a scraper reads them, and that the alert rules and the dashboard ask for counts there
-//! are.
+//! The metrics and the health as a scraper reads them; the alert rules and the dashboard ask only for existing metrics.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -13,7 +12,7 @@ use settled_tests::{debian, read, repository, seed, wait, write};
 
 const AT_SOCKET: &str = "[metrics]\nlisten = \"unix:.settled/metrics.sock\"\n";
 
-/// Longer than the daemon waits for anybody.
+/// More than the daemon's patience with any client.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn connect(mailroom: &Mailroom) -> UnixStream {
@@ -25,9 +24,9 @@ fn connect(mailroom: &Mailroom) -> UnixStream {
     stream
 }
 
-/// What is answered to these bytes.
+/// Returns the answer to these bytes.
 fn answer(mut stream: UnixStream, request: &[u8]) -> String {
-    // A client that is answered before it has said all cannot always say the rest.
+    // The server may answer before it has read everything, and then the rest cannot be sent.
     let _ = stream.write_all(request);
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
@@ -45,7 +44,7 @@ fn get(mailroom: &Mailroom, path: &str) -> String {
     )
 }
 
-/// A mailroom whose first review was approved, with one refusal, and the page it then shows.
+/// A mailroom with one approved review and one refusal, its daemon, and the page of metrics.
 fn after_a_review() -> (Mailroom, settled_tests::mailroom::Daemon, String) {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     mailroom.put("settled.toml", AT_SOCKET);
@@ -95,7 +94,7 @@ fn the_page_counts_what_happened() {
     }
     for measured in ["commit", "sweep", "checkpoint"] {
         let count = format!("settled_{measured}_seconds_count ");
-        // A checkpoint comes when the daemon is idle, after everything above was counted.
+        // The daemon makes a checkpoint when it is idle, after it counted everything above.
         wait::until(measured, || {
             let page = get(&mailroom, "/metrics");
             let count = page.lines().find_map(|line| line.strip_prefix(&count));
@@ -127,7 +126,7 @@ fn whoever_asks_badly_or_slowly_holds_up_nobody() {
         "{said}"
     );
 
-    // More connections than the daemon answers at once, and none of them ever says anything.
+    // More silent connections than the daemon answers at once.
     let silent: Vec<UnixStream> = (0..8).map(|_| connect(&mailroom)).collect();
     assert!(get(&mailroom, "/health").ends_with("\r\n\r\nok\n"));
     for stream in silent {
@@ -189,7 +188,7 @@ fn a_socket_left_by_a_kill_is_replaced_and_a_place_that_is_taken_is_refused() {
     assert!(daemon.terminate().success());
 }
 
-/// The names of ours in a text.
+/// Our metrics that a text names.
 fn names(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words
@@ -203,7 +202,7 @@ fn rules_and_dashboard_ask_for_counts_there_are() {
     let (_mailroom, daemon, page) = after_a_review();
     assert!(daemon.terminate().success());
     let (_, body) = page.split_once("\r\n\r\n").expect("a head and a page");
-    // A count that nothing was counted in yet has its lines above all the same.
+    // A metric without samples still has its header lines.
     let known = names(body);
     let monitoring = repository().join("docs/monitoring");
     let rules = read(monitoring.join("alerts.yml"));
@@ -238,7 +237,7 @@ fn rules_and_dashboard_ask_for_counts_there_are() {
     check_with_promtool(&monitoring.join("alerts.yml"), body);
 }
 
-/// Runs Prometheus's own reader.
+/// Runs Prometheus's own parser.
 fn check_with_promtool(rules: &std::path::Path, page: &str) {
     let promtool = debian::program("promtool", "prometheus");
     let checked = Command::new(&promtool)

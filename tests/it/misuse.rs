@@ -1,7 +1,7 @@
-//! Mistakes that agents make, played from a text file on the real commands: each refusal says what mends it, the
-//! correction made from it is accepted at the first try, and what agents read on the way is counted.
+//! Agents' mistakes, played from a text file with the real commands: each refusal names its correction, the correction
+//! is accepted at the first try, and the test counts what agents read on the way.
 //!
-//! `SETTLED_MISUSE_PROGRAM` plays the same file on another `settled` and only counts.
+//! `SETTLED_MISUSE_PROGRAM` plays the same file with another `settled` and only counts.
 
 #![expect(
     clippy::print_stdout,
@@ -23,21 +23,22 @@ const AUTHOR_MAX: usize = 18_293;
 const REVIEWER_MAX: usize = 14_833;
 
 /// The most that an agent reads in both files: 60 % of the 75 000 and 115 000 characters that two agents read in four
-/// reviews of version 0.1. They ran more commands than the files do: `docs/performance.md` says how far that goes.
+/// reviews with version 0.1. They ran more commands than the files do: `docs/performance.md` says how comparable that
+/// is.
 const AUTHOR_SESSION_MAX: usize = 45_000;
 const REVIEWER_SESSION_MAX: usize = 69_000;
 
-/// What one line of the file expects.
+/// The expected result of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
-    /// It is refused, and a correction follows.
+    /// A refusal, and a correction follows.
     Mistake,
-    /// It succeeds.
+    /// A success.
     Right,
-    /// It is the correction of the mistake above, tried with `--dry-run`, and succeeds. What it prints is not counted: an
-    /// agent would have sent it, and the file goes on from before it.
+    /// A success: the correction of the mistake above, tried with `--dry-run`. Its output does not count: an agent
+    /// would have sent it, and the file continues from before it.
     Retry,
-    /// It is refused, and nothing mends it.
+    /// A refusal without a correction.
     Hopeless,
 }
 
@@ -45,16 +46,16 @@ struct Player {
     mailroom: Mailroom,
     program: PathBuf,
     files: tempfile::TempDir,
-    /// Characters each agent has read.
+    /// The characters that each agent has read.
     read: BTreeMap<String, usize>,
     commands: usize,
     is_count: bool,
-    /// The mistakes that can be mended, and how many the next message of their agent mended.
+    /// The number of mistakes with a correction, and how many the agent's next message corrected.
     mistakes: usize,
     mended: usize,
     /// The mistake above, whose correction has to follow at once.
     pending: Option<(String, String)>,
-    /// What the last refusal quoted last.
+    /// The last quotation in the last refusal.
     quoted: String,
     wrong: Vec<String>,
 }
@@ -84,7 +85,7 @@ impl Player {
         output
     }
 
-    /// The messages in the agent's inbox, the newest last; asked without being read.
+    /// The messages in the agent's inbox, the newest last; does not count as reading.
     fn inbox(&self, agent: &str) -> Vec<String> {
         let output = Command::new(&self.program)
             .args(["inbox", "--json"])
@@ -100,7 +101,7 @@ impl Player {
             .collect()
     }
 
-    /// Does what an agent does to learn its state: it asks, and reads and puts away what the answers name.
+    /// Does what an agent does to learn its state: runs the commands, and reads and puts away the messages they name.
     fn look(&mut self, agent: &str) {
         for _ in 0..20 {
             let output = self.run(agent, &[]);
@@ -192,7 +193,7 @@ impl Player {
         }
     }
 
-    /// Sees that the correction of a mistake is the next thing its agent does.
+    /// Checks that the correction of a mistake is the next act of its agent.
     fn follow(&mut self, agent: &str, line: &str, mark: Mark) {
         let is_correction = match mark {
             Mark::Right | Mark::Retry => true,
@@ -204,7 +205,7 @@ impl Player {
                     is_correction && who == agent,
                     "no correction follows: {mistake}"
                 );
-                // What does not succeed ends the test.
+                // A failure ends the test.
                 self.mended += 1;
             }
             None => assert_ne!(mark, Mark::Retry, "no mistake is before: {line}"),
@@ -215,7 +216,7 @@ impl Player {
         }
     }
 
-    /// A message that an agent writes into its outbox itself, and the notice that it reads if it is refused.
+    /// Writes a message into the agent's own outbox, and reads the notice if it is refused.
     fn drop_by_hand(&mut self, agent: &str, name: &str, text: &str, words: &str) {
         let mailbox = |place: &str| self.mailroom.agent(agent, place);
         let (outbox, sent) = (mailbox("outbox"), mailbox("sent"));
@@ -246,7 +247,7 @@ impl Player {
         );
     }
 
-    /// An agent does what an acceptance says last: it puts away what it has answered.
+    /// Does what an acceptance suggests last: puts away the answered message.
     fn put_away(&mut self, agent: &str, output: &Output) {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         for line in text.lines() {
@@ -275,7 +276,7 @@ impl Player {
         if !is_right {
             self.wrong.push(format!("{line}\n{text}"));
         }
-        // What an agent does with a refusal that names no correction: it asks what the code means.
+        // After a refusal without a correction an agent looks up the code.
         let explain = text
             .lines()
             .find_map(|line| line.trim().strip_prefix("try: settled explain "));
@@ -284,7 +285,7 @@ impl Player {
             let code = explain.split(' ').next().unwrap_or_default().to_owned();
             self.run(&agent, &["explain".to_owned(), code]);
         }
-        // Every refusal that came by mail is read and put away as well.
+        // The agent also reads and puts away every refusal that came by mail.
         if !matches!(mark, Mark::Right | Mark::Retry) {
             let agent = line.split(' ').next().expect("an agent").to_owned();
             for id in self.notices(&agent) {

@@ -1,5 +1,5 @@
-//! The commands that agents are given to run next: each runs as printed, from every common situation. They lead through
-//! a whole review, and no message is waited for twice or stays taken forever.
+//! The commands that agents get as next steps: each runs as printed, in every common situation. They lead through a
+//! whole review, and no message is waited for twice or stays taken forever.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use settled_tests::mailroom::{Mailroom, said, settled};
 use settled_tests::{binaries, names, read, seed, write};
 
-/// A command in the directory around the mailroom, as an agent that names it in its environment.
+/// A command in the mailroom's parent directory, as an agent that names the mailroom in its environment.
 fn command(mailroom: &Mailroom, agent: &str, args: &[&str]) -> Command {
     let mut command = settled();
     command
@@ -28,7 +28,7 @@ fn fed(mut command: Command, text: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("settled can be run");
-    // A command that does not listen ends the pipe.
+    // A command that does not read its input closes the pipe.
     let _ = child
         .stdin
         .take()
@@ -37,7 +37,7 @@ fn fed(mut command: Command, text: &str) -> Output {
     child.wait_with_output().expect("it is our child")
 }
 
-/// The one JSON answer, which has the form of every answer.
+/// The only JSON answer, which has the common form.
 fn answer(output: &Output) -> Value {
     let answer: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("no JSON document ({error}): {}", said(output)));
@@ -71,7 +71,7 @@ fn runs(answer: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Runs a command as a shell reads it, on a copy of the workspace in its present state.
+/// Runs a command in a shell, on a copy of the workspace.
 fn try_it(mailroom: &Mailroom, agent: &str, run: &str) {
     let copy = settled_tests::scratch();
     let around = mailroom.root().parent().expect("a directory around it");
@@ -130,7 +130,7 @@ const REQUEST: &[&str] = &[
 const FINDINGS: &str =
     "findings:\n- {severity: P1, title: the lock is never released, file: src/lock.rs}\n";
 
-/// Questions that an agent may ask at any time. Most of them have no good answer.
+/// Questions that an agent may ask at any time. Most have no good answer.
 const ANY_TIME: &[&[&str]] = &[
     &[],
     &["robot", "triage"],
@@ -192,7 +192,7 @@ fn every_command_that_is_told_to_come_next_runs_as_it_stands() {
     let mut tried: BTreeSet<(String, String)> = BTreeSet::new();
     let mut follow = |mailroom: &Mailroom, agent: &str, answer: &Value| {
         for run in runs(answer) {
-            // An id of the daemon's own or a new one makes no other command of it.
+            // A different id does not make it a different command.
             let shape: String = run.chars().filter(|c| !c.is_ascii_digit()).collect();
             if tried.insert((agent.to_owned(), shape)) {
                 try_it(mailroom, agent, &run);
@@ -305,7 +305,7 @@ fn a_review_is_held_by_waiting_for_verdicts_without_putting_anything_away() {
     let verdict = ["wait", "--for", "verdict", "--pr", "86", "--timeout", "0"];
     assert_eq!(ask(&mailroom, "claude", REQUEST)["ok"], true);
     assert_eq!(ask(&mailroom, "claude", REQUEST)["error"]["exit"], 7);
-    // The refusal is in the inbox, and the reviewer has to move: there is no verdict yet.
+    // The refusal is in the inbox, and the reviewer has to move, so there is no verdict yet.
     let none = ask(&mailroom, "claude", &verdict);
     assert_eq!(none["error"]["exit"], 4, "{none}");
     assert_eq!(runs(&none), ["settled wait --for verdict --pr 86"]);
@@ -394,7 +394,7 @@ fn what_was_answered_is_put_away_by_the_command_that_comes_next() {
         told["next"],
         json!([{ "run": "settled done req-1", "why": "already answered" }])
     );
-    // An agent that was killed before it heard of it says it once more.
+    // An agent that was killed before it read the answer runs the command again.
     let again = answer(&fed(command(&mailroom, "codex", &given), FINDINGS));
     assert_eq!(
         (&again["data"]["again"], &again["data"]["outcome"]),
@@ -512,7 +512,7 @@ fn a_message_written_by_hand_is_named_until_it_is_accepted() {
     mailroom.post("claude", "m.yaml", &wrong);
     mailroom.post("claude", "half.yaml.tmp", "id: a");
 
-    // No daemon serves: the answer shows the mistake at its place, and the correction waits for a daemon.
+    // No daemon serves: the answer shows the mistake with its position, and the correction waits for a daemon.
     let home = said_by(&[]);
     for words in [
         "your outbox, not judged yet:",
@@ -532,7 +532,7 @@ fn a_message_written_by_hand_is_named_until_it_is_accepted() {
     let triage = fed(command(&mailroom, "claude", &["robot", "triage"]), "");
     assert_eq!(triage.status.code(), Some(6), "{}", said(&triage));
 
-    // It is refused: first the notice is to be read, then the refused message is named until it is corrected.
+    // It is refused: first the notice has to be read, then the refused message is named until it is corrected.
     mailroom.once();
     let asked = ask(&mailroom, "claude", &["next"]);
     assert!(

@@ -1,5 +1,5 @@
-//! `settled notify`, a process of its own: what it tells through a program and a webhook, that nothing is lost by a
-//! kill, and when it tells nobody.
+//! `settled notify`, a separate process: the notices it sends through a program and a webhook, their survival of a
+//! kill, and when it sends none.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ use settled_tests::mailroom::{Mailroom, said, settled};
 use settled_tests::{read, seed, wait, write};
 use workspace::config::Config;
 
-/// A mailroom whose notices go through a shell script, and which has an open request.
+/// A mailroom with an open request, whose notices go through a shell script.
 fn reviewing(script: &str, more: &str) -> Mailroom {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     let program = mailroom.root().join("tell");
@@ -29,7 +29,7 @@ fn reviewing(script: &str, more: &str) -> Mailroom {
     mailroom
 }
 
-/// Spends the reviewer's turns: the review is a person's.
+/// Uses up the reviewer's turns, which escalates the review.
 fn escalate(mailroom: &Mailroom) {
     let output = mailroom.run(&["turn", "86", "--count", "8"]);
     assert!(output.status.success(), "{}", said(&output));
@@ -50,7 +50,7 @@ fn lines(file: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// A notifier; killed with the value.
+/// A running notifier; dropping the value kills it.
 struct Notifier(Child, PathBuf);
 
 impl Notifier {
@@ -109,7 +109,7 @@ fn a_program_is_told_of_an_escalation_once_and_not_of_what_was_before() {
         ],
         ["escalated", "86", "codex", "reviewer_budget_exceeded"]
     );
-    // The command it names shows more.
+    // The command it names works.
     let shown = mailroom.shell(notice["command"].as_str().expect("a command"));
     assert!(
         said(&shown).contains("reviewer_budget_exceeded"),
@@ -169,7 +169,7 @@ fn a_daemon_that_was_killed_is_told_and_one_that_comes_back_soon_is_not() {
     let told = told(&mailroom);
     assert_eq!(told[0]["kind"], "daemon_stopped");
     assert_eq!(told[0]["seq"], mailroom.status()["ledger"]["records"]);
-    // A command that judges in a daemon's place is no daemon.
+    // A command that judges without a daemon does not count as a daemon.
     mailroom.once();
     wait::a_moment(std::time::Duration::from_secs(1));
     assert_eq!(lines(&mailroom.root().join("told")).len(), 1);
@@ -184,7 +184,7 @@ fn quiet_hours_hold_until_they_end() {
     escalate(&mailroom);
     let at = |time: &str, mono| Step {
         mono,
-        // Nobody's zone but the operator's counts.
+        // Only the operator's time zone counts.
         at: DateTime::parse_from_rfc3339(&format!("2026-02-13T{time}:00+09:00")).expect("a time"),
         serving: None,
     };
@@ -278,7 +278,7 @@ fn a_webhook_is_signed_and_posted_again_until_it_is_taken() {
         "{log}"
     );
     assert!(!log.contains(&address) && !log.contains("s3cret"), "{log}");
-    // The cursor is there once it is taken.
+    // The cursor is written once the receiver has taken the notice.
     let cursor = mailroom.root().join(".settled/notify/webhook.json");
     let records = mailroom.status()["ledger"]["records"].to_string();
     wait::until("the cursor", || {

@@ -13,7 +13,7 @@ use serde_json::json;
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{ledger, list, names, peer, read, seed};
 
-/// An `oacp` home with one project, and the project as a mailroom.
+/// An `oacp` home with one project, and that project as a mailroom.
 fn project() -> (PathBuf, Mailroom) {
     let directory = settled_tests::scratch();
     let home = directory.path().to_owned();
@@ -22,7 +22,7 @@ fn project() -> (PathBuf, Mailroom) {
     (home, Mailroom::at(directory, "projects/demo"))
 }
 
-/// Sends with `oacp`; gives the file's name, the same in inbox and outbox.
+/// Sends with `oacp`; returns the name of the file, which is the same in inbox and outbox.
 fn send(home: &Path, mailroom: &Mailroom, kind: &str, body: &str) -> String {
     let before: BTreeSet<String> = names(mailroom.agent("claude", "outbox"))
         .into_iter()
@@ -144,7 +144,7 @@ fn every_letter_of_the_daemon_passes_oacp_validate() {
     let [request, ..] = seed::review();
     mailroom.post("claude", "request.yaml", &request.text);
     mailroom.once();
-    // Three approvals that contradict themselves use up the attempts: the author gets a letter.
+    // Three approvals that contradict themselves use up the attempts, and the author gets a letter.
     for n in 1..=3 {
         let lgtm = "quality_gate_result: fail\nmerge_ready: true";
         let text = seed::review_message(
@@ -205,7 +205,7 @@ fn every_letter_of_the_daemon_passes_oacp_validate() {
     }
 }
 
-/// Texts that a writer of YAML gets wrong.
+/// Texts that are hard to write in YAML.
 const NASTY: [&str; 12] = [
     "yes",
     "1e10",
@@ -221,7 +221,7 @@ const NASTY: [&str; 12] = [
     "a\\nb\\u0041 \\",
 ];
 
-/// Bodies that a writer of block literals gets wrong.
+/// Bodies that are hard to write as block literals.
 const BODIES: [&str; 12] = [
     "plain",
     "two\nlines\n",
@@ -268,7 +268,7 @@ fn envelope(kind: MessageType, n: usize) -> Envelope {
     }
 }
 
-/// A body of a review message with a nasty text in every free field.
+/// A body of a review message with this text in every free field.
 fn review_body(kind: ReviewKind, text: &str) -> Body {
     let nit =
         json!({"nit_id": text, "tier": "P3", "summary": text, "owner": text, "next_action": text});
@@ -295,7 +295,7 @@ fn review_body(kind: ReviewKind, text: &str) -> Body {
     body.expect("a body of its type")
 }
 
-/// A rendered file, and the envelope and body it was rendered from.
+/// A rendered file, with its envelope and body.
 struct Rendered {
     file: PathBuf,
     envelope: Envelope,

@@ -1,5 +1,5 @@
-//! `settled serve --once`: it judges and delivers everything it finds, and the exit code
-//! says how it went. No daemon, no watcher, as a cron job or a hook would run it.
+//! `settled serve --once` judges and delivers everything it finds; the exit code reports the result. No daemon, no
+//! watcher, as a cron job or a hook would run it.
 
 use std::process::Output;
 
@@ -286,7 +286,7 @@ fn only_one_process_serves_a_workspace() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("it is being served already"), "{said}");
     assert!(said.contains("try: settled status"), "{said}");
-    // The lock is the kernel's: it goes with the process, however that ends.
+    // The lock is the kernel's and ends with the process, however that ends.
     daemon.kill();
     assert_exit(&mailroom.once(), 0);
 }
@@ -409,7 +409,7 @@ fn a_workspace_is_the_same_from_wherever_it_is_named() {
     assert_eq!(beside["data"]["accepted"], 1);
 }
 
-/// A supervisor restarts a daemon that ended with 1 endlessly, and the daemon would never read more.
+/// A supervisor would restart a daemon that ended with 1 forever, and it would never read further.
 #[test]
 fn a_record_that_is_not_understood_is_not_tried_again() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
@@ -424,7 +424,7 @@ fn a_record_that_is_not_understood_is_not_tried_again() {
         .pop()
         .expect("a ledger has a segment");
     let kept = read(&segment);
-    // The last record is checked by none that follows, so it is read, and says what nobody can understand.
+    // No later record checks the digest of the last one, so the daemon reads it, and cannot parse it.
     write(&segment, &kept.replacen("\"at\":\"2", "\"at\":\"x", 1));
     let output = mailroom.once();
     assert_exit(&output, 6);

@@ -1,5 +1,5 @@
-//! What reaches the daemon besides messages: turns and takes of a reviewer, events of pull requests,
-//! decisions of people; with a daemon and without one, and after a crash.
+//! Everything that reaches the daemon besides messages: turns and takes of a reviewer, events of pull requests,
+//! decisions of people; with and without a daemon, and after a crash.
 
 use std::process::Output;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{age, ledger, names, seed, wait, write};
 
-/// The review every test is about, in the words of `status`.
+/// The review that every test is about, as `status` shows it.
 fn review(mailroom: &Mailroom) -> Value {
     mailroom.status()["reviews"][0].clone()
 }
@@ -16,7 +16,7 @@ fn assert_exit(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "{}", said(output));
 }
 
-/// The data of what a command says with `--json`.
+/// The data of a command's `--json` answer.
 fn json(mailroom: &Mailroom, args: &[&str]) -> Value {
     mailroom.json(args)["data"].take()
 }
@@ -56,7 +56,7 @@ fn a_person_reopens_an_escalated_review_with_a_daemon_and_without() {
         );
         assert_exit(&output, 0);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        // The terminal may show what is typed in the middle of the question.
+        // The terminal may echo typed text in the middle of the question.
         for part in [", why?", "awaiting, round 2"] {
             assert!(said.contains(part), "{said}");
         }
@@ -72,7 +72,7 @@ fn a_person_reopens_an_escalated_review_with_a_daemon_and_without() {
         );
         assert_eq!(now["waits_for"], "author");
 
-        // The author has a notice and may ask again.
+        // The author has a notice and may request again.
         let request = seed::review()[3].clone();
         mailroom.post("claude", request.file, &request.text);
         match daemon {
@@ -123,7 +123,7 @@ fn no_script_of_an_agent_can_decide_like_a_person() {
             "{said}"
         );
     }
-    // The terminal alone is not enough: the reason is typed there, and it says something.
+    // A terminal is not enough: the person has to type a reason there.
     assert_exit(
         &mailroom.at_terminal(&["review", "reopen", "86", "--reason", "because"], ""),
         5,
@@ -276,7 +276,7 @@ fn moving_the_request_out_of_the_inbox_takes_it() {
     });
     assert_eq!(review(&mailroom)["waits_for"], "runtime");
     assert!(daemon.interrupt().success());
-    // Neither a later take nor a restart changes when it was.
+    // Neither a later take nor a restart changes its time.
     let taken_at = review(&mailroom)["taken_at"].clone();
     assert_exit(&mailroom.run(&["take", "--pr", "86"]), 0);
     assert_exit(&mailroom.once(), 0);

@@ -1,5 +1,5 @@
-//! Entries of an outbox besides finished messages: unfinished files, files that are no
-//! messages, entries that are no files; and outboxes that come and go.
+//! Entries of an outbox besides finished messages: unfinished files, files that are not messages, entries that are not
+//! files; and outboxes that come and go.
 
 use std::process::Output;
 
@@ -23,7 +23,7 @@ fn an_empty_file_is_refused_only_after_its_writer_had_time() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     let _daemon = mailroom.serve();
     mailroom.post("claude", "slow.yaml", "");
-    // Once the daemon has delivered this one, it has looked at everything that was there before.
+    // Once the daemon has delivered this one, it has seen everything that was there before.
     mailroom.post(
         "claude",
         "other.yaml",

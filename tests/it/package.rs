@@ -1,5 +1,5 @@
-//! The Debian package, put into a tree of its own by the real `dpkg`, changed over itself, removed and purged: what is
-//! there after each, and that mail and what others wrote outlives all of it.
+//! The Debian package, installed by the real `dpkg` into a tree of its own, reinstalled, removed and purged: the files
+//! after each step. Mail and other people's files survive all of it.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -11,7 +11,7 @@ use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{installed, list, read, write};
 use tempfile::TempDir;
 
-/// What a purge leaves on purpose: the user `settled`, whose number files may carry.
+/// The remains that a purge leaves on purpose: the user `settled`, whose uid files may have.
 const USER: [&str; 9] = [
     "etc",
     "etc/.pwd.lock",
@@ -24,7 +24,7 @@ const USER: [&str; 9] = [
     "etc/gshadow-",
 ];
 
-/// A tree that `dpkg` installs into as if it were a machine.
+/// A tree into which `dpkg` installs as if it were a machine.
 struct Machine(TempDir);
 
 impl Machine {
@@ -46,7 +46,7 @@ impl Machine {
         self.0.path().join(path)
     }
 
-    /// Runs `dpkg` on the tree; what the package depends on is on the machine of the test.
+    /// Runs `dpkg` on the tree; the machine of the test provides the dependencies.
     fn dpkg(&self, args: &[&str]) -> String {
         let mut dpkg = Command::new("dpkg");
         let root = format!("--root={}", self.0.path().display());
@@ -79,7 +79,7 @@ impl Machine {
         );
     }
 
-    /// Every path in the tree but the package manager's own.
+    /// Every path in the tree except the package manager's own.
     fn paths(&self) -> BTreeSet<String> {
         let mut paths = BTreeSet::new();
         collect(self.0.path(), self.0.path(), &mut paths);
@@ -88,7 +88,7 @@ impl Machine {
         paths
     }
 
-    /// A workspace as the first person would make it, with a message on its way.
+    /// A workspace as a first user would make it, with a message on its way.
     fn mail(&self) -> Mailroom {
         let root = self.at("var/lib/settled/mailroom");
         let mut init = Command::new(self.at("usr/bin/settled"));
@@ -232,7 +232,7 @@ fn an_installed_package_has_its_user_its_directory_and_a_unit_that_nobody_starte
     let program = |name: &str| Command::new(machine.at("usr/bin").join(name));
     installed::works(program, place.path());
     let unit = machine.at("usr/lib/systemd/system/settled.service");
-    // The program it names is in this tree alone; everything else of the unit is checked unchanged.
+    // The program exists only in this tree; the rest of the unit is checked unchanged.
     let program = machine
         .at("usr/bin/settled")
         .to_str()
@@ -304,7 +304,7 @@ fn a_purge_leaves_the_user_and_nothing_else() {
     machine.dpkg(&["--purge", "settled"]);
     let mut left = machine.paths();
     left.retain(|path| !USER.contains(&path.as_str()));
-    // The directories of a machine, which `systemctl enable` made here.
+    // A real machine has these directories; here `systemctl enable` made them.
     for directory in [
         "etc/systemd",
         "etc/systemd/system",
@@ -315,7 +315,7 @@ fn a_purge_leaves_the_user_and_nothing_else() {
     assert_eq!(left, BTreeSet::new());
 }
 
-/// What `settled service install` writes takes the place of the packaged unit, and the package never touches it.
+/// A unit written by `settled service install` overrides the packaged one, and the package never touches it.
 #[test]
 fn the_package_leaves_a_service_alone_that_somebody_set_up() {
     let machine = Machine::new();

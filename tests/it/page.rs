@@ -1,5 +1,5 @@
-//! `settled page` by its answers: who is let in, that it says what the commands say, that its events resume, and that a
-//! person's decisions are the commands' orders. `tests/browser` looks at it in a real browser.
+//! `settled page` through its answers: who is let in, that it agrees with the commands, that its events resume, and
+//! that a person's decisions are the commands' orders. `tests/browser` tests it in a real browser.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use settled_tests::mailroom::{Mailroom, said, settled};
 use settled_tests::{read, seed, wait};
 use workspace::operator_alerts::{Alert, AlertKind, Alerts};
 
-/// A page that is served; killed with the value.
+/// A running page; dropping the value kills it.
 pub(crate) struct Page {
     child: Child,
     log: std::path::PathBuf,
@@ -20,7 +20,7 @@ pub(crate) struct Page {
     cookie: String,
 }
 
-/// What was answered.
+/// An answer.
 pub(crate) struct Answer {
     status: u16,
     head: String,
@@ -74,7 +74,7 @@ impl Page {
         stream
     }
 
-    /// Sends a request with just these headers.
+    /// Sends a request with exactly these headers.
     fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let headers: String = headers
             .iter()
@@ -128,7 +128,7 @@ impl Page {
         read(&self.log)
     }
 
-    /// The numbers of the records that `/events` tells, up to this one.
+    /// The numbers of the records that `/events` sends, up to this one.
     fn records(&self, headers: &str, path: &str, last: u64) -> Vec<u64> {
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\n{headers}\r\n",
@@ -172,7 +172,7 @@ fn values(html: &str, attribute: &str) -> Vec<String> {
         .collect()
 }
 
-/// What the rows of the page say: review, phase, mover, round.
+/// The rows of the page: review, phase, mover, round.
 fn rows(html: &str) -> Vec<[String; 4]> {
     html.split("<tr class=\"row\"")
         .skip(1)
@@ -183,7 +183,7 @@ fn rows(html: &str) -> Vec<[String; 4]> {
         .collect()
 }
 
-/// The same of `settled status --json`.
+/// The same rows from `settled status --json`.
 fn told(status: &Value) -> Vec<[String; 4]> {
     let reviews = status["reviews"].as_array().expect("a list");
     let text = |value: &Value| value.as_str().unwrap_or("nobody").to_owned();
@@ -218,7 +218,7 @@ fn the_page_says_what_status_says_of_many_ledgers() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     seed::lay_packet(mailroom.root());
     let page = Page::open(&mailroom, &[]);
-    // The same numbers on every machine (Knuth's).
+    // The same numbers on every machine (Knuth's generator).
     let mut chance = 0x2545_f491_u64;
     for _ in 0..40 {
         chance = chance
@@ -335,7 +335,7 @@ fn nobody_is_let_in_by_another_host_origin_or_token() {
     assert!(!page.log().contains(&page.token), "the token is in the log");
 }
 
-/// A page that is refused before it is served.
+/// Starts a page that has to refuse to serve.
 fn page_of(mailroom: &Mailroom, options: &[&str]) -> Output {
     let mut command = settled();
     command.arg("page").arg(mailroom.root()).arg("--");
@@ -349,7 +349,7 @@ fn only_this_machine_is_listened_to() {
         let output = page_of(&mailroom, &["--listen", address]);
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     }
-    // A socket that answers to no name would refuse everybody.
+    // A socket without a host name would refuse every request.
     let listen = format!("unix:{}", mailroom.root().join("page.sock").display());
     let output = page_of(&mailroom, &["--listen", &listen]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
@@ -360,7 +360,7 @@ fn only_this_machine_is_listened_to() {
 fn a_browser_names_its_origin_and_the_link_leads_nowhere_else() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     let page = Page::open(&mailroom, &[]);
-    // With `no-referrer` a browser sends `Origin: null` with every form, and nobody can decide anything.
+    // With `no-referrer` a browser sends `Origin: null` with every form, and nobody could decide anything.
     let head = page.get("/").head;
     assert!(head.contains("referrer-policy: same-origin"), "{head}");
     let path = format!("//evil.example/?token={}", page.token);
@@ -388,7 +388,7 @@ fn events_go_on_behind_the_last_one_that_arrived() {
         page.records("", "/events?after=0", 10),
         (1..=10).collect::<Vec<u64>>()
     );
-    // What the browser says weighs more than what the page said when it was loaded.
+    // The browser's `Last-Event-ID` overrides the number in the loaded page.
     assert_eq!(
         page.records("Last-Event-ID: 7\r\n", "/events?after=0", 10),
         vec![8, 9, 10]
@@ -404,7 +404,7 @@ fn an_open_page_hears_of_an_alert_without_a_record() {
         page.host, page.cookie
     );
     let mut lines = BufReader::new(page.connect(&request)).lines();
-    // While nothing is told, a comment keeps the connection open.
+    // While there is no record, a comment keeps the connection open.
     let mut told = |what: &str| loop {
         let line = lines.next().expect("the stream goes on").expect("a line");
         assert!(!line.starts_with(':'), "nothing was told: {what}");
@@ -439,7 +439,7 @@ fn the_page_is_for_looking_unless_it_is_asked_to_act_and_never_beside_an_agent_o
     ]);
     assert_eq!(answer.status, 403);
     assert!(!page.get("/").body.contains("<form method=\"post\""));
-    // The agents of this mailroom are this very user.
+    // The agents of this mailroom run as this very user.
     let output = page_of(&mailroom, &["--act"]);
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(
@@ -449,7 +449,7 @@ fn the_page_is_for_looking_unless_it_is_asked_to_act_and_never_beside_an_agent_o
     );
 }
 
-/// Gives every outbox to a user of its own, as `--separate-users` does; needs root.
+/// Gives every outbox to its own user, as `--separate-users` does; needs root.
 fn separated() -> Mailroom {
     assert!(
         rustix::process::geteuid().is_root(),
@@ -504,7 +504,7 @@ fn a_decision_on_the_page_is_the_order_of_the_command() {
         "{code}\n{}",
         declined.body
     );
-    // Without an origin nothing is decided, not even with the cookie.
+    // Without an origin nobody can decide, not even with the cookie.
     let body = format!("form={form}&key={}&act=reopen&reason=x", encoded(key));
     let headers = [
         ("Host", page.host.as_str()),
@@ -513,7 +513,7 @@ fn a_decision_on_the_page_is_the_order_of_the_command() {
     ];
     assert_eq!(page.ask("POST", "/act", &headers, &body).status, 403);
     assert_eq!(mailroom.status()["reviews"][0]["phase"], "escalated");
-    // The refusal is on the review's own page, which a reload asks for again; and nobody who types is interrupted.
+    // The refusal is on the review's own page, which a reload requests again without interrupting anybody who types.
     let home = "data-home=\"/review?key=%2386%20claude%20-%3E%20codex\"";
     assert!(declined.body.contains(home), "{}", declined.body);
     for body in [&declined.body, &page.get(&place).body] {

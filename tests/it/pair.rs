@@ -1,5 +1,5 @@
-//! `settled pair` on real processes: with every author and every reviewer, whatever they do, the pair ends within its
-//! bound, and no word of either approves what the gate has not (`tests/fakes/author.sh`, `tests/fakes/reviewer.sh`).
+//! `settled pair` with real processes: whatever its author and reviewer do, the pair ends within its bound, and no word
+//! of either approves what the gate has not (`tests/fakes/author.sh`, `tests/fakes/reviewer.sh`).
 
 mod edges;
 mod ends;
@@ -16,7 +16,7 @@ use settled_tests::{binaries, ledger, repository, wait, write};
 
 use crate::runner::runs;
 
-/// A mailroom in which a pair can be held.
+/// A mailroom prepared for pairs.
 struct Room {
     mailroom: Mailroom,
     place: PathBuf,
@@ -35,7 +35,7 @@ impl Room {
         Self { mailroom, place }
     }
 
-    /// How often a fake was started, by the first word of its line.
+    /// The number of starts of a fake, by the first word of its lines.
     fn starts(&self, who: &str) -> usize {
         let notes = std::fs::read_to_string(self.place.join("notes")).unwrap_or_default();
         notes
@@ -62,7 +62,7 @@ impl Room {
         command
             .env("FAKE_NOTES", self.place.join("notes"))
             .current_dir(&self.place);
-        // The fakes use the commands under test.
+        // The fakes use the tested programs.
         let others = std::env::var("PATH").unwrap_or_default();
         command.env(
             "PATH",
@@ -71,7 +71,7 @@ impl Room {
         command
     }
 
-    /// A pair of fakes; of a reviewer without a behaviour there is none.
+    /// A pair of fakes; without a behaviour there is no reviewer.
     fn pair(&self, author: &str, reviewer: &str, more: &[&str]) -> Command {
         let (author, reviewer_command) = (
             self.fake("author.sh", author),
@@ -105,7 +105,7 @@ impl Room {
         )
     }
 
-    /// The steps of the pairs in the ledger, as `working began`.
+    /// The steps of pairs in the ledger, such as `working began`.
     fn steps(&self) -> Vec<String> {
         let records = ledger::records(self.mailroom.root());
         let happened = records
@@ -126,7 +126,7 @@ impl Room {
     }
 }
 
-/// What a pair came to.
+/// The result of a pair.
 #[derive(Debug)]
 struct Held {
     code: Option<i32>,
@@ -148,7 +148,7 @@ impl Held {
         }
     }
 
-    /// The last line's data.
+    /// The data of the last line.
     fn end(&self) -> &Value {
         &self
             .lines
@@ -156,7 +156,7 @@ impl Held {
             .unwrap_or_else(|| panic!("nothing was said: {self:?}"))["data"]
     }
 
-    /// `complete`, or why it failed.
+    /// `complete`, or the reason of the failure.
     fn word(&self) -> &str {
         let end = self.end();
         end["failure"]
@@ -169,7 +169,7 @@ impl Held {
         self.end()["pair"].as_str().expect("a name")
     }
 
-    /// Why each run failed that did.
+    /// The reason of each failed run.
     fn reasons(&self) -> Vec<&str> {
         self.lines
             .iter()
@@ -178,7 +178,7 @@ impl Held {
     }
 }
 
-/// A pair that goes on in the background.
+/// A pair in the background.
 struct Going(Option<Child>);
 
 impl Going {
@@ -202,7 +202,7 @@ impl Going {
 
 impl Drop for Going {
     fn drop(&mut self) {
-        // A test failed, and it must not outlive it.
+        // A test failed, and the pair must not outlive it.
         if let Some(mut child) = self.0.take() {
             let _ = child.kill();
             let _ = child.wait();

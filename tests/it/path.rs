@@ -1,14 +1,14 @@
-//! The way of a message that `docs/architecture.md` draws, taken from the code.
+//! Takes the way of a message that `docs/architecture.md` draws from the code.
 //!
-//! Each stage of the way takes a value that only the stage before can make. The test follows the calls of the
-//! daemon's pass in the order of the source text and notes in which crate each of these values is first made. It fails
-//! when a stage moves to another crate, when two change places, and when one is left out. It does not run the code: it
-//! follows the accepted message only, knows no traits, and proves nothing of what a stage does.
+//! Each stage of the way takes a value that only the stage before can make. The test follows the calls of the daemon's
+//! pass in source order and notes which crate first makes each of these values. It fails when a stage moves to another
+//! crate, when two swap places, and when one is missing. It runs no code, follows only the accepted message, knows no
+//! traits, and proves nothing about what a stage does.
 
 use settled_tests::call_path::SourceIndex;
 use settled_tests::{read, repository, write};
 
-/// What each stage makes, in the order of the page.
+/// The value that each stage makes, in the order of the page.
 const STAGE_VALUES: [&str; 6] = [
     "OutboxFile",
     "Message",

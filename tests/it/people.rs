@@ -1,5 +1,5 @@
-//! What people ask: whose move it is, what is missing and whose command brings it, what needs somebody; and the
-//! screen that shows it live. The texts are kept under `tests/golden/`; `UPDATE=1` rewrites them.
+//! Questions of people: whose move it is, what is missing and whose command brings it, who has to act; and the live
+//! screen. The texts are compared with `tests/golden/`; `UPDATE=1` rewrites them.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -20,7 +20,7 @@ fn text(output: &Output, exit: i32) -> String {
     String::from_utf8(stream.clone()).expect("we print UTF-8")
 }
 
-/// The text without what differs from run to run: the root, instants, ages, sizes.
+/// The text without the parts that differ between runs: the root, instants, ages, sizes.
 fn steady(text: &str, mailroom: &Mailroom) -> String {
     let text = text.replace(&mailroom.root().display().to_string(), "ROOT");
     let mut steady = String::new();
@@ -56,7 +56,7 @@ fn mailroom() -> Mailroom {
     mailroom
 }
 
-/// Posts the first `count` messages of the review, each judged before the next.
+/// Posts the first `count` messages of the review and judges each before the next.
 fn after(count: usize) -> Mailroom {
     let mailroom = mailroom();
     for post in seed::review().iter().take(count) {
@@ -66,7 +66,7 @@ fn after(count: usize) -> Mailroom {
     mailroom
 }
 
-/// A refused report of claude's beside a review that waits for the right one.
+/// A refused report of claude's beside a review that waits for the correct one.
 fn after_a_refusal() -> Mailroom {
     let mailroom = after(2);
     let addressed = seed::review()[2].text.replace("round: 1", "round: 7");
@@ -93,7 +93,7 @@ fn approved_commit(mailroom: &Mailroom) -> String {
         .to_owned()
 }
 
-/// What `why 86` says of everything that can be missing.
+/// Compares `why 86` for everything that can be missing.
 #[test]
 fn why_names_the_one_missing_thing_in_every_phase() {
     let mut all = String::new();
@@ -421,7 +421,7 @@ fn looking_changes_nothing_whether_a_daemon_serves_or_none() {
     assert_eq!(ledger::records(mailroom.root()), before);
 }
 
-/// A `settled watch` that writes into a file; killed with the value.
+/// A running `settled watch` that writes into a file; dropping the value kills it.
 struct Watching {
     child: Child,
     out: std::path::PathBuf,
@@ -450,7 +450,7 @@ impl Watching {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        // It ended already, or a test failed and it must not outlive it.
+        // It has ended, or a test failed and it must not outlive the test.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -491,7 +491,7 @@ fn watch_in_a_pipe_prints_a_document_a_line_at_each_change() {
 fn plain_watch_at_a_terminal_draws_anew_and_leaves_the_screen_as_it_was() {
     let mailroom = mailroom();
     let _daemon = mailroom.serve();
-    // A shell that stays in between dies of the key that the program catches.
+    // A shell in between would die of the key that the program catches.
     let line = format!(
         "exec '{}' watch --plain --root '{}'",
         binaries::settled().display(),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use settled_torture::power::{Ground, Options, Report};
 
 fn run(ground: Ground, states: usize, seed: u64) -> Report {
-    // The simulated disk has the daemon's mailroom in this very process.
+    // The simulated disk runs the daemon's mailroom in this very process.
     let settled = if ground == Ground::Simulated {
         PathBuf::new()
     } else {
@@ -27,7 +27,7 @@ fn run(ground: Ground, states: usize, seed: u64) -> Report {
         report.ground,
         report.wrong.len()
     );
-    // A run in which nothing was ever at stake would prove nothing.
+    // A run that put nothing at risk would prove nothing.
     assert!(
         report.states >= states / 2 && report.again > 0 && report.mended > 0,
         "{report:#?}"
@@ -39,7 +39,7 @@ fn run(ground: Ground, states: usize, seed: u64) -> Report {
     report
 }
 
-/// Past the harness, which hides what a test that passes prints: which ground it was is to be seen.
+/// Prints the ground past the test harness, which hides the output of passing tests.
 fn say(what: &str) {
     let _ = writeln!(std::io::stderr(), "{what}");
 }

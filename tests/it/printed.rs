@@ -1,5 +1,4 @@
-//! Every command that is printed for somebody to run is one: in common situations, each is run as printed, in a shell,
-//! on a copy of the workspace.
+//! Every printed command works: in common situations, each runs as printed, in a shell, on a copy of the workspace.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -9,7 +8,7 @@ use settled_tests::approval::{self, HEAD, OTHER};
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{seed, write};
 
-/// The exit codes that say that the command itself was wrong: the usage, the agent or the workspace.
+/// The exit codes of a wrong command: the usage, the agent or the workspace.
 const WRONG: [i32; 2] = [2, 5];
 
 /// The commands whose output is read in every situation.
@@ -36,7 +35,7 @@ const ASKED: &[&[&str]] = &[
     &["wait", "--timeout", "0", "--agent", "claude"],
 ];
 
-/// What a command printed to be run, and whether a person has to decide at a terminal.
+/// A printed command, and whether a person has to decide at a terminal.
 fn printed(answer: &Value, found: &mut BTreeSet<(String, bool)>) {
     match answer {
         Value::Object(keys) => {
@@ -62,7 +61,7 @@ fn is_for_a_person(run: &str) -> bool {
         .is_some_and(|word| decisions.contains(&word))
 }
 
-/// The command with the words in capitals filled in, and ending by itself.
+/// The command with its placeholders filled in, changed to end by itself.
 fn filled(run: &str, findings: &str) -> String {
     let words = run.split(' ').map(|word| match word {
         "FILE" => findings,
@@ -79,7 +78,7 @@ fn filled(run: &str, findings: &str) -> String {
     run + more
 }
 
-/// Runs all that is printed for a workspace in this state, but for what was run in an earlier situation of a test.
+/// Runs everything printed for a workspace in this state, except what already ran in an earlier situation of the test.
 fn all_can_be_run(situation: &str, mailroom: &Mailroom, known: &mut BTreeSet<String>) {
     let mut found = BTreeSet::new();
     for asked in ASKED {
@@ -184,7 +183,7 @@ fn what_is_printed_at_the_end_of_a_review_can_be_run() {
     all_can_be_run("closed", &spent, &mut known);
 }
 
-/// One number in two repositories: what is printed says which.
+/// With one number in two repositories, printed commands name the repository.
 #[test]
 fn what_is_printed_of_one_of_two_repositories_means_that_one() {
     let mailroom = after(0);

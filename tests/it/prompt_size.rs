@@ -1,4 +1,4 @@
-//! What agents read costs them: the primer and the answers of the common commands, in bytes. A token of such English is
+//! The cost of what agents read, in bytes: the primer and the answers of common commands. A token of such English has
 //! about four bytes.
 
 use settled_tests::mailroom::{Mailroom, settled};
@@ -7,7 +7,7 @@ use settled_tests::{golden, seed};
 /// The most bytes of the primer: fewer than 700 tokens even at three and a half bytes each.
 const PRIMER_MAX: usize = 2400;
 
-/// What a command prints, whatever it ends with.
+/// The output of a command, whatever its exit code.
 fn printed(mailroom: &Mailroom, agent: &str, args: &[&str]) -> String {
     let mut command = settled();
     command
@@ -66,7 +66,7 @@ fn what_the_common_commands_cost_is_known() {
     ] {
         let text = printed(&mailroom, "codex", args);
         assert!(!text.is_empty(), "{args:?} prints nothing");
-        // To the nearest fifty: an age may be longer by a digit.
+        // To the nearest fifty, since an age may have one more digit.
         let fifties = (text.len() + 25) / 50 * 50;
         table += &format!("{fifties:>5}  settled {}\n", args.join(" ")).replace(" \n", "\n");
     }

@@ -1,15 +1,15 @@
-//! The stable twins of the fuzz targets in `fuzz`: any bytes, and valid inputs that were mutilated, keep
-//! what `settled_tests::readers` says of each reader.
+//! The stable twins of the fuzz targets in `fuzz`: any bytes, and mutilated valid inputs, keep the promises of each
+//! reader in `settled_tests::readers`.
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use settled_tests::{list, read, readers, repository, seed};
 
-/// How many mutilated inputs each reader is given; those of the disk cost files.
+/// The number of mutilated inputs for each reader; those of the disk cost files.
 const CASES: u32 = 1_000;
 const CASES_ON_DISK: u32 = 300;
 
-/// What YAML, TOML and JSON do not read as plain text.
+/// Tokens with a meaning in YAML, TOML or JSON.
 const TOKENS: [&str; 40] = [
     "{",
     "}",
@@ -76,7 +76,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// Bytes that are printed as text when a reader breaks on them.
+/// Bytes that print as text when a reader fails on them.
 struct Input(Vec<u8>);
 
 impl std::fmt::Debug for Input {
@@ -111,7 +111,7 @@ fn edited(mut bytes: Vec<u8>, edits: &[Edit]) -> Vec<u8> {
     bytes
 }
 
-/// Each reader is given so many inputs: a seed with a few edits, and now and then bytes of no kin.
+/// Gives each reader `cases` inputs: a seed with a few edits, and sometimes unrelated bytes.
 fn hold(cases: u32, seeds: Vec<Vec<u8>>, reader: fn(&[u8])) {
     assert!(!seeds.is_empty());
     seeds.iter().for_each(|seed| reader(seed));

@@ -1,5 +1,5 @@
-//! An approval before a rebase holds for the rebased head if, and only if, both make the same change; asked of real
-//! git in real repositories.
+//! An approval before a rebase holds for the rebased head if and only if both make the same change. With real git in
+//! real repositories.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::write;
 use tempfile::TempDir;
 
-/// A repository with a branch `main` and a branch `work` that left it.
+/// A repository with a branch `main` and a branch `work` off it.
 struct Repository {
     directory: TempDir,
 }
@@ -35,7 +35,7 @@ impl Repository {
         git(self.directory.path(), args)
     }
 
-    /// Commits a file and gives the commit.
+    /// Commits a file and returns the commit.
     fn commit(&self, file: &str, text: &str) -> String {
         write(self.directory.path().join(file), text);
         self.git(&["add", "--all"]);
@@ -91,7 +91,7 @@ fn check(mailroom: &Mailroom, head: &str, clone: &Path, base: &str) -> Output {
     ])
 }
 
-/// The exit code and what was found of the comparison.
+/// The exit code and the result of the comparison.
 fn remap(mailroom: &Mailroom, head: &str, clone: &Path) -> (i32, serde_json::Value) {
     let output = check(mailroom, head, clone, "main");
     let answer: serde_json::Value =
@@ -126,7 +126,7 @@ fn a_rebase_that_changes_nothing_keeps_the_approval() {
             .code(),
         Some(8)
     );
-    // Stale for the daemon, and it stays so: a check changes nothing.
+    // Still stale for the daemon: a check changes nothing.
     assert!(
         mailroom
             .run(&["pr", "synchronize", "86", "--head", &after])
@@ -193,7 +193,7 @@ fn a_conflict_that_was_resolved_otherwise_is_another_change() {
 
 #[test]
 fn a_blank_more_is_another_change() {
-    // `git patch-id --stable` says that these are the same.
+    // `git patch-id --stable` calls these the same.
     let repository = Repository::new();
     let before = repository.commit("code.py", "if a:\n    b()\nc()\n");
     repository.git(&["reset", "--quiet", "--hard", "main"]);
@@ -265,7 +265,7 @@ fn nothing_changed_is_nothing_approved() {
         &repository.path(),
         "changes nothing against main",
     );
-    // What was merged has no change left to compare.
+    // A merged change leaves nothing to compare.
     let before = repository.commit("more.txt", "more\n");
     repository.git(&["checkout", "--quiet", "main"]);
     repository.git(&["merge", "--quiet", "--ff-only", "work"]);
@@ -311,7 +311,7 @@ fn a_commit_the_clone_does_not_have_is_told_with_the_command_that_brings_it() {
         .expect("a command")
         .to_owned();
     assert!(next.ends_with(&format!("fetch origin {before}")), "{next}");
-    // Fetched alone, it has no history that leads to the branch; with all of it, the approval holds.
+    // Fetched alone, it has no history that leads to the branch. With all of the history the approval holds.
     git(
         &repository.path(),
         &["config", "uploadpack.allowAnySHA1InWant", "true"],
@@ -349,7 +349,7 @@ fn a_branch_named_like_a_commit_is_not_taken_for_it() {
     );
 }
 
-/// Two functions that look alike around the place where the line goes.
+/// Two functions that look alike around the inserted line.
 const TWINS: &str = "fn test() {\n    a();\n    b();\n    c();\n    d();\n    e();\n    f();\n}\n\n\n\n\n\n\n\n\
                      fn live() {\n    a();\n    b();\n    c();\n    d();\n    e();\n    f();\n}\n";
 
@@ -464,7 +464,7 @@ fn a_clone_or_a_branch_that_is_none_is_a_failure() {
     assert_eq!(half.status.code(), Some(2), "{}", said(&half));
 }
 
-/// An abbreviated approval passes where the clone expands it to exactly one commit, and to the head.
+/// An abbreviated approval passes if the clone expands it to exactly one commit, the head.
 #[test]
 fn an_abbreviated_commit_is_expanded_by_the_clone() {
     let repository = Repository::new();
@@ -475,7 +475,7 @@ fn an_abbreviated_commit_is_expanded_by_the_clone() {
     let (code, found) = remap(&mailroom, &head[..9], &repository.path());
     assert!(code == 0 && found["remapped"] == true, "{code} {found}");
 
-    // Without a clone the answer names the command that has one, and that passes.
+    // Without a clone the answer names the command with one, which passes.
     let answer = mailroom.json(&["gate", "check", "--pr", "86", "--head", &head]);
     let run = answer["next"][0]["run"].as_str().expect("a command");
     let path = repository.path();

@@ -1,12 +1,10 @@
-//! A real ledger under another policy: what would have been decided otherwise, and that nothing
-//! would under its own.
+//! A real ledger under another policy: the decisions that would differ, and that none would under its own.
 
 use serde_json::Value;
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{names, seed};
 
-/// A mailroom with a review that was approved in its second round, a message that was refused, one
-/// that came twice, and a pull request that was merged.
+/// A mailroom with a review approved in its second round, a refused message, a duplicate, and a merged pull request.
 fn after_a_review() -> Mailroom {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     seed::lay_packet(mailroom.root());

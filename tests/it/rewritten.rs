@@ -1,5 +1,5 @@
-//! A ledger that somebody rewrote, with its chain made whole again: `ledger verify` names the first wrong record, the daemon
-//! does not go on from it against its snapshot, and a person can.
+//! A rewritten ledger with a recomputed chain: `ledger verify` names the first wrong record, the daemon does not
+//! continue against its snapshot, and a person can make it.
 
 use settled_tests::ledger::{records, reworded, rewrite};
 use settled_tests::mailroom::{Mailroom, said};
@@ -21,7 +21,7 @@ fn asked(config: &str) -> (Mailroom, String) {
     (mailroom, heads)
 }
 
-/// Puts other words into the second question.
+/// Changes the words of the second question.
 fn reword(mailroom: &Mailroom) {
     rewrite(mailroom.root(), |record, line| {
         if record["seq"] == 2 {
@@ -33,7 +33,7 @@ fn reword(mailroom: &Mailroom) {
     records(mailroom.root());
 }
 
-/// The exit code of `ledger verify`, and all it says.
+/// The exit code of `ledger verify`, and its output.
 fn verified(mailroom: &Mailroom, more: &[&str]) -> (Option<i32>, String) {
     let output = mailroom.run(&[&["ledger", "verify"], more].concat());
     (output.status.code(), said(&output))
@@ -63,7 +63,7 @@ fn a_text_that_is_not_the_one_its_digest_is_of_is_named() {
         digest_of(&text)
     );
     assert!(says.contains(&found), "{says}");
-    // With the record's own digest mended, the decision's is still the old one.
+    // With the record's digest corrected, the decision's is still the old one.
     rewrite(mailroom.root(), |_, line| {
         let [old, new] = [text.clone(), text.replace("q-2", "q-9")].map(|text| digest_of(&text));
         line.replace(&format!("sha256:{old}"), &format!("sha256:{new}"))
@@ -84,7 +84,7 @@ fn a_kept_head_shows_what_was_rewritten_behind_it() {
     let last = head(&mailroom);
     let both = ["--from", &from, "--expect", &last];
     assert_eq!(verified(&mailroom, &both).0, Some(0));
-    // The ledger grows, and what was kept is still in it.
+    // The ledger grows, and the kept head is still in it.
     mailroom.post(
         "codex",
         "q-4.yaml",

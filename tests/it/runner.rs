@@ -1,6 +1,6 @@
-//! Agents that the daemon starts: real processes, one for each request, ended with it whatever they do. Each review
-//! here is played to its end against a reviewer that agrees, argues forever, is silent, crashes, floods, spoofs or
-//! leaves children behind (`tests/fakes/reviewer.sh`).
+//! Agents started by the daemon: real processes, one per request, which end with it whatever they do. Each review here
+//! is played to its end against a reviewer that agrees, argues forever, is silent, crashes, floods, spoofs or leaves
+//! children behind (`tests/fakes/reviewer.sh`).
 
 mod bounds;
 mod cancel;
@@ -57,7 +57,7 @@ impl Room {
         Self { mailroom, notes }
     }
 
-    /// How often the fake was started.
+    /// The number of the fake's starts.
     fn starts(&self) -> usize {
         std::fs::read_to_string(&self.notes).map_or(0, |notes| notes.lines().count())
     }
@@ -90,12 +90,12 @@ impl Room {
         self.mailroom.status()["reviews"][0].clone()
     }
 
-    /// The review as it ends, with the author doing its part in each round; and how long it took.
+    /// Plays the author in each round and returns the review at its end, with the time it took.
     fn end(&self) -> (Value, Duration) {
         let start = Instant::now();
         let mut addressed = 0;
         let ended = wait::for_some("the review to end", || {
-            // Each look is a process of its own; the daemon and its agents need the machine as well.
+            // Each check is a process, and the daemon and its agents need the machine too.
             wait::a_moment(Duration::from_millis(50));
             let review = self.review();
             match review["phase"].as_str() {
@@ -127,7 +127,7 @@ impl Room {
         self.ask("86", &format!("request-{}", round + 1), 20, 8);
     }
 
-    /// What the ledger has of this kind.
+    /// The number of the ledger's events of this kind.
     fn events(&self, kind: &str) -> usize {
         ledger::records(self.mailroom.root())
             .iter()
@@ -140,7 +140,7 @@ impl Room {
     }
 }
 
-/// Whether a process of that number runs.
+/// True if a process with this pid runs.
 pub(crate) fn runs(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')')

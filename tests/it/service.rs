@@ -1,5 +1,5 @@
-//! `settled service`: what it writes is judged by systemd's own tools and by a reader of property lists, and what is not
-//! ours is never touched.
+//! `settled service`: systemd's own tools and a reader of property lists judge what it writes, and it never touches
+//! files that are not ours.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ use settled_tests::{names, read, write};
 /// The most exposure of a daemon that starts no agents, in tenths of systemd's points.
 const EXPOSURE_MAX: &str = "10";
 
-/// A tool of systemd's, which this test cannot do without.
+/// Runs a tool of systemd, which this test requires.
 fn systemd_analyze(args: &[&str], file: &Path) -> Output {
     Command::new("systemd-analyze")
         .args(args)
@@ -20,7 +20,7 @@ fn systemd_analyze(args: &[&str], file: &Path) -> Output {
         .expect("systemd-analyze can be run: install the package systemd")
 }
 
-/// Runs `settled service` without any environment, and puts files into a directory beside the workspace.
+/// Runs `settled service` with an empty environment, and writes into a directory beside the workspace.
 fn service(mailroom: &Mailroom, args: &[&str]) -> Output {
     let mut command = settled();
     command
@@ -92,12 +92,12 @@ fn a_daemon_that_starts_no_agents_is_confined() {
         EXPOSURE_MAX,
     ];
     proves(&score, &install(&mailroom, &["--system"]));
-    // Whose file is whose can only be seen with more open.
+    // The daemon can only see the owners of files with more privileges.
     mailroom.put("settled.toml", "[agents.claude]\nuid = 61001\n");
     let unit = install(&mailroom, &["--system"]);
     assert!(read(&unit).contains("PrivateUsers=no"), "{}", read(&unit));
     proves(&score, &unit);
-    // The threshold is one that the tool really applies.
+    // The tool really applies the threshold.
     let open = install(&mailroom, &["--system", "--starts-agents"]);
     assert!(!systemd_analyze(&score, &open).status.success());
 }

@@ -1,5 +1,5 @@
 //! The command `settled simulate`: its exit codes, its JSON, and scenarios with unreadable ones among them. The room
-//! `simulate` plays the files of `tests/scenarios` in tests of its own.
+//! `simulate` plays the files of `tests/scenarios` in its own tests.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -84,7 +84,7 @@ fn the_command_tells_right_from_wrong_by_its_exit_code() {
         .collect();
     golden::check("simulate.json", &pretty);
 
-    // One that cannot be read keeps none of the others from being played; each has its line.
+    // An unreadable file does not prevent the others from being played; each has its line.
     let args = [
         "simulate",
         "--json",

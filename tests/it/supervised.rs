@@ -1,4 +1,4 @@
-//! Notifications to a supervisor: this test binds the socket that systemd would, and keeps the watchdog's time like it.
+//! Notifications to a supervisor: this test binds the socket as systemd would, and applies the watchdog's time like it.
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use settled_tests::mailroom::{Daemon, Mailroom};
 use settled_tests::{age, names, seed, wait, write};
 
-/// How long a message may take that has no time of its own.
+/// The limit for a message without a limit of its own.
 const SOON: Duration = Duration::from_secs(20);
 
-/// The patience of the watchdog: far more than a turn of the loop takes on a busy machine.
+/// The watchdog's patience: far more than a turn of the loop takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// A supervisor's end of the socket.
+/// The supervisor's end of the socket.
 struct Supervisor {
     socket: UnixDatagram,
     path: String,
@@ -38,7 +38,7 @@ impl Supervisor {
         mailroom.spawn_with(&[("NOTIFY_SOCKET", &self.path), ("WATCHDOG_USEC", &usec)])
     }
 
-    /// The next notification, if one comes in time.
+    /// The next notification, if one arrives in time.
     fn next_within(&self, time: Duration) -> Option<String> {
         let mut bytes = [0; 4096];
         self.socket
@@ -53,7 +53,7 @@ impl Supervisor {
         }
     }
 
-    /// The next notification that holds this; those before it are passed over.
+    /// Waits for a notification that contains this, skipping others.
     fn hears(&self, what: &str) -> String {
         wait::for_some(what, || {
             self.next_within(SOON).filter(|said| said.contains(what))
@@ -69,7 +69,7 @@ fn ready_is_said_once_after_the_first_sweep_and_then_the_counts() {
     age(mailroom.agent("claude", "outbox").join("request.yaml"));
     let daemon = supervisor.start(&mailroom);
     let first = supervisor.next_within(SOON).expect("a notification");
-    // The sweep has seen the file in the outbox and not yet judged it.
+    // The sweep has seen the file in the outbox and not judged it yet.
     assert_eq!(
         first,
         "READY=1\nSTATUS=2 agents, 0 reviews open, 0 messages accepted, 1 waiting"
@@ -99,7 +99,7 @@ fn a_daemon_that_cannot_start_never_says_that_it_is_ready() {
     assert!(first.terminate().success());
 }
 
-/// A config that is a pipe blocks its reader: a loop that hangs, while the process lives.
+/// A pipe as the config blocks its reader: the loop hangs while the process lives.
 #[test]
 fn a_loop_that_hangs_gives_no_sign_of_life() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
@@ -131,7 +131,7 @@ fn a_loop_that_hangs_gives_no_sign_of_life() {
         "the watchdog's time is up"
     );
 
-    // What a supervisor does then.
+    // The supervisor's reaction.
     assert!(!daemon.kill().success());
     std::fs::remove_file(&config).expect("the pipe is there");
     let daemon = supervisor.start(&mailroom);
@@ -167,7 +167,7 @@ fn a_config_read_anew_is_applied_whole_or_refused_whole() {
         "rate_limited"
     );
 
-    // Its first half would lift the limit.
+    // If only its first half counted, the limit would be gone.
     write(
         &config,
         "[limits]\nmessages_per_hour = 60\n[rounds]\nmax = 4\n",
@@ -252,10 +252,10 @@ fn a_stop_finishes_the_current_batch_and_leaves_the_rest() {
     assert_eq!(names(&inbox).len(), count);
 }
 
-/// What a message says in its subject and its body.
+/// The secret in the subject and the body of a message.
 const SECRET: &str = "hunter2-is-my-password";
 
-/// A daemon that logs in this form what comes of a good and of two wrong messages.
+/// The log, in this form, of a daemon that gets one good and two wrong messages.
 fn log_of(settings: &[(&str, &str)]) -> String {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     let settings = [&[("SETTLED_LOG", "debug")], settings].concat();
@@ -344,7 +344,7 @@ fn the_journal_is_known_by_its_stream_and_nothing_else() {
     });
     assert!(!elsewhere.log().starts_with('<'), "{}", elsewhere.log());
     assert!(elsewhere.terminate().success());
-    // The shell puts the stream's numbers where systemd would.
+    // The shell passes the stream's numbers as systemd would.
     let log = mailroom.root().with_extension("log");
     let script = "exec 2>\"$1\"; export JOURNAL_STREAM=$(stat -L -c %d:%i \"$1\"); exec \"$2\" serve --once \"$3\"";
     let status = Command::new("bash")

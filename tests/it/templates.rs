@@ -1,5 +1,5 @@
-//! The templates of `validate-message new` go through the real daemon unchanged: those of a
-//! review, dropped one after the other, end in an approval.
+//! The templates of `validate-message new` pass the real daemon unchanged: those of a review, sent in order, end in an
+//! approval.
 
 use std::process::Command;
 

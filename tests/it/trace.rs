@@ -1,4 +1,4 @@
-//! `settled trace`: it shows each step of a message's life with its evidence, and nothing that is not known.
+//! `settled trace`: it shows each step of a message's life with its evidence, and nothing unproven.
 
 use serde_json::Value;
 use settled_tests::mailroom::{Mailroom, said};

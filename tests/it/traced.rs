@@ -1,4 +1,4 @@
-//! Striking a call does what it says: otherwise every run under it would prove nothing.
+//! An injected fault does what it says; otherwise no run with one would prove anything.
 
 use std::os::unix::process::ExitStatusExt as _;
 
@@ -6,7 +6,7 @@ use settled_tests::mailroom::Mailroom;
 use settled_torture::letters::{self, AGENTS, Mix};
 use settled_torture::traced::{self, Inject, Strike};
 
-/// A workspace with mail in its outboxes, and the words that serve it once.
+/// A workspace with mail in its outboxes, and the arguments that serve it once.
 fn prepared() -> (Mailroom, [String; 3]) {
     let mailroom = Mailroom::new(&AGENTS);
     for letter in Mix::Notes.letters(2, 1) {

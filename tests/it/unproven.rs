@@ -1,4 +1,4 @@
-//! Mail that nobody is proven to have sent: told once, never touched, and it moves no review.
+//! Mail that no record accounts for: reported once, never touched, and it moves no review.
 
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{ledger, names, read, seed, wait};
@@ -44,7 +44,8 @@ fn a_file_that_was_put_into_an_inbox_is_told_once_and_left_alone() {
     assert!(daemon.terminate().success());
 
     let daemon = mailroom.serve();
-    // The daemon reports a file after two looks, so once it reports the second one, it has looked twice at the first.
+    // The daemon reports a file at the second sweep that finds it, so once it reports the second one, it has seen the
+    // first twice.
     let other = forged.with_file_name("other.yaml");
     std::fs::write(&other, note("q-9")).expect("a file");
     wait::until("the second to be told", || unproven(&mailroom).len() == 2);
@@ -68,7 +69,7 @@ fn a_file_that_was_put_into_an_inbox_is_told_once_and_left_alone() {
 #[test]
 fn a_copy_of_what_lies_in_an_outbox_waits_for_its_judgement() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    // A writer of another tool puts the copy into the inbox first and is slow about the original.
+    // Another tool writes the copy into the inbox first and is slow with the original.
     let original = mailroom.agent("codex", "outbox").join("direct.yaml");
     let copy = mailroom.agent("claude", "inbox").join("direct.yaml");
     std::fs::write(&copy, note("q-1")).expect("a copy");

@@ -1,5 +1,5 @@
-//! Agents that are users of their own, with real users: what each can do, what none can, and what becomes of
-//! what belongs to another. Needs root, to be all of them.
+//! Agents with users of their own, as real users: what each can do, what none can, and what happens to files of
+//! another. Needs root, to become all of them.
 
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -23,7 +23,7 @@ struct Room {
     program: PathBuf,
 }
 
-/// A daemon; ended with the value.
+/// A running daemon; dropping the value ends it.
 struct Served {
     child: Child,
     log: PathBuf,
@@ -68,7 +68,7 @@ impl Room {
             .run(&[&["init", "--separate-users"], args].concat())
     }
 
-    /// What a user does, from the root of the workspace.
+    /// Runs a script as a user, in the root of the workspace.
     fn act(&self, uid: u32, script: &str) -> Output {
         let mut shell = Command::new("sh");
         shell
@@ -166,7 +166,7 @@ fn note(id: &str, from: &str, to: &str) -> String {
     seed::note("question", id, from, to, "which?")
 }
 
-/// The agent takes what arrived into its archive, and finds there what was sent.
+/// The agent archives a delivered message, and finds the sent text in it.
 fn take(room: &Room, post: &Post) {
     let (to, file) = (post.to, post.file);
     room.mailroom.delivered(to, file);
@@ -365,7 +365,7 @@ fn a_review_goes_both_ways_between_users_who_cannot_get_at_each_other() {
 fn what_belongs_to_another_user_is_not_from_the_agent() {
     let room = Room::new();
     let _served = room.serve();
-    // The agent opens its outbox to everybody, and still speaks only for itself.
+    // The agent opens its outbox to everybody, and still only its own files count.
     room.can(CLAUDE, "chmod 0777 agents/claude/outbox");
     std::fs::set_permissions(
         room.mailroom.root().join("agents/claude"),
@@ -399,7 +399,7 @@ fn what_belongs_to_another_user_is_not_from_the_agent() {
         3,
         "it cost nothing"
     );
-    // One of the daemon's own, or the sender's own, is read.
+    // A file of the daemon or of the sender itself is read.
     for (owner, file) in [(DAEMON, "ours.yaml"), (CODEX, "own.yaml")] {
         let path = format!("packets/findings/{file}");
         room.write(owner, &path, &packet);
@@ -554,7 +554,7 @@ fn no_link_leads_root_out_of_the_workspace() {
     assert_eq!((before(&outside), before(&canary)), (was, file_was));
 }
 
-/// A message of two lines, written by claude's user with a pause of these seconds between them.
+/// A message of two lines that claude's user writes with a pause of this many seconds between them.
 fn write_with_pause(room: &Room, seconds: u32) -> (Child, String) {
     let text = seed::note("question", "q-1", "claude", "codex", "one\ntwo\n");
     let (head, rest) = text.split_once("two").expect("a second line");
@@ -585,7 +585,7 @@ fn a_writer_of_another_user_that_pauses_briefly_around_a_start_is_waited_for() {
 
 #[test]
 fn a_message_that_its_writer_changes_after_it_was_judged_is_told_to_sender_and_operator() {
-    // Whether the same daemon sees the change or the next one.
+    // The same daemon sees the change, or the next one.
     for restarts in [false, true] {
         let room = Room::new();
         let mailroom = &room.mailroom;

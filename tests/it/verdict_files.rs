@@ -1,5 +1,5 @@
-//! `settled verdict`: a file that was exported proves an approval without a workspace, and no other file does: not one
-//! that was damaged, and not one that somebody made consistent again around what never was decided.
+//! `settled verdict`: an exported file proves an approval without a workspace, and no other file does: neither a
+//! damaged one, nor one that somebody made consistent around something that was never decided.
 
 mod forged;
 
@@ -11,7 +11,7 @@ use settled_tests::mailroom::{Mailroom, said, settled};
 use settled_tests::{read, seed, wait};
 use tempfile::TempDir;
 
-/// A file beside no workspace.
+/// A verdict file without a workspace.
 struct Paper {
     directory: TempDir,
 }
@@ -43,7 +43,7 @@ impl Paper {
         verify(&self.path(), head, more)
     }
 
-    /// The exit code for other bytes in its place.
+    /// The exit code with other bytes in its place.
     fn with(&self, bytes: &[u8]) -> i32 {
         let path = self.directory.path().join("other.txt");
         std::fs::write(&path, bytes).expect("written");
@@ -135,7 +135,7 @@ fn a_file_proves_its_approval_without_a_workspace() {
     for record in parts(&paper).1 {
         assert!(ledger.lines().any(|line| line == record), "{record}");
     }
-    // The anchor is what the ledger's own check prints.
+    // The anchor is the digest that `ledger verify` prints.
     let checked = String::from_utf8_lossy(&mailroom.run(&["ledger", "verify"]).stdout).into_owned();
     let last = checked
         .split_whitespace()
@@ -270,7 +270,7 @@ fn what_people_and_deadlines_did_on_the_way_is_heard_again() {
     let short = seed::review_message("review_request", "short", "claude", "codex", "86", &body);
     mailroom.post("claude", "short.yaml", &short);
     assert!(mailroom.run(&["take", "--pr", "86"]).status.success());
-    // A deadline that is kept, an order that does not fit, and a person who gives the review back.
+    // A deadline, an order that does not fit, and a person who gives the review back.
     wait::until("the second to be over", || {
         mailroom.once();
         mailroom.status()["reviews"][0]["phase"] == "escalated"
@@ -293,7 +293,7 @@ fn what_people_and_deadlines_did_on_the_way_is_heard_again() {
     );
     mailroom.post("claude", "ask-again.yaml", &again);
     mailroom.once();
-    // Three responses that are refused end the round with a person.
+    // Three refused responses escalate the round to a person.
     for n in 0..3 {
         let text = "quality_gate_result: fail\nmerge_ready: true";
         let id = format!("wrong-{n}");
@@ -391,7 +391,7 @@ fn escalations_deadlines_and_waiting_approvals_prove_nothing() {
     );
 }
 
-/// A feedback of one P2 that blocks nothing on a pull request of gemini, which is then merged: handed off to claude.
+/// A feedback with a P2 that does not block, on a pull request of gemini that is then merged: handed off to claude.
 fn handed_off(mailroom: &Mailroom, pr: &str) {
     let packet = format!("packets/findings/{pr}.yaml");
     mailroom.put(
@@ -448,7 +448,7 @@ fn a_fix_pull_request_comes_with_what_it_was_to_fix() {
         (&2.into(), &1.into())
     );
 
-    // Its number among all tasks is not to be known from the records of one pull request.
+    // The records of one pull request do not show the task's number among all tasks.
     let path = paper.directory.path().join("85.txt").display().to_string();
     let exported = mailroom.json(&["verdict", "export", "85", "-o", &path]);
     assert_eq!(exported["alerts"], serde_json::json!([]), "{exported}");

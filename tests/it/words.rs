@@ -1,12 +1,12 @@
-//! The English of what users read: README, documents, help and the pages of the codes hold no
-//! phrase from a list of ones that native readers stumbled over. And of what developers read: a doc comment names its thing.
+//! The English of what users read: README, documents, help and the pages of the codes contain no phrase from a list
+//! that made native readers stumble. For developers: a doc comment names its subject first.
 
 use std::path::PathBuf;
 
 use settled_tests::house::House;
 use settled_tests::{list, read, repository};
 
-/// Each phrase with what to write instead. Lower case; a match starts and ends at a word.
+/// Each phrase with a replacement. Lower case; a match begins and ends at a word.
 const BANNED: &[(&str, &str)] = &[
     ("for ever", "forever, permanently"),
     ("had of it", "name the actor"),
@@ -61,7 +61,7 @@ const BANNED: &[(&str, &str)] = &[
     ("own business", "does not apply to"),
 ];
 
-/// The most words that may be ours.
+/// The most words in the glossary.
 const GLOSSARY_MAX: usize = 40;
 
 fn texts() -> Vec<PathBuf> {
@@ -90,10 +90,10 @@ fn texts() -> Vec<PathBuf> {
     .concat()
 }
 
-/// A text without its line breaks, in which a phrase is found wherever the lines are broken.
+/// A text without its line breaks, so that phrases are found across them.
 struct Flowing {
     text: String,
-    /// Where each line begins.
+    /// The offset at which each line begins.
     lines: Vec<usize>,
 }
 
@@ -152,7 +152,7 @@ fn at_most_forty_words_are_ours() {
     );
 }
 
-/// The doc comments, in percent, that may begin with What, Whether or How: help texts of commands, above all.
+/// The percentage of doc comments that may begin with What, Whether or How; mainly help texts of commands.
 const CLAUSES_MAX: usize = 1;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Writers that take their time: a file is read when its writer is done with it, not when it pauses.
+//! Slow writers: a file is read when its writer is finished with it, not when it pauses.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{names, read, repository, seed, wait};
 
-/// The longest pause the writers here make; shorter ones must lead to the same.
+/// The longest pause of the writers here; shorter ones must have the same result.
 const PAUSE: Duration = Duration::from_millis(700);
 
-/// An open file with this text in it.
+/// An open file that begins with this text.
 fn begin(path: &std::path::Path, text: &str) -> File {
     let mut file = File::create(path).expect("a file to write");
     file.write_all(text.as_bytes()).expect("room");
@@ -43,7 +43,7 @@ impl PausingWriter {
         }
     }
 
-    /// Waits for its end and gives the whole text.
+    /// Waits for its end and returns the whole text.
     fn ended(mut self) -> String {
         assert!(self.child.wait().expect("our child").success());
         self.text
@@ -113,7 +113,7 @@ fn a_message_whose_writer_pauses_longer_than_a_file_is_made_arrives_whole() {
     let text = seed::note("question", "q-1", "claude", "codex", "one\ntwo\n");
     let (head, rest) = text.split_once("two").expect("a second line");
     let mut writer = begin(&mailroom.agent("claude", "outbox").join("a.yaml"), head);
-    // A linked file counts after two seconds, so the pause is longer.
+    // A linked file counts as finished after two seconds, so the pause is longer.
     wait::a_moment(4 * PAUSE);
     writer
         .write_all(format!("two{rest}").as_bytes())
@@ -128,9 +128,9 @@ fn a_feedback_that_waits_for_its_packet_is_not_overtaken_by_a_later_lgtm() {
     let _daemon = mailroom.serve();
     let [_, feedback, .., lgtm] = seed::review();
     mailroom.post("codex", feedback.file, &feedback.text);
-    // Its name comes first, so only the order of writing can be what counts.
+    // Its name comes first, so only the order of writing can decide.
     mailroom.post("codex", "a-lgtm.yaml", &lgtm.text);
-    // Other mail of the same outbox goes on, and by then both have been looked at.
+    // Other mail of the same outbox continues, and once it has arrived the daemon has seen both.
     mailroom.post(
         "codex",
         "note.yaml",

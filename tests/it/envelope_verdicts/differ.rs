@@ -1,20 +1,20 @@
-//! Why a verdict of ours is another than that of `oacp`: each reason has a name, and the names are those of the list
-//! in `docs/oacp.md`. A reason follows from the text of the file and from how `oacp` reads it, so a wrong verdict
-//! does not hide behind a right reason for another.
+//! The reasons why our verdict differs from that of `oacp`, under the names listed in `docs/oacp.md`. A reason follows
+//! from the text of the file and from how `oacp` reads it, so a wrong verdict cannot hide behind a right reason for
+//! another one.
 
 use serde_json::Value;
 use settled_tests::peer::Judged;
 
-/// The largest file of ours, in bytes.
+/// Our largest file, in bytes.
 const SIZE_MAX: usize = 256 * 1024;
 
-/// What ends a line in YAML 1.1 and does not in 1.2.
+/// Line breaks of YAML 1.1 that YAML 1.2 does not have.
 const OTHER_BREAKS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
 
 const COUNTS: [&str; 3] = ["turns", "input_tokens", "output_tokens"];
 const MEASURES: [&str; 2] = ["wall_time_s", "est_cost_usd"];
 
-/// What the command says against an envelope.
+/// The command's objection to an envelope.
 #[derive(Debug)]
 pub(super) struct Violation {
     pub(super) code: String,
@@ -22,8 +22,8 @@ pub(super) struct Violation {
     pub(super) message: String,
 }
 
-/// The names of the differences that make the two verdicts differ; none if they agree. The error says what no
-/// difference on the list explains.
+/// The names of the differences between the two verdicts; empty if they agree. The error is a difference that the list
+/// does not explain.
 pub(super) fn reasons(
     bytes: &[u8],
     theirs: &Judged,
@@ -47,7 +47,7 @@ pub(super) fn reasons(
     }
 }
 
-/// Why we refuse what `oacp` accepts.
+/// The reason why we refuse what `oacp` accepts.
 fn stricter(violation: &Violation, text: &str, data: &Value) -> Option<&'static str> {
     let field = violation.field.split('[').next().unwrap_or_default();
     match violation.code.as_str() {
@@ -159,7 +159,7 @@ fn value(field: &str, written: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether there is white space around the text that is neither a blank nor a block's last line break.
+/// True if the text has white space around it other than blanks or a block's last line break.
 fn is_padded(written: &str) -> bool {
     let blanks = written.trim_matches([' ', '\t']);
     blanks != written.trim()
@@ -170,7 +170,7 @@ fn has_controls(text: &str) -> bool {
     text.chars().any(|c| c.is_control() || is_bidi(c))
 }
 
-/// Why we accept what `oacp` refuses.
+/// The reason why we accept what `oacp` refuses.
 fn milder(error: &str, data: &Value) -> Option<&'static str> {
     let is_nothing = |field: &str| {
         data[field]

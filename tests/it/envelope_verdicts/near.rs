@@ -1,4 +1,4 @@
-//! What is almost correct: for each field its own values, and whole files that are made to mislead.
+//! Almost correct inputs: values for each field, and misleading whole files.
 
 /// Almost correct values for each field, as written in the file.
 pub(super) fn special() -> Vec<(&'static str, Vec<String>)> {
@@ -300,7 +300,7 @@ pub(super) fn special() -> Vec<(&'static str, Vec<String>)> {
     ]
 }
 
-/// Whole files that are made to mislead.
+/// Misleading whole files.
 pub(super) fn whole() -> Vec<String> {
     let head = "id: h-1\nfrom: claude\nto: codex\ntype: question\npriority: P2\n\
                 created_at_utc: 2026-02-13T10:00:00Z\nsubject: s\nbody: b\n";

@@ -1,4 +1,4 @@
-//! The values that messages to judge are made of: correct ones, and what any field may be given by mistake.
+//! The values of the messages to judge: correct ones, and mistakes for any field.
 
 /// The twelve types.
 pub(super) const TYPES: [&str; 12] = [
@@ -38,7 +38,7 @@ pub(super) const BODIES: [&str; 6] = [
     "---\nno document\n...",
 ];
 
-/// Fields that may be left out, with correct values.
+/// Optional fields with correct values.
 pub(super) const OPTIONAL: [(&str, &[&str]); 8] = [
     (
         "related_packet",
@@ -56,7 +56,7 @@ pub(super) const OPTIONAL: [(&str, &[&str]); 8] = [
     ("autonomy_hint", &["auto_proceed", ""]),
 ];
 
-/// What a response may say it cost.
+/// The costs that a response may report.
 pub(super) const TELEMETRY: [(&str, &[&str]); 6] = [
     ("model", &["some-model-1", "null"]),
     ("turns", &["0", "8", "007", "18446744073709551615"]),
@@ -66,7 +66,7 @@ pub(super) const TELEMETRY: [(&str, &[&str]); 6] = [
     ("est_cost_usd", &["1e-7", "0.42", "12.50"]),
 ];
 
-/// Names that a field may be given by mistake.
+/// Mistaken names of fields.
 pub(super) const NAMES: [&str; 14] = [
     "ID",
     "form",
@@ -84,7 +84,7 @@ pub(super) const NAMES: [&str; 14] = [
     "? x\n",
 ];
 
-/// Values that any field may get by mistake, as written in the file.
+/// Mistaken values for any field, as written in the file.
 pub(super) const ANYTHING: [&str; 44] = [
     "",
     "~",
@@ -132,7 +132,7 @@ pub(super) const ANYTHING: [&str; 44] = [
     "x,",
 ];
 
-/// Letters that YAML does not take as letters everywhere.
+/// Characters that YAML does not accept everywhere.
 pub(super) const LETTERS: [char; 30] = [
     '\t', ' ', ':', '#', '-', '[', ']', '{', '}', '&', '*', '!', '|', '>', '\'', '"', '%', '@',
     '`', ',', '?', '\n', '\r', '\0', '\u{7}', '\u{85}', '\u{2028}', '\u{feff}', '\u{a0}', 'é',

@@ -1,15 +1,15 @@
-//! Messages to judge, all from one seed: correct ones in every spelling that YAML has for them, the same with
-//! something wrong, and hostile ones.
+//! Messages to judge, all from one seed: correct ones in every spelling of YAML, the same with mistakes, and hostile
+//! ones.
 
 use serde_json::Value;
 use settled_tests::hostile::Hostile;
 
 use super::{near, pool};
 
-/// A trailer as `oacp` signs: its form is right, its signature is nobody's.
+/// A trailer in the form of an `oacp` signature, signed by nobody.
 const AUTH: &str = include_str!("auth.txt");
 
-/// The same numbers for the same seed.
+/// A generator that gives the same numbers for the same seed.
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
@@ -37,7 +37,7 @@ impl Dice {
     }
 }
 
-/// A field: its name, and its value as written behind the colon.
+/// A field: its name, and its value as written after the colon.
 type Field = (String, String);
 
 /// A message that both sides accept, whatever they think of its body.
@@ -54,7 +54,7 @@ pub(super) fn correct(dice: &mut Dice) -> Vec<u8> {
         })
         .collect();
     let text = document(fields, dice);
-    // A signed message ends with a line feed, and nothing else.
+    // A signed message must keep its line feeds.
     if dice.one_in(15) && !text.contains("auth: ") {
         text.replace('\n', "\r\n").into_bytes()
     } else {
@@ -62,7 +62,7 @@ pub(super) fn correct(dice: &mut Dice) -> Vec<u8> {
     }
 }
 
-/// A correct message with one to three things done to it.
+/// A correct message with one to three changes.
 pub(super) fn mutated(dice: &mut Dice) -> Vec<u8> {
     let values = values(dice);
     let mut fields: Vec<Field> = values
@@ -81,7 +81,7 @@ pub(super) fn mutated(dice: &mut Dice) -> Vec<u8> {
     document(fields, dice).into_bytes()
 }
 
-/// Correct messages with one value each that is almost correct: every such value that we know, twice.
+/// Correct messages with one almost correct value each: every such value we know, twice.
 pub(super) fn near_misses(dice: &mut Dice) -> Vec<Vec<u8>> {
     let special = near::special();
     let texts = special
@@ -101,7 +101,7 @@ pub(super) fn near_misses(dice: &mut Dice) -> Vec<Vec<u8>> {
     letters
 }
 
-/// A message made to hurt: what is too much for a file, cut to what the peer reads within a second.
+/// A hostile message: too much of something, cut to what the peer reads within a second.
 pub(super) fn hostile(documents: &[Hostile], dice: &mut Dice) -> Vec<u8> {
     let bytes = &dice.pick(documents).message;
     let length = 20 + dice.below(1_500);
@@ -166,7 +166,7 @@ fn values(dice: &mut Dice) -> Vec<(String, Value)> {
     values
 }
 
-/// The fields of a correct message without any art in their spelling.
+/// The fields of a correct message in their plainest spelling.
 fn plain(dice: &mut Dice) -> Vec<Field> {
     values(dice)
         .into_iter()
@@ -179,7 +179,7 @@ fn json(values: &[(String, Value)]) -> String {
     Value::Object(map).to_string()
 }
 
-/// The value in one of the spellings that YAML has for it.
+/// The value in one of its spellings in YAML.
 fn spelled(name: &str, value: &Value, dice: &mut Dice) -> String {
     let Value::String(text) = value else {
         let names: Vec<&str> = value
@@ -240,7 +240,7 @@ fn document(fields: Vec<Field>, dice: &mut Dice) -> String {
     text
 }
 
-/// Does one thing to the fields.
+/// Makes one change to the fields.
 fn alter(fields: &mut Vec<Field>, dice: &mut Dice) {
     let at = dice.below(fields.len());
     match dice.below(12) {
@@ -278,7 +278,7 @@ fn set(fields: &mut Vec<Field>, name: &str, value: &str) {
     }
 }
 
-/// Does something to the letters.
+/// Makes a change to the characters.
 fn spoiled(text: &str, dice: &mut Dice) -> Vec<u8> {
     let mut letters: Vec<char> = text.chars().collect();
     for _ in 0..=dice.below(3) {

@@ -1,4 +1,4 @@
-//! The disk: full, read-only, gone for a while.
+//! The disk: full, read-only, unavailable for a while.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -9,12 +9,12 @@ use settled_torture::letters::{Mix, post as post_one};
 
 use super::{Mount, adds_up, arrived, cleared, mailroom, once, post, run};
 
-/// Lays letters where nobody looks, fills the disk, and puts them into their outboxes.
+/// Writes letters outside the outboxes, fills the disk, and moves them into their outboxes.
 fn post_onto_full_disk(
     mount: &Mount,
     root: &std::path::Path,
 ) -> Vec<settled_torture::letters::Letter> {
-    // Small enough that the disk has no page left for the ledger of all of them.
+    // So small that the disk has no page left for their ledger records.
     let letters = Mix::Notes.letters(6, 2);
     let stage = |letter: &settled_torture::letters::Letter| mount.path().join(&letter.file);
     letters
@@ -82,8 +82,8 @@ fn a_root_on_a_read_only_file_system_is_not_served() {
     adds_up(&root, &letters);
 }
 
-/// No kernel remounts a file system read-only while a file on it is open for writing; it turns so by an
-/// error of the disk, which is what is played here: every write to the ledger fails with EROFS.
+/// The kernel does not remount a file system read-only while a file on it is open for writing. It does so after a disk
+/// error, which is simulated here: every write to the ledger fails with EROFS.
 #[test]
 fn a_disk_that_turns_read_only_stops_the_daemon() {
     let mailroom = mailroom();
@@ -98,7 +98,7 @@ fn a_disk_that_turns_read_only_stops_the_daemon() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let serving = Serving::start(root, serve(&words, root));
     serving.says("serving");
-    // One alone, since several may come to the ledger by several writes.
+    // Only one, since several may reach the ledger in several writes.
     let mut letters = post(root, Mix::Notes, 1, 1);
     cleared(root);
     letters.extend(post(root, Mix::Notes, 2, 2));
@@ -148,7 +148,7 @@ fn waited_out(fault: &Fault) {
         letters.extend(post(root, Mix::Notes, 3, lot));
         cleared(root);
     }
-    // One mailbox is tried again later while the others go on, so an outbox may be empty before.
+    // The daemon retries one mailbox later while the others go on, so an outbox may be empty before.
     arrived(root, &letters);
     let (code, said) = serving.terminate();
     assert_eq!(code, Some(0), "{fault}\n{said}");

@@ -1,4 +1,4 @@
-//! Events of the file system: none to be had, or lost. The sweep finds everything.
+//! Events of the file system, unavailable or lost: the sweep finds everything.
 
 use std::fs::File;
 
@@ -8,7 +8,7 @@ use settled_torture::letters::Mix;
 
 use super::{adds_up, cleared, mailroom, post};
 
-/// Serves with this fault of the watcher, and everything arrives by the sweeps.
+/// Serves with this fault of the watcher; everything arrives by the sweeps.
 fn without_events(call: &'static str, errno: Errno, says: &str) {
     let mailroom = mailroom();
     let root = mailroom.root();
@@ -60,12 +60,12 @@ fn an_overflow_of_the_event_queue_loses_nothing() {
     let queue = settled_tests::read("/proc/sys/fs/inotify/max_queued_events");
     let queue: usize = queue.trim().parse().expect("a number");
     let noise = mailroom.agent("claude", "outbox").join(".noise");
-    // Made, opened, closed and removed: four events each.
+    // Create, open, close, remove: four events each.
     for _ in 0..queue / 3 {
         drop(File::create(&noise).expect("a file"));
         std::fs::remove_file(&noise).expect("the file");
     }
-    // Of these the queue tells nothing any more.
+    // The queue has overflowed and reports none of these.
     letters.extend(post(root, Mix::Notes, 10, 3));
     serving.signal(Signal::CONT);
     cleared(root);

@@ -1,4 +1,4 @@
-//! The ledger: cut short, changed, removed; at rest and under a running daemon.
+//! The ledger cut short, changed or removed, at rest and under a running daemon.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -17,7 +17,7 @@ fn segment(root: &Path) -> PathBuf {
         .expect("a segment")
 }
 
-/// Changes one letter in the middle of the second record, without changing the length.
+/// Changes one character in the middle of the second record, keeping its length.
 fn flip(root: &Path) -> u64 {
     let bytes = std::fs::read(segment(root)).expect("a ledger");
     let second = bytes
@@ -40,7 +40,7 @@ fn flip(root: &Path) -> u64 {
     at as u64
 }
 
-/// Every file below the root and its bytes, but for the lock with the number of the last process.
+/// Every file below the root with its bytes, except the lock, which has the last pid.
 fn contents(root: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for path in list(root) {
@@ -54,7 +54,7 @@ fn contents(root: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The start refuses, says this and the next command, and changes nothing.
+/// Checks that a start refuses, prints these words and the next command, and changes nothing.
 fn refuses(root: &Path, says: &[&str]) {
     let before = contents(root);
     let (code, said) = once(root);
@@ -90,7 +90,7 @@ fn a_ledger_cut_short_at_rest_is_refused_and_nothing_is_changed() {
         .open(segment(root))
         .expect("the segment");
     file.set_len(length - 10).expect("a cut");
-    // The cursors know of a record that is not whole any more.
+    // The cursors know of a record that is now damaged.
     refuses(root, &["the ledger is damaged at", "speaks of record 4"]);
 }
 
@@ -115,7 +115,7 @@ fn a_byte_flipped_under_a_running_daemon_is_found_by_verify_and_by_the_next_star
     post(root, Mix::Notes, 3, 1);
     cleared(root);
     flip(root);
-    // It reads the ledger at its start only, and what it holds in memory is right.
+    // The daemon reads the ledger only at its start, and its memory is right.
     post(root, Mix::Notes, 3, 2);
     cleared(root);
     let (code, said) = verify(root);
@@ -138,7 +138,7 @@ fn a_segment_removed_at_rest_is_refused() {
     );
 }
 
-/// A daemon whose ledger is not what it wrote stops before the next batch; what was posted waits.
+/// Checks that a daemon whose ledger changed stops before the next batch, and that posted mail waits.
 fn stops_when(change: impl FnOnce(&Path), undo: impl FnOnce(&Path), says: &str) {
     let mailroom = mailroom();
     let root = mailroom.root();
@@ -196,7 +196,7 @@ fn the_daemons_own_directory_moved_away_stops_it() {
     stops_when(
         |root| std::fs::rename(own(root).0, own(root).1).expect("a rename"),
         |root| {
-            // What the daemon creates at the next start must not hide the old one.
+            // The files of the next start must not hide the old ones.
             std::fs::rename(own(root).1, own(root).0).expect("a rename");
         },
         "was removed or moved away while it was served",

@@ -1,4 +1,4 @@
-//! Directories that are removed, or replaced by a link to elsewhere or by a file, under a running daemon.
+//! Directories that are removed, or replaced by a link or a file, under a running daemon.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -9,7 +9,7 @@ use settled_torture::letters::{Letter, Mix};
 
 use super::{adds_up, cleared, mailroom, once, post};
 
-/// What is done to a directory.
+/// The change to a directory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
     Removed,
@@ -17,7 +17,7 @@ enum Change {
     File,
 }
 
-/// Puts the directory aside and something else in its place; gives where a link leads.
+/// Moves the directory away and puts something else in its place; returns the target of a link.
 fn change(root: &Path, path: &str, how: Change) -> tempfile::TempDir {
     let elsewhere = settled_tests::scratch();
     std::fs::rename(root.join(path), root.join("aside")).expect("a rename");
@@ -36,7 +36,7 @@ fn undo(root: &Path, path: &str, how: Change) {
     std::fs::rename(root.join("aside"), root.join(path)).expect("a rename");
 }
 
-/// One row: after the change the daemon says `says` and waits, and goes on once it is undone.
+/// One row: after the change the daemon says `says` and waits, and continues once it is undone.
 fn waits(path: &str, how: Change, says: &str) {
     let mailroom = mailroom();
     let root = mailroom.root();
@@ -44,7 +44,7 @@ fn waits(path: &str, how: Change, says: &str) {
     let mut letters = post(root, Mix::Requests, 2, 1);
     cleared(root);
     let elsewhere = change(root, path, how);
-    // Where the outbox itself is gone its owner cannot post.
+    // Without an outbox its owner cannot post.
     let can_post =
         root.join("agents/claude/outbox").is_dir() && !path.starts_with("agents/claude/outbox");
     if can_post && path != "agents/claude" {
@@ -145,7 +145,7 @@ fn an_outbox_that_is_removed_and_made_again_is_served_again() {
     let serving = Serving::at(root);
     let outbox = mailroom.agent("claude", "outbox");
     std::fs::remove_dir(&outbox).expect("an empty outbox");
-    // Others go on.
+    // Other mailboxes go on.
     let mut letters: Vec<Letter> = Mix::Notes.letters(4, 1);
     letters.retain(|letter| letter.from == "codex");
     letters
@@ -195,7 +195,7 @@ fn a_mailbox_that_became_a_link_makes_no_failure_of_the_end() {
         .iter()
         .for_each(|letter| settled_torture::letters::post(root, letter));
     cleared(root);
-    // What was just made there is not durable yet, and now cannot be made so.
+    // Files just made there are not durable yet, and cannot become so now.
     let inbox = mailroom.agent("codex", "inbox");
     std::fs::rename(&inbox, inbox.with_extension("aside")).expect("a rename");
     symlink(elsewhere.path(), &inbox).expect("a link");

@@ -1,4 +1,4 @@
-//! What happens around the daemon: one test for each row of "When something fails" in `docs/spool.md`.
+//! Failures around the daemon: one test for each row of "When something fails" in `docs/spool.md`.
 
 mod disk;
 mod events;
@@ -15,7 +15,7 @@ use settled_tests::{names, wait};
 use settled_torture::checker::{Case, check};
 use settled_torture::letters::{self, AGENTS, Letter, Mix};
 
-/// Writes so many letters.
+/// Writes `count` letters.
 fn post(root: &Path, mix: Mix, count: usize, lot: u64) -> Vec<Letter> {
     let letters = mix.letters(count, lot);
     letters
@@ -24,7 +24,7 @@ fn post(root: &Path, mix: Mix, count: usize, lot: u64) -> Vec<Letter> {
     letters
 }
 
-/// Waits until every outbox is empty, so that everything was judged and put away.
+/// Waits until every outbox is empty, so that everything is judged and put away.
 fn cleared(root: &Path) {
     for agent in AGENTS {
         let outbox = root.join("agents").join(agent).join("outbox");
@@ -34,7 +34,8 @@ fn cleared(root: &Path) {
     }
 }
 
-/// What is wrong with what arrived: everything should, once, whole, and nothing be refused that should not be.
+/// The errors among the arrivals: everything should arrive once and complete, and nothing should be refused that is
+/// correct.
 fn wrong(root: &Path, letters: &[Letter]) -> Vec<String> {
     check(&Case {
         root,
@@ -59,7 +60,7 @@ fn mailroom() -> Mailroom {
     Mailroom::new(&AGENTS)
 }
 
-/// Runs a program of the system that a test cannot do without.
+/// Runs a system program that a test requires.
 fn run(program: &str, args: &[&str]) {
     let output = Command::new(program).args(args).output();
     let output = output.unwrap_or_else(|error| panic!("this test needs `{program}`: {error}"));
@@ -71,7 +72,7 @@ fn run(program: &str, args: &[&str]) {
     );
 }
 
-/// A file system of its own in memory below a temporary directory, unmounted with the value.
+/// A file system in memory, mounted on a temporary directory; dropping the value unmounts it.
 struct Mount(tempfile::TempDir);
 
 impl Mount {
@@ -118,12 +119,12 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // At once for everybody else, and for good when its last file is closed.
+        // Unmounted for everybody else at once, and completely when its last file is closed.
         let _ = Command::new("umount").arg("-l").arg(self.path()).status();
     }
 }
 
-/// `settled serve --once`, to its end: exit code and what it said.
+/// Runs `settled serve --once` to its end; returns the exit code and its output.
 fn once(root: &Path) -> (Option<i32>, String) {
     let mut settled = settled_tests::mailroom::settled();
     let output = settled

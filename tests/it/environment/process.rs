@@ -1,4 +1,4 @@
-//! The process: a second one, another user, few files, nobody who reads its log, a signal in between.
+//! The process: a second daemon, another user, few files, a log without a reader, a signal at any time.
 
 use std::io::{PipeReader, PipeWriter, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -89,21 +89,21 @@ fn a_log_that_nobody_reads_or_can_hold_holds_up_no_message() {
     delivers(&mailroom, &mut unread);
 }
 
-/// A pipe with no room left and a reader that never reads.
+/// A full pipe whose reader never reads.
 fn full_pipe() -> (PipeReader, PipeWriter) {
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     fcntl_setfl(&writer, OFlags::NONBLOCK).expect("a pipe has flags");
     while writer.write(&[b'x'; 4096]).is_ok() {}
-    // The daemon must meet a pipe that blocks.
+    // The daemon must meet a blocking pipe.
     fcntl_setfl(&writer, OFlags::empty()).expect("a pipe has flags");
     (reader, writer)
 }
 
-/// A daemon without a log does its work.
+/// Checks that a daemon without a log does its work.
 fn delivers(mailroom: &Mailroom, command: &mut Command) {
     let root = mailroom.root();
     let mut child = command.spawn().expect("it can be started");
-    // Three: without one that repeats another, for either may be read first.
+    // Three letters without a repeated one, since either of two equal ones may be read first.
     let lot: Vec<_> = (1..4)
         .flat_map(|lot| post(root, Mix::Several, 3, lot))
         .collect();
@@ -157,7 +157,7 @@ fn thirty_two_open_files_are_enough() {
     let root = mailroom.root();
     let serving = Serving::start(root, serve(&["prlimit", "--nofile=32"], root));
     serving.says("serving");
-    // None repeats another: where a file could not be opened at once, a later one may be read first.
+    // No repeated letters: if a file cannot be opened at once, a later one may be read first.
     let letters: Vec<_> = (1..51)
         .flat_map(|lot| post(root, Mix::Several, 3, lot))
         .collect();
@@ -171,7 +171,7 @@ fn too_few_open_files_stop_the_daemon_at_its_start() {
     let mailroom = mailroom();
     let root = mailroom.root();
     let letters = post(root, Mix::Notes, 2, 1);
-    // From too few for its runtime to too few to deliver with.
+    // From too few files for its runtime to too few for deliveries.
     for files in [6, 10, 14, 16, 18, 20, 22] {
         let limit = format!("--nofile={files}");
         let (code, said) = Serving::start(root, serve(&["prlimit", &limit], root)).ended();
@@ -218,7 +218,7 @@ fn allow(path: &Path, mode: u32) {
 
 #[test]
 fn permissions_taken_away_and_given_back_are_waited_out() {
-    // The last is the recipient's whole directory: what is for it waits and is not refused.
+    // The last is the recipient's whole directory: its mail waits and is not refused.
     for directory in ["inbox", "outbox", "sent", ""] {
         let mailroom = of_nobody();
         let root = mailroom.root();

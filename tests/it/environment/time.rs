@@ -1,5 +1,5 @@
-//! Clocks that are set, and a system that sleeps. The time of day is faked by `libfaketime`, the
-//! monotonic clock is the real one, as on a machine whose clock is set.
+//! Clocks that are set, and a system that sleeps. `libfaketime` fakes the time of day; the monotonic clock is real, as
+//! on a machine whose clock is set.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -48,7 +48,7 @@ fn phase(mailroom: &Mailroom) -> String {
         .to_owned()
 }
 
-/// A request of priority P0, to be picked up within two hours.
+/// A request of priority P0, with a pick-up time of two hours.
 fn urgent_request(mailroom: &Mailroom) {
     let mut request = Mix::Requests.letters(1, 1).remove(0);
     let urgent = request
@@ -79,7 +79,7 @@ fn a_clock_set_forward_and_back_fires_no_deadline_early_and_holds_up_nothing() {
         );
         assert_eq!(phase(&mailroom), "reviewing", "{offset}");
     }
-    // Two hours by the time of day, which is what the deadline was promised in.
+    // Two hours by the time of day, which the deadline refers to.
     timed.set("+7300");
     wait::until("the deadline to be kept", || {
         phase(&mailroom) == "escalated"
@@ -93,7 +93,7 @@ fn after_the_system_slept_what_lay_finished_is_judged_before_a_deadline_that_pas
     let timed = Timed::at(&mailroom);
     urgent_request(&mailroom);
     timed.serving.signal(Signal::STOP);
-    // Longer than a sweep; the time of day goes on without the daemon.
+    // Longer than a sweep; the time of day passes without the daemon.
     wait::a_moment(Duration::from_millis(2_500));
     timed.set("+10800");
     let lgtm = settled_tests::seed::review_message(

@@ -1,5 +1,5 @@
-//! Nothing outside of the workspace is read or written, whatever the agents put in the way: proved by a
-//! canary, and by the trace of every call that names a file.
+//! The daemon reads and writes nothing outside the workspace, whatever agents put there: proved by a canary, and by a
+//! trace of every call that names a file.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{age, binaries, list, names, read, seed, write};
 
-/// The text of the files outside, which must show up nowhere.
+/// The text of the files outside, which must appear nowhere.
 const SECRET: &str = "the canary sings";
 
 /// Directories outside of a workspace, laid out as agents' directories are.
@@ -69,7 +69,7 @@ fn texts(directory: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// A workspace in which mallory has replaced by links what it could.
+/// A workspace in which mallory replaced everything it could by links.
 fn besieged(outside: &Outside) -> Mailroom {
     let mailroom = Mailroom::new(&["claude", "codex", "outboxer", "inboxer", "mallory"]);
     let replace = |at: PathBuf, by: &str| {
@@ -159,7 +159,7 @@ fn besieged(outside: &Outside) -> Mailroom {
 fn is_untouched(mailroom: &Mailroom, outside: &Outside, before: &[(PathBuf, String)]) {
     assert_eq!(outside.listing(), before, "something outside was changed");
     for (path, text) in texts(mailroom.root()) {
-        // The two hard links are the files outside, under a second name.
+        // The two hard links are second names of the files outside.
         let is_link = path.ends_with("hard.yaml");
         assert!(
             is_link || !text.contains(SECRET),
@@ -175,7 +175,7 @@ fn links_to_elsewhere_are_neither_followed_nor_read_and_others_are_served() {
     let before = outside.listing();
     let mailroom = besieged(&outside);
     let output = mailroom.once();
-    // Reports and mail for directories that are links wait, which the exit code says.
+    // Reports and mail for directories that are links wait; the exit code says so.
     assert_eq!(output.status.code(), Some(9), "{}", said(&output));
     assert_eq!(
         mailroom.refused("codex", "hard.yaml")["refused"],
@@ -206,7 +206,7 @@ fn links_to_elsewhere_are_neither_followed_nor_read_and_others_are_served() {
     assert!(names(mailroom.agent("claude", "inbox")).contains(&"good.yaml".to_owned()));
     is_untouched(&mailroom, &outside, &before);
 
-    // Once the link is gone, what waited arrives.
+    // Once the link is gone, the waiting mail arrives.
     std::fs::remove_file(mailroom.agent("inboxer", "inbox")).expect("the link");
     std::fs::create_dir(mailroom.agent("inboxer", "inbox")).expect("an inbox");
     mailroom.once();
@@ -225,8 +225,7 @@ fn a_serving_daemon_watches_and_lists_nothing_behind_a_link() {
     is_untouched(&mailroom, &outside, &before);
 }
 
-/// Where a process may open files that are not of the workspace: to read, its libraries and the kernel's
-/// answers; to write, no file at all.
+/// Where a process may read files outside the workspace: its libraries and the kernel's answers. It may write to none.
 const SYSTEM: [&str; 6] = ["/etc/", "/lib", "/usr/", "/proc/", "/sys/", "/dev/"];
 
 #[test]

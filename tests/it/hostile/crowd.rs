@@ -1,13 +1,13 @@
-//! Many files at once, and large ones: they take turns with everybody else's, in batches of a bounded size.
+//! Many files at once, and large ones: they take turns with everybody else's, in batches of bounded size.
 
 use serde_json::Value;
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{age, ledger, names, seed};
 
-/// How many files one agent drops at once; `cargo xtask bench waiting --messages 100000` drops more.
+/// The number of files that one agent writes at once; `cargo xtask bench waiting --messages 100000` writes more.
 const CROWD: usize = 3_000;
 
-/// A message as large as one may be that is refused only after it was read.
+/// A message of the largest size that is refused only after it was read.
 fn large(number: usize) -> String {
     let text = seed::note(
         "question",
@@ -56,7 +56,7 @@ fn of_three_thousand_files_none_is_lost_and_the_others_mail_goes_first_in_turn()
             &file,
             &seed::note("question", &id, "codex", "claude", "?"),
         );
-        // Written last, they would still be settling when the first batch of the others is taken.
+        // These were written last and would not count as finished when the first batch of the others is taken.
         age(mailroom.agent("codex", "outbox").join(&file));
     }
     let output = mailroom.once();
@@ -76,7 +76,7 @@ fn of_three_thousand_files_none_is_lost_and_the_others_mail_goes_first_in_turn()
         .filter(|record| outbox_of(record) == "codex")
         .count();
     assert_eq!(first, 3, "in turn: one of each outbox");
-    // The notices are bounded, however much is refused.
+    // The notices are bounded, however many messages are refused.
     assert!(names(mailroom.agent("mallory", "inbox")).len() <= 40);
 }
 

@@ -1,4 +1,4 @@
-//! The writers' hands: how each of them makes its file.
+//! The ways in which writers make a file.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use settled_tests::{age, wait};
 
-/// A writer's pause: longer than the stillness of a finished file.
+/// A writer's pause: longer than a finished file has to be unchanged.
 const PAUSE: Duration = Duration::from_millis(150);
 
 /// The longest name a file can have, in bytes.
@@ -23,7 +23,7 @@ pub(super) fn put(at: &Path, text: impl AsRef<[u8]>) {
     std::fs::write(at, text).expect("a file to write");
 }
 
-/// Writes a file that nobody touched for an hour; renamed in, so that it is never seen younger.
+/// Writes a file that looks an hour old; renamed in, so that it never looks younger.
 pub(super) fn put_old(at: &Path, bytes: &[u8]) {
     let first = at.with_extension("part");
     put(&first, bytes);
@@ -55,7 +55,7 @@ pub(super) fn cat_from_a_slow_pipe(at: &Path, text: &str, _: &Path) {
     assert!(cat.wait().expect("it is our child").success());
 }
 
-/// What vim does: a swap file, a file to try the directory with, the old text as a backup.
+/// Writes like vim: a swap file, a file to probe the directory, the old text as a backup.
 pub(super) fn as_an_editor(at: &Path, text: &str, _: &Path) {
     let swap = at.with_file_name(".vim.yaml.swp");
     put(&swap, "swap");
@@ -120,7 +120,7 @@ pub(super) fn copied_with_its_time(at: &Path, text: &str, elsewhere: &Path) {
 }
 
 pub(super) fn socket(at: &Path) {
-    // A socket's address is short; the name of the directory is not.
+    // The address of a socket must be short, and the directory's name is not.
     let near = tempfile::tempdir_in("/tmp").expect("a directory");
     let bound = near.path().join("s");
     drop(std::os::unix::net::UnixListener::bind(&bound).expect("a socket"));
@@ -148,13 +148,13 @@ pub(super) fn link(to: &str, at: &Path) {
     std::os::unix::fs::symlink(to, at).expect("a link");
 }
 
-/// A link to a message that would be correct.
+/// A link to a correct message.
 pub(super) fn link_to_message(at: &Path, text: &str, elsewhere: &Path) {
     put(&elsewhere.join("target.yaml"), text);
     link(&elsewhere.join("target.yaml").to_string_lossy(), at);
 }
 
-/// A second name of a message that would be correct, elsewhere on the same file system.
+/// A second name of a correct message elsewhere on the same file system.
 pub(super) fn hard_linked(at: &Path, text: &str, _: &Path) {
     let root = at.ancestors().nth(4).expect("an outbox lies below a root");
     let target = root.with_file_name("hard-target");

@@ -1,5 +1,5 @@
-//! Every writer with its outcome, in one table: the real daemon serves while all of them are at work in
-//! one outbox. `docs/spool.md` prints the same table.
+//! Every writer with its outcome, in one table: the real daemon serves while all of them work in one outbox.
+//! `docs/spool.md` prints the same table.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use settled_tests::{age, names, read, repository, seed, wait};
 
 use super::files;
 
-/// What becomes of what was written.
+/// The fate of what was written.
 pub(super) enum Outcome {
     /// It arrives, with the writer's last bytes.
     Arrives,
@@ -22,9 +22,9 @@ use Outcome::{Arrives, LeftAlone, Refused};
 
 /// One writer.
 pub(super) struct Writer {
-    /// What it does.
+    /// Its act, for the table.
     pub(super) does: &'static str,
-    /// The name it is about.
+    /// The name of its file.
     pub(super) file: Vec<u8>,
     pub(super) outcome: Outcome,
     /// Writes into the outbox. Gets the path of its file, the text of a correct message, and a directory on
@@ -32,7 +32,7 @@ pub(super) struct Writer {
     pub(super) write: fn(&Path, &str, &Path),
 }
 
-/// Files left to themselves for an hour count as finished, so nobody waits out the daemon's patience.
+/// Files that look an hour old count as finished, so nobody waits out the daemon's patience.
 fn writers() -> Vec<Writer> {
     let mut table = Table(Vec::new());
     table.add(
@@ -344,7 +344,7 @@ fn every_writer_gets_what_the_table_says_and_nobody_waits_for_another() {
             let elsewhere = elsewhere.path();
             scope.spawn(move || (writer.write)(&at, &text_of(number), elsewhere));
         }
-        // Meanwhile others write to each other as if nothing were.
+        // Meanwhile others write to each other as usual.
         for number in 0..20 {
             let (file, id) = (format!("{number}.yaml"), format!("c-{number}"));
             mailroom.post(
@@ -451,7 +451,7 @@ fn the_table_is_printed_in_the_documents() {
     }
 }
 
-/// A message that its writer left an hour ago is not waited for: the other half of the table's patience.
+/// The daemon does not wait for a message that its writer left an hour ago: the other half of the table's patience.
 #[test]
 fn what_is_cut_inside_its_body_is_a_message_and_arrives_as_it_stands() {
     let mailroom = Mailroom::new(&["mallory", "claude"]);

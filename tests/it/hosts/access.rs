@@ -1,5 +1,5 @@
-//! Access to a real broker: by token, by NKey, over TLS with a certificate of either side; and the error for a host
-//! that it does not let in.
+//! Access to a real broker by token, by NKey, and over TLS with certificates on both sides; and the error for a host
+//! that it rejects.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use settled_tests::broker::Broker;
 use settled_tests::{sh, write};
 use spool::log::LogError;
 
-/// How long a broker on loopback may take to let somebody in, or to say no.
+/// The time a local broker may take to accept or reject a client.
 const ANSWERS: Duration = Duration::from_secs(5);
 
 fn secret(directory: &Path, name: &str, text: &str) -> PathBuf {

@@ -1,15 +1,15 @@
-//! With one host nothing of a network runs in the daemon.
+//! With only one host, the daemon runs no network code.
 
 use std::process::{Command, Stdio};
 
 use settled_tests::mailroom::Mailroom;
 use settled_tests::{binaries, read};
 
-/// The pair through which signals reach the loop.
+/// The socket pair through which signals reach the loop.
 const SIGNALS: &str = "socketpair(AF_UNIX";
 
-/// Lines of `strace` without a call of their own: a thread ended before its call could be read, or a call that
-/// another line began returns.
+/// Lines of `strace` without a call of their own: a thread ended before its call could be read, or an earlier call
+/// returns.
 const NO_CALL: [&str; 2] = ["???(", "<... "];
 
 #[test]
@@ -21,7 +21,7 @@ fn with_one_host_the_daemon_opens_no_socket_but_the_one_of_its_signals() {
             "-f",
             "-qq",
             "-e",
-            // What makes or opens a socket; without one nothing can be sent.
+            // The calls that make or open a socket; without one nothing can be sent.
             "trace=socket,socketpair,bind,listen,accept,accept4,connect",
             "-e",
             "signal=none",
@@ -48,7 +48,7 @@ fn with_one_host_the_daemon_opens_no_socket_but_the_one_of_its_signals() {
     let trace = read(&trace);
     let calls: Vec<&str> = trace
         .lines()
-        // A process id, and the call.
+        // The pid, and the call.
         .map(|line| line.split_once(' ').map_or(line, |(_, call)| call.trim()))
         .filter(|call| !NO_CALL.iter().any(|start| call.starts_with(start)))
         .collect();

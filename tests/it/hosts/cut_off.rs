@@ -1,5 +1,5 @@
-//! A host that cannot reach its broker: it says so wherever people, agents and programs look, accepts nothing, loses
-//! nothing, and catches up.
+//! A host that cannot reach its broker says so to people, agents and programs, accepts nothing, loses nothing, and
+//! catches up.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -13,10 +13,10 @@ use settled_tests::{names, read, wait};
 use super::programs::{Hosts, Place, done, ledger, question, review};
 use crate::page::Page;
 
-/// Where a host says that it is cut off, and whether it does.
+/// A place where a host reports that it is cut off, and the check of it.
 type Said = (&'static str, fn(&Mailroom, &Page) -> bool);
 
-/// These have 2 s.
+/// Places that have 2 s.
 const SAID_IN_TIME: [Said; 5] = [
     ("the metric", |tower, _| {
         metrics(tower).contains("settled_shared_ledger{standing=\"waiting\"} 1")
@@ -38,7 +38,7 @@ const SAID_IN_TIME: [Said; 5] = [
     }),
 ];
 
-/// These are drawn from the same alert.
+/// Places that show the same alert.
 const SAID: [Said; 4] = [
     ("problems", |tower, _| {
         said(&tower.run(&["problems"])).contains(WAITS)
@@ -58,7 +58,7 @@ const SAID: [Said; 4] = [
     }),
 ];
 
-/// How the alert begins.
+/// The beginning of the alert.
 const WAITS: &str = "waiting for the shared ledger since ";
 
 #[test]
@@ -73,12 +73,12 @@ fn cut_off_a_host_says_so_within_two_seconds_and_catches_up_within_five() {
     review(&hosts, "86");
     hosts.have_the_same_ledger();
     let page = Page::open(&hosts.tower, &[]);
-    // A machine that does a lot else may take longer once, and not three times.
+    // A busy machine may take longer once, but not three times.
     let in_time = (0..3).any(|time| cut_off(&hosts, &page, time));
     assert!(in_time, "a host took too long three times");
 }
 
-/// Stops the broker and lets it go on; whether the tower said so, and was there again, in time.
+/// Stops the broker and lets it continue; true if the tower reported both in time.
 fn cut_off(hosts: &Hosts, page: &Page, time: usize) -> bool {
     let Place::Broker(broker) = &hosts.place else {
         unreachable!("it is on a broker");
@@ -86,7 +86,7 @@ fn cut_off(hosts: &Hosts, page: &Page, time: usize) -> bool {
     let tower = &hosts.tower;
     let before = (ledger(tower.root()), tower.status()["accepted"].clone());
     for (place, is_said) in SAID_IN_TIME.iter().chain(&SAID) {
-        // A loaded machine can make the ledger late by itself for a moment.
+        // On a busy machine the ledger can be late for a moment without this.
         wait::until(&format!("{place} to say nothing yet"), || {
             !is_said(tower, page)
         });
@@ -133,7 +133,7 @@ fn waits(told: &Value) -> bool {
     told.as_str().is_some_and(|told| told.starts_with(WAITS))
 }
 
-/// Prints how long a host took, and says whether that was in time.
+/// Prints the time a host took; true if that was in time.
 #[expect(
     clippy::print_stdout,
     reason = "a figure for who runs this with --nocapture"

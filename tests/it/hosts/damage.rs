@@ -1,5 +1,5 @@
-//! A broker whose files are damaged, alone or one of three: one bit, or the end. Each host gets the bytes that were
-//! acknowledged, or it is told that it cannot: nothing else.
+//! A broker with damaged files, alone or one of three: one bit, or a missing end. Each host gets the acknowledged
+//! bytes, or an error, and nothing else.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use spool::log::{Appended, Head, Log, LogError, Signed};
 use super::jetstream::{make, open};
 use super::{batch, follows};
 
-/// How long a host may take to go on, or to find out that it cannot.
+/// The time a host may take to continue, or to find out that it cannot.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The largest file of messages below a directory.
@@ -31,7 +31,7 @@ fn messages(directory: &Path) -> PathBuf {
     largest.expect("a file of messages")
 }
 
-/// All files below a directory that have something in them, sorted.
+/// All non-empty files below a directory, sorted.
 fn files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut left = vec![directory.to_owned()];
@@ -48,14 +48,14 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Appends `next` for a host that has everything up to its predecessor, or gives what keeps it from that.
+/// Appends `next` for a host that has everything before it, or returns the reason why it cannot.
 fn goes_on(log: &mut JetStream, next: &Signed, patience: Duration) -> Result<(), LogError> {
     let ours = next.batch.after();
     let began = Instant::now();
     loop {
         let told = match log.follow(ours) {
             Ok(given) => {
-                // An append of unknown outcome may have landed.
+                // An append with an unknown outcome may have succeeded.
                 let is_next = |given: &Signed| given.batch.bytes() == next.batch.bytes();
                 assert!(given.iter().all(is_next), "the log invented records");
                 match log.append(next) {
@@ -76,7 +76,7 @@ fn goes_on(log: &mut JetStream, next: &Signed, patience: Duration) -> Result<(),
     }
 }
 
-/// Everything that a host without a ledger is given, until the log's end or until it is told that something is wrong.
+/// Everything that a host without a ledger receives, up to the log's end or an error.
 fn history(log: &mut JetStream) -> (Vec<Signed>, Option<LogError>) {
     let mut all: Vec<Signed> = Vec::new();
     let began = Instant::now();
@@ -111,7 +111,7 @@ fn filled(log: &mut JetStream) -> Vec<Signed> {
     put
 }
 
-/// A host without a ledger is given what was put, byte for byte, or it is told that it cannot be.
+/// Checks that a host without a ledger receives the original bytes or an error.
 fn is_whole_or_told(
     put: &[Signed],
     next: &Signed,
@@ -133,8 +133,8 @@ fn is_whole_or_told(
     }
 }
 
-/// Damages the files of a broker that was killed, and looks how a host goes on that has everything, and one that has nothing.
-/// Gives what keeps the first one from going on.
+/// Damages the files of a killed broker, and checks how an up-to-date host and an empty one continue. Returns the error
+/// of the first one.
 fn damaged(damage: impl FnOnce(&mut Vec<u8>)) -> Option<LogError> {
     let directory = settled_tests::scratch();
     let mut brokers = [Broker::alone(directory.path())];
@@ -159,7 +159,7 @@ fn damaged(damage: impl FnOnce(&mut Vec<u8>)) -> Option<LogError> {
 fn a_flipped_bit_in_a_brokers_file_is_harmless_or_told() {
     for seed in 0..8 {
         let mut dice = Dice::new(seed);
-        // What each host says is looked at where it is said.
+        // `damaged` checks the errors of both hosts.
         damaged(|bytes| {
             let at = dice.below(bytes.len());
             bytes[at] ^= 1 << dice.below(8);
@@ -175,20 +175,20 @@ fn a_tail_cut_off_a_brokers_file_is_harmless_or_told() {
             let left = bytes.len() - 1 - dice.below(bytes.len() / 2);
             bytes.truncate(left);
         });
-        // The host that has everything may not go on without what was cut off.
+        // The up-to-date host may not continue without the missing end.
         assert_ne!(said, None, "seed {seed}");
     }
 }
 
-/// The outcome for a host that has everything, of damage to one broker of three.
+/// The outcome of damage to one broker of three, for an up-to-date host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     GoesOn,
     Frozen,
 }
 
-/// Damages a file of one broker of three while it is down. Then another one is stopped, so that the damaged one is needed
-/// for a majority and may come to lead it; and in the end it is there again.
+/// Damages a file of one broker of three while it is down. Then stops another one, so that the damaged one is needed
+/// for a majority and may become the leader; finally starts that again.
 fn one_of_three_damaged(seed: u64) -> Outcome {
     let mut dice = Dice::new(seed);
     let directory = settled_tests::scratch();
@@ -201,7 +201,7 @@ fn one_of_three_damaged(seed: u64) -> Outcome {
     brokers[damaged].kill();
     let of_broker = directory.path().join(format!("n{}", damaged + 1));
     let all = files(&of_broker);
-    // Every second time the messages themselves, else any file: of the vote, of the terms, of consumers.
+    // Half of the time the messages, else any file: of the vote, of the terms, of consumers.
     let file = match dice.below(2) {
         0 => messages(&of_broker),
         _ => all[dice.below(all.len())].clone(),
@@ -214,7 +214,7 @@ fn one_of_three_damaged(seed: u64) -> Outcome {
         bytes.truncate(bytes.len() - 1 - dice.below(bytes.len().div_ceil(2)));
     }
     std::fs::write(&file, bytes).expect("a file");
-    // It may refuse to start: then it is one that is away.
+    // It may refuse to start, which counts as down.
     brokers[damaged].spawn();
     let stopped = (damaged + stopped) % 3;
     brokers[stopped].kill();
@@ -222,7 +222,7 @@ fn one_of_three_damaged(seed: u64) -> Outcome {
     let next = batch(put[11].batch.head(), 1, "next");
     let with_one_less = goes_on(&mut log, &next, PATIENCE);
     brokers[stopped].spawn();
-    // What could not be reached is reached now, or it never will be.
+    // What was unreachable is reachable now, or never.
     let with_all = if is_final(&with_one_less) {
         with_one_less
     } else {

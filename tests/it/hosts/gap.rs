@@ -1,5 +1,5 @@
-//! A consumer that leaves batches out, though the stream has them: its first ones are lost between broker and host, and
-//! those behind them are numbered as if they were the first.
+//! A consumer that leaves out batches of the stream: its first ones are lost between broker and host, and the following
+//! ones are numbered as if they were the first.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use spool::log::{Appended, Head, Log};
 use super::jetstream::{make, open, place};
 use super::{batch, follows};
 
-/// So many batches of the first consumer do not arrive.
+/// The number of lost batches of the first consumer.
 const LOST: usize = 2;
 
 #[test]
@@ -37,7 +37,7 @@ fn a_gap_that_only_a_consumer_has_is_healed() {
     let server = server.expect("a server's address");
     let mut log = JetStream::open(vec![server], options, &place()).expect("a log");
     wait::until("a connection", || log.head().is_ok());
-    // It would end at an error.
+    // An error would end it.
     let all = follows(&mut log, Head::EMPTY, put.len());
     assert_eq!(lost.load(Ordering::SeqCst), LOST, "nothing was lost");
     for (given, put) in all.iter().zip(&put) {
@@ -45,7 +45,7 @@ fn a_gap_that_only_a_consumer_has_is_healed() {
     }
 }
 
-/// Starts what stands between host and broker, and gives its port.
+/// Starts the proxy between host and broker, and returns its port.
 fn lose(broker: u16, lost: Arc<AtomicUsize>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("an address").port();
@@ -65,7 +65,7 @@ fn clone(stream: &TcpStream) -> TcpStream {
     stream.try_clone().expect("a second handle")
 }
 
-/// Passes on what the server says, except for the first batches of the first consumer.
+/// Forwards the server's messages, except for the first batches of the first consumer.
 fn pass_on(server: TcpStream, mut client: TcpStream, lost: &AtomicUsize) -> Option<()> {
     let mut server = BufReader::new(server);
     let mut first: Option<String> = None;

@@ -1,4 +1,4 @@
-//! A ledger in a real stream: what the conformance suite cannot ask because it knows no broker.
+//! A ledger in a real stream: tests that need a broker, which the conformance suite does not know.
 
 use settled_host::jetstream::{JetStream, LedgerName, found};
 use settled_tests::broker::Broker;

@@ -1,4 +1,4 @@
-//! The conformance suite on a real broker, one for each case: ended with SIGKILL, cut off with SIGSTOP.
+//! The conformance suite on a real broker, one per case: killed with SIGKILL, cut off with SIGSTOP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ struct BrokerBench {
     place: LedgerName,
     is_cut: Arc<AtomicBool>,
     runtime: Runtime,
-    /// Until the broker has ended.
+    /// Kept until the broker has ended.
     _directory: TempDir,
 }
 
@@ -47,7 +47,7 @@ impl Default for BrokerBench {
     }
 }
 
-/// A message as the stream has it.
+/// A message in the stream.
 struct Kept {
     headers: async_nats::HeaderMap,
     payload: Vec<u8>,
@@ -74,12 +74,12 @@ impl BrokerBench {
         log
     }
 
-    /// Makes the stream again with what `change` leaves of its messages.
+    /// Recreates the stream with its messages after `change`.
     fn change(&self, change: impl FnOnce(&mut Vec<Kept>)) {
         self.runtime.block_on(async {
             let client = async_nats::connect(self.broker.url()).await;
             let mut context = async_nats::jetstream::new(client.expect("a connection"));
-            // Eight brokers that sync each message share a disk with whatever else runs here.
+            // Eight brokers that sync each message share a disk with everything else that runs here.
             context.set_timeout(PATIENCE);
             let stream = context.get_stream(self.place.stream()).await;
             let stream: Stream = stream.expect("the stream");

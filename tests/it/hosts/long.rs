@@ -1,4 +1,4 @@
-//! A log that is longer than what a broker lets wait for one client: it disconnects a client that asks for all of it at once.
+//! A log longer than a broker buffers for one client: it disconnects a client that requests all of it at once.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use spool::log::{Appended, Head, Log};
 use super::jetstream::{make, open};
 use super::{batch, follows};
 
-/// Together more than the 64 MiB that may wait.
+/// Together more than the 64 MiB that may be pending.
 const BATCHES: usize = 24;
 const BYTES: usize = 3_500_000;
 
@@ -18,7 +18,7 @@ fn a_host_that_reads_a_long_log_is_never_too_slow_for_its_broker() {
     let directory = settled_tests::scratch();
     let brokers = [Broker::with(directory.path(), "max_payload: 4MB\n")];
     make(&brokers);
-    // A broker on a busy machine answers late, and what is not known is asked again.
+    // A broker on a busy machine answers late, and an unknown outcome is asked for again.
     let mut log = Patient::with(open(&brokers), &Arc::default());
     let mut head = Head::EMPTY;
     for _ in 0..BATCHES {

@@ -1,5 +1,5 @@
-//! Workspaces that several hosts share, on real brokers and real repositories. How the ledger is kept in a repository is
-//! tested in `settled-host` itself.
+//! Workspaces that several hosts share, on real brokers and real repositories. `settled-host` itself tests how a
+//! repository stores the ledger.
 
 mod access;
 mod alone;
@@ -15,7 +15,7 @@ use settled_tests::wait;
 use spool::Digest;
 use spool::log::{Batch, Head, HostKeys, Log, Signed};
 
-/// Signs with the digest of what is signed.
+/// A signer whose signature is the digest of the bytes.
 struct Digests;
 
 impl HostKeys for Digests {
@@ -28,7 +28,7 @@ impl HostKeys for Digests {
     }
 }
 
-/// A batch of so many records behind `after`; two of different `text` differ.
+/// A batch of `count` records after `after`; different `text`s make different batches.
 fn batch(after: Head, count: u64, text: &str) -> Signed {
     let (mut bytes, mut head) = (Vec::new(), after);
     for seq in after.seq + 1..=after.seq + count {
@@ -47,7 +47,7 @@ fn batch(after: Head, count: u64, text: &str) -> Signed {
     Signed::new(batch, "w", host, &Digests)
 }
 
-/// Follows until so many batches have come.
+/// Follows until `count` batches have arrived.
 fn follows(log: &mut dyn Log, from: Head, count: usize) -> Vec<Signed> {
     let mut all: Vec<Signed> = Vec::new();
     wait::until("all batches", || {

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 const HEAD: &str = "9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21";
 
-/// Where the ledger's end is.
+/// The place of the shared ledger.
 pub(super) enum Place {
     Broker(Broker),
     Repository,
@@ -41,7 +41,7 @@ impl Hosts {
         Hosts::joined(Place::Repository, directory)
     }
 
-    /// The tower has a workspace and brings it; the laptop begins with nothing.
+    /// The tower shares its workspace; the laptop begins with nothing.
     fn joined(place: Place, directory: TempDir) -> Hosts {
         let hosts = Hosts {
             place,
@@ -68,7 +68,7 @@ impl Hosts {
         }
     }
 
-    /// The broker forgets what happens meanwhile, as if its disk had lost it.
+    /// Makes the broker forget what happens meanwhile, as if its disk had lost it.
     fn broker_without_what_happens_in(&mut self, happens: impl FnOnce(&Hosts)) {
         self.broker().kill();
         sh(self.directory.path(), "cp -a n1 n1.before");
@@ -100,7 +100,7 @@ pub(super) fn done(host: &Mailroom, args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Runs a command that is refused, and gives what it says.
+/// Runs a command that must be refused, and returns its output.
 fn refused(host: &Mailroom, args: &[&str]) -> String {
     let output = host.run(args);
     assert!(!output.status.success(), "{args:?}: {}", said(&output));
@@ -120,7 +120,7 @@ pub(super) fn ledger(root: &Path) -> String {
     segments.iter().map(read).collect()
 }
 
-/// A review from the tower to the laptop and back.
+/// Plays a review from the tower to the laptop and back.
 pub(super) fn review(hosts: &Hosts, pr: &str) {
     let Hosts { tower, laptop, .. } = hosts;
     done(
@@ -147,7 +147,7 @@ pub(super) fn review(hosts: &Hosts, pr: &str) {
     wait::until("the approval on the tower", || has(tower, "claude", pr));
 }
 
-/// Whether a message about this pull request is in the agent's inbox. One that is still written has a name of its own.
+/// True if a message about this pull request is in the agent's inbox. An unfinished one has another name.
 fn has(host: &Mailroom, agent: &str, pr: &str) -> bool {
     let line = format!("related_pr: '{pr}'");
     let inbox = list(host.agent(agent, "inbox")).into_iter();
@@ -169,7 +169,7 @@ fn two_hosts_have_the_same_reviews(hosts: &Hosts) {
     };
     assert_eq!(reviews(&hosts.tower), reviews(&hosts.laptop));
     assert_eq!(reviews(&hosts.tower).len(), 3);
-    // Each file is judged once, by the host at which its sender is at home.
+    // The sender's home host judges each file, once.
     let ledger = ledger(hosts.tower.root());
     let mut judged = Vec::new();
     for line in ledger.lines() {
@@ -188,7 +188,7 @@ fn two_hosts_have_the_same_reviews(hosts: &Hosts) {
     let count = judged.len();
     judged.dedup();
     assert_eq!((judged.len(), count), (6, 6), "{ledger}");
-    // Mail arrives where its reader is at home, and nowhere else.
+    // Mail arrives only at its reader's home.
     assert_eq!(names(hosts.laptop.agent("claude", "inbox")), [""; 0]);
     assert_eq!(names(hosts.laptop.agent("codex", "inbox")).len(), 3);
     drop((tower, laptop));
@@ -237,7 +237,7 @@ fn the_hosts_are_listed_with_their_agents() {
     assert_eq!(listed["data"]["host"], "laptop");
     let status = hosts.laptop.status();
     assert_eq!(status["hosts"][1]["name"], "tower");
-    // The laptop has a place for claude's name, and nobody reads it there.
+    // The laptop has a directory for claude's name, which nobody reads there.
     let told = refused(&hosts.laptop, &["inbox", "--agent", "claude"]);
     assert!(
         told.contains("claude is at home on host tower: run this there"),
@@ -266,7 +266,7 @@ fn hosts_on_a_broker_hear_of_each_other() {
         done(&hosts.tower, &["status"]).contains("heard "),
         "{listed}"
     );
-    // Nothing of it is in the ledger, and what was heard stays when the laptop has ended.
+    // The ledger has nothing of it, and the last heartbeats survive the end of the laptop's daemon.
     drop(laptop);
     assert_eq!(ledger(hosts.tower.root()).lines().count(), 4);
     assert!(heard(&hosts.tower.status())["at"].is_string());
@@ -315,7 +315,7 @@ fn a_claim_that_does_not_fit_is_refused_with_what_to_do() {
         "{told}"
     );
     assert_eq!(ledger(hosts.laptop.root()), before);
-    // Nothing was written to the log either, so a host that fits comes next.
+    // Nothing was written to the log either, so a compatible host can join next.
     done(
         &other,
         &["host", "join", &log, "--as", "box", "--agents", "pi"],
@@ -335,7 +335,7 @@ fn a_host_that_comes_and_goes_serves_once() {
         let told = done(&hosts.tower, &["serve", "--once"]);
         assert!(told.contains("1 accepted, 0 refused"), "{told}");
         assert_eq!(names(hosts.tower.agent("claude", "outbox")), [""; 0]);
-        // The other one has nothing to send, and takes over what came.
+        // The other host has nothing to send and adopts the new records.
         let told = done(&hosts.laptop, &["serve", "--once"]);
         assert!(told.contains("0 accepted, 0 refused"), "{told}");
         assert_eq!(names(hosts.laptop.agent("codex", "inbox")), ["q.yaml"]);
@@ -396,7 +396,7 @@ fn where_the_log_cannot_be_reached_serving_once_accepts_nothing_and_says_so() {
 #[test]
 fn a_message_too_large_for_the_log_is_refused_and_smaller_ones_go_on() {
     let hosts = Hosts::on_a_broker_with("max_payload: 16384\n");
-    // More than one batch may have, and each of them small enough.
+    // More than fits into one batch, each of them small enough.
     for number in 0..20 {
         let text = question("claude", "codex", &format!("q-{number}"));
         let text = text.replace("body: ", &format!("body: {}", "x".repeat(1_500)));
@@ -494,7 +494,7 @@ fn a_host_whose_records_the_log_replaced_joins_again_with_another_directory() {
     hosts.have_the_same_ledger();
 }
 
-/// The log goes on with as many records as it lost, and then with one more than this host has.
+/// The log continues with as many records as it lost, and then with one more than this host has.
 #[test]
 fn republish_names_the_first_record_in_which_two_histories_differ() {
     let hosts = Hosts::on_a_repository();
@@ -532,7 +532,8 @@ fn republish_names_the_first_record_in_which_two_histories_differ() {
     names_the_third();
 }
 
-/// A broker that a host follows from its first record compares the host's own last one only when it was asked again.
+/// With a broker that a host follows from its first record, the host's own last record is compared only by another
+/// request.
 #[test]
 fn a_host_that_has_more_than_the_log_cannot_join_it_again() {
     let mut hosts = Hosts::on_a_broker();

@@ -1,5 +1,5 @@
-//! Edge cases of a pair: approvals of something else, means that come back, mail that cannot be read, names
-//! that are paths, and a terminal that is gone.
+//! Edge cases of a pair: approvals of something else, budgets that come back, unreadable mail, names that look like
+//! paths, and a closed terminal.
 
 use rustix::process::{Signal, kill_process};
 use settled_tests::seed;
@@ -7,7 +7,7 @@ use settled_tests::seed;
 use super::*;
 
 impl Room {
-    /// A pair of an author and a reviewer by their commands.
+    /// Starts a pair with these commands for author and reviewer.
     fn pair_of(&self, author: &str, reviewer: &str, more: &[&str]) -> Command {
         let options = [
             "--author",
@@ -49,7 +49,7 @@ impl Room {
     }
 }
 
-/// A request in the shell by somebody the environment does not name.
+/// A shell command that requests a review as an agent that the environment does not name.
 fn asks(agent: &str, pr: u32, id: &str) -> String {
     format!(
         "SETTLED_AGENT={agent} settled send review_request --to codex --pr {pr} --branch change \
@@ -59,7 +59,7 @@ fn asks(agent: &str, pr: u32, id: &str) -> String {
 
 #[test]
 fn a_pass_is_an_approval_of_what_the_brief_showed_and_of_nothing_else() {
-    // What comes in while the reviewer reads: another pull request, or the same one in its place.
+    // Requests that arrive while the reviewer reads: of another pull request, or replacing the same one.
     for (pr, phases) in [
         (12, ["12 reviewing", "86 approved"].as_slice()),
         (86, &["86 reviewing"]),
@@ -157,7 +157,7 @@ fn a_note_is_of_the_last_answer_and_of_no_earlier_one() {
 fn a_pair_leaves_requests_that_lay_there_unless_one_is_named() {
     for (named, phases) in [
         (None, ["7 reviewing", "8 reviewing", "86 approved"]),
-        // What its author asks for besides is not the pair's.
+        // Other requests of its author do not belong to the pair.
         (Some("8"), ["7 reviewing", "8 approved", "86 reviewing"]),
     ] {
         let room = Room::new();

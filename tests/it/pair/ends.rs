@@ -1,4 +1,4 @@
-//! The end of a pair without reviews: by a signal, by giving up, by what is used up; never by silence.
+//! The ends of a pair without reviews: by a signal, by giving up, by a used-up budget; never by silence.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn done_and_pass_complete_a_pair_and_every_step_is_in_the_ledger_first() {
         ]
     );
     assert_eq!((room.starts("author"), room.starts("agree")), (1, 1));
-    // Where a run has a control group, no run of another pair may have the same: the end of one would be that of both.
+    // Each run needs its own control group: with a shared one, ending one run would end the other.
     let pair = room.mailroom.root().join(".settled/pairs").join(held.id());
     for run in ["001", "002"] {
         let processes = settled_tests::read(pair.join(run).join("process.json"));
@@ -39,7 +39,7 @@ fn done_and_pass_complete_a_pair_and_every_step_is_in_the_ledger_first() {
             "{group:?}"
         );
     }
-    // Nothing of it can be resumed.
+    // It cannot be resumed.
     let again = Held::of(
         &room
             .command(&["--resume", held.id()])
@@ -64,7 +64,7 @@ fn without_a_reviewer_done_is_the_end_and_nothing_else() {
 
 #[test]
 fn whatever_the_two_say_a_pair_ends_within_its_bound() {
-    // Author, reviewer, how it ends, and how often each is started at most.
+    // Author, reviewer, the end, and the most starts of each.
     let table = [
         ("pass", "agree", "complete", 1, 1),
         ("never", "agree", "complete", 1, 1),
@@ -84,7 +84,7 @@ fn whatever_the_two_say_a_pair_ends_within_its_bound() {
         for (author, reviewer, word, authors, reviewers) in table {
             scope.spawn(move || {
                 let room = Room::new();
-                // Only the one that never ends may run into its bound, however slow the machine is.
+                // Only the endless one may reach its bound, however slow the machine is.
                 let seconds = if reviewer == "endless" { "3" } else { "60" };
                 let held = room.held(
                     author,
@@ -112,7 +112,7 @@ fn whatever_the_two_say_a_pair_ends_within_its_bound() {
 #[test]
 fn a_command_that_hears_no_signal_is_ended_with_all_it_started() {
     let room = Room::new();
-    // Long enough for the shell to stop hearing signals first.
+    // Enough time for the shell to ignore signals first.
     let held = room.held("done", "silent", &["--run-seconds", "3"]);
     assert_eq!(held.word(), "crashed", "{held:?}");
     assert_eq!(held.reasons(), ["it used up its seconds"; 2]);

@@ -1,4 +1,4 @@
-//! A pair that is interrupted or whose driver is killed goes on exactly where it stood, with what was left.
+//! A pair that is interrupted or whose driver is killed continues exactly where it was, with what it had left.
 
 use rustix::process::{Signal, kill_process};
 
@@ -21,7 +21,7 @@ fn resume(room: &Room) -> Held {
     )
 }
 
-/// The numbers of the fakes that were started.
+/// The pids of the fakes.
 fn pids(room: &Room) -> Vec<String> {
     let notes = settled_tests::read(room.place.join("notes"));
     notes
@@ -130,7 +130,7 @@ fn two_do_not_drive_one_pair() {
 fn what_was_left_is_all_there_is_after_an_interruption() {
     let room = Room::new();
     let (going, _) = waiting(&room, &["--seconds", "1"]);
-    // The command is ended at its second; the crash spends what the pair had.
+    // The command is ended after its second; the crash uses up what the pair had left.
     let held = going.ended();
     assert_eq!(held.word(), "budget_spent", "{held:?}");
     let none = resume(&room);
@@ -172,7 +172,7 @@ fn of_several_none_is_guessed() {
         (Some(0), newest),
         "{dropped:?}"
     );
-    // Now that there is one, it is meant; the command it waits in is not started again for it.
+    // Now that one exists, it is the one meant; its waiting command is not restarted.
     let dropped = Held::of(
         &room
             .command(&["--drop"])

@@ -55,9 +55,9 @@ fn findings_by_the_schema_are_a_message_and_the_author_gets_them() {
 
 #[test]
 fn a_pair_whose_review_comes_to_a_person_goes_on_no_longer() {
-    // Reviewer, how the pair ends, with which code, and why its review is with a person.
+    // Reviewer, the pair's end, its exit code, and the reason of the review's escalation.
     let table = [
-        // The last round takes no reply, so its only answer is refused before it is sent, twice.
+        // The last round accepts no reply, so its only answer is refused before it is sent, twice.
         ("argue", "crashed", 1, "invocation_failed"),
         ("nag", "with_a_person", 6, "max_rounds_exceeded"),
         ("flip", "with_a_person", 6, "max_rounds_exceeded"),
@@ -87,7 +87,7 @@ fn a_pair_whose_review_comes_to_a_person_goes_on_no_longer() {
 #[test]
 fn no_word_passes_over_a_finding_that_blocks() {
     let room = Room::new();
-    // Finds something first, and says PASS ever after without a word on it.
+    // Finds something first, and then always says only PASS.
     let finds = "if ls \"$SETTLED_ROOT\"/agents/codex/sent/*.yaml > /dev/null 2>&1; then echo PASS; \
          else printf 'findings:\\n- {severity: P1, title: it leaks, file: src/a.rs, line: 1}\\n' | settled feedback --findings -; fi";
     let author = room.fake("author.sh", "review");
@@ -114,7 +114,7 @@ fn no_word_passes_over_a_finding_that_blocks() {
         "{held:?}"
     );
     assert_eq!(phase(&room), "escalated invocation_failed", "{held:?}");
-    // The pair tells the reviewer once why its word was not sent, and runs it once more in the same turn.
+    // The pair tells the reviewer once why it did not send the word, and runs it again in the same turn.
     let notes = room
         .mailroom
         .root()

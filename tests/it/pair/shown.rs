@@ -1,8 +1,8 @@
-//! What a person sees of a pair at a terminal.
+//! The lines that a person sees of a pair at a terminal.
 
 use super::*;
 
-/// The lines as they are left on the screen, without what differs each time.
+/// The lines left on the screen, without the parts that differ between runs.
 fn left(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stdout).replace('\r', "\n");
     let lines = text
@@ -12,7 +12,7 @@ fn left(output: &Output) -> String {
     lines.map(|line| format!("{}\n", steady(line))).collect()
 }
 
-/// A pair's name is made when it is opened, and how long a run takes is the machine's.
+/// Replaces the pair's name and the length of its runs.
 fn steady(line: &str) -> String {
     let line = match line.rsplit_once(", ") {
         Some((before, took)) if took.ends_with(" s") => before,

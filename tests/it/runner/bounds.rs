@@ -1,11 +1,11 @@
-//! With every reviewer there may be, the review ends within its bound: with a person, or approved by an answer that
-//! passes the gate, and by nothing else.
+//! With every kind of reviewer, the review ends within its bound: escalated, or approved by an answer that passes the
+//! gate.
 
 use settled_tests::{list, read, seed, wait};
 
 use super::{Room, approval, lines, runs};
 
-/// How the review ends with this reviewer: phase, reason, and how often it was started.
+/// The end of the review with this reviewer: phase, reason, and number of starts.
 fn ends(behaviour: &[&str], more: &str, seconds: u32) -> (String, String, usize) {
     let room = Room::new(behaviour, more);
     let daemon = room.serve();
@@ -63,7 +63,7 @@ fn findings_by_the_schema_become_packet_and_message() {
     // The ledger says so before the file has moved.
     let sent = || list(room.mailroom.agent("codex", "sent")).len();
     wait::until("the file in sent", || sent() == 1);
-    // The same again leaves the open thread out, in the last round.
+    // The same answer again leaves the open thread out, in the last round.
     let (review, _) = room.end();
     assert_eq!(
         (&review["phase"], &review["reason"]),
@@ -74,7 +74,7 @@ fn findings_by_the_schema_become_packet_and_message() {
 
 #[test]
 fn a_reviewer_that_argues_for_ever_ends_with_a_person() {
-    // The last round takes no reply, so its only answer is refused before it is sent.
+    // The last round accepts no reply, so its only answer is refused before it is sent.
     assert_eq!(
         ends(&["argue"], "", ENOUGH_S),
         ended("escalated", "invocation_failed", 3)
@@ -97,7 +97,7 @@ fn a_reviewer_that_flips_its_stance_ends_with_a_person() {
 fn a_reviewer_that_crashes_is_started_once_more_and_never_passes() {
     let failed = ended("escalated", "invocation_failed", 2);
     assert_eq!(ends(&["crash"], "", ENOUGH_S), failed);
-    // What it said before is not asked for.
+    // Its earlier words do not count.
     assert_eq!(ends(&["code"], "", ENOUGH_S), failed);
 }
 
@@ -164,7 +164,7 @@ fn a_silent_reviewer_that_hears_no_signal_is_ended_when_its_seconds_are_spent() 
         .expect("a number")
         .to_owned();
     wait::until("the reviewer to be ended", || !runs(&pid));
-    // The feedback it did not give is the daemon's.
+    // The daemon wrote the feedback in its place.
     let feedback = room.mailroom.agent("claude", "inbox");
     wait::until("the daemon's own feedback", || {
         list(&feedback)
@@ -230,7 +230,7 @@ fn an_agent_that_kills_its_keeper_wins_nothing() {
         .filter_map(|line| Some(line.split_once(' ')?.1.to_owned()));
     let all: Vec<String> = children.into_iter().chain(agents).collect();
     wait::until("all of it to be ended", || !all.iter().any(|pid| runs(pid)));
-    // Where a run has a control group, nobody but the daemon is left to remove it.
+    // If runs have control groups, only the daemon is left to remove them.
     for folder in list(room.mailroom.root().join(".settled/runs")) {
         let processes: serde_json::Value =
             serde_json::from_str(&read(folder.join("process.json"))).expect("JSON");

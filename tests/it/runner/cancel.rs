@@ -1,4 +1,4 @@
-//! A person calls a reviewer off, and an author replaces its request: the process goes with its request.
+//! A person cancels a request, or its author replaces it: the process ends with its request.
 
 use settled_tests::mailroom::said;
 use settled_tests::{golden, seed, wait};

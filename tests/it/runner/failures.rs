@@ -1,4 +1,4 @@
-//! What people read of a start that failed: the cause, the program's last words and the folder, everywhere alike.
+//! A failed start as people see it: the cause, the program's last words and the folder, the same everywhere.
 
 use chrono::{SecondsFormat, TimeDelta, Utc};
 use serde_json::Value;
@@ -7,14 +7,14 @@ use settled_tests::mailroom::said;
 
 use super::Room;
 
-/// The limit of a subscription, as Claude Code prints it.
+/// A used-up quota, as Claude Code prints it.
 const QUOTA: &str = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":WHEN}}
 {"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"You have hit your limit"}"#;
 
-/// A key that is refused, as Codex prints it.
+/// A rejected key, as Codex prints it.
 const KEY: &str = r#"{"type":"turn.failed","error":{"message":"{\"status\": 401, \"error\": {\"message\": \"no such key\"}}"}}"#;
 
-/// The failure that `status --json` shows once the review has ended with a person.
+/// The failure in `status --json` after the review was escalated.
 fn failed(room: &Room) -> Value {
     let daemon = room.serve();
     room.ask("86", "request-1", 20, 8);
@@ -26,7 +26,7 @@ fn failed(room: &Room) -> Value {
 
 #[test]
 fn each_cause_is_told_with_the_programs_words() {
-    // Further away than a month would not be believed.
+    // A time more than a month away would not be believed.
     let tomorrow = Utc::now() + TimeDelta::days(1);
     let quota = QUOTA.replace("WHEN", &tomorrow.timestamp().to_string());
     for (behaviour, output, cause, why) in [
@@ -66,7 +66,7 @@ fn each_cause_is_told_with_the_programs_words() {
         assert_eq!(failed["retry_after"].as_str(), retry.as_deref(), "{failed}");
         let folder = failed["folder"].as_str().expect("a folder");
         assert!(room.mailroom.root().join(folder).join("stderr").exists());
-        // Each start that failed has its record.
+        // Each failed start has its record.
         let records = ledger::records(room.mailroom.root());
         let recorded: Vec<&Value> = records
             .iter()
@@ -102,13 +102,14 @@ fn why_problems_and_the_notice_show_the_last_line_escaped_and_the_folder() {
     let whole = format!("{words} ({folder})");
     for command in [&["why", "86"][..], &["problems"]] {
         let shown = said(&room.mailroom.run(command));
-        // Long lines are broken for a reader.
+        // Long lines are wrapped for people.
         let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(shown.contains(&whole), "{command:?}: {shown}");
     }
     let why = room.mailroom.json(&["why", "86"]);
     assert_eq!(why["data"]["reviews"][0]["failed"]["why"], words, "{why}");
-    // The daemon was killed once the review showed its end, perhaps before it delivered the notice: the next start does.
+    // The daemon was killed once the review showed its end, perhaps before it delivered the notice; the next start
+    // does.
     room.mailroom.run(&["serve", "--once"]);
     let inbox = room.mailroom.agent("claude", "inbox");
     let notices: Vec<String> = settled_tests::list(&inbox)

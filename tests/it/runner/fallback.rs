@@ -1,12 +1,12 @@
-//! The next reviewer of the list: asked with the request as it was written, within the same deadline, and the only one
-//! whose answer counts from then on.
+//! The next reviewer of the list gets the request as it was written, within the same deadline, and from then on only
+//! its answer counts.
 
 use serde_json::Value;
 use settled_tests::{ledger, read, repository, seed, wait, write};
 
 use super::Room;
 
-/// A room in which codex prints what a program prints whose quota is used up, and gemini has this behaviour.
+/// A room in which codex prints that its quota is used up, and gemini has this behaviour.
 fn room(gemini: &[&str], list: &str) -> Room {
     let quota = r#"{"type":"turn.failed","error":{"message":"You've hit your usage limit. Try again in 2 hours."}}"#;
     let room = Room::new(&["print", quota, "", "1"], "output = \"codex\"");
@@ -74,7 +74,7 @@ fn the_next_reviewer_approves_and_the_old_one_is_told_and_refused() {
                 .any(|path| read(path).contains("is reassigned to gemini"))
         });
     }
-    // Only who approved passes a check that names its reviewer.
+    // A check that names a reviewer passes only with the one that approved.
     let body = "quality_gate_result: pass\nmerge_ready: true";
     let late = seed::review_message("review_lgtm", "late", "codex", "claude", "86", body);
     room.post("codex", "late", &late);

@@ -1,5 +1,5 @@
-//! What bounds the runs themselves: how many at a time, in which order, how many folders are kept, what happens while
-//! none can be made, and the word before the time of one is over.
+//! The limits of runs: their number at a time, their order, the number of kept folders, what happens while no run can
+//! start, and the warning before a run's time is over.
 
 use std::fs::{create_dir, remove_file};
 use std::time::Duration;
@@ -8,10 +8,10 @@ use settled_tests::{ledger, list, names, read, seed, wait, write};
 
 use super::{Room, lines, runs};
 
-/// What the log says before the time of a command is over.
+/// The log's warning before the time of a command is over.
 const WARNING: &str = "the time of a command is nearly over";
 
-/// A room whose reviewer works until the file is there, with another line for the runner.
+/// A room whose reviewer works until the file exists, with another line for the runner.
 fn working(runner: &str, more: &str) -> (Room, std::path::PathBuf, tempfile::TempDir) {
     let directory = settled_tests::scratch();
     let go = directory.path().join("go");
@@ -82,13 +82,13 @@ fn the_newest_two_hundred_folders_are_kept_and_never_one_that_runs_is_removed() 
     wait::until("the first start", || room.starts() == 1);
     let folders = room.mailroom.root().join(".settled/runs");
     let first = names(&folders).remove(0);
-    // Newer by their names: the one that runs is the oldest of all.
+    // Newer by their names: the running one is the oldest.
     for n in 0..205 {
         let folder = folders.join(format!("zzz{n:03}"));
         create_dir(&folder).expect("a folder");
         write(folder.join("stdout"), "PASS\n");
     }
-    // Other files in the directory hold up nobody.
+    // Other files in the directory delay nobody.
     write(folders.join("a note"), "keep out");
     room.ask("87", "request-2", 20, 8);
     wait::until("the second start", || room.starts() == 2);
@@ -214,7 +214,7 @@ fn ten_waiting_requests_are_served_the_urgent_one_first_within_both_limits() {
 }
 
 fn approved(room: &Room) -> usize {
-    // Each look is a process of its own; the daemon and its agents need the machine as well.
+    // Each check is a process, and the daemon and its agents need the machine too.
     wait::a_moment(Duration::from_millis(50));
     let status = room.mailroom.status();
     let reviews = status["reviews"]

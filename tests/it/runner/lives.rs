@@ -1,12 +1,12 @@
-//! One process for each request, whatever becomes of the daemon: no start is forgotten, none is made twice, and what
-//! an earlier daemon left is ended by what it is, not by its number.
+//! One process per request, whatever happens to the daemon: no start is forgotten or repeated, and processes of an
+//! earlier daemon are identified by what they are, not by their pid.
 
 use settled_tests::mailroom::Daemon;
 use settled_tests::{wait, write};
 
 use super::{Room, lines, runs};
 
-/// A room whose reviewer works until the file is there; and the file.
+/// A room whose reviewer works until the file exists; and the file.
 fn working(more: &str) -> (Room, std::path::PathBuf, tempfile::TempDir) {
     let directory = settled_tests::scratch();
     let go = directory.path().join("go");
@@ -81,7 +81,7 @@ fn a_start_that_was_lost_with_its_daemon_is_a_failed_one() {
         wait::until("the reviewer to be started", || room.starts() == start);
         daemon.kill();
     }
-    // The last one leaves what a kill right after its record does: no folder.
+    // The last one looks like a kill right after its record: without a folder.
     let runs = room.mailroom.root().join(".settled/runs");
     let last = settled_tests::list(&runs).pop().expect("two runs");
     wait::until("its keeper to end", || last.join("end.json").exists());
@@ -111,7 +111,7 @@ fn an_agent_whose_keeper_was_killed_with_the_daemon_is_ended_by_the_next() {
     drop(daemon);
 }
 
-/// Kills the daemon and the one keeper; the keeper is stopped first, so that it cannot see that its daemon is gone.
+/// Kills the daemon and its only keeper; stops the keeper first, so that it does not notice the end of its daemon.
 fn kill_both(room: &Room, daemon: Daemon) {
     let folder = settled_tests::list(room.mailroom.root().join(".settled/runs")).remove(0);
     let processes: serde_json::Value =
@@ -156,7 +156,7 @@ fn no_more_run_at_a_time_than_the_config_says() {
     }
     room.mailroom.cleared("claude");
     wait::until("the first start", || room.starts() == 1);
-    // An agent runs one command at a time unless told: the others wait for its end.
+    // By default an agent runs one command at a time, and the others wait for its end.
     wait::a_moment(std::time::Duration::from_millis(500));
     assert_eq!((room.starts(), room.events("started")), (1, 1));
     write(&go, "");
@@ -195,7 +195,7 @@ fn the_program_of_a_run_runs_only_what_an_agent_needs_in_it() {
         "pair --help",
         "--root . pair",
         "",
-        // Nobody else's name, and no other workspace.
+        // No other agent's name, and no other workspace.
         "lgtm --agent gemini",
         "inbox --agent=claude",
         "why 86 --root .",

@@ -1,4 +1,4 @@
-//! What the cockpit shows of the commands the daemon starts, and of reviewers that took over from one another.
+//! The cockpit's view of started commands, and of reviewers that replaced one another.
 
 use serde_json::{Value, json};
 use settled_tests::{wait, write};
@@ -26,7 +26,7 @@ fn a_run_is_seen_with_its_last_words_while_it_runs_and_when_it_has_ended() {
     let room = Room::with_command(&format!("'''sh''', '''-c''', '''{script}'''"), "");
     let daemon = room.serve();
     room.ask("86", "request-1", 600, 8);
-    // Its keeper writes down that it runs after it started it, so the words may come first.
+    // The keeper notes a run after its start, so the output may appear first.
     let run = wait::for_some("the run's first words", || {
         let run = named(&model(&room)["agents"], "agent", "codex")["run"].take();
         (run["last_words"] == "I read the brief." && run["is_running"] == true).then_some(run)

@@ -1,10 +1,10 @@
-//! Budgets of tokens and money: a command is ended when it uses one up, and an agent without budget is not started.
+//! Budgets of tokens and money: the daemon ends a command that uses one up, and starts no agent without a budget left.
 
 use settled_tests::{ledger, read, repository, wait, write};
 
 use super::Room;
 
-/// What a program prints that approves and has used so much.
+/// The output of a program that approves and reports this usage.
 const APPROVAL: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"PASS","total_cost_usd":0.75,"usage":{"input_tokens":900,"output_tokens":100}}"#;
 
 fn room(behaviour: &[&str], budget: &str) -> Room {
@@ -14,14 +14,14 @@ fn room(behaviour: &[&str], budget: &str) -> Room {
     )
 }
 
-/// Whether the ledger has what the review of a pull request used. A ledger that is being written is not read by tests.
+/// True if the ledger has the usage of a pull request's review. Tests do not read a ledger that is being written.
 fn has_used(room: &Room, pr: &str) -> bool {
     let reviews = room.mailroom.status()["reviews"].take();
     let mut reviews = reviews.as_array().into_iter().flatten();
     reviews.any(|review| review["pr"] == pr && review["tokens"].is_u64())
 }
 
-/// How the only run of the room ended.
+/// The end of the room's only run.
 fn end(room: &Room) -> String {
     let runs = room.mailroom.root().join(".settled/runs");
     let mut found = None;
@@ -71,7 +71,7 @@ fn an_answer_counts_although_its_run_used_the_budget_up() {
         (&"approved".into(), &1000.into(), &"0.75".into()),
         "{review}"
     );
-    // A start reads what the folders of runs say, and counts nothing twice.
+    // A start reads the usage in the folders of runs, and counts nothing twice.
     daemon.kill();
     let daemon = room.serve();
     room.ask("87", "request-2", 60, 8);

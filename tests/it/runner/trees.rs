@@ -1,5 +1,5 @@
-//! A tree of its own for each run: the reviewer finds the commit under review there, whatever its author does
-//! meanwhile, and nothing of it is left afterwards.
+//! A worktree for each run: the reviewer finds the commit under review there, whatever its author does meanwhile, and
+//! nothing of it is left afterwards.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use settled_tests::{ledger, list, read, sh, wait, write};
 
 use super::Room;
 
-/// A repository whose author has gone on after the commit: with another branch, a change, and a new file.
+/// A repository whose author went on after the commit: with another branch, a change, and a new file.
 pub(super) struct Code {
     pub(super) directory: tempfile::TempDir,
     pub(super) head: String,
@@ -51,7 +51,7 @@ pub(super) fn ask(room: &Room, head: &str) {
     room.ask_with("86", "request-1", 60, 8, &format!("declared_head: {head}"));
 }
 
-/// What the reviewer noted, once the review has ended.
+/// The reviewer's notes, after the end of the review.
 fn noted(room: &Room, head: &str) -> String {
     let daemon = room.serve();
     ask(room, head);
@@ -143,7 +143,7 @@ fn a_tree_that_cannot_be_made_is_a_failed_start_with_its_cause() {
 fn a_repository_that_git_does_not_read_is_not_taken_for_none() {
     let code = Code::new();
     let room = code.room("", "echo started > $FAKE_NOTES; echo PASS", "");
-    // That of another user is refused in the same way, with words of its own.
+    // Another user's repository is refused in the same way, with its own message.
     write(code.directory.path().join(".git/config"), "[nonsense");
     let daemon = room.serve();
     ask(&room, &code.head);
@@ -240,7 +240,7 @@ fn what_is_left_out_of_the_tree_is_nowhere_in_it_and_seems_not_deleted() {
     ask(&room, head);
     let (review, _) = room.end();
     drop(daemon);
-    // The commands of the gate were seen to pass on this commit, so a word is enough.
+    // The gate's commands passed on this commit, so a word is enough.
     assert_eq!(review["phase"], "approved", "{review}");
     let notes = read(&room.notes);
     let (found, run) = notes.split_once('[').expect("the validation");
@@ -249,24 +249,24 @@ fn what_is_left_out_of_the_tree_is_nowhere_in_it_and_seems_not_deleted() {
         run.contains("\"exit\":0"),
         "the commands find it all: {run}"
     );
-    // Outside of it nothing is removed.
+    // Nothing outside of it is removed.
     assert!(code.directory.path().join("GEMINI.md").exists());
 }
 
-/// The digest of what the commit changes, as the protocol has it.
+/// The digest of the commit's changes, as defined in the protocol.
 const DIGEST: &str = r#"git diff-tree -r --no-renames -z --full-index HEAD~2 HEAD~1 |
     sed -z 'N; s/^:\([0-9a-f ]*\) [A-Z]\x00/\1 /' | LC_ALL=C sort -z | sha256sum | cut -d ' ' -f 1"#;
 
-/// Reads the file in the stream of Claude Code, and says nothing but the word.
+/// Prints that it read the file, in Claude Code's stream, and then only the word.
 const READS_AND_PASSES: &str = r#"
 echo "{\"type\":\"assistant\",\"message\":{\"id\":\"m\",\"content\":[{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"Read\",\"input\":{\"file_path\":\"$PWD/part/a\"}}]}}"
 echo "{\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"t\"}]}}"
 echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"PASS\"}""#;
 
-/// A project that wants evidence, and the commit named.
+/// A project that requires evidence and a named commit.
 const STRICT: &str = "output = \"claude\"\n[gate]\nevidence = \"require\"\nrequire_head = true";
 
-/// The review of a request that names its diff, once it has ended.
+/// The review of a request that names its diff, after its end.
 fn judged(code: &Code, room: &Room) -> Value {
     let daemon = room.serve();
     let git = |script: &str| sh(code.directory.path(), script);
@@ -292,7 +292,7 @@ fn a_word_approves_the_commit_that_the_daemon_checked_out_and_nothing_that_was_n
     let sent = sent.expect("the approval");
     assert!(sent.contains(&code.head), "{sent}");
 
-    // A reviewer that read nothing, and one that works where the author does.
+    // A reviewer that read nothing, and one that works in the author's tree.
     let unread = READS_AND_PASSES.replace("$PWD/part/a", "/nowhere");
     let workdir = format!("checkout = \"workdir\"\n{STRICT}");
     for (script, more) in [(&*unread, STRICT), (READS_AND_PASSES, &workdir)] {
@@ -302,7 +302,7 @@ fn a_word_approves_the_commit_that_the_daemon_checked_out_and_nothing_that_was_n
     }
 }
 
-/// A command of the project that passes on the commit alone, and leaves traces.
+/// A command of the project that passes only on this commit, and leaves traces.
 const COMMANDS: &str = r#"[gate]
 validation_commands = ["grep -q reviewed part/a && echo dirt > part/a && touch part/new"]"#;
 
@@ -343,7 +343,7 @@ fn with_no_seconds_for_them_the_commands_of_the_config_do_not_run_and_are_missed
     ask(&room, &code.head);
     let (review, _) = room.end();
     drop(daemon);
-    // The word does not pass the gate, which asks for the command as before.
+    // The word does not pass the gate, which still requires the command.
     assert_eq!(review["reason"], "invocation_failed", "{review}");
     assert!(!trap.exists(), "a command was run");
     assert_eq!(ran(&room), Vec::<Value>::new());
@@ -368,14 +368,14 @@ fn a_command_of_the_author_does_not_run_and_an_observed_failure_is_not_passed() 
     drop(daemon);
     assert_eq!(review["reason"], "invocation_failed", "{review}");
     assert!(!trap.exists(), "a command of the author was run");
-    // The second start knows how it went.
+    // The second start knows the result.
     let runs = ran(&room);
     let commands: Vec<&Value> = runs.iter().map(|run| &run["command"]).collect();
     assert_eq!((commands, room.starts()), (vec![&"false".into()], 2));
     assert_eq!(runs[0]["exit"], 1);
 }
 
-/// What the ledger has of validation commands.
+/// The records of validation commands in the ledger.
 pub(super) fn ran(room: &Room) -> Vec<Value> {
     let records = ledger::records(room.mailroom.root());
     let ran = records

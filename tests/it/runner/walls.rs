@@ -1,4 +1,5 @@
-//! The sandbox of a command, with the real `bwrap`: a reviewer that tries to write, to read a key and to call home.
+//! The sandbox of a command, with the real `bwrap`: a reviewer that tries to write, to read a key and to connect to a
+//! server.
 
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -12,10 +13,10 @@ use tempfile::TempDir;
 use super::Room;
 use super::trees::{Code, ask, ran};
 
-/// A key of the daemon's user, in a file that everybody may read and in the daemon's environment.
+/// A key of the daemon's user, in a world-readable file and in the daemon's environment.
 const KEY: &str = "sk-of-the-user";
 
-/// What the user has besides the code: a key, and a server that a command could send it to.
+/// The user's belongings besides the code: a key, and a server to which a command could send it.
 struct Home {
     directory: TempDir,
     server: TcpListener,
@@ -38,7 +39,7 @@ impl Home {
     }
 }
 
-/// The `PATH` with `bwrap`, which is unpacked into the build folder where the machine has none.
+/// The `PATH` with `bwrap`, which is unpacked into the build folder if the machine has none.
 fn path() -> String {
     let path = std::env::var("PATH").expect("a path");
     let bwrap = debian::program("bwrap", "bubblewrap");
@@ -48,7 +49,7 @@ fn path() -> String {
     }
 }
 
-/// What the one command that was run has printed, once its review has ended as it should.
+/// The output of the only command, after its review has ended as it should.
 fn printed(room: &Room, head: &str, phase: &str) -> (Value, String) {
     let daemon = room
         .mailroom

@@ -1,5 +1,5 @@
-//! Files that are not what was exported: damaged, and made consistent again by somebody who can write them. The maker
-//! of the latter shares no code with the product.
+//! Forged files: damaged ones, and ones made consistent again by somebody who can write them. The forger shares no code
+//! with the product.
 use inspect::verdict::{ApprovalQuestion, ApprovalVerdict, VerdictFile, prove};
 use proptest::prelude::*;
 use settled_tests::approval::{HEAD, OTHER, approved};
@@ -102,11 +102,11 @@ fn a_file_made_consistent_again_needs_decisions_that_follow() {
     let (header, records) = parts(&approved);
     let again = |records: &[String]| approved.with(sealed(&header, records).as_bytes());
     assert_eq!(again(&records), 0, "as it was");
-    // Its first lines cannot say that more was read than the records do.
+    // Its first lines cannot claim more evidence than the records show.
     let boasting = header.replace("\"observed\":0", "\"observed\":1");
     assert_ne!(boasting, header);
     assert_eq!(approved.with(sealed(&boasting, &records).as_bytes()), 8);
-    // The approval alone, and the request alone.
+    // Only the approval, and only the request.
     assert_eq!((again(&records[1..]), again(&records[..1])), (8, 8));
     let forged = |from: &str, to: &str| {
         let forged: Vec<String> = records
@@ -148,7 +148,7 @@ fn a_file_made_consistent_again_needs_decisions_that_follow() {
         assert_eq!(again(&forged), 8, "{from}");
     }
 
-    // An approval of another commit cannot be passed off as one of this, unless its message says so too.
+    // An approval of another commit does not count for this one, unless its message is changed too.
     let other = Paper::of(&self::approved(OTHER), &[]);
     let (header, records) = parts(&other);
     let (header, records) = (
@@ -211,7 +211,7 @@ fn a_review_in_which_something_blocks_cannot_be_made_an_approval_by_leaving_reco
         let mut without = records.clone();
         let dropped = without.remove(at);
         let code = paper.with(sealed(&header, &without).as_bytes());
-        // What bears on no approval may be left out: a turn, a refusal, an event with the same head.
+        // Records that affect no approval may be missing: a turn, a refusal, an event with the same head.
         let beside = ["turns", "refused", "pull"].map(|kind| format!("\"kind\":\"{kind}\""));
         assert!(
             code != 0 || beside.iter().any(|kind| dropped.contains(kind)),
@@ -256,7 +256,7 @@ fn no_byte_of_a_record_makes_a_head_approved_that_was_not_even_where_all_digests
         .iter()
         .enumerate()
         .flat_map(|(n, record)| {
-            // Every place the approved commit is written at, and as many others.
+            // Every position of the approved commit, and as many others.
             let named = record
                 .match_indices(OTHER)
                 .map(|(at, _)| at)
@@ -292,7 +292,7 @@ fn sealed(header: &str, records: &[String]) -> String {
     )
 }
 
-/// Moves the second record further on in the ledger, so that nothing else gives its digest or that of the one before.
+/// Gives the second record a later number, so that neither neighbour's digest binds it.
 fn further(records: &[String]) -> Vec<String> {
     records
         .iter()

@@ -1,20 +1,20 @@
-//! Reviews of pull request 86 that end in an approval of a commit the test chooses.
+//! Reviews of pull request 86 that end in an approval of a commit chosen by the test.
 
 use crate::mailroom::{Mailroom, said};
 use crate::seed;
 
-/// A commit in full.
+/// A full commit.
 pub const HEAD: &str = "9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21";
 
 /// Another one.
 pub const OTHER: &str = "1d2c3b4a5f6e7d8c9b0a1f2e3d4c5b6a7f8e9d0c";
 
-/// A mailroom in which nothing was asked yet.
+/// Makes a mailroom without requests.
 pub fn mailroom() -> Mailroom {
     Mailroom::new(&["claude", "codex", "gemini"])
 }
 
-/// The author asks this reviewer for a review of a head.
+/// Requests a review of a head from this reviewer.
 pub fn ask(mailroom: &Mailroom, reviewer: &str, head: &str) {
     let body =
         format!("pr: 86\nbranch: parser\ndiff_summary: A parser.\ndeclared_head: \"{head}\"");
@@ -23,7 +23,7 @@ pub fn ask(mailroom: &Mailroom, reviewer: &str, head: &str) {
     send(mailroom, "claude", &id, &text);
 }
 
-/// The reviewer approves; further lines of the body may say more.
+/// Approves as this reviewer, with `more` lines in the body.
 pub fn approve(mailroom: &Mailroom, reviewer: &str, more: &str) {
     let body = format!("quality_gate_result: pass\n{more}");
     let id = format!("lgtm-{reviewer}-{}", more.len());
@@ -38,7 +38,7 @@ pub fn approve(mailroom: &Mailroom, reviewer: &str, more: &str) {
     send(mailroom, reviewer, &id, &text);
 }
 
-/// A mailroom in which codex approved this head.
+/// Makes a mailroom in which codex approved this head.
 pub fn approved(head: &str) -> Mailroom {
     let mailroom = mailroom();
     ask(&mailroom, "codex", head);

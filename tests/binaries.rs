@@ -1,11 +1,11 @@
-//! The binaries under test, built once per run so that no test meets a stale one.
+//! The binaries under test, built once per run so that no test uses a stale one.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The folder of the running program and of the programs of its profile, and the target directory above it.
+/// The folder of the running program and of its profile's programs, and the target directory above it.
 struct Place {
     directory: PathBuf,
     target: PathBuf,
@@ -20,17 +20,17 @@ impl Place {
     }
 }
 
-/// The program `settled`.
+/// Returns the program `settled`.
 pub fn settled() -> PathBuf {
     directory().join("settled")
 }
 
-/// The program `validate-message`.
+/// Returns the program `validate-message`.
 pub fn validate_message() -> PathBuf {
     directory().join("validate-message")
 }
 
-/// The program of our tasks: the one that runs, or one built only for the tests that need it.
+/// Returns the program `xtask`: the running one, or one built only for the tests that need it.
 pub fn xtask() -> PathBuf {
     static BUILT: OnceLock<()> = OnceLock::new();
     let running = std::env::current_exe().expect("the running program has a path");
@@ -41,15 +41,15 @@ pub fn xtask() -> PathBuf {
     place().directory.join("xtask")
 }
 
-/// The folder of the programs under test, for a `PATH`: built by the same cargo, into the same target directory, with
-/// the same profile as the tests.
+/// Returns the folder of the programs under test, for a `PATH`. The same cargo builds them into the same target
+/// directory, with the same profile as the tests.
 pub fn directory() -> &'static Path {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| build(place()));
     &place().directory
 }
 
-/// The build folder, for what tests install; builds nothing.
+/// Returns the build folder, for what tests install; builds nothing.
 pub fn target() -> &'static Path {
     &place().target
 }
@@ -79,8 +79,8 @@ fn find() -> Place {
 
 fn build(place: &Place) {
     let selection: &[&str] = match place.profile() {
-        // With the features of the tests: with its own, each crate below would be built twice in a run of all tests, which
-        // takes a minute and a half. Cargo counts the features of dev-dependencies only where a test is named.
+        // With the features of the tests: with its own, each crate below would be built twice in a run of all tests,
+        // which takes a minute and a half. Cargo unifies the features of dev-dependencies only if a test is named.
         "dev" => &[
             "--workspace",
             "--test=cost",
@@ -91,7 +91,7 @@ fn build(place: &Place) {
             "--bin=settled-page",
             "--bin=settled-watch",
         ],
-        // With the features that are shipped: these are measured and packed.
+        // With the shipped features: these programs are measured and packed.
         _ => &[
             "--bins",
             "--package=settled",
@@ -105,10 +105,11 @@ fn build(place: &Place) {
     cargo_build(place, selection);
 }
 
-/// The cargo that runs this program, or the one on the `PATH`, without what cargo says of this program's package.
+/// Returns the cargo that runs this program, or the one on the `PATH`, without the variables that describe this
+/// program's package.
 ///
-/// The build script of `ring` runs again when any of it changes, and with it everything above, the tests of the whole among
-/// it, would be built again for each package that asks for a build.
+/// If any of them changes, the build script of `ring` runs again, and everything above it, including the tests of the
+/// whole, would be rebuilt for each package that asks for a build.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     let is_of_package = |name: &OsStr| {
@@ -128,7 +129,7 @@ fn cargo_build(place: &Place, selection: &[&str]) {
         .args(["--profile", place.profile(), "--target-dir"])
         .arg(&place.target)
         .current_dir(crate::repository())
-        // Who asks for the times of the tests sets it, and cargo would build everything again for it.
+        // Set by whoever wants the times of the tests; cargo would rebuild everything for it.
         .env_remove("RUSTC_BOOTSTRAP")
         .stdin(Stdio::null())
         .status()

@@ -1,5 +1,5 @@
-//! Real brokers: `nats-server` from the Python package index, alone or three of them that replicate everything, each sync
-//! before it is acknowledged. On loopback, in a directory of the test, ended with it.
+//! Real brokers: `nats-server` from the Python package index, alone or as a cluster of three that replicate everything.
+//! They sync before they acknowledge, listen on loopback, store in a directory of the test, and end with it.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{peer, read, wait, write};
 
-/// One `nats-server`, killed when this is dropped.
+/// One `nats-server`; dropping it kills it.
 pub struct Broker {
     name: String,
     config: PathBuf,
@@ -21,12 +21,12 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Starts a broker by itself.
+    /// Starts a single broker.
     pub fn alone(directory: &Path) -> Broker {
         Broker::with(directory, "")
     }
 
-    /// Starts a broker by itself, with more lines of config.
+    /// Starts a single broker with more lines of config.
     pub fn with(directory: &Path, more: &str) -> Broker {
         let [port, monitor] = ports();
         let mut broker = Broker::configured(directory, "n1", [port, monitor], more);
@@ -44,7 +44,7 @@ impl Broker {
         broker
     }
 
-    /// Starts three that are one cluster, and waits until they have a leader.
+    /// Starts a cluster of three and waits until it has a leader.
     pub fn cluster(directory: &Path) -> [Broker; 3] {
         let all: [u16; 9] = ports();
         let routes: Vec<String> = all[6..]
@@ -92,12 +92,12 @@ impl Broker {
         }
     }
 
-    /// The address that clients connect to.
+    /// Returns the address for clients.
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
-    /// Starts it, or starts it again, and waits until it takes clients.
+    /// Starts or restarts the broker, and waits until it accepts clients.
     pub fn start(&mut self) {
         self.spawn();
         wait::until(&format!("broker {} to answer", self.name), || {
@@ -105,7 +105,7 @@ impl Broker {
         });
     }
 
-    /// Starts it, whether it can or not.
+    /// Starts the broker without waiting for it.
     pub fn spawn(&mut self) {
         let log = self.config.with_extension("log");
         let process = Command::new(program())
@@ -121,7 +121,7 @@ impl Broker {
         self.process = Some(process);
     }
 
-    /// Ends it at once, as a power cut would end the process.
+    /// Kills the broker, as a power cut would end the process.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill().expect("it is our child");
@@ -129,13 +129,13 @@ impl Broker {
         }
     }
 
-    /// Stops it where it is, or lets it go on.
+    /// Stops or continues the broker with a signal.
     pub fn signal(&self, signal: rustix::process::Signal) {
         let process = self.process.as_ref().expect("it runs");
         let id = i32::try_from(process.id()).expect("a process id");
         let id = rustix::process::Pid::from_raw(id).expect("it is not zero");
         rustix::process::kill_process(id, signal).expect("it is our child");
-        // A signal is on its way for a moment, and a broker that has not stopped yet still answers.
+        // A signal takes a moment to arrive, and until then the broker still answers.
         let is_stopped = || {
             let stat = read(format!("/proc/{}/stat", process.id()));
             stat.rsplit_once(") ")
@@ -146,7 +146,7 @@ impl Broker {
         }
     }
 
-    /// The page that says how its JetStream is; nothing while it does not answer.
+    /// Returns the page about the state of its JetStream; `None` if it does not answer.
     pub fn jsz(&self) -> Option<Value> {
         settled_host::monitoring::jsz(&format!("127.0.0.1:{}", self.monitor)).ok()
     }
@@ -158,14 +158,14 @@ impl Drop for Broker {
     }
 }
 
-/// The program, installed once per build folder.
+/// Returns the program, installed once per build folder.
 pub fn program() -> PathBuf {
     peer::environment().join("bin/nats-server")
 }
 
-/// Ports that nobody listens to now.
+/// Ports on which nobody listens at the moment.
 fn ports<const N: usize>() -> [u16; N] {
-    // All are held until the last is chosen, so that they differ.
+    // Hold all of them until the last is chosen, so that they differ.
     let held = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
     held.map(|listener| listener.local_addr().expect("an address").port())
 }

@@ -1,6 +1,6 @@
-//! Follows calls through the source of the crates, from one function on, in the order of the text, and notes in
-//! which crate each of some values is first made. It knows as much about types as the way of a message needs:
-//! parameters, fields, return types and `let`; a call it cannot resolve is passed over.
+//! Follows calls through the source of the crates from one function on, in source order, and notes which crate first
+//! makes each of some values. Knows only as much about types as the way of a message needs: parameters, fields, return
+//! types and `let`. Skips calls that it cannot resolve.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -15,7 +15,7 @@ use syn::{Block, Expr, FnArg, ImplItem, Item, Member, Pat, ReturnType, Signature
 
 use crate::{list, read};
 
-/// Calls whose arguments run only when something failed.
+/// Calls whose arguments run only after a failure.
 const ON_FAILURE: [&str; 5] = [
     "inspect_err",
     "map_err",
@@ -24,7 +24,7 @@ const ON_FAILURE: [&str; 5] = [
     "unwrap_or_default",
 ];
 
-/// A type of one of the crates: the crate and the name.
+/// A type of one of the crates: crate and name.
 type TypeName = (String, String);
 
 /// The functions and fields of some crates.
@@ -40,7 +40,7 @@ struct File {
     package: String,
     /// The last name of its module; empty for the crate's root.
     module: String,
-    /// The path behind each name that a `use` brings in.
+    /// The full path of each name that a `use` imports.
     uses: BTreeMap<String, Vec<String>>,
 }
 
@@ -158,8 +158,8 @@ impl SourceIndex {
         }
     }
 
-    /// Lists the crates in which these values are first made on the way from a method, in that order; what is made
-    /// twice in a row in one crate counts once.
+    /// Lists the crates that first make these values on the path from a method, in order; a crate that makes several in
+    /// a row counts once.
     pub fn makers(&self, of: (&str, &str), method: &str, values: &[&str]) -> Vec<String> {
         let of = (of.0.to_owned(), of.1.to_owned());
         let mut walk = Walk {
@@ -193,7 +193,7 @@ impl SourceIndex {
         })
     }
 
-    /// The first type of the house that a written type names, from the outside in.
+    /// The first of our types that a written type names, from the outside in.
     fn type_of(&self, file: usize, own: Option<&TypeName>, written: &Type) -> Option<TypeName> {
         match written {
             Type::Reference(inner) => self.type_of(file, own, &inner.elem),
@@ -238,7 +238,7 @@ impl SourceIndex {
         self.types.contains(&found).then_some(found)
     }
 
-    /// A path with what its first name stands for in this file.
+    /// A path with its first name resolved in this file.
     fn expanded(&self, file: usize, names: &[String]) -> Vec<String> {
         match self.files[file].uses.get(&names[0]) {
             Some(before) => [before.as_slice(), &names[1..]].concat(),
@@ -246,7 +246,7 @@ impl SourceIndex {
         }
     }
 
-    /// The crate that a whole path leads to; none if it is no crate of the house.
+    /// The crate of a full path; `None` if it is not one of ours.
     fn package(&self, file: usize, whole: &[String]) -> Option<String> {
         let first = whole.first()?;
         let is_foreign = ["std", "core", "alloc"].contains(&first.as_str());
@@ -271,7 +271,7 @@ impl SourceIndex {
             1 => self.files[file].module.clone(),
             length => whole[length - 2].clone(),
         };
-        // `package::function` is passed on by the crate's root.
+        // The root of the crate re-exports `package::function`.
         let module = match root.uses.get(name) {
             Some(path) if module == package && path.len() > 1 => path[path.len() - 2].clone(),
             Some(_) | None => module,
@@ -309,16 +309,16 @@ fn add_uses(tree: &UseTree, before: &[String], uses: &mut BTreeMap<String, Vec<S
     }
 }
 
-/// A walk through the bodies of functions, each once.
+/// A walk through the bodies of functions, visiting each once.
 struct Walk<'i> {
     index: &'i SourceIndex,
     values: &'i [&'i str],
     made: BTreeSet<String>,
     makers: Vec<String>,
     visited: BTreeSet<usize>,
-    /// The function that is read.
+    /// The current function.
     at: usize,
-    /// The types of its variables, as far as they are known.
+    /// The known types of its variables.
     locals: BTreeMap<String, TypeName>,
 }
 
@@ -389,7 +389,7 @@ impl Walk<'_> {
         self.index.fields.get(&(of, name.to_string())).cloned()
     }
 
-    /// The type of an expression, or of what it wraps; none if it cannot be told.
+    /// The type of an expression, or of what it wraps; `None` if unknown.
     fn type_of(&self, expression: &Expr) -> Option<TypeName> {
         match expression {
             Expr::Path(path) => {
@@ -408,7 +408,7 @@ impl Walk<'_> {
                 let of = self.type_of(&call.receiver)?;
                 match self.index.method(&of, &call.method.to_string()) {
                     Some(function) => self.returned(function),
-                    // A method of the standard library: what it wraps stays the same.
+                    // For a method of the standard library: assume that the wrapped type stays the same.
                     None => Some(of),
                 }
             }
@@ -437,7 +437,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The type a path makes a value of: `Type`, or `Enum::Variant`.
+    /// The type whose value a path makes: `Type`, or `Enum::Variant`.
     fn value_of(&self, names: &[String]) -> Option<TypeName> {
         let before = names.len().checked_sub(1).map(|last| &names[..last]);
         let of_variant = before.filter(|names| !names.is_empty());
@@ -543,7 +543,7 @@ impl<'ast> Visit<'ast> for Walk<'_> {
     }
 }
 
-/// True for the pattern of a failure: the message that is followed is accepted.
+/// True for the pattern of a failure, which the followed message does not take.
 fn is_failure(pattern: &Pat) -> bool {
     matches!(pattern, Pat::TupleStruct(inner) if inner.path.is_ident("Err"))
 }

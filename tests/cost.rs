@@ -1,5 +1,5 @@
-//! The memory that the worst documents cost, counted, and the size of the text written about them. A program of its
-//! own, because it counts every byte that is allocated.
+//! The memory that the worst documents need, and the size of the text written about them. A separate program, because
+//! it counts every allocated byte.
 
 use peak_alloc::PeakAlloc;
 use settled_tests::hostile::{self, Room, SIZE_MAX};
@@ -7,10 +7,10 @@ use settled_tests::hostile::{self, Room, SIZE_MAX};
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// The most memory one input may take, in bytes.
+/// The most memory for one input, in bytes.
 const MEMORY_MAX: usize = 32 * 1024 * 1024;
 
-/// The most that is written about one input: the report, and the ledger's record with its text.
+/// The most bytes written about one input: the report, and the ledger's record with its text.
 const REPORT_MAX: usize = 512 * 1024;
 const LEDGER_MAX: usize = 4 * SIZE_MAX;
 

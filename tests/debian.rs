@@ -1,5 +1,5 @@
-//! The Debian package, made by `cargo xtask` with the library of `cargo-deb`, from the programs that are built anyway: for
-//! the tests, and for whoever packages a release. `crates/settled/Cargo.toml` lists its content.
+//! The Debian package, made by `cargo xtask` with the library of `cargo-deb`, from programs that are built anyway: for
+//! the tests, and for releases. `crates/settled/Cargo.toml` lists its content.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::{binaries, list, mailroom, repository, write};
 
-/// The programs that are packed, here and in every other package.
+/// The packed programs, here and in every other package.
 pub const PROGRAMS: [&str; 6] = [
     "settled",
     "settled-host",
@@ -17,19 +17,19 @@ pub const PROGRAMS: [&str; 6] = [
     "validate-message",
 ];
 
-/// The package of the programs under test, made once per run.
+/// Returns the package of the programs under test, made once per run.
 pub fn package() -> &'static Path {
     static PACKAGE: OnceLock<PathBuf> = OnceLock::new();
     PACKAGE.get_or_init(|| {
         let build = binaries::target().join("package");
         let package = build.join("settled.deb");
-        // xz would take ten times as long, to pack and at each installation.
+        // xz would take ten times as long, for packing and for each installation.
         make(binaries::directory(), &build, &package, "gz");
         package
     })
 }
 
-/// A program of one of Debian's packages: the machine's own, or the one in the build folder where it has none.
+/// Returns a program from one of Debian's packages: the machine's own, or else one in the build folder.
 pub fn program(name: &str, package: &str) -> PathBuf {
     if Command::new(name).arg("--version").output().is_ok() {
         return PathBuf::from(name);
@@ -37,8 +37,8 @@ pub fn program(name: &str, package: &str) -> PathBuf {
     unpacked(package).join("usr/bin").join(name)
 }
 
-/// The files of one of Debian's packages, unpacked into the build folder once: for a program that the machine may lack.
-/// Needs `apt-get` and `dpkg`, and no right to install.
+/// Returns the files of one of Debian's packages, unpacked once into the build folder, for a program that the machine
+/// may lack. Needs `apt-get` and `dpkg`, but no permission to install.
 pub fn unpacked(package: &str) -> PathBuf {
     let kept = binaries::target().join("debian").join(package);
     if kept.exists() {
@@ -59,13 +59,13 @@ pub fn unpacked(package: &str) -> PathBuf {
         mailroom::said(&output)
     );
     std::fs::create_dir_all(kept.parent().expect("a folder for all")).expect("a directory");
-    // It is whole or not there. Another test may have been faster.
+    // The rename is atomic. Another test may have been faster.
     let moved = std::fs::rename(place.path().join("whole"), &kept);
     assert!(kept.exists(), "{moved:?}");
     kept
 }
 
-/// The library of Debian's `libfaketime`, which answers a program for the wall clock.
+/// Returns the library of Debian's `libfaketime`, which fakes the wall clock of a program.
 pub fn faketime() -> PathBuf {
     let places = list(unpacked("libfaketime").join("usr/lib"));
     let files = places
@@ -75,11 +75,12 @@ pub fn faketime() -> PathBuf {
     files.next().expect("the package has the library")
 }
 
-/// Makes the package of the programs in a directory, by way of a build folder of its own; compressed as `xz` or `gz`.
+/// Makes the package of the programs in a directory, using its own build folder, compressed as `xz` or `gz`.
 pub fn make(programs: &Path, build: &Path, package: &Path, compression: &str) {
     stage(programs, build);
     let mut deb = Command::new(binaries::xtask());
-    // It takes the build folder from the environment, and the lists of files from the manifest where it runs.
+    // `cargo-deb` takes the build folder from the environment, and the lists of files from the manifest in its
+    // directory.
     deb.arg("deb")
         .arg(package)
         .arg(compression)
@@ -88,10 +89,10 @@ pub fn make(programs: &Path, build: &Path, package: &Path, compression: &str) {
     step(&mut deb, "cargo-deb makes no package");
 }
 
-/// Fills the build folder that `cargo-deb` is shown: it knows `release` alone, whatever profile the programs are of.
+/// Fills the build folder for `cargo-deb`, which only knows `release`, whatever the programs' profile.
 fn stage(programs: &Path, build: &Path) {
     let release = build.join("release");
-    // A page of a command that is gone would be packaged with the others.
+    // Otherwise the page of a removed command would be packaged too.
     if release.exists() {
         std::fs::remove_dir_all(&release).expect("the build folder can be written");
     }
@@ -127,7 +128,7 @@ fn stage(programs: &Path, build: &Path) {
     );
 }
 
-/// Runs a program, which must succeed, and returns its output; the panic of a failure begins with `why`.
+/// Runs a program that must succeed, and returns its output; the panic of a failure begins with `why`.
 pub fn step(command: &mut Command, why: &str) -> String {
     match command.stdin(Stdio::null()).output() {
         Ok(output) => {

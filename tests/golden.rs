@@ -1,14 +1,14 @@
-//! Texts that are promised to stay as they are, kept under `tests/golden/`. `UPDATE=1` rewrites
-//! them; the diff of the commit then shows the change.
+//! Texts that must stay as they are, in `tests/golden/`. `UPDATE=1` rewrites them; the diff of the commit then shows
+//! the change.
 
 use std::path::Path;
 
-/// Compares a text with the one kept under this name.
+/// Compares a text with the stored one of this name.
 pub fn check(name: &str, text: &str) {
     check_file(&crate::repository().join("tests/golden").join(name), text);
 }
 
-/// Compares a text with the whole of a file of the repository.
+/// Compares a text with a whole file of the repository.
 pub fn check_file(path: &Path, text: &str) {
     if std::env::var_os("UPDATE").is_some() {
         crate::write(path, text);

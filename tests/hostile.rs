@@ -1,5 +1,5 @@
-//! Documents made to cost much: each as large as a file may be, and the worst of its kind that we know.
-//! What they cost is measured by `cargo xtask bench hostile` and bounded in the suite.
+//! Documents that are expensive to process: each as large as a file may be, and the worst of its kind that we know.
+//! `cargo xtask bench hostile` measures their cost, and the suite bounds it.
 
 mod packets;
 mod room;
@@ -12,17 +12,17 @@ use crate::seed;
 pub use room::Room;
 pub use shapes::SIZE_MAX;
 
-/// One file for an outbox, and perhaps the packet it names.
+/// One file for an outbox, perhaps with its packet.
 pub struct Hostile {
     /// The kind of file, in a few words.
     pub name: &'static str,
     /// The message.
     pub message: Vec<u8>,
-    /// The packet that the message names, if it names one.
+    /// The packet that the message names, if any.
     pub packet: Option<Vec<u8>>,
 }
 
-/// The agent whose outbox they go into: a reviewer, whose responses name packets.
+/// The agent whose outbox gets them: a reviewer, because responses name packets.
 pub const AGENT: &str = "codex";
 
 /// The name of the file in the outbox.
@@ -31,7 +31,7 @@ pub const FILE: &str = "hostile.yaml";
 /// The packet's path in a workspace.
 const PACKET: &str = "packets/findings/f.yaml";
 
-/// A plain message first, then the hostile ones.
+/// Returns a plain message first, then the hostile ones.
 pub fn documents() -> Vec<Hostile> {
     let normal = seed::note(
         "question",
@@ -62,7 +62,7 @@ pub fn documents() -> Vec<Hostile> {
         .collect()
 }
 
-/// The request that the responses answer.
+/// Returns the request that the responses answer.
 pub fn request() -> String {
     let body = "pr: 86\nbranch: b\ndiff_summary: s\n";
     seed::review_message("review_request", "r-1", "claude", AGENT, "86", body)
@@ -73,7 +73,7 @@ fn response() -> String {
     seed::review_message("review_feedback", "f-1", AGENT, "claude", "86", &body)
 }
 
-/// Lays the document into a workspace, as if both files had been there for an hour.
+/// Writes the document into a workspace, with files that look an hour old.
 pub fn lay(root: &Path, document: &Hostile) {
     let files = [
         (

@@ -1,5 +1,5 @@
-//! Figures of the house, counted from the sources: lines and public names of each room, circles of imports, and names
-//! that are given to several types.
+//! Figures about the architecture, counted from the sources: lines and public names of each room, import cycles, and
+//! names shared by several types.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,19 +15,19 @@ use crate::{list, repository};
 pub struct Room {
     /// Its folder.
     pub name: String,
-    /// Its files without their tests; never none.
+    /// Its files without their tests; never empty.
     pub sources: Vec<Source>,
     /// The imports between its files.
     pub imports: Graph,
 }
 
-/// The rooms of this repository, read once by each program that asks.
+/// Returns the rooms of this repository, read once per program.
 pub fn rooms() -> &'static [Room] {
     static ROOMS: LazyLock<Vec<Room>> = LazyLock::new(|| read(&repository().join("crates")));
     &ROOMS
 }
 
-/// Reads the rooms below a folder, in the order of their names; what has no `src` is none.
+/// Reads the rooms below a folder, sorted by name; a folder without `src` is not a room.
 fn read(crates: &Path) -> Vec<Room> {
     let room = |path: PathBuf| {
         let name = path.file_name().expect("a folder has a name");
@@ -45,13 +45,13 @@ fn read(crates: &Path) -> Vec<Room> {
 /// The figures of all rooms below a folder.
 #[derive(Debug)]
 pub struct House {
-    /// In the order of their names.
+    /// The figures of each room, sorted by name.
     pub rooms: Vec<RoomFigures>,
     /// The number of types with each name.
     names: BTreeMap<String, usize>,
-    /// How many doc comments there are.
+    /// The number of doc comments.
     pub docs: usize,
-    /// The first lines of those that begin with a clause, which names its subject last.
+    /// The first lines of the doc comments that begin with What, Whether or How.
     pub clauses: Vec<String>,
 }
 
@@ -60,16 +60,16 @@ pub struct House {
 pub struct RoomFigures {
     /// Its folder.
     pub name: String,
-    /// Its lines of source, comments and blank ones included, its tests not.
+    /// Its lines of source, with comments and blank lines, without tests.
     pub lines: usize,
-    /// Its items that other crates may name: modules, types, functions with those of types, constants.
+    /// The number of items that other crates may name: modules, types, functions including those of types, constants.
     pub public: usize,
-    /// The number of files in each of its circles of imports, the largest first.
+    /// The number of files in each import cycle, the largest first.
     circles: Vec<usize>,
 }
 
 impl House {
-    /// The figures of this repository, counted once by each program that asks.
+    /// Returns the figures of this repository, counted once per program.
     pub fn ours() -> &'static Self {
         static OURS: LazyLock<House> = LazyLock::new(|| House::count(rooms()));
         &OURS
@@ -109,7 +109,7 @@ impl House {
         }
     }
 
-    /// A row for each room, in Markdown.
+    /// Formats a row for each room, in Markdown.
     pub fn table(&self) -> String {
         let mut table = "| room | lines | public names |\n|---|---:|---:|\n".to_owned();
         for room in &self.rooms {
@@ -123,7 +123,7 @@ impl House {
         table
     }
 
-    /// The figures of `docs/architecture.md` that one look at the sources gives, each with its name there.
+    /// Returns the figures of `docs/architecture.md` that the sources alone give, each with its name there.
     pub fn figures(&self) -> [(&'static str, String); 5] {
         let lines = self.rooms.iter().map(|room| room.lines);
         let largest = lines.clone().max().unwrap_or_default();
@@ -154,7 +154,7 @@ impl House {
         ]
     }
 
-    /// The figures, and how many comments begin with a clause, a line each.
+    /// Formats the figures, and the number of doc comments that begin with a clause, one per line.
     pub fn sums(&self) -> String {
         let mut sums = String::new();
         for (figure, now) in self.figures() {
@@ -168,7 +168,7 @@ impl House {
     }
 }
 
-/// A number whose thousands are set apart by a space.
+/// Formats a number with spaces as thousands separators.
 fn in_thousands(number: usize) -> String {
     match (number / 1000, number % 1000) {
         (0, small) => small.to_string(),

@@ -1,5 +1,5 @@
-//! The imports between the files of a crate, and the circles that they make. It reads `use` and paths written out; a
-//! name that a module only passes on counts for the file that defines it.
+//! The imports between the files of a crate, and their cycles. Reads `use` and written-out paths; a re-exported name
+//! counts for the file that defines it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use crate::rust_source::{Source, Token};
 
 type Module = Vec<String>;
 
-/// The imports inside one crate: for each file those it imports from, by path in the source folder.
+/// The imports inside one crate: for each file the files it imports from, by path in the source folder.
 pub type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// A name a `use` brings into a module.
+/// A name that a `use` brings into a module.
 #[derive(Debug)]
 struct Use {
     name: String,
-    /// From the crate's root; none if it comes from another crate.
+    /// The path from the crate's root; `None` if it comes from another crate.
     path: Option<Vec<String>>,
     /// True if other modules may import it from here.
     passed_on: bool,
@@ -31,7 +31,7 @@ struct Read {
     body: Vec<Token>,
 }
 
-/// Finds the imports of the crate whose sources these are.
+/// Finds the imports of the crate with these sources.
 pub fn imports(sources: &[Source]) -> Graph {
     let names: BTreeSet<Module> = sources.iter().map(|source| source.module.clone()).collect();
     let modules = sources.iter().map(|source| read(source, &names));
@@ -40,7 +40,7 @@ pub fn imports(sources: &[Source]) -> Graph {
     };
     let imports_of = |(module, read): (&Module, &Read)| {
         let targets = all.targets(module, read).into_iter();
-        // A part may use what the head of its own folder holds: the two are one thought in several files.
+        // A submodule may use its own folder's head: both are one thought in several files.
         let targets = targets.filter(|target| !module.starts_with(target));
         let files = targets.map(|target| all.modules[&target].file.clone());
         let mut files: BTreeSet<String> = files.collect();
@@ -50,7 +50,7 @@ pub fn imports(sources: &[Source]) -> Graph {
     all.modules.iter().map(imports_of).collect()
 }
 
-/// The same, seen from further away: a module of the crate's root with all below it is one folder.
+/// Merges the graph by folders: a top-level module with everything below it is one folder.
 pub fn folders(graph: &Graph) -> Graph {
     let top = |file: &String| {
         let first = file.split('/').next().unwrap_or(file);
@@ -64,7 +64,7 @@ pub fn folders(graph: &Graph) -> Graph {
     folders
 }
 
-/// The circles of a graph: the largest sets in which each reaches each other one. The longest comes first.
+/// Returns the cycles of a graph: the largest sets whose members all reach each other. The longest comes first.
 pub fn circles(graph: &Graph) -> Vec<BTreeSet<&str>> {
     let reach: BTreeMap<&str, BTreeSet<&str>> = graph
         .keys()
@@ -103,7 +103,7 @@ fn reached<'g>(graph: &'g Graph, from: &str) -> BTreeSet<&'g str> {
 }
 
 impl Crate {
-    /// The modules whose own names this file uses.
+    /// The modules whose names this file uses.
     fn targets(&self, module: &Module, read: &Read) -> BTreeSet<Module> {
         let mut targets = BTreeSet::new();
         for used in &read.uses {
@@ -111,7 +111,7 @@ impl Crate {
             let Some(path) = used.path.as_ref().filter(|_| !used.passed_on || is_used()) else {
                 continue;
             };
-            // A module that is imported counts where a name is taken from it.
+            // An imported module counts where a name is taken from it.
             if !self.modules.contains_key(path) {
                 targets.extend(self.home(path, 0));
             }
@@ -130,7 +130,7 @@ impl Crate {
         targets
     }
 
-    /// The module in which the path's name is defined; none if it is passed on from another crate.
+    /// The module that defines the path's name; `None` for a re-export from another crate.
     fn home(&self, path: &[String], depth: usize) -> Option<Module> {
         let mut length = 0;
         while length < path.len() && self.modules.contains_key(&path[..=length]) {
@@ -159,7 +159,7 @@ fn read(source: &Source, modules: &BTreeSet<Module>) -> (Module, Read) {
     let tokens = &source.tokens;
     let mut index = 0;
     while index < tokens.len() {
-        // `use<'a>` in a type says which lifetimes it captures; it imports nothing.
+        // `use<'a>` in a type captures lifetimes; it imports nothing.
         let captures = tokens.get(index + 1).is_some_and(|next| next.text == "<");
         if tokens[index].text != "use" || captures {
             body.push(tokens[index].clone());
@@ -185,7 +185,7 @@ fn read(source: &Source, modules: &BTreeSet<Module>) -> (Module, Read) {
     (source.module.clone(), Read { file, uses, body })
 }
 
-/// The paths that one branch of a `use` names, each with the name it gets here; `tree` is left behind the branch.
+/// The paths that one branch of a `use` names, each with its local name; advances `tree` past the branch.
 fn leaves(tree: &mut &[Token], before: &[String]) -> Vec<(Vec<String>, String)> {
     let mut path = before.to_vec();
     while let Some((token, rest)) = tree.split_first() {
@@ -222,7 +222,7 @@ fn leaves(tree: &mut &[Token], before: &[String]) -> Vec<(Vec<String>, String)> 
     vec![(path, name)]
 }
 
-/// A path as it is written in a module, from the crate's root; none if it leads elsewhere.
+/// Resolves a path written in a module to one from the crate's root; `None` if it leads elsewhere.
 fn absolute(
     module: &[String],
     path: &[String],
@@ -250,7 +250,7 @@ fn absolute_of(module: &[String], rest: &[String]) -> Option<Vec<String>> {
     }
 }
 
-/// The paths of two names or more that are written out.
+/// The written-out paths of two or more names.
 fn paths(tokens: &[Token]) -> Vec<Vec<String>> {
     let is_name = |text: &str| text.starts_with(|c: char| c.is_alphabetic() || c == '_');
     let mut found = Vec::new();

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::mailroom::said;
 use crate::{debian, wait};
 
-/// The first messages of a client of the Model Context Protocol.
+/// The first messages of an MCP client.
 const GREETING: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#,
     "\n",
@@ -21,7 +21,7 @@ const GREETING: &str = concat!(
     "\n",
 );
 
-/// Serves a workspace below `place` and shows it in every way; `program` starts an installed program by its name.
+/// Serves a workspace below `place` and shows it in every way; `program` starts an installed program by name.
 pub fn works(program: impl Fn(&str) -> Command, place: &Path) {
     let root = place.join("mailroom");
     let mut daemon = started(
@@ -87,7 +87,7 @@ fn kill(child: &Child) {
     kill_process(Pid::from_raw(pid).expect("a pid"), Signal::TERM).expect("it runs");
 }
 
-/// Ends a process as a supervisor does; it succeeds, also behind a launcher.
+/// Ends a process as a supervisor does and checks that it exits with success, even behind a launcher.
 fn ended(child: &mut Child) {
     kill(child);
     let status = child.wait().expect("it ends");

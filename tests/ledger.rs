@@ -1,4 +1,4 @@
-//! The ledger read by somebody else: lines, JSON and SHA-256, without a line of the daemon's code.
+//! An independent reader of the ledger: lines, JSON and SHA-256, without a line of the daemon's code.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// Reads every record and checks that each names the digest of the line before it. Only for a
-/// workspace nobody serves: a batch that is being written would look like damage.
+/// Reads every record and checks that each names the digest of the line before. Only for a workspace without a daemon:
+/// a batch in progress would look like damage.
 pub fn records(root: &Path) -> Vec<Value> {
     let mut records = Vec::new();
     let mut prev = format!("sha256:{}", "0".repeat(64));
@@ -38,7 +38,7 @@ pub fn records(root: &Path) -> Vec<Value> {
     records
 }
 
-/// The number of times that each message id was accepted.
+/// Counts how often each message id was accepted.
 pub fn accepted(records: &[Value]) -> BTreeMap<String, usize> {
     let mut ids = BTreeMap::new();
     for record in records.iter().filter(|record| record["kind"] == "accepted") {
@@ -50,7 +50,7 @@ pub fn accepted(records: &[Value]) -> BTreeMap<String, usize> {
     ids
 }
 
-/// Rewrites every record's line and the chain of digests, as somebody does who hides the change.
+/// Rewrites every record's line and recomputes the chain of digests, as somebody would to hide the change.
 pub fn rewrite(root: &Path, change: impl Fn(&Value, &str) -> String) {
     let mut prev = [0; 2].map(|_| format!("sha256:{}", "0".repeat(64)));
     for segment in crate::list(root.join(".settled/ledger")) {
@@ -65,7 +65,7 @@ pub fn rewrite(root: &Path, change: impl Fn(&Value, &str) -> String) {
     }
 }
 
-/// The line of a record with another word in its message, and with the digests of the new text.
+/// Returns the line of a record with a word of its message replaced, and with the digests of the new text.
 pub fn reworded(record: &Value, line: &str, from: &str, to: &str) -> String {
     let Some(text) = record["original"]["text"].as_str() else {
         return line.to_owned();
@@ -76,7 +76,7 @@ pub fn reworded(record: &Value, line: &str, from: &str, to: &str) -> String {
     line.replace(&text.0, &other.0).replace(&text.1, &other.1)
 }
 
-/// The SHA-256 in hexadecimal digits.
+/// Returns the SHA-256 in hexadecimal.
 pub fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()

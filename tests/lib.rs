@@ -1,7 +1,7 @@
-//! The tools that all tests of the whole share: the real binaries, a mailroom in a temporary directory, a reader of the
-//! ledger that shares no code with the daemon, the messages of the first review.
+//! The tools shared by all tests of the whole: the real binaries, a mailroom in a temporary directory, a reader of the
+//! ledger that shares no code with the daemon, and the messages of the first review.
 //!
-//! Nothing here is a mock. A test drops files and looks at files, as an agent would.
+//! Nothing here is a mock. A test writes and reads files, as an agent would.
 
 pub mod approval;
 pub mod binaries;
@@ -32,7 +32,7 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -45,26 +45,26 @@ pub fn read(path: impl AsRef<Path>) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Writes a file in place, as `open`, `write` and `close` do it; a failure names the path.
+/// Writes a file in place with `open`, `write` and `close`; a failure names the path.
 pub fn write(path: impl AsRef<Path>, text: &str) {
     let path = path.as_ref();
     std::fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// A temporary directory for files that come and go by the thousand.
+/// Makes a temporary directory for thousands of short-lived files.
 pub fn scratch() -> TempDir {
     scratch::scratch()
 }
 
-/// Writes a script that can be executed. `sh` writes it: the kernel executes no file that a process has open for writing,
-/// and a child that another thread forks while this process writes would hold the file open until it executes a program.
+/// Writes an executable script through `sh`. The kernel executes no file that a process has open for writing, and a
+/// child that another thread forks while this process writes would hold the file open until its own `exec`.
 pub fn write_program(path: impl AsRef<Path>, text: &str) {
     let mut shell = Command::new("sh");
     shell.args(["-ec", "printf %s \"$1\" > \"$0\"; chmod 755 \"$0\""]);
     made(shell.arg(path.as_ref()).arg(text));
 }
 
-/// Copies a program, by another process for the same reason.
+/// Copies a program, through another process for the same reason.
 pub fn copy_program(from: &Path, to: &Path) {
     made(Command::new("cp").arg(from).arg(to));
 }
@@ -74,7 +74,7 @@ fn made(command: &mut Command) {
     assert!(output.status.success(), "{}", mailroom::said(&output));
 }
 
-/// Runs a script in a directory, as nobody in particular and without the machine's git config; gives what it prints.
+/// Runs a script in a directory with a neutral git identity and without the machine's git config; returns its output.
 pub fn sh(directory: &Path, script: &str) -> String {
     let output = Command::new("sh")
         .args(["-euc", script])
@@ -94,7 +94,7 @@ pub fn sh(directory: &Path, script: &str) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// The entries of a directory, sorted; none if there is no such directory.
+/// Returns the sorted entries of a directory; empty if it does not exist.
 pub fn list(directory: impl AsRef<Path>) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return Vec::new();
@@ -106,7 +106,7 @@ pub fn list(directory: impl AsRef<Path>) -> Vec<PathBuf> {
     paths
 }
 
-/// The names in a directory, sorted.
+/// Returns the sorted names in a directory.
 pub fn names(directory: impl AsRef<Path>) -> Vec<String> {
     let name = |path: PathBuf| {
         path.file_name()
@@ -115,7 +115,7 @@ pub fn names(directory: impl AsRef<Path>) -> Vec<String> {
     list(directory).into_iter().filter_map(name).collect()
 }
 
-/// Makes a file look as if it had been written an hour ago, so that nobody waits for more of it.
+/// Makes a file look an hour old, so that the daemon does not wait for more of it.
 pub fn age(path: impl AsRef<Path>) {
     let an_hour_ago = SystemTime::now() - Duration::from_secs(3600);
     let file = File::options()

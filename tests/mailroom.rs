@@ -11,26 +11,27 @@ use tempfile::TempDir;
 
 use crate::{binaries, list, names, read, wait, write};
 
-/// A workspace and where its daemons' logs go. Gone with the value.
+/// A workspace, and the directory of its daemons' logs. Dropping the value removes both.
 pub struct Mailroom {
     directory: TempDir,
     root: PathBuf,
 }
 
 impl Mailroom {
-    /// A directory for a workspace that does not exist yet.
+    /// Makes a directory for a workspace that does not exist yet.
     pub fn absent() -> Self {
         let directory = crate::scratch();
         let root = directory.path().join("mailroom");
         Self { directory, root }
     }
 
-    /// A workspace with these agents.
+    /// Makes a workspace with these agents.
     pub fn new(agents: &[&str]) -> Self {
         Self::absent().with(agents)
     }
 
-    /// The same in the system's temporary directory: the walls of some programs let their commands write there alone.
+    /// Like [`new`](Self::new), in the system's temporary directory: the sandboxes of some programs let their commands
+    /// write only there.
     pub fn on_disk(agents: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         Self::at(directory, "mailroom").with(agents)
@@ -42,23 +43,23 @@ impl Mailroom {
         self
     }
 
-    /// A workspace made by somebody else, at this path below a directory that is gone with the value.
+    /// Wraps a workspace at this path below a directory, which is removed with the value.
     pub fn at(directory: TempDir, path: &str) -> Self {
         let root = directory.path().join(path);
         Self { directory, root }
     }
 
-    /// Leaves the directory for somebody to look at.
+    /// Keeps the directory, for inspection.
     pub fn keep(self) -> PathBuf {
         self.directory.keep()
     }
 
-    /// The workspace.
+    /// Returns the workspace.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A directory of an agent: `outbox`, `inbox`, `sent`, `dead_letter` or `archive`.
+    /// Returns a directory of an agent: `outbox`, `inbox`, `sent`, `dead_letter` or `archive`.
     pub fn agent(&self, agent: &str, directory: &str) -> PathBuf {
         self.root.join("agents").join(agent).join(directory)
     }
@@ -83,7 +84,7 @@ impl Mailroom {
             .expect("settled can be run")
     }
 
-    /// Runs a line in a shell, where `settled` and `validate-message` are ours.
+    /// Runs a line in a shell whose `settled` and `validate-message` are the tested ones.
     pub fn shell(&self, line: &str) -> Output {
         let others = std::env::var("PATH").unwrap_or_default();
         let path = format!("{}:{others}", binaries::directory().display());
@@ -99,7 +100,7 @@ impl Mailroom {
             .expect("there is a shell")
     }
 
-    /// The answer of `settled ARGS --root ROOT --json`.
+    /// Returns the answer of `settled ARGS --root ROOT --json`.
     pub fn json(&self, args: &[&str]) -> Value {
         let output = self.run(&[args, &["--json"]].concat());
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
@@ -131,7 +132,7 @@ impl Mailroom {
         let mut child = started.unwrap_or_else(|error| {
             panic!("`script` makes the terminal for these tests and cannot be run: {error} (Debian: apt install bsdutils)")
         });
-        // The end of the input would end the terminal, so it is kept open until the command is done.
+        // The end of the input would close the terminal, so keep it open until the command ends.
         let mut keyboard = child.stdin.take().expect("it was piped");
         writeln!(keyboard, "{typed}").expect("the terminal takes a line");
         let output = child.wait_with_output().expect("it is our child");
@@ -139,12 +140,12 @@ impl Mailroom {
         output
     }
 
-    /// Judges and delivers what is there.
+    /// Judges and delivers everything that is there.
     pub fn once(&self) -> Output {
         self.run(&["serve", "--once"])
     }
 
-    /// The data of `settled status --json`.
+    /// Returns the data of `settled status --json`.
     pub fn status(&self) -> Value {
         self.json(&["status"])["data"].take()
     }
@@ -165,12 +166,12 @@ impl Mailroom {
         daemon
     }
 
-    /// Starts `settled serve` and does not wait for anything.
+    /// Starts `settled serve` without waiting.
     pub fn spawn_serve(&self) -> Daemon {
         self.spawn(&["serve"], &[])
     }
 
-    /// Starts `settled serve` where the kernel grants no watches, and waits until it serves.
+    /// Starts `settled serve` without file system events, and waits until it serves.
     pub fn serve_without_events(&self) -> Daemon {
         let script = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$0\" serve \"$1\"";
         let mut command = Command::new("unshare");
@@ -185,7 +186,7 @@ impl Mailroom {
         daemon
     }
 
-    /// Starts `settled serve` with these settings in its environment and does not wait for anything.
+    /// Starts `settled serve` with these environment variables, without waiting.
     pub fn spawn_with(&self, settings: &[(&str, &str)]) -> Daemon {
         let mut command = settled();
         command.envs(settings.iter().copied());
@@ -216,7 +217,7 @@ impl Mailroom {
         Daemon { child, log, out }
     }
 
-    /// The files of an agent's directory whose message has this id.
+    /// Returns the files in an agent's directory whose message has this id.
     pub fn with_id(&self, agent: &str, directory: &str, id: &str) -> Vec<PathBuf> {
         let line = format!("id: \"{id}\"\n");
         let holds = |path: &PathBuf| {
@@ -235,7 +236,7 @@ impl Mailroom {
         read(path)
     }
 
-    /// Waits until the outbox is empty, so that everything in it was judged and put away.
+    /// Waits until the outbox is empty, so that everything in it is judged and put away.
     pub fn cleared(&self, agent: &str) {
         let outbox = self.agent(agent, "outbox");
         wait::until(&format!("the outbox of {agent} to be empty"), || {
@@ -243,7 +244,7 @@ impl Mailroom {
         });
     }
 
-    /// Waits for the refusal of a file and gives its report.
+    /// Waits for the refusal of a file and returns its report.
     pub fn refused(&self, agent: &str, file: &str) -> Value {
         let dead_letter = self.agent(agent, "dead_letter");
         let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
@@ -255,7 +256,7 @@ impl Mailroom {
         yaml(&report)
     }
 
-    /// The notices `settled` wrote about a message of this agent, by the code they name.
+    /// Returns the notices with this code in the agent's inbox.
     pub fn notices(&self, agent: &str, code: &str) -> Vec<PathBuf> {
         let is_notice = |path: &PathBuf| {
             let message = yaml(path);
@@ -272,7 +273,7 @@ impl Mailroom {
     }
 }
 
-/// A running daemon; killed with the value.
+/// A running daemon; dropping the value kills it.
 pub struct Daemon {
     child: Child,
     log: PathBuf,
@@ -280,17 +281,17 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// The text that it wrote to standard error so far.
+    /// Returns its standard error so far.
     pub fn log(&self) -> String {
         read(&self.log)
     }
 
-    /// The text that it wrote to standard output so far.
+    /// Returns its standard output so far.
     pub fn out(&self) -> String {
         read(&self.out)
     }
 
-    /// Its process.
+    /// Returns its pid.
     pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
@@ -300,7 +301,7 @@ impl Daemon {
         kill_process(Pid::from_child(&self.child), Signal::HUP).expect("the daemon still runs");
     }
 
-    /// Waits for an end that nothing of ours brings about.
+    /// Waits until it ends without our doing.
     pub fn ended(mut self) -> ExitStatus {
         wait::for_some("the end of the daemon", || {
             self.child.try_wait().expect("it is our child")
@@ -330,13 +331,13 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It ended already, or a test failed and the daemon must not outlive it.
+        // It has ended, or a test failed and the daemon must not outlive it.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The program without the settings of the user who runs the tests.
+/// Returns the command `settled` without the user's settings.
 pub fn settled() -> Command {
     let mut command = Command::new(binaries::settled());
     command
@@ -352,12 +353,12 @@ pub fn settled() -> Command {
     command
 }
 
-/// A YAML file, as another program's reader sees it.
+/// Reads a YAML file with another program's parser.
 pub fn yaml(path: &Path) -> Value {
     serde_yaml::from_str(&read(path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Everything a command said, for a failure's text.
+/// Returns all output of a command, for the message of a failure.
 pub fn said(output: &Output) -> String {
     let (out, err) = (
         String::from_utf8_lossy(&output.stdout),

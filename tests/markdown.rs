@@ -1,4 +1,4 @@
-//! As much of Markdown as the tests of the documents need: fenced blocks, links, headings, paths.
+//! The parts of Markdown that the tests of the documents need: fenced blocks, links, headings, paths.
 
 /// A fenced block.
 #[derive(Clone, Debug)]
@@ -11,11 +11,11 @@ pub struct Block {
     pub line: usize,
     /// The HTML comment on the line before the fence, if there is one.
     pub comment: Option<String>,
-    /// True if there are only empty lines between this block and the one before.
+    /// True if only empty lines separate this block from the one before.
     pub follows_a_block: bool,
 }
 
-/// The fenced blocks of a page, in order.
+/// Returns the fenced blocks of a page, in order.
 pub fn blocks(page: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut before = "";
@@ -61,7 +61,7 @@ fn prose(page: &str) -> String {
         .collect()
 }
 
-/// The targets of the page's links.
+/// Returns the targets of the page's links.
 pub fn links(page: &str) -> Vec<String> {
     let prose = prose(page);
     let targets = prose
@@ -71,7 +71,7 @@ pub fn links(page: &str) -> Vec<String> {
     targets.map(str::to_owned).collect()
 }
 
-/// The texts between backticks.
+/// Returns the texts between backticks.
 pub fn code_spans(page: &str) -> Vec<String> {
     prose(page)
         .lines()
@@ -80,7 +80,7 @@ pub fn code_spans(page: &str) -> Vec<String> {
         .collect()
 }
 
-/// The names under which the page's headings can be linked to.
+/// Returns the anchors of the page's headings.
 pub fn anchors(page: &str) -> Vec<String> {
     let prose = prose(page);
     let headings = prose.lines().filter(|line| line.starts_with('#'));

@@ -1,15 +1,15 @@
-//! The packages of the workspace and those they are built on, as cargo knows them.
+//! The packages of the workspace and their dependencies, as cargo knows them.
 
 use serde_json::Value;
 
 use crate::{binaries, repository};
 
-/// The packages of this repository.
+/// Returns the packages of this repository.
 pub fn ours() -> Vec<Value> {
     metadata(&["--no-deps", "--offline"])
 }
 
-/// Every package in the lock file, those of other systems too.
+/// Returns every package in the lock file, including those for other systems.
 pub fn locked() -> Vec<Value> {
     metadata(&["--locked"])
 }
@@ -30,7 +30,7 @@ fn metadata(options: &[&str]) -> Vec<Value> {
     serde_json::from_value(metadata["packages"].take()).expect("a list of packages")
 }
 
-/// Returns the names of the packages that `package` depends on, those of its tests too unless `shipped` is set.
+/// Returns the names of the packages that `package` depends on, including its tests' unless `shipped` is set.
 pub fn dependencies(package: &Value, shipped: bool) -> Vec<String> {
     let dependencies = package["dependencies"]
         .as_array()

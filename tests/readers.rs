@@ -1,5 +1,5 @@
-//! The promises of each reader for any bytes whatever: it does not panic, it ends, and what it says is so. The fuzz
-//! targets in `fuzz` and their twins in the suite hold the readers to it.
+//! The promises of each reader for any bytes: it does not panic, it ends, and its answer is correct. The fuzz targets
+//! in `fuzz` and their twins in the suite check them.
 
 mod disk;
 use std::path::Path;
@@ -11,7 +11,7 @@ use message_schema::{Malformed, Place, Report, parse, parse_packet, render_messa
 use validate_message::{PacketInput, Source, Valid, Violations, check};
 use workspace::config::{Config, ConfigError};
 
-/// The most violations a report tells of: 200 errors and as many warnings.
+/// The most violations in a report: 200 errors and as many warnings.
 const VIOLATIONS_MAX: usize = 400;
 
 /// The most bytes of a report: each violation is a few short lines.
@@ -34,7 +34,7 @@ pub fn message(bytes: &[u8]) {
             let read = parse(again.as_bytes()).unwrap_or_else(|error| panic!("{error} in {again}"));
             let read = check(&read, PacketInput::NotLooked)
                 .unwrap_or_else(|violations| panic!("{violations:?} in {again}"));
-            // The body of a review message is rendered again, and means the same.
+            // The body of a review message is rendered again and must mean the same.
             let envelope = |valid: &Valid| Envelope {
                 body: String::new(),
                 ..valid.envelope().clone()
@@ -49,7 +49,7 @@ pub fn message(bytes: &[u8]) {
     }
 }
 
-/// Reads the bytes as a findings packet and checks it beside a message that names it.
+/// Reads the bytes as a findings packet and checks it with a message that names it.
 pub fn packet(bytes: &[u8]) {
     if let Err(malformed) = parse_packet(bytes) {
         refused_at(bytes, &malformed);
@@ -91,7 +91,7 @@ pub fn config(bytes: &[u8]) {
     }
 }
 
-/// A refusal of the reader has a place, unless it speaks of the file as a whole.
+/// Checks that the reader's refusal has a place, unless it concerns the file as a whole.
 fn refused_at(bytes: &[u8], malformed: &Malformed) {
     use message_schema::Code::{Empty, TooLarge};
     assert!(!malformed.message.is_empty() && !malformed.expected.is_empty());
@@ -106,8 +106,7 @@ fn refused_at(bytes: &[u8], malformed: &Malformed) {
     told_at(bytes, &violations, &Source::Message);
 }
 
-/// Checks that every violation of the file has a place inside it, and that the report of all of them is short and
-/// readable.
+/// Checks that every violation has a place inside the file, and that their report is short and readable.
 fn told_at(bytes: &[u8], violations: &Violations, file: &Source) {
     assert!(violations.first_error().is_some(), "refused for nothing");
     assert!(
@@ -149,7 +148,7 @@ fn told_at(bytes: &[u8], violations: &Violations, file: &Source) {
     assert_eq!(told(&read), told(&report), "{text}");
 }
 
-/// The report the sender would find.
+/// The report that the sender would get.
 fn report(violations: &Violations) -> Report {
     let first = violations.first_error().expect("it was asked for before");
     Report {
@@ -175,7 +174,7 @@ fn report(violations: &Violations) -> Report {
     }
 }
 
-/// The place is one of a letter of the file, or the one just behind a line's last letter.
+/// True if the place is a character of the file, or directly after a line's last one.
 fn is_inside(bytes: &[u8], place: Place) {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);

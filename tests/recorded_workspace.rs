@@ -1,8 +1,8 @@
 //! A recorded workspace for the tests of the rooms that read one: `fixtures/recorded`, with its ledger.
 //!
-//! Three agents; a review in its second round, one that was taken and one that was approved; a refusal that was
-//! corrected, one that cost an attempt and one to nobody; and a message that waits. Rooms take this file in by its path,
-//! because no room depends on the tests of the whole.
+//! Three agents; a review in its second round, a taken one and an approved one; a refusal that was corrected, one that
+//! cost an attempt and one without a recipient; and a waiting message. Rooms include this file by its path, because no
+//! room depends on the tests of the whole.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -11,13 +11,13 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, TimeDelta, Utc};
 use tempfile::TempDir;
 
-/// So long after nine minutes behind its last record.
+/// The instant `after` later than nine minutes after the last record.
 pub(crate) fn at(after: TimeDelta) -> DateTime<Utc> {
     let soon = "2026-11-23T08:10:00Z".parse::<DateTime<Utc>>();
     soon.expect("an instant") + after
 }
 
-/// A copy, whose files were all written at one time.
+/// A copy, whose files all have the same time.
 pub(crate) fn workspace() -> TempDir {
     let to = tempfile::tempdir().expect("a directory");
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/recorded");
@@ -47,7 +47,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Compares a text about the copy with the one that is kept in a folder; `UPDATE=1` rewrites that.
+/// Compares a text about the copy with the stored one in a folder; `UPDATE=1` rewrites that.
 pub(crate) fn check(folder: &str, name: &str, root: &Path, text: &str) {
     let text = text.replace(&root.display().to_string(), "ROOT");
     let path = Path::new(folder).join(name);

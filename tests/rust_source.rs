@@ -1,12 +1,12 @@
-//! Rust source as the guard of the house sees it: tokens with their lines, comments, texts and tests left out.
-//! A reader of what rustfmt writes; it knows no macros and no types.
+//! Rust source as the architecture tests need it: tokens with their lines, without comments, string literals and tests.
+//! Expects rustfmt's output, and knows no macros and no types.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::{list, read};
 
-/// One word or mark of a file.
+/// One word or mark in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
     /// An identifier, a number, `::`, or one mark.
@@ -18,20 +18,20 @@ pub struct Token {
 /// One file of a crate, without its tests.
 #[derive(Debug)]
 pub struct Source {
-    /// Its module, from the crate's root; empty for the root itself.
+    /// Its module path from the crate's root; empty for the root itself.
     pub module: Vec<String>,
-    /// Its path, from the crate's source folder.
+    /// Its path from the crate's source folder.
     pub file: PathBuf,
-    /// Its tokens without comments, texts and tests.
+    /// Its tokens, without comments, string literals and tests.
     pub tokens: Vec<Token>,
-    /// Its lines, comments and blank ones included, those of its tests not.
+    /// Its lines, with comments and blank ones, without those of its tests.
     pub lines: usize,
     /// The first line of each doc comment of an item.
     pub docs: Vec<String>,
 }
 
-/// Reads a crate's source folder. Files and folders named `tests`, and modules declared under `#[cfg(test)]`, are
-/// left out. A `main.rs` beside a `lib.rs` is a root of its own and is counted, under the module `main`.
+/// Reads a crate's source folder, without files and folders named `tests` and modules declared under `#[cfg(test)]`. A
+/// `main.rs` beside a `lib.rs` is a root of its own and counts as the module `main`.
 pub fn sources(folder: &Path) -> Vec<Source> {
     let mut files = Vec::new();
     rust_files(folder, &mut files);
@@ -67,7 +67,7 @@ pub fn sources(folder: &Path) -> Vec<Source> {
 fn first_doc_lines(text: &str) -> Vec<String> {
     let doc = |line: &str| line.trim().strip_prefix("/// ").map(str::to_owned);
     let lines: Vec<Option<String>> = text.lines().map(doc).collect();
-    // One before the file, so that each line has one before it.
+    // An empty line first, so that each line has one before it.
     let before = [None].into_iter().chain(lines.clone());
     let first = lines.into_iter().zip(before);
     first
@@ -77,8 +77,8 @@ fn first_doc_lines(text: &str) -> Vec<String> {
 }
 
 impl Source {
-    /// The number of items of this file that other crates may name, if its module may be: `pub(crate)`, fields and
-    /// names that are passed on do not count.
+    /// Counts the items of this file that other crates may name if its module may be named, without `pub(crate)`,
+    /// fields and re-exports.
     pub fn public_items(&self) -> usize {
         const ITEMS: [&str; 10] = [
             "async", "const", "enum", "fn", "mod", "static", "struct", "trait", "type", "unsafe",
@@ -88,10 +88,10 @@ impl Source {
         pairs.filter(is_item).count()
     }
 
-    /// The names of the types this file defines at its top level or in a module written into it.
+    /// Returns the names of the types defined at the file's top level or in an inline module.
     pub fn types(&self) -> Vec<&str> {
         let mut names = Vec::new();
-        // For each open brace: whether what it holds are items of a module.
+        // For each open brace: true if it contains items of a module.
         let mut open: Vec<bool> = Vec::new();
         for (index, token) in self.tokens.iter().enumerate() {
             match token.text.as_str() {
@@ -137,7 +137,7 @@ fn module(file: &Path, has_library: bool) -> Vec<String> {
     names
 }
 
-/// The text's tokens; comments, texts, characters and lifetimes are passed over.
+/// Returns the tokens of a text, skipping comments, string and character literals and lifetimes.
 pub fn tokens(text: &str) -> Vec<Token> {
     let chars: Vec<char> = text.chars().collect();
     let at = |index: usize| chars.get(index).copied().unwrap_or('\0');
@@ -159,7 +159,7 @@ pub fn tokens(text: &str) -> Vec<Token> {
                 index += 2;
             }
             '"' => index = end_of_text(&chars, index, 0),
-            // An escaped character; `'x'`; else a lifetime, whose name is passed over too.
+            // An escaped character, `'x'`, or a lifetime, whose name is skipped too.
             '\'' if at(index + 1) == '\\' => {
                 index += 3;
                 while index < chars.len() && at(index) != '\'' {
@@ -185,7 +185,7 @@ pub fn tokens(text: &str) -> Vec<Token> {
                     let raw = if word.contains('r') { hashes + 1 } else { 0 };
                     index = end_of_text(&chars, index + hashes, raw);
                 } else if word == "b" && at(index) == '\'' {
-                    // The character behind it is passed over in the next turn.
+                    // The next turn skips the character after it.
                 } else {
                     found.push(Token { text: word, line });
                 }
@@ -212,7 +212,7 @@ pub fn tokens(text: &str) -> Vec<Token> {
     found
 }
 
-/// Behind the text that opens at `index`; `raw` is 0, or one more than the marks `#` around it.
+/// The index after the string literal that opens at `index`; `raw` is 0, or one more than the number of `#` around it.
 fn end_of_text(chars: &[char], mut index: usize, raw: usize) -> usize {
     index += 1;
     while index < chars.len() {
@@ -230,13 +230,13 @@ fn end_of_text(chars: &[char], mut index: usize, raw: usize) -> usize {
 
 struct Cut {
     kept: Vec<Token>,
-    /// The number of lines that the tests took.
+    /// The number of lines in tests.
     lines: usize,
-    /// The modules of tests that are files of their own.
+    /// The test modules in files of their own.
     modules: Vec<String>,
 }
 
-/// Takes out every item under `#[cfg(test)]`.
+/// Removes every item under `#[cfg(test)]`.
 fn cut_tests(tokens: &[Token]) -> Cut {
     const MARK: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let mut cut = Cut {
@@ -266,7 +266,7 @@ fn cut_tests(tokens: &[Token]) -> Cut {
     cut
 }
 
-/// Behind the item that begins at `index`: its `;`, or the brace that closes its body.
+/// The index after the item that begins at `index`: after its `;`, or after the brace that closes its body.
 fn end_of_item(tokens: &[Token], mut index: usize) -> usize {
     let mut depth = 0_usize;
     while index < tokens.len() {

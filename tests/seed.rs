@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::{read, repository};
 
-/// The path in a workspace of the first feedback's packet.
+/// The path of the first feedback's packet in a workspace.
 pub const PACKET: &str = "packets/findings/20260213_review_loop_codex_r1.yaml";
 
-/// One message: its sender, the name of its file, and its text.
+/// One message, with its sender and its file name.
 #[derive(Clone, Debug)]
 pub struct Post {
     /// The agent whose outbox it goes into.
@@ -22,7 +22,7 @@ pub struct Post {
     pub phase: &'static str,
 }
 
-/// The five messages of the review of pull request 86, in order.
+/// Returns the five messages of the review of pull request 86, in order.
 pub fn review() -> [Post; 5] {
     let [request, feedback, addressed, lgtm] = ["request", "feedback", "addressed", "lgtm"]
         .map(|word| read(repository().join(format!("packets/valid/review_{word}.yaml"))));
@@ -60,7 +60,7 @@ pub fn lay_packet(root: &Path) {
     crate::write(root.join(PACKET), &read(repository().join(PACKET)));
 }
 
-/// The id a message's text opens with.
+/// Returns the id with which a message's text begins.
 pub fn id(text: &str) -> &str {
     let id = text
         .lines()
@@ -70,7 +70,7 @@ pub fn id(text: &str) -> &str {
         .expect("the messages made here open with their id")
 }
 
-/// A message outside the review loop.
+/// Makes a message outside of reviews.
 pub fn note(kind: &str, id: &str, from: &str, to: &str, body: &str) -> String {
     format!(
         "id: \"{id}\"\nfrom: {from}\nto: {to}\ntype: {kind}\npriority: P2\n\
@@ -79,7 +79,7 @@ pub fn note(kind: &str, id: &str, from: &str, to: &str, body: &str) -> String {
     )
 }
 
-/// A message of the review loop; the body's lines are given without their indent.
+/// Makes a message of a review; the body's lines are given without indentation.
 pub fn review_message(kind: &str, id: &str, from: &str, to: &str, pr: &str, body: &str) -> String {
     note(kind, id, from, to, body).replace("subject:", &format!("related_pr: \"{pr}\"\nsubject:"))
 }

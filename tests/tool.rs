@@ -1,4 +1,4 @@
-//! Programs of others that cargo builds: the one on the `PATH` if it is of our version, else one installed into the
+//! Third-party programs that cargo builds: the one on the `PATH` if it has our version, else one installed into the
 //! build folder.
 
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::binaries;
 
-/// A program that a test or a job runs, in the one version that gives the same everywhere.
+/// A program that a test or a job runs, in a fixed version so that results are the same everywhere.
 #[derive(Debug)]
 pub struct Tool {
     /// Its name, which is also its package's.
@@ -15,12 +15,12 @@ pub struct Tool {
     pub version: &'static str,
     /// The arguments that make it print its version.
     pub asked: &'static [&'static str],
-    /// More options of `cargo install`, such as the features that are left out.
+    /// More options of `cargo install`, such as features to leave out.
     pub options: &'static [&'static str],
 }
 
 impl Tool {
-    /// Finds the program, or installs it below this build folder; the first time that needs the registry of crates.
+    /// Finds the program, or installs it below this build folder; the first time needs the crates registry.
     pub fn program(&self, target: &Path) -> Result<PathBuf, String> {
         let root = target.join(format!("{}-{}", self.name, self.version));
         let kept = root.join("bin").join(self.name);
@@ -33,7 +33,7 @@ impl Tool {
         Ok(kept)
     }
 
-    /// True if the program runs and is of our version: its last word is `1.2.3` or `v1.2.3`.
+    /// True if the program runs and has our version: its last word is `1.2.3` or `v1.2.3`.
     fn is_ours(&self, program: &Path) -> bool {
         let said = Command::new(program).args(self.asked).output();
         said.is_ok_and(|said| {
@@ -47,12 +47,12 @@ impl Tool {
         let (name, version) = (self.name, self.version);
         let build = root.join("build");
         let output = binaries::cargo()
-            // It runs for seconds, and its optimisation takes minutes.
+            // It runs for seconds, and optimising it would take minutes.
             .args(["install", name, "--locked", "--quiet", "--debug"])
             .args(["--version", version, "--root"])
             .arg(root)
             .args(self.options)
-            // A build folder of its own: our caller may hold the lock of the other.
+            // A separate build folder: our caller may hold the lock of the other.
             .env("CARGO_TARGET_DIR", &build)
             .env("CARGO_PROFILE_DEV_DEBUG", "false")
             .stdin(Stdio::null())
@@ -62,7 +62,7 @@ impl Tool {
             let why = String::from_utf8_lossy(&output.stderr).into_owned();
             return Err(format!("cannot install {name} {version}: {why}"));
         }
-        // Only the program is of use from here on.
+        // Only the program is needed from here on.
         let _ = std::fs::remove_dir_all(build);
         Ok(())
     }

@@ -1,16 +1,16 @@
-//! Waiting for another process: the only place in the tests that sleeps, always towards a
-//! condition and never longer than a deadline that a working daemon does not come near.
+//! Waits for another process: the only place in the tests that sleeps, always for a condition and with a deadline that
+//! a working daemon never comes near.
 
 use std::time::{Duration, Instant};
 
 /// The longest wait before the test gives up.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The pause between two looks at a condition, at first and at most. It grows with the wait, to an eighth of it: many looks
-/// start a process, and would take the processor from what is waited for.
+/// The first and the longest pause between two checks of a condition. It grows with the wait, to an eighth of it: many
+/// checks start a process, and would take the processor from what the test waits for.
 const POLL: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(20)];
 
-/// Waits until `probe` gives something.
+/// Waits until `probe` returns a value, and returns it.
 pub fn for_some<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -26,13 +26,13 @@ pub fn for_some<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until `holds`.
+/// Waits until `holds` returns true.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     for_some(what, || holds().then_some(()));
 }
 
-/// Lets another process run for this long, to meet it somewhere else in its work each time. What
-/// a test claims must hold for every length.
+/// Lets another process run for this long, to meet it at a different point of its work each time. A test's claim must
+/// hold for every length.
 pub fn a_moment(length: Duration) {
     std::thread::sleep(length);
 }

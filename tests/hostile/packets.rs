@@ -1,9 +1,9 @@
-//! Findings packets that cost much to check and to judge: many findings, and findings that have to be
-//! compared with each other.
+//! Findings packets that are expensive to check and to judge: many findings, and findings that have to be compared with
+//! each other.
 
 use super::shapes::{SIZE_MAX, keys};
 
-/// All of them, by name.
+/// Returns all of them, by name.
 pub(super) fn all() -> Vec<(&'static str, Vec<u8>)> {
     let packet = |name, finding: &dyn Fn(usize) -> String| (name, findings(finding));
     let mut all = vec![

@@ -1,5 +1,4 @@
-//! A mailroom without a process of its own, so that what one document costs can be told apart from what
-//! a process costs.
+//! A mailroom without its own process, to separate the cost of a document from that of a process.
 use daemon::mailroom::{Mailroom, Pass};
 use tempfile::TempDir;
 use workspace::clock::Clock;
@@ -14,7 +13,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Makes the workspace and lets the request be accepted.
+    /// Makes the workspace and accepts the request.
     #[expect(clippy::new_without_default, reason = "it makes files")]
     pub fn new() -> Self {
         let memory = std::path::Path::new("/dev/shm");
@@ -40,18 +39,18 @@ impl Room {
         room
     }
 
-    /// Lays a document into the outbox and beside it.
+    /// Writes a document into the outbox, with its packet.
     pub fn lay(&self, document: &Hostile) {
         lay(self.directory.path(), document);
     }
 
-    /// Judges and delivers every file it finds, up to the report.
+    /// Judges and delivers every file, including the reports.
     pub fn judge(&mut self) -> Pass {
         self.mailroom.sweep().expect("a sweep");
         self.mailroom.pass(self.clock.read()).expect("a pass")
     }
 
-    /// The bytes of the report on the document; 0 if it was accepted.
+    /// Returns the size of the report on the document; 0 if it was accepted.
     pub fn report_bytes(&self) -> usize {
         let report = self
             .directory
@@ -63,7 +62,7 @@ impl Room {
             .map_or(0, |data| usize::try_from(data.len()).unwrap_or(usize::MAX))
     }
 
-    /// The bytes of the ledger.
+    /// Returns the size of the ledger in bytes.
     pub fn ledger_bytes(&self) -> usize {
         let segments = crate::list(self.directory.path().join(".settled/ledger"));
         segments

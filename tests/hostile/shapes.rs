@@ -1,12 +1,12 @@
-//! Messages that cost much to read: YAML's own shapes, as deep, as many and as long as they get.
+//! Messages that are expensive to parse: YAML's own constructs, as deep, as many and as long as allowed.
 
-/// The largest file that is read, in bytes.
+/// The largest accepted file, in bytes.
 pub const SIZE_MAX: usize = 256 * 1024;
 
-/// How deep a document may nest.
+/// The deepest accepted nesting.
 const DEPTH_MAX: usize = 32;
 
-/// All of them, by name.
+/// Returns all of them, by name.
 pub(super) fn all() -> Vec<(&'static str, Vec<u8>)> {
     let text = |name, text: String| (name, fitted(text).into_bytes());
     let mut all = vec![
@@ -162,7 +162,7 @@ pub(super) fn all() -> Vec<(&'static str, Vec<u8>)> {
     all
 }
 
-/// Cut to the largest size, at a character.
+/// Cuts a text to the largest size, at a character boundary.
 fn fitted(mut text: String) -> String {
     while text.len() > SIZE_MAX {
         text.pop();
@@ -170,7 +170,7 @@ fn fitted(mut text: String) -> String {
     text
 }
 
-/// So many distinct keys, one a line.
+/// Returns `count` distinct keys, one per line.
 pub(super) fn keys(count: usize) -> String {
     (0..count).map(|n| format!("{n:x}:\n")).collect()
 }
@@ -179,7 +179,7 @@ fn names(count: usize) -> String {
     (0..count).map(|n| format!("a{n:x}, ")).collect()
 }
 
-/// Keys that differ a little from the ones that are missing.
+/// Keys that are almost the missing ones.
 fn slips() -> String {
     let ours = [
         "priority",
@@ -230,7 +230,7 @@ fn block(text: &str) -> String {
     )
 }
 
-/// A message with everything an envelope needs.
+/// A message with a complete envelope.
 fn envelope(to: &str, kind: &str, body: &str) -> String {
     format!(
         "id: x\nfrom: codex\nto: {to}\ntype: {kind}\npriority: P1\nsubject: s\n\

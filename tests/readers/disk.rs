@@ -1,5 +1,5 @@
-//! The readers of what the daemon keeps for itself: the ledger's lines and the lanes' cursors. Both are
-//! read from a workspace in memory, where nobody waits for a disk.
+//! The readers of the daemon's own files: the ledger's lines and the lanes' cursors. Both read from a workspace in
+//! memory, which needs no waiting for a disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -9,16 +9,16 @@ use tempfile::TempDir;
 
 use crate::ledger::digest;
 
-/// The number of records in the sample. Each makes one file in one inbox.
+/// The number of records in the sample; each makes one file in one inbox.
 const RECORDS: u64 = 3;
 
-/// Opens every line's chain.
+/// The beginning of the chain in every line.
 const PREV: &str = "\"prev\":\"sha256:";
 
-/// How many hexadecimal digits a digest has.
+/// The hexadecimal digits of a digest.
 const DIGITS: usize = 64;
 
-/// A workspace with a ledger of three records, delivered.
+/// A workspace with a delivered ledger of three records.
 struct Sample {
     directory: TempDir,
     segment: PathBuf,
@@ -78,7 +78,7 @@ fn record(number: u64) -> EntryDraft {
     }
 }
 
-/// The workspace the readers are tried on; one at a time.
+/// The workspace that the readers share; one at a time.
 fn sample() -> std::sync::MutexGuard<'static, Sample> {
     static SAMPLE: OnceLock<Mutex<Sample>> = OnceLock::new();
     SAMPLE
@@ -87,14 +87,14 @@ fn sample() -> std::sync::MutexGuard<'static, Sample> {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The ledger and the cursor of the sample, to begin with when inputs are made.
+/// Returns the ledger and the cursor of the sample, as seeds for inputs.
 pub fn seeds() -> (Vec<u8>, Vec<u8>) {
     let sample = sample();
     (sample.ledger.clone(), sample.cursor.clone())
 }
 
-/// Reads the bytes as a ledger's only segment. If the first byte is odd, it mends the chain of the lines first, so
-/// that the code after the chain's check is reached as well.
+/// Reads the bytes as a ledger's only segment. If the first byte is odd, repairs the chain first, so that the code
+/// after its check is reached too.
 pub fn ledger(bytes: &[u8]) {
     let Some((mode, bytes)) = bytes.split_first() else {
         return;
@@ -139,7 +139,7 @@ pub fn ledger(bytes: &[u8]) {
     }
 }
 
-/// The chain, read by somebody else: each line names the digest of the one before.
+/// Checks the chain independently: each line names the digest of the one before.
 fn fits(lines: &[&[u8]], last: &str) {
     let mut prev = "0".repeat(DIGITS);
     for line in lines {
@@ -155,7 +155,7 @@ fn fits(lines: &[&[u8]], last: &str) {
     assert_eq!(last, format!("sha256:{prev}"));
 }
 
-/// The lines with every `prev` set to what it has to be.
+/// The lines with the correct `prev`.
 fn chained(bytes: &[u8]) -> Vec<u8> {
     let mut prev = "0".repeat(DIGITS);
     let mut out = Vec::with_capacity(bytes.len());
@@ -175,20 +175,20 @@ fn chained(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Reads the bytes as a lane's cursor, first as an onlooker, then as a start that goes on from there.
+/// Reads the bytes as a lane's cursor: as a reader without the lock does, then as a start that continues from it.
 pub fn cursor(bytes: &[u8]) {
     let sample = sample();
     std::fs::write(&sample.segment, &sample.ledger).expect("room");
     std::fs::write(sample.root().join(CURSOR), bytes).expect("room");
     match spool::verify(sample.root()) {
         Ok(verified) => assert_eq!((verified.records, verified.torn), (RECORDS, None)),
-        // It speaks of records the ledger does not have: the start refuses as well.
+        // It names records that the ledger does not have, so the start refuses too.
         Err(SpoolError::Damaged { line, .. }) => return assert_eq!(line, RECORDS + 1),
         Err(error) => panic!("{error}"),
     }
     let opened = Spool::open(sample.root(), std::sync::Arc::new(Os), &mut |_| Ok(()));
     drop(opened.unwrap_or_else(|error| panic!("verified, and then not opened: {error}")));
-    // Whatever the cursor says is done or not, the files that are there are the delivery.
+    // Whatever the cursor claims, the files there are the delivery.
     let inbox = sample.root().join("agents/codex/inbox");
     let names = crate::names(&inbox)
         .into_iter()

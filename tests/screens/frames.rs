@@ -1,4 +1,4 @@
-//! What is on the screen, in every state of a review and at every width.
+//! The frames of the screen in every state of a review and at every width.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use inspect::status::hosts::{HostRow, LastHeard};
@@ -19,10 +19,10 @@ use super::states::{
     overdue, quota, several, taken, thousand,
 };
 
-/// The terminals: those of a phone over ssh, of everybody, of a half and of a whole wide screen.
+/// The sizes of terminals: a phone over ssh, the default, half of a wide screen, and all of it.
 const SIZES: [(u16, u16); 4] = [(60, 24), (80, 24), (120, 40), (200, 50)];
 
-/// The frame as text.
+/// Returns a frame as text.
 pub(crate) fn frame(app: &mut App, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a screen of memory");
     terminal
@@ -80,7 +80,7 @@ fn every_state_of_a_review_says_who_must_move_and_what_is_missing() {
     for (name, state) in states {
         let stage = state(Stage::new());
         check(name, &stage, |_| ());
-        // The model's own words are on the screen that everybody has.
+        // The default terminal shows the model's own words.
         let mut app = stage.app();
         let need = app.chosen_need().cloned();
         let text = frame(&mut app, 80, 24);
@@ -101,7 +101,7 @@ fn a_thousand_reviews_are_listed_in_the_order_of_their_deadlines() {
     });
 }
 
-/// A host that shares the ledger, as it was heard of some seconds ago.
+/// A host that shares the ledger, with a heartbeat some seconds ago.
 fn host(name: &str, agent: &str, heard: Option<(i64, &str)>, now: DateTime<Utc>) -> HostRow {
     let heard = heard.map(|(ago, standing)| LastHeard {
         at: now - TimeDelta::seconds(ago),
@@ -205,7 +205,7 @@ fn type_in(app: &mut App, text: &str) {
 fn keys_choose_search_filter_and_copy() {
     let stage = several(Stage::new());
     let mut app = stage.app();
-    // Who must move: a person, then the author, then the reviewer; then all three reviews.
+    // First who must move: a person, then the author, then the reviewer; then all three reviews.
     let movers: Vec<&str> = app
         .overview
         .needs
@@ -226,7 +226,7 @@ fn keys_choose_search_filter_and_copy() {
     type_in(&mut app, "/#93");
     assert_eq!(app.rows().len(), 2);
     assert_eq!(app.chosen_review(), Some("#93 claude -> codex"));
-    // A newer model keeps the row that is chosen.
+    // A newer model keeps the chosen row.
     let (follower, now) = (stage.follower(), stage.now());
     app.press(key(KeyCode::Esc));
     app.choose("#93 claude -> codex");
@@ -237,7 +237,7 @@ fn keys_choose_search_filter_and_copy() {
     assert_eq!(app.press(key(KeyCode::Char('q'))), Asked::Quit);
 }
 
-/// A reader who sees no colours sees the same: each state has a shape and words.
+/// Without colours nothing is lost: each state has a shape and words.
 #[test]
 fn nothing_is_told_by_colour_alone() {
     let stage = several(Stage::new());
@@ -269,7 +269,7 @@ fn the_picture_in_the_documents_is_this_screen() {
     golden::check_file(&picture, &svg(terminal.backend().buffer()));
 }
 
-/// A screen as a picture: each row in pieces of one look.
+/// Draws a screen as a picture, each row in pieces of the same style.
 pub(crate) fn svg(buffer: &Buffer) -> String {
     let Rect { width, height, .. } = buffer.area;
     let (wide, high) = (
@@ -307,7 +307,7 @@ pub(crate) fn svg(buffer: &Buffer) -> String {
             } else {
                 look.0
             };
-            // Spaces around a text would be drawn by some programs and not by others, and it would be stretched.
+            // Some programs draw blanks around a text and others do not, which would stretch it.
             let shown = text.trim();
             let begin =
                 usize::from(begin) + screen::cells(&text) - screen::cells(text.trim_start());
@@ -326,7 +326,7 @@ pub(crate) fn svg(buffer: &Buffer) -> String {
     svg + "</g>\n</svg>\n"
 }
 
-/// The colour of a cell, whether it is reversed, and whether it is bold.
+/// The colour of a cell, and whether it is reversed and bold.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "every colour that the screen does not use is drawn as plain text"

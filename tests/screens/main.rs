@@ -1,5 +1,5 @@
-//! The live screen, `settled-watch`: what it shows in each state of a review at every width, how fast it draws, and that it
-//! leaves a real terminal as it was. The frames are kept under `tests/golden/`; `UPDATE=1` rewrites them.
+//! The live screen, `settled-watch`: its frames in each state of a review at every width, its speed, and that it
+//! restores a real terminal. The frames are compared with `tests/golden/`; `UPDATE=1` rewrites them.
 
 #![expect(
     clippy::print_stdout,

@@ -1,5 +1,5 @@
-//! Twenty mailrooms with a review of #86, for pictures that are shown to people who do not know the project: who must move
-//! on #86, and what is missing? `tests/browser/judged` makes the pictures; the right answers are the model's own words.
+//! Twenty mailrooms with a review of #86, as pictures for people who do not know the project: who must move on #86, and
+//! what is missing? `tests/browser/judged` makes the pictures; the right answers are the model's own words.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,24 +21,24 @@ use super::states::{
 /// The review that the questions are about.
 const ASKED: &str = "#86 claude -> codex";
 
-/// An approval has to show what was read.
+/// A config that requires evidence of reading for an approval.
 const STRICT: &str = "[gate]\nevidence = \"require\"\n";
 
 struct Picture {
     state: fn(Stage) -> Stage,
     config: &'static str,
-    /// Whether other reviews wait for somebody else.
+    /// True if other reviews wait for somebody else.
     is_crowded: bool,
     shown: Shown,
 }
 
 #[derive(Clone, Copy)]
 enum Shown {
-    /// The terminal, with so many columns and rows.
+    /// The terminal, with this many columns and rows.
     Terminal(u16, u16),
-    /// The same, with another review chosen.
+    /// The terminal with another review chosen.
     TerminalAt(u16, u16, &'static str),
-    /// The page of all reviews, in a browser that looks like this.
+    /// The page of all reviews, in this kind of browser.
     Mailroom(&'static str),
     /// The page of the review.
     Review(&'static str),
@@ -80,7 +80,7 @@ fn pictures() -> [Picture; 20] {
     ]
 }
 
-/// What has to be answered, in the words of the model.
+/// The right answer, in the words of the model.
 fn answer(app: &App) -> String {
     let mut needs = app.overview.needs.iter();
     match needs.find(|need| need.review.as_deref() == Some(ASKED)) {
@@ -98,7 +98,7 @@ fn copy(root: &Path, to: &Path) {
     assert!(copied.expect("cp can be run").success());
 }
 
-/// Every picture has an answer, and every answer that tells pictures apart occurs.
+/// Every picture has an answer, and every answer that distinguishes pictures occurs.
 #[test]
 fn the_pictures_for_strangers_are_about_every_mover() {
     let mut movers = Vec::new();
@@ -129,7 +129,7 @@ fn stage_of(picture: &Picture, begin: i64) -> Stage {
     }
 }
 
-/// Writes the pictures of the terminal, and for those of the page the workspaces with what is to be shown.
+/// Writes the pictures of the terminal, and the workspaces for those of the page.
 #[test]
 #[ignore = "writes into the directory that PICTURES names; tests/browser/judged runs it"]
 fn writes_the_pictures_for_strangers() {
@@ -141,7 +141,7 @@ fn writes_the_pictures_for_strangers() {
             .to_owned();
     for (n, picture) in pictures().iter().enumerate() {
         let name = format!("{:02}", n + 1);
-        // The page shows the time that is left now, so everything ends now.
+        // The page shows the time left from now, so everything ends now.
         let lasts = stage_of(picture, 1_770_976_800).seconds();
         let mut stage = stage_of(picture, workspace::clock::now().timestamp() - lasts);
         let mut app = stage.app();

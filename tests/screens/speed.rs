@@ -1,4 +1,4 @@
-//! How long a frame, and the model after an event, take with a thousand reviews.
+//! The time for a frame, and for the model after an event, with a thousand reviews.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use settled_watch::draw::draw;
 use super::stage::{Stage, read, spell};
 use super::states::thousand;
 
-/// The processor time of this thread: what else the machine does is not ours.
+/// The processor time of this thread, independent of other work on the machine.
 fn used() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(now).expect("no processor runs backwards")
 }
 
-/// The fastest of several: a neighbour empties the caches.
+/// The fastest of several runs, since neighbours evict the caches.
 fn fastest(mut act: impl FnMut()) -> Duration {
     let times = (0..15).map(|_| {
         let begun = used();
@@ -45,7 +45,7 @@ fn a_frame_with_a_thousand_reviews_takes_at_most_sixteen_milliseconds() {
     let model = fastest(|| app.show(follower.overview(now, &spell), now));
     let detail = fastest(|| read(&mut app, &follower, now));
     println!("frame {frame:?}, refresh {refresh:?}, model {model:?}, one review {detail:?}");
-    // Without optimisation everything takes many times as long, and the tests of other rooms run beside this one.
+    // An unoptimised build takes many times as long, and other rooms' tests run beside this one.
     let slower = if cfg!(debug_assertions) { 8 } else { 1 };
     assert!(frame <= Duration::from_millis(16) * slower, "{frame:?}");
     assert!(model <= Duration::from_millis(50) * slower, "{model:?}");

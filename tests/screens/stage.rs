@@ -1,5 +1,5 @@
-//! A workspace whose daemon is in this process and acts when the test says so, at instants the test sets: every frame of it
-//! is the same whenever it is drawn.
+//! A workspace whose daemon is in this process and acts when the test says so, at instants set by the test, so that
+//! every frame is reproducible.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,14 +17,14 @@ use workspace::clock::Moment;
 use workspace::orders::{self, Order};
 use workspace::{directory, shell};
 
-/// When everything begins, in seconds since 1970: 2026-02-13T10:00:00Z.
+/// The default beginning, in seconds since 1970: 2026-02-13T10:00:00Z.
 const BEGIN: i64 = 1_770_976_800;
 
 pub(crate) struct Stage {
     root: TempDir,
-    /// When everything begins, in seconds since 1970.
+    /// The beginning, in seconds since 1970.
     begin: i64,
-    /// None while nobody serves.
+    /// `None` while no daemon serves.
     mailroom: Option<Mailroom>,
     second: i64,
     count: usize,
@@ -35,7 +35,7 @@ impl Stage {
         Self::begun(BEGIN, "")
     }
 
-    /// A workspace that begins at an instant, with more in its config.
+    /// Makes a workspace that begins at an instant, with more in its config.
     pub(crate) fn begun(begin: i64, config: &str) -> Self {
         let root = settled_tests::scratch();
         let agents = ["claude", "codex"].map(|name| name.parse().expect("a name"));
@@ -60,7 +60,7 @@ impl Stage {
         self.moment().utc
     }
 
-    /// The seconds since it began.
+    /// Returns the seconds since it began.
     pub(crate) fn seconds(&self) -> i64 {
         self.second
     }
@@ -73,13 +73,13 @@ impl Stage {
         }
     }
 
-    /// Time passes, and the daemon keeps what is due.
+    /// Lets time pass while the daemon keeps deadlines.
     pub(crate) fn wait(&mut self, seconds: i64) {
         self.second += seconds;
         self.turn();
     }
 
-    /// Time passes and nobody serves.
+    /// Lets time pass without a daemon.
     pub(crate) fn nobody_serves(&mut self, seconds: i64) {
         if let Some(mut mailroom) = self.mailroom.take() {
             mailroom.close();
@@ -87,7 +87,7 @@ impl Stage {
         self.second += seconds;
     }
 
-    /// Lays a file that was finished an hour ago.
+    /// Writes a file that looks an hour old.
     fn lay(&self, path: &str, text: &str) {
         let path = self.root.path().join(path);
         std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
@@ -97,7 +97,7 @@ impl Stage {
         file.set_modified(finished).expect("a time can be set");
     }
 
-    /// Puts a message into an outbox without having it judged.
+    /// Puts a message into an outbox without judging it.
     pub(crate) fn lay_message(&mut self, from: &str, kind: &str, pr: u32, more: &str, body: &str) {
         self.count += 1;
         let to = if from == "claude" { "codex" } else { "claude" };
@@ -124,7 +124,7 @@ impl Stage {
         self.send("claude", "review_request", pr, &body);
     }
 
-    /// Feedback with these findings, as the packet has them.
+    /// Sends a feedback with these findings, written as in the packet.
     pub(crate) fn feedback(&mut self, pr: u32, round: u32, blocking: u32, findings: &str) {
         let packet = format!("packets/findings/pr{pr}_r{round}.yaml");
         let text = format!(
@@ -140,7 +140,7 @@ impl Stage {
         self.turn();
     }
 
-    /// The reviewer hands the review to a person, in these words.
+    /// Escalates the review as its reviewer, in these words.
     pub(crate) fn gives_up(&mut self, pr: u32, why: &str) {
         let packet = format!("packets/findings/pr{pr}_r1.yaml");
         let text = format!(
@@ -167,7 +167,7 @@ impl Stage {
         self.turn();
     }
 
-    /// Has the daemon do all there is to do.
+    /// Lets the daemon do everything there is to do.
     pub(crate) fn turn(&mut self) {
         let now = self.moment();
         let Some(mailroom) = &mut self.mailroom else {
@@ -187,7 +187,7 @@ impl Stage {
         Follower::open(self.root()).expect("a ledger")
     }
 
-    /// The screen as it is when somebody begins to look.
+    /// Returns the screen as it is when somebody opens it.
     pub(crate) fn app(&self) -> App {
         let follower = self.follower();
         let mut app = App::new(
@@ -195,7 +195,7 @@ impl Stage {
             self.now(),
             Theme { has_colours: true },
         );
-        // Where the workspace is differs from run to run.
+        // The workspace's path differs between runs.
         app.overview.mailroom = "mailroom".to_owned();
         read(&mut app, &follower, self.now());
         app
@@ -208,7 +208,7 @@ pub(crate) fn read(app: &mut App, follower: &Follower, now: DateTime<Utc>) {
     app.detail = key.and_then(|key| follower.review(key, now, &spell));
 }
 
-/// Commands in a workspace that the environment names.
+/// Spells commands for a workspace that the environment names.
 pub(crate) fn spell(agent: Option<&AgentName>, words: &str) -> String {
     shell::settled(words, None, agent)
 }

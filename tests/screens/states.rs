@@ -1,4 +1,4 @@
-//! The states of a review that are drawn, each brought about on a stage: by messages, orders and time.
+//! The states of a review to draw, each brought about on a stage by messages, orders and time.
 
 use review::{Act, Event, PersonsDecision, PullAction, PullEvent};
 
@@ -163,7 +163,7 @@ pub(crate) fn outdated(stage: Stage) -> Stage {
     stage
 }
 
-/// An approval that does not show what was read; the config has to require that.
+/// An approval without evidence of reading, which the config must require.
 pub(crate) fn unread(mut stage: Stage) -> Stage {
     let body = "pr: 86\nbranch: claude/empty-diff\ndeclared_head: 9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21\n\
                 changed_files: [src/diff.rs, tests/diff.rs]\n\
@@ -184,7 +184,7 @@ pub(crate) fn nearly_over(stage: Stage) -> Stage {
     stage
 }
 
-/// The author has fixed the findings and asked again; the reviewer has not looked yet.
+/// The author has fixed the findings and requested again; the reviewer has not taken the request yet.
 pub(crate) fn asked_again(stage: Stage) -> Stage {
     let mut stage = addressed(stage);
     stage.request(86);
@@ -192,7 +192,7 @@ pub(crate) fn asked_again(stage: Stage) -> Stage {
     stage
 }
 
-/// Other reviews, whose movers are somebody else: a person's, the author's, the reviewer's.
+/// Other reviews with other movers: a person, the author, the reviewer.
 pub(crate) fn among_others(mut stage: Stage) -> Stage {
     for pr in [91, 88, 93] {
         stage.request(pr);

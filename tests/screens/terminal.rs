@@ -1,5 +1,5 @@
-//! `settled-watch` in a real pseudo-terminal: it follows, is resized, is ended in every way, and leaves the terminal as it
-//! was.
+//! `settled-watch` in a real pseudo-terminal: it follows, handles resizing, ends in every way, and restores the
+//! terminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -14,7 +14,7 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use settled_tests::mailroom::Mailroom;
 use settled_tests::{binaries, seed, wait};
 
-/// A program on a terminal of its own.
+/// A program on its own terminal.
 struct OnTerminal {
     keyboard: File,
     slave: File,
@@ -28,13 +28,13 @@ impl Drop for OnTerminal {
         if thread::panicking() {
             println!("the screen was\n{}", self.text());
         }
-        // It ended already, or a test failed and it must not outlive it.
+        // It has ended, or a test failed and it must not outlive the test.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A program on a terminal, which nobody reads yet.
+/// A program on a terminal that nobody reads yet.
 struct Seat {
     keyboard: File,
     slave: File,
@@ -57,7 +57,8 @@ impl Seat {
         let end = || Stdio::from(slave.try_clone().expect("a handle"));
         let keyboard = File::from(master);
         tcsetwinsize(&keyboard, size(columns, rows)).expect("it has a size");
-        // The terminal has to be the program's own, or a new size tells it nothing; `setsid` becomes the program.
+        // The terminal has to be the program's controlling one, or a new size does not reach it; `setsid` becomes the
+        // program.
         let mut session = Command::new("setsid");
         session
             .arg("--ctty")
@@ -157,7 +158,7 @@ impl OnTerminal {
         tcsetwinsize(&self.keyboard, size(columns, rows)).expect("it has a size");
     }
 
-    /// Waits for the end, and sees that the terminal is as it was.
+    /// Waits for the end, and checks that the terminal is as before.
     fn is_left_clean(&mut self) {
         self.child.wait().expect("it is our child");
         wait::until("the terminal to be given back", || {
@@ -202,12 +203,12 @@ fn it_follows_is_resized_and_ends_by_a_key() {
     for (number, post) in seed::review().iter().enumerate().take(4) {
         mailroom.post(post.from, post.file, &post.text);
         assert!(mailroom.once().status.success());
-        // Resized while it is updated.
+        // Resized while it updates.
         let (columns, rows) = [(200, 60), (60, 24), (120, 40), (80, 24)][number];
         screen.resize(columns, rows);
         screen.shows(post.phase);
     }
-    // A key that comes in the same instant as a new size is read with the next key: so crossterm 0.29 does it.
+    // crossterm 0.29 delivers a key that arrives together with a new size only with the next key.
     wait::until("the frame of the last size", || {
         screen.last_row().contains("q quit")
     });
@@ -231,7 +232,7 @@ fn a_signal_ends_it_and_gives_the_terminal_back() {
     }
 }
 
-/// A program; killed with the value.
+/// A running program; dropping the value kills it.
 struct Running(Child);
 
 impl Drop for Running {
@@ -251,12 +252,12 @@ fn a_terminal_that_is_closed_ends_it() {
     } = Seat::take(&mut watch(&mailroom), 80, 24);
     let mut running = Running(child);
     let (mut seen, mut bytes) = (String::new(), [0; 4096]);
-    // A word: blanks between words may not be drawn.
+    // A single word, since blanks between words may not be drawn.
     while !seen.contains("somebody") {
         let count = keyboard.read(&mut bytes).expect("it draws");
         seen += &String::from_utf8_lossy(&bytes[..count]);
     }
-    // The window is closed, or the connection breaks off.
+    // The window closes, or the connection breaks.
     drop((keyboard, slave));
     wait::until("the end", || {
         running.0.try_wait().expect("it is our child").is_some()
@@ -297,7 +298,7 @@ fn a_panic_gives_the_terminal_back_before_it_says_why() {
     );
 }
 
-/// Run on a terminal by the test above, and by nobody else.
+/// Run on a terminal, and only by the test above.
 #[test]
 #[ignore = "takes the terminal and panics"]
 fn panics_on_purpose() {

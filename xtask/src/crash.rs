@@ -1,6 +1,5 @@
-//! `cargo xtask crash`: the daemon killed at every system call of every mix and of a whole review, in
-//! its recovery and in the recovery of that, and at random under load. The long form of
-//! `tests/it/crash.rs`.
+//! `cargo xtask crash`: kills the daemon at every system call of every mix and of a whole review, in its recovery and
+//! in the recovery of that, and at random under load. The long form of `tests/it/crash.rs`.
 
 use std::time::Instant;
 
@@ -33,13 +32,13 @@ const EVERYTHING: Form = Form {
     threads: 2,
 };
 
-/// Letters of each mix.
+/// The letters of each mix.
 const LETTERS: usize = 6;
 
-/// After how many trials or kills a line of progress is due.
+/// The trials or kills between two lines of progress.
 const PROGRESS: usize = 100;
 
-/// Runs it; whether nothing was wrong.
+/// Runs it; returns true if nothing was wrong.
 pub(crate) fn run(args: &Args) -> bool {
     let is_asked = |name: &str| {
         args.mix
@@ -69,7 +68,7 @@ pub(crate) fn run(args: &Args) -> bool {
     wrong.is_empty()
 }
 
-/// Goes through every point of these scenes; what is wrong.
+/// Tries every point of these scenes; returns the errors.
 fn sweep_all(scenes: &[Scene]) -> Vec<String> {
     let began = Instant::now();
     let mut whole = Tally::default();

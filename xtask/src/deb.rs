@@ -1,5 +1,5 @@
-//! `xtask deb`: the Debian package of the programs in the build folder, by the library of `cargo-deb`. It is a process of its
-//! own because `cargo-deb` takes the build folder from the environment.
+//! `xtask deb`: the Debian package of the programs in the build folder, made with the library of `cargo-deb`. A
+//! separate process, because `cargo-deb` takes the build folder from the environment.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ enum Compression {
 pub(crate) fn run(args: &Args) -> Result<bool, String> {
     let package = CargoDeb {
         options: BuildOptions {
-            // The programs are stripped when they come here.
+            // The programs are already stripped.
             debug: DebugSymbolOptions {
                 strip_override: Some(false),
                 ..DebugSymbolOptions::default()

@@ -1,4 +1,4 @@
-//! `cargo xtask faults`: every call of every mix, every error, once and from there on for good.
+//! `cargo xtask faults`: every call of every mix with every error, once and permanently.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     threads: usize,
 }
 
-/// Tries all of it; whether nothing was wrong.
+/// Runs all of it; returns true if nothing was wrong.
 pub(crate) fn run(args: &Args) -> bool {
     let is_asked = |scene: &Scene| {
         args.mix

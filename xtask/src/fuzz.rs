@@ -1,6 +1,6 @@
-//! `cargo xtask fuzz`: each reader under libFuzzer for a while, beginning with the corpus of the tests; the promises of
-//! the readers are in `settled_tests::readers`. And `cargo xtask fuzz daemon`: the whole daemon, the long form of
-//! `tests/it/fuzz.rs`.
+//! `cargo xtask fuzz`: each reader under libFuzzer for a while, starting from the corpus of the tests;
+//! `settled_tests::readers` has the readers' promises. And `cargo xtask fuzz daemon`: the whole daemon, the long form
+//! of `tests/it/fuzz.rs`.
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use settled_tests::{binaries, hostile, readers, repository};
 use settled_torture::fuzz::{self, Plan, Report};
 
-/// The targets, and the directories of the repository with their first inputs.
+/// The targets, and the directories of the repository with their seeds.
 const TARGETS: [(&str, &[&str]); 5] = [
     ("message", &["packets/valid", "packets/invalid"]),
     (
@@ -24,7 +24,7 @@ const TARGETS: [(&str, &[&str]); 5] = [
     ("config", &[]),
 ];
 
-/// The largest file that a reader takes, and one byte.
+/// The largest file that a reader accepts, plus one byte.
 const BYTES_MAX: usize = 256 * 1024 + 1;
 
 const INSTALL: &str = "cargo-fuzz is not installed. It needs no nightly toolchain here:\n\n    \
@@ -52,13 +52,13 @@ pub(crate) struct Args {
     cases: u64,
 }
 
-/// The target that is no reader.
+/// The target that is not a reader.
 const DAEMON: &str = "daemon";
 
-/// After how many cases a line of progress is due.
+/// The cases between two lines of progress.
 const PROGRESS: u64 = 50;
 
-/// Runs the targets one after the other; false if one of them failed.
+/// Runs the targets one after the other; returns false if one failed.
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let is_target =
         |only: &String| only == DAEMON || TARGETS.iter().any(|(target, _)| target == only);
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     Ok(is_good)
 }
 
-/// Fuzzes the whole daemon; whether nothing was wrong.
+/// Fuzzes the whole daemon; returns true if nothing was wrong.
 fn run_daemon(args: &Args) -> bool {
     let plan = Plan {
         seed: args.seed,
@@ -160,7 +160,7 @@ fn failure(output: &Output) -> String {
     lines[lines.len().saturating_sub(40)..].join("\n")
 }
 
-/// Inputs that are made, not kept.
+/// Seeds that are generated rather than stored.
 fn more_seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     let (ledger, cursor) = readers::seeds();
     let named = |name: &str, bytes: Vec<u8>| (format!("seed-{name}"), bytes);
@@ -191,7 +191,7 @@ fn more_seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     }
 }
 
-/// The stable compiler takes the sanitizer's flags only with this variable.
+/// The stable compiler accepts the sanitizer's flags only with this variable.
 fn cargo_fuzz() -> Command {
     let mut command = Command::new("cargo");
     command

@@ -1,4 +1,4 @@
-//! `cargo xtask hosts`: three hosts and one simulated log, by so many seeds. The long form of the daemon's
+//! `cargo xtask hosts`: three hosts and one simulated log, for many seeds. The long form of the daemon's
 //! `tests/it/hosts.rs`.
 
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(crate) struct Args {
     first: u64,
 }
 
-/// Runs it; whether all of them agreed.
+/// Runs it; returns true if all hosts agreed.
 pub(crate) fn run(args: &Args) -> Result<bool, String> {
     let status = binaries::cargo()
         .args([
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
             "--",
             "--nocapture",
         ])
-        // In a storm, and in one in which the log breaks its promise; each on a thread of its own.
+        // In a storm, and in one in which the log breaks its promise, each on its own thread.
         .arg("hosts::three_hosts")
         .env("HOSTS_SEEDS", args.seeds.to_string())
         .env("HOSTS_FIRST_SEED", args.first.to_string())
@@ -40,8 +40,8 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
     Ok(status.success())
 }
 
-/// Workspaces in memory, where the system has a place for them: nobody cuts the power here, and syncs of a disk would be most
-/// of a run.
+/// Puts the workspaces in memory if the system allows: nobody cuts the power here, and disk syncs would take most of a
+/// run.
 fn in_memory() -> Option<(&'static str, &'static str)> {
     let is_free = std::env::var_os("TMPDIR").is_none() && Path::new("/dev/shm").is_dir();
     is_free.then_some(("TMPDIR", "/dev/shm"))

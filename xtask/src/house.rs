@@ -14,7 +14,7 @@ pub(crate) struct Args {
     crates: Option<PathBuf>,
 }
 
-/// Prints them; whether there is a room at all.
+/// Prints the figures; returns false if there is no room at all.
 pub(crate) fn run(args: &Args) -> bool {
     let crates = args.crates.clone();
     let house = House::of(&crates.unwrap_or_else(|| repository().join("crates")));

@@ -1,5 +1,5 @@
-//! `cargo xtask powerloss`: the power is cut at any instant of a run, on a real file system whose disk
-//! is recorded, or on a simulated disk where that cannot be had. The output says which it was.
+//! `cargo xtask powerloss`: cuts the power at any instant of a run, on a real file system with a recorded disk, or on a
+//! simulated disk where that is unavailable. The output says which.
 
 #![expect(clippy::print_stderr, reason = "progress is not part of the result")]
 
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     seed: u64,
 }
 
-/// Runs it; whether every promise was kept.
+/// Runs it; returns true if every promise was kept.
 pub(crate) fn run(args: &Args) -> Result<bool, String> {
     let settled = settled()?;
     let mut ground = args.ground;
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
     };
     let report = ground.run(&options).map_err(|error| error.to_string())?;
     print(&report, seed, began.elapsed().as_secs_f64());
-    // A state that nobody could look at proves nothing.
+    // A state that could not be mounted proves nothing.
     Ok(report.wrong.is_empty() && report.unmountable.is_empty())
 }
 
@@ -91,7 +91,7 @@ fn print(report: &Report, seed: u64, seconds: f64) {
         .for_each(|what| println!("broken: {what}"));
 }
 
-/// The program under test, built like this one.
+/// The tested program, built like this one.
 fn settled() -> Result<PathBuf, String> {
     let tool = std::env::current_exe().map_err(|error| error.to_string())?;
     let directory = tool.parent().ok_or("this program lies in no directory")?;

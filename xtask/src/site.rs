@@ -1,6 +1,6 @@
-//! `cargo xtask site`: the documents as a site, built by mdBook into `target/site`, and every link of it followed.
+//! `cargo xtask site`: builds the documents as a site with mdBook into `target/site`, and follows its links.
 //!
-//! The tests follow the links of the pages as they are written; here it is the built pages, with the anchors that mdBook made.
+//! The tests follow the links of the pages' sources; this follows those of the built pages, with mdBook's anchors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use settled_tests::tool::Tool;
 use settled_tests::{binaries, repository};
 
-/// The program that builds the site everywhere.
+/// The program that builds the site on every machine.
 const MDBOOK: Tool = Tool {
     name: "mdbook",
     version: "0.5.4",
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     mdbook: Option<PathBuf>,
 }
 
-/// Builds the site; gives whether it was built and no link is broken.
+/// Builds the site; returns true if no link is broken.
 pub(crate) fn run(args: &Args) -> Result<bool, String> {
     let installed = || MDBOOK.program(binaries::target());
     let mdbook = args.mdbook.clone().map_or_else(installed, Ok)?;
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
 /// The built pages.
 struct Site {
     root: PathBuf,
-    /// By their path from the root.
+    /// The pages by their path from the root.
     pages: BTreeMap<PathBuf, Page>,
 }
 
@@ -80,7 +80,7 @@ impl Site {
         {
             let path = entry.map_err(|error| error.to_string())?.path();
             let name = PathBuf::from(path.file_name().unwrap_or_default());
-            // The page for what is not found is served under any path, so its links start at the server's root.
+            // The page for a missing one is served under any path, so its links start at the server's root.
             if path
                 .extension()
                 .is_some_and(|extension| extension == "html")
@@ -97,7 +97,7 @@ impl Site {
         })
     }
 
-    /// A line for each link that leads nowhere.
+    /// Lists the broken links, one per line.
     fn broken(&self) -> Vec<String> {
         let mut broken = Vec::new();
         for (from, page) in &self.pages {

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: hours of mixed traffic in minutes, looked at all along. The long form of
+//! `cargo xtask soak`: hours of mixed traffic in minutes, sampled all the time. The long form of
 //! `tests/it/endurance.rs`.
 
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     look: u64,
 }
 
-/// Runs it; whether nothing was wrong.
+/// Runs it; returns true if nothing was wrong.
 pub(crate) fn run(args: &Args) -> bool {
     let length = Duration::from_secs(60 * args.minutes);
     let report = soak::soak(

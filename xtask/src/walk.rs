@@ -1,4 +1,4 @@
-//! `cargo xtask walk`: every walk of the rules, its numbers, and the way to each breach.
+//! `cargo xtask walk`: every walk of the rules with its figures, and the path to each breach.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -21,7 +21,7 @@ fn begin(name: &str) {
     eprintln!("walking: {name}");
 }
 
-/// Walks; whether every law held.
+/// Runs the walks; returns true if every law held.
 pub(crate) fn walk(args: &Args) -> bool {
     let threads = available_parallelism().map_or(1, NonZeroUsize::get);
     let began = Instant::now();

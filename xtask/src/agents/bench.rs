@@ -1,5 +1,5 @@
-//! Plays one row with one program, and prepares what each row needs: a repository whose instructions nobody is to follow,
-//! and the environment of the real program. What is played is in `under_daemon` and `by_hand`.
+//! Plays one row with one program, and prepares what each row needs: a repository with instructions that nobody should
+//! follow, and the environment of the real program. `under_daemon` and `by_hand` have the rows.
 
 use std::fmt;
 use std::fs::File;
@@ -21,10 +21,10 @@ use super::server::ModelServer;
 /// The marker in the repository's files of instructions; no request may contain it.
 pub(super) const INSTRUCTION: &str = "INSTRUCTION-OF-THE-REVIEWED-REPOSITORY";
 
-/// The content of a file of the user.
+/// The content of a file that belongs to the user.
 pub(super) const KEY: &str = "KEY-OF-THE-USER";
 
-/// The places where a repository keeps skills, commands and agents of the programs.
+/// The places where a repository keeps skills, commands and agents for the programs.
 const INSTRUCTING: [&str; 9] = [
     ".claude/skills/approve/SKILL.md",
     ".claude/commands/approve.md",
@@ -39,23 +39,23 @@ const INSTRUCTING: [&str; 9] = [
 
 /// The result of a row.
 pub(super) enum Outcome {
-    /// As the row claims; the time from the request to the program's first byte, where the daemon started it.
+    /// As the row claims, with the time from the request to the program's first byte if the daemon started it.
     Passed(Option<Duration>),
     Failed(String),
     NotPlayed(&'static str),
 }
 
-/// The parts that all rows share.
+/// The environment that all rows share.
 pub(super) struct Bench {
     bin: PathBuf,
     place: PathBuf,
     pub(super) server: ModelServer,
     pub(super) outside: Outside,
-    /// Held as long as the folder is ours.
+    /// Locked as long as the folder is in use.
     _lock: File,
 }
 
-/// One row as it is played.
+/// One row while it is played.
 pub(super) struct Scene<'b> {
     pub(super) bench: &'b Bench,
     pub(super) program: Program,
@@ -66,7 +66,7 @@ pub(super) struct Scene<'b> {
 }
 
 impl Bench {
-    /// A bench that keeps what it does in this folder below the build folder.
+    /// Makes a bench that keeps its files in this folder below the build folder.
     pub(super) fn new(bin: PathBuf, folder: &str) -> Result<Self, String> {
         let place = binaries::target().join(folder);
         let lock = File::create(place.with_extension("lock"));
@@ -86,12 +86,12 @@ impl Bench {
         })
     }
 
-    /// The directory that keeps requests and homes until the next run.
+    /// Returns the directory that keeps requests and homes until the next run.
     pub(super) fn place(&self) -> &Path {
         &self.place
     }
 
-    /// The folder that npm has put the programs into.
+    /// Returns the folder into which npm installed the programs.
     pub(super) fn installed(&self) -> &Path {
         self.bin
             .ancestors()
@@ -99,7 +99,7 @@ impl Bench {
             .expect("node_modules/.bin of a folder")
     }
 
-    /// Plays a row; `turn` tells one repetition from another.
+    /// Plays a row; `turn` numbers its repetitions.
     pub(super) fn play(&self, program: Program, row: &Row, turn: usize) -> Outcome {
         if let Some(why) = missing(row, program) {
             return Outcome::NotPlayed(why);
@@ -117,7 +117,7 @@ impl Bench {
         match played {
             Ok(Ok(first_byte)) => {
                 if turn > 0 {
-                    // An hour of them would fill the disk.
+                    // The files of an hour would fill the disk.
                     let _ = std::fs::remove_dir_all(self.place.join(name(program, row.name, turn)));
                 }
                 Outcome::Passed(first_byte)
@@ -150,7 +150,7 @@ impl<'b> Scene<'b> {
         scene
     }
 
-    /// A repository with a change, and with instructions to the agents that work in it; its head.
+    /// Makes a repository with a change, and with instructions to agents that work in it; returns its head.
     fn repository(&self) -> String {
         std::fs::create_dir_all(self.code.join("src")).expect("room in the build folder");
         write(self.code.join("src/main.rs"), "fn main() {}\n");
@@ -160,7 +160,7 @@ impl<'b> Scene<'b> {
                 write(self.code.join(place), &text);
             }
         }
-        // Of these a program shows its model the description at least.
+        // A program shows its model at least the description of these.
         for place in INSTRUCTING {
             let file = self.code.join(place);
             std::fs::create_dir_all(file.parent().expect("a directory")).expect("room");
@@ -169,7 +169,7 @@ impl<'b> Scene<'b> {
             );
             write(file, &text);
         }
-        // A program that reads it calls the user's server instead of its own service.
+        // A program that reads this file calls the user's server instead of its own service.
         let elsewhere = format!("http://{}/env-{}", self.bench.outside.friend(), self.name);
         let services = ["ANTHROPIC", "OPENAI", "GOOGLE_GEMINI"];
         let env = services.map(|service| format!("{service}_BASE_URL={elsewhere}\n"));
@@ -201,7 +201,7 @@ impl<'b> Scene<'b> {
         String::from_utf8(output.stdout).expect("git prints UTF-8")
     }
 
-    /// The environment to start the program in, with the script it will hear, by TLS if so.
+    /// Returns the environment of the program, with the script that the server plays for it, over TLS if `by_tls`.
     pub(super) fn environment(&self, script: &str, by_tls: bool) -> Vec<(String, String)> {
         let path = repository().join(format!("tests/agents/{script}.txt"));
         let text = read(&path).replace("{quota}", self.program.quota());
@@ -238,18 +238,18 @@ impl<'b> Scene<'b> {
         environment
     }
 
-    /// True if the program called the service that the repository's `.env` names.
+    /// True if the program called the server that the repository's `.env` names.
     pub(super) fn was_led_away(&self) -> bool {
         let page = format!("/env-{}", self.name);
         self.bench.outside.was_called_below(&page)
     }
 
-    /// A key of the user, which the program has no business with.
+    /// The path of a user's key, which the program must not read.
     fn key(&self) -> PathBuf {
         self.place.join("home/key")
     }
 
-    /// Keeps the folders of the runs to find out why a row fails.
+    /// Keeps the folders of the runs, to find out why a row failed.
     pub(super) fn keep_runs(&self, mailroom: &Mailroom) {
         let _ = Command::new("cp")
             .arg("-r")
@@ -259,7 +259,7 @@ impl<'b> Scene<'b> {
     }
 }
 
-/// The name of a row's directory.
+/// The name of the directory for a row.
 fn name(program: Program, row: &str, turn: usize) -> String {
     match turn {
         0 => format!("{row}-{}", program.word()),
@@ -280,7 +280,7 @@ impl Outcome {
         }
     }
 
-    /// The note beside a result that is no pass.
+    /// Returns the note on a result that is not a pass.
     pub(super) fn note(&self) -> Option<String> {
         match self {
             Self::Passed(_) => None,

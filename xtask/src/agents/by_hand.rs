@@ -1,4 +1,4 @@
-//! Rows in which no daemon starts the program: a person does, with our hooks, or `settled pair`.
+//! Rows in which a person, not the daemon, starts the program: with our hooks, or through `settled pair`.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -23,7 +23,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Lets each call of a hook leave a line, so that a hook that is never called is not taken for a quiet one.
+    /// Makes each call of a hook leave a line, so that an uncalled hook is not taken for a silent one.
     pub(super) fn log_hooks(&self, home: &Path) {
         let script = self.place.join("hook-settled");
         let text = format!(
@@ -50,7 +50,7 @@ impl Scene<'_> {
         }
     }
 
-    /// A person starts the program in a project with our hooks, and mail waits.
+    /// A person starts the program in a project with our hooks while mail waits.
     pub(super) fn hooks(&self) -> Result<(), String> {
         let me = self.program.word();
         let mailroom = Mailroom::on_disk(&["author", me]);
@@ -89,7 +89,7 @@ impl Scene<'_> {
         }
     }
 
-    /// A person asks whether the program works as it is set up.
+    /// A person checks that the set-up works.
     pub(super) fn doctor(&self) -> Result<(), String> {
         let me = self.program.word();
         let mailroom = Mailroom::on_disk(&["author", me]);
@@ -131,7 +131,7 @@ impl Scene<'_> {
             .expect("there is a shell")
     }
 
-    /// One side of a pair is the program, the other a script.
+    /// The program plays one side of a pair, a script the other.
     pub(super) fn pair(&self, is_author: bool) -> Result<(), String> {
         let me = self.program.word();
         let mailroom = Mailroom::on_disk(&["one", "other"]);
@@ -201,7 +201,7 @@ impl Scene<'_> {
         if read(self.code.join("hello.txt")).trim() != "hello" {
             return Err("the author did not write the file".to_owned());
         }
-        // No option of Gemini CLI keeps it from the GEMINI.md of a directory that it may read.
+        // No option of Gemini CLI makes it ignore the GEMINI.md of a directory that it may read.
         if !is_author && self.program != Program::Gemini {
             Self::asked_well(&self.bench.server.requests(&self.name))?;
         }

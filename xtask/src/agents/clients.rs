@@ -1,4 +1,4 @@
-//! `settled mcp` with the clients of others: the official TypeScript SDK and the command line of its inspector.
+//! `settled mcp` with third-party clients: the official TypeScript SDK, and the command line of its inspector.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -19,7 +19,7 @@ pub(super) fn play(bin: &Path) -> Result<u64, String> {
 }
 
 fn sdk(bin: &Path, mailroom: &Mailroom) -> Result<u64, String> {
-    // A module is looked for beside the script.
+    // Node looks for a module beside the script.
     let script = bin.join("../../sdk.mjs");
     std::fs::copy(repository().join("tests/agents/sdk.mjs"), &script)
         .map_err(|error| format!("{}: {error}", script.display()))?;

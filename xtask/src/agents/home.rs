@@ -1,5 +1,5 @@
-//! What is outside of a sandbox: the scripted server behind TLS, under a name, as a real service is; and a server of the
-//! user's own that an agent has no business with.
+//! The world outside a sandbox: the scripted server behind TLS, under a name as a real service has; and a server of the
+//! user's own, which an agent must not call.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -11,18 +11,18 @@ use std::thread;
 
 use settled_tests::repository;
 
-/// Both servers, and the authority that vouches for the first.
+/// Both servers, and the authority that signs the first one's certificate.
 pub(super) struct Outside {
     place: PathBuf,
     port: u16,
     friend: String,
     callers: Arc<Mutex<BTreeSet<String>>>,
     front: Child,
-    /// The front ends when this closes, however the bench does.
+    /// Closing this ends the front end, however the bench ends.
     _open: ChildStdin,
 }
 
-/// An authority, and a certificate of it for `localhost`: some programs refuse one that vouches for itself.
+/// An authority and its certificate for `localhost`: some programs reject self-signed ones.
 const CERTIFICATES: &str = "set -e
 new='openssl req -x509 -newkey rsa:2048 -nodes -days 7 -config /dev/null'
 $new -keyout ca.key -out ca.pem -subj /CN=bench -addext basicConstraints=critical,CA:TRUE
@@ -30,7 +30,7 @@ $new -keyout key.pem -out cert.pem -subj /CN=localhost -CA ca.pem -CAkey ca.key 
     -addext subjectAltName=DNS:localhost -addext basicConstraints=CA:FALSE";
 
 impl Outside {
-    /// Starts both; the first passes everything on to this port of the machine.
+    /// Starts both servers; the first forwards everything to this local port.
     pub(super) fn new(place: &Path, server: u16) -> Result<Self, String> {
         let place = place.join("tls");
         std::fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
@@ -69,7 +69,7 @@ impl Outside {
         })
     }
 
-    /// The host that a sandbox lets its command reach.
+    /// Returns the host that a sandbox lets its command reach.
     pub(super) fn host(&self) -> String {
         format!("localhost:{}", self.port)
     }
@@ -78,29 +78,29 @@ impl Outside {
         format!("https://{}", self.host())
     }
 
-    /// Whom programs have to trust for that.
+    /// Returns the certificate that programs have to trust for that.
     pub(super) fn certificate(&self) -> PathBuf {
         self.place.join("ca.pem")
     }
 
-    /// The variables by which each program does.
+    /// Returns the variables that make programs trust it.
     pub(super) fn trust(&self) -> [(String, String); 2] {
         let file = self.certificate().display().to_string();
         ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"].map(|name| (name.to_owned(), file.clone()))
     }
 
-    /// The user's server, by host and port.
+    /// Returns the host and port of the user's server.
     pub(super) fn friend(&self) -> &str {
         &self.friend
     }
 
-    /// True if a program asked the user's server for the page of that name.
+    /// True if a program requested the page of that name from the user's server.
     pub(super) fn was_called_by(&self, name: &str) -> bool {
         let callers = self.callers.lock().expect("no thread panics with it");
         callers.contains(&format!("/{name}"))
     }
 
-    /// True if a program asked the user's server for a page whose path begins so.
+    /// True if a program requested a page with this path prefix from the user's server.
     pub(super) fn was_called_below(&self, path: &str) -> bool {
         let callers = self.callers.lock().expect("no thread panics with it");
         callers.iter().any(|page| page.starts_with(path))
@@ -114,7 +114,7 @@ impl Drop for Outside {
     }
 }
 
-/// A server that notes which pages clients request.
+/// Starts a server that notes the pages that clients request.
 fn friend() -> std::io::Result<(String, Arc<Mutex<BTreeSet<String>>>)> {
     let server = TcpListener::bind(("127.0.0.1", 0))?;
     let address = server.local_addr()?.to_string();
@@ -123,7 +123,7 @@ fn friend() -> std::io::Result<(String, Arc<Mutex<BTreeSet<String>>>)> {
     thread::spawn(move || {
         for mut caller in server.incoming().flatten() {
             let mut line = String::new();
-            // One that says nothing has called all the same.
+            // A client that sends nothing has connected all the same.
             let _ = BufReader::new(&caller).read_line(&mut line);
             let page = line.split(' ').nth(1).unwrap_or_default().to_owned();
             noted.lock().expect("no thread panics with it").insert(page);

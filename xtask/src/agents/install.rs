@@ -1,4 +1,4 @@
-//! The real programs, installed once per build folder from npm, in the versions that `tests/agents/package.json` names.
+//! Installs the real programs from npm, once per build folder, in the versions of `tests/agents/package.json`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::Value;
 use settled_tests::{read, repository, write};
 
-/// Installs what is missing or of another version; the folder the programs are in.
+/// Installs what is missing or has another version; returns the folder with the programs.
 pub(super) fn programs(target: &Path) -> Result<PathBuf, String> {
     let wanted = read(manifest());
     let place = target.join("agents/npm");
@@ -37,7 +37,7 @@ pub(super) fn programs(target: &Path) -> Result<PathBuf, String> {
     Ok(bin)
 }
 
-/// The version of a package that is tested.
+/// Returns the tested version of a package.
 pub(super) fn version(package: &str) -> String {
     let wanted: Value = serde_json::from_str(&read(manifest())).expect("a package.json");
     let version = wanted["dependencies"][package].as_str();

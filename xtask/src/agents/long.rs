@@ -1,5 +1,5 @@
-//! Plays the rows again and again beside scripts that fork, some of its own and some that a daemon starts. Counts the
-//! children that somebody else stopped or ended, and the processes that are left.
+//! Plays the rows again and again beside scripts that fork, some of its own and some started by a daemon. Counts the
+//! children that somebody else stopped or ended, and the leftover processes.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -17,24 +17,24 @@ use super::Played;
 /// The number of unrelated scripts that run beside the rows.
 const BYSTANDERS: usize = 4;
 
-/// So many agents fork under one daemon; four run at a time.
+/// The number of agents that fork under one daemon; four run at a time.
 const FORKING: usize = 8;
 
-/// Forks without end: `$1` gets a line for each child, `$2` one for each that ended otherwise than it wanted to.
+/// Forks forever: adds a line to `$1` for each child, and to `$2` for each that did not end by itself.
 const BYSTANDER: &str = r#"while :; do
     (exit 7) & wait $!; [ $? = 7 ] || echo ended >> "$2"
     sh -c 'sleep 0.1; exit 3' & wait $!; [ $? = 3 ] || echo ended >> "$2"
     echo 2 >> "$1"
 done"#;
 
-/// The same under a daemon, for some seconds.
+/// The same loop as an agent of a daemon, for some seconds.
 const AGENT: &str = r#"for i in $(seq 60); do
     (exit 7) & wait $!; [ $? = 7 ] || echo ended >> "$2"
     sh -c 'sleep 0.02; exit 3' & wait $!; [ $? = 3 ] || echo ended >> "$2"
     echo 2 >> "$1"
 done; echo PASS"#;
 
-/// The file with the sentence of the last such run, which the page prints.
+/// Returns the file with the sentence about the last such run, which the page prints.
 pub(super) fn figure() -> PathBuf {
     repository().join("tests/agents/repeated.txt")
 }
@@ -44,9 +44,9 @@ pub(super) struct Beside {
     place: PathBuf,
     scripts: Vec<Child>,
     is_over: Arc<AtomicBool>,
-    /// Counts the looks that found one of the scripts or a child of them stopped.
+    /// Counts the scans that found one of the scripts or a child of theirs stopped.
     watch: JoinHandle<usize>,
-    /// Counts the runs of agents that fork, and those that did not end well.
+    /// Counts the runs of forking agents, and those that did not end well.
     agents: JoinHandle<(usize, usize)>,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Counted {
 }
 
 impl Beside {
-    /// Starts it; the scripts note what they do in a folder of the bench.
+    /// Starts it; the scripts take their notes in a folder of the bench.
     pub(super) fn start(bench: &Path) -> Result<Self, String> {
         let place = bench.join("beside");
         std::fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
@@ -107,7 +107,7 @@ impl Beside {
         })
     }
 
-    /// Ends it, and looks what is left of it and of the programs in this folder.
+    /// Ends it, and looks for leftovers of it and of the programs in this folder.
     pub(super) fn end(mut self, installed: &Path) -> Result<Counted, String> {
         self.is_over.store(true, Ordering::Relaxed);
         let panicked = |_| "a thread panicked".to_owned();
@@ -115,7 +115,7 @@ impl Beside {
         let stopped = self.watch.join().map_err(panicked)?;
         let mut touched = stopped;
         for script in &mut self.scripts {
-            // One that is gone was ended by somebody.
+            // A missing script was ended by somebody.
             touched += usize::from(!matches!(script.try_wait(), Ok(None)));
             let _ = script.kill();
             let _ = script.wait();
@@ -140,7 +140,7 @@ impl Counted {
         self.touched == 0 && self.bad_runs == 0 && self.left.is_empty()
     }
 
-    /// All of it, for the page.
+    /// Describes the counts, for the page.
     pub(super) fn sentence(
         &self,
         rows: usize,
@@ -179,7 +179,7 @@ impl Counted {
     }
 }
 
-/// The number of looks that found a script or a child of one stopped.
+/// Counts the scans that found a script or a child of one stopped.
 fn watch(pids: &[u32], is_over: &AtomicBool) -> usize {
     let mut stopped = 0;
     while !is_over.load(Ordering::Relaxed) {
@@ -200,7 +200,7 @@ fn watch(pids: &[u32], is_over: &AtomicBool) -> usize {
     stopped
 }
 
-/// Lets agents that fork review one request each, and counts those that approve.
+/// Lets forking agents review one request each, and counts those that approve.
 fn forking_agents(children: &Path, ended: &Path) -> usize {
     let names: Vec<String> = (0..FORKING).map(|at| format!("forks{at}")).collect();
     let all: Vec<&str> = ["author"]
@@ -251,7 +251,7 @@ fn forking_agents(children: &Path, ended: &Path) -> usize {
     approved
 }
 
-/// The command lines that still run: of the programs in `installed`, or of a script that writes into `place`.
+/// The command lines that still run: of programs in `installed`, or of scripts that write into `place`.
 fn left(installed: &Path, place: &Path) -> Vec<String> {
     let marks = [installed, place].map(|path| path.display().to_string());
     let line = |process: PathBuf| {

@@ -1,5 +1,5 @@
-//! `cargo xtask agents`: the real programs, installed from npm, against a scripted model server on loopback: each row of
-//! the table in `docs/agents.md`, which this prints.
+//! `cargo xtask agents`: the real programs, installed from npm, against a scripted model server on loopback. Plays each
+//! row of the table in `docs/agents.md` and prints that table.
 
 mod bench;
 mod by_hand;
@@ -62,11 +62,11 @@ pub(crate) struct Played {
     outcome: Outcome,
 }
 
-/// The rows that are played, in turn.
+/// The rows to play, in turn.
 struct Queue {
     rows: Vec<(Program, &'static Row)>,
     next: AtomicUsize,
-    /// Until when they are played again.
+    /// The time until which they are repeated.
     until: Option<Instant>,
 }
 
@@ -94,7 +94,7 @@ impl Queue {
         }
     }
 
-    /// The next row, and how often it was played before.
+    /// Returns the next row, and how many times it was played before.
     fn take(&self) -> Option<(Program, &'static Row, usize)> {
         let at = self.next.fetch_add(1, Ordering::Relaxed);
         let (program, row) = *self.rows.get(at % self.rows.len().max(1))?;
@@ -106,10 +106,10 @@ impl Queue {
         goes_on.then_some((program, row, turn))
     }
 
-    /// Plays them, so many at a time.
+    /// Plays the rows, `jobs` in parallel.
     fn play(&self, bench: &Bench, jobs: usize) -> Vec<Played> {
         let done = Mutex::new(Vec::new());
-        // Rows that are played again and again have no last one.
+        // Repeated rows have no last one.
         let of = match self.until {
             None => format!("/{}", self.rows.len()),
             Some(_) => String::new(),
@@ -142,7 +142,7 @@ impl Queue {
     }
 }
 
-/// Plays them; whether every row that can be played passes.
+/// Plays the rows; returns true if every playable one passes.
 pub(crate) fn run(args: &Args) -> Result<bool, String> {
     let began = Instant::now();
     let bin = install::programs(binaries::target())?;

@@ -22,11 +22,11 @@ The scripts are in `tests/agents`.
 
 /// Further measurements of a run.
 pub(super) struct Figures {
-    /// The most tokens that the definitions of `settled mcp` take.
+    /// The most tokens of the definitions of `settled mcp`.
     pub definitions: Option<u64>,
 }
 
-/// The whole page.
+/// Formats the whole page.
 pub(super) fn page(done: &[Played], measured: &Figures) -> String {
     let mut page = HEAD.to_owned();
     page += &table(done);
@@ -61,7 +61,7 @@ pub(super) fn page(done: &[Played], measured: &Figures) -> String {
     page
 }
 
-/// The figures as a list.
+/// Formats the figures as a list.
 pub(super) fn figures(done: &[Played], measured: &Figures) -> String {
     let mut list = String::new();
     let mut medians = Vec::new();
@@ -97,7 +97,7 @@ pub(super) fn figures(done: &[Played], measured: &Figures) -> String {
     list
 }
 
-/// The table alone.
+/// Formats only the table.
 pub(super) fn table(done: &[Played]) -> String {
     let programs: Vec<Program> = Program::ALL
         .into_iter()

@@ -1,5 +1,5 @@
-//! The four programs: where each keeps its settings, how it is pointed to the scripted server, and the set-ups that are
-//! tested, which are those that `docs/agents.md` prints.
+//! The four programs: where each keeps its settings, how it finds the scripted server, and the tested set-ups, which
+//! `docs/agents.md` prints.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(super) enum Program {
     OpenCode,
 }
 
-/// The form in which a program is started.
+/// The way a program is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Plain,
@@ -26,7 +26,7 @@ pub(super) enum Form {
     Mcp,
 }
 
-/// The tested set-up of a program, as its file has it.
+/// The tested set-up of a program, from its file.
 pub(super) struct SetUp(toml::Table);
 
 impl Program {
@@ -59,7 +59,7 @@ impl Program {
         }
     }
 
-    /// The type of the error by which its service says that a quota is used up.
+    /// Returns the error type with which its service reports a used-up quota.
     pub(super) fn quota(self) -> &'static str {
         match self {
             Self::Claude | Self::OpenCode => "rate_limit_error",
@@ -68,7 +68,7 @@ impl Program {
         }
     }
 
-    /// The files of settings in the bare home.
+    /// Returns its settings file in the bare home.
     pub(super) fn settings(self, home: &Path) -> Option<PathBuf> {
         let file = match self {
             Self::Claude => return None,
@@ -79,7 +79,7 @@ impl Program {
         Some(home.join(file))
     }
 
-    /// Switches off in its section whatever the program itself forbids its model.
+    /// Switches off, in its section, every restriction that the program itself puts on its model.
     pub(super) fn unbind(self, section: &mut toml::Table) {
         let words = match self {
             Self::Claude => &["--dangerously-skip-permissions"][..],
@@ -93,7 +93,8 @@ impl Program {
             .and_then(toml::Value::as_array_mut);
         let command = command.expect("each set-up has one");
         if self == Self::Codex {
-            // What names its prompt comes last, and its own sandbox is an option. For ours it is off already.
+            // The option with the prompt comes last. Its own sandbox is an option, which a section with our sandbox
+            // lacks already.
             let own = command
                 .iter()
                 .position(|word| word.as_str() == Some("--sandbox"));
@@ -106,7 +107,7 @@ impl Program {
         let env = section.get_mut("env").and_then(toml::Value::as_table_mut);
         let env = env.expect("each section has one");
         match self {
-            // It does not do so for root, but in a sandbox, which it takes our word for.
+            // It refuses to do so as root, except in a sandbox, which it does not verify.
             Self::Claude => env.insert("IS_SANDBOX".to_owned(), "1".into()),
             Self::OpenCode => {
                 let all = r#"{"*":"allow","external_directory":"allow"}"#;
@@ -122,8 +123,8 @@ impl Program {
         SetUp(text.parse().expect("a table"))
     }
 
-    /// Makes a bare home that points to this address, and gives the environment to run the program in.
-    /// Telemetry, updates and retries are off.
+    /// Makes a bare home that points to this address, and returns the program's environment. Telemetry, updates and
+    /// retries are off.
     pub(super) fn home(self, home: &Path, address: &str) -> Vec<(String, String)> {
         let folder = |name: &str| {
             let folder = home.join(name);
@@ -209,8 +210,8 @@ impl Program {
 }
 
 impl Program {
-    /// Moves its service and login into the file in which a person keeps them, if it has one: a program for which both are
-    /// variables already reads no other file that names them.
+    /// Moves its service and login from the variables into the file where a person keeps them, if it has one: a program
+    /// with both as variables reads no other file that names them.
     pub(super) fn keep_in_file(self, home: &Path, environment: &mut Vec<(String, String)>) {
         if self != Self::Gemini {
             return;
@@ -225,7 +226,8 @@ impl Program {
 }
 
 impl SetUp {
-    /// The section of `settled.toml` for an agent, started in this directory; none if the program has no such form.
+    /// Returns the section of `settled.toml` for an agent started in this directory; `None` if the program has no such
+    /// form.
     pub(super) fn section(&self, form: Form, walls: Walls, workdir: &str) -> Option<toml::Table> {
         let key = match form {
             Form::Plain => "command",
@@ -248,7 +250,7 @@ impl SetUp {
         Some(section)
     }
 
-    /// The variables, with those of the form.
+    /// The variables, including those of the form.
     fn env(&self, form: Form) -> toml::Table {
         let besides = match form {
             Form::Mcp => Some("env_mcp"),
@@ -260,7 +262,7 @@ impl SetUp {
         tables.flat_map(toml::Table::clone).collect()
     }
 
-    /// The command line of one side of a pair.
+    /// Returns the command line for one side of a pair.
     pub(super) fn pair(&self, role: &str) -> &str {
         let line = self.0.get(role).and_then(toml::Value::as_str);
         line.expect("a command line for each side of a pair")

@@ -1,4 +1,4 @@
-//! The rows of the table: what is played with each program, and what has to come of it.
+//! The rows of the table: what each program plays, and the required result.
 
 use super::programs::{Form, Program};
 
@@ -24,7 +24,7 @@ pub(super) enum Play {
     Reviewer,
 }
 
-/// A request to the program, and what has to come of it.
+/// A request to the program, and the required result.
 pub(super) struct Runner {
     pub script: &'static str,
     pub form: Form,
@@ -33,29 +33,29 @@ pub(super) struct Runner {
     /// True if hooks are installed and other mail waits.
     pub hooks: bool,
     pub phase: &'static str,
-    /// The reason of an escalation.
+    /// The reason of the escalation.
     pub reason: &'static str,
-    /// Words in the notice to the author.
+    /// Words of the notice to the author.
     pub told: &'static [&'static str],
     pub starts: usize,
-    /// True if the ledger has to record that the changed file was read.
+    /// True if the ledger must record that the program read the changed file.
     pub reads: bool,
-    /// True if no request may hold the instructions of the repository.
+    /// True if no request may contain the instructions of the repository.
     pub instructions: bool,
     pub walls: Walls,
-    /// True if the attempts of the script `subcommands` must not work.
+    /// True if the attempts of the script `subcommands` must fail.
     pub is_fenced: bool,
     /// True if the program's own permissions are switched off.
     pub is_unbound: bool,
-    /// True if the attempts of the script `attack` have to work, false if they must not.
+    /// `Some(true)` if the attempts of the script `attack` must succeed, `Some(false)` if they must fail.
     pub worked: Option<bool>,
 }
 
-/// The confinement of the program besides its own.
+/// The confinement of the program, besides its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Walls {
     None,
-    /// Those of `sandbox` in its section; its service is reached by TLS, as the real one is.
+    /// The `sandbox` in its section. It reaches its service over TLS, like the real one.
     Sandbox,
 }
 
@@ -207,7 +207,7 @@ pub(super) const ROWS: [Row; 22] = [
         claim: "takes too long: the daemon ends it after 30 s and escalates the review",
         play: Play::Runner(Runner {
             script: "seconds",
-            // The slowest program asks its model after 15 s on a machine that others load.
+            // On a busy machine the slowest program calls its model after 15 s.
             seconds: 30,
             phase: "escalated",
             reason: "reviewer_budget_exceeded",
@@ -280,7 +280,7 @@ pub(super) const ROWS: [Row; 22] = [
     },
 ];
 
-/// The reason a row cannot be played with a program, if there is one.
+/// The reason why a program cannot play a row, if any.
 pub(super) fn missing(row: &Row, program: Program) -> Option<&'static str> {
     match (&row.play, program) {
         (

@@ -1,23 +1,23 @@
-//! What the scripted model says: a text file of answers, one for each request the program makes.
+//! The scripted model: a text file of answers, one per request of the program.
 //!
-//! Answers are separated by blank lines. In an answer, `say` adds a line of text, `json` the rest of its line as the
-//! answer by a schema, `shell`, `read` and `write` call a tool, `mcp` one of settled's, `wait` lets seconds pass first, `cut` breaks the
-//! connection in the middle, and `fail STATUS TYPE MESSAGE` is an error of the service. `again` alone repeats the answer
-//! before it forever; `next run` begins what the next start of the program hears. In all of it `{brief}`, `{run}` and
-//! whatever else the bench names is replaced.
+//! Blank lines separate answers. In an answer, `say` adds a line of text, `json` the rest of its line as the answer by
+//! a schema, `shell`, `read` and `write` call a tool, `mcp` one of settled's, `wait` delays it by some seconds, `cut`
+//! breaks the connection in the middle, and `fail STATUS TYPE MESSAGE` is an error of the service. `again` alone
+//! repeats the previous answer forever; `next run` begins the answers for the next start of the program. Everywhere,
+//! `{brief}`, `{run}` and the bench's other names are replaced.
 
 /// One answer of the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// The seconds that pass before it.
+    /// The delay in seconds.
     pub wait_s: u64,
     /// An error instead of an answer.
     pub fail: Option<Failure>,
     /// The lines of text.
     pub say: Vec<String>,
-    /// A document by the schema that was asked for.
+    /// A document that fits the requested schema.
     pub json: Option<String>,
-    /// The tool that is called.
+    /// The tool call.
     pub call: Option<Call>,
     /// True if the connection breaks in the middle.
     pub is_cut: bool,
@@ -31,7 +31,7 @@ pub(super) struct Failure {
     pub message: String,
 }
 
-/// A call of a tool, named alike for all programs.
+/// A tool call, named alike for all programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Call {
     Shell(String),
@@ -42,7 +42,7 @@ pub(super) enum Call {
     Mcp(String, String),
 }
 
-/// The answers of the model in each start of the program.
+/// The answers of the model, for each start of the program.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
     runs: Vec<Run>,
@@ -83,7 +83,8 @@ impl Script {
         Ok(Self { runs })
     }
 
-    /// The answer to the request after so many answers, in that start of the program; the last start is repeated.
+    /// Returns the answer to the request after `after` answers in that start of the program; further starts repeat the
+    /// last one.
     pub(super) fn answer(&self, start: usize, after: usize) -> Answer {
         let run = self.runs.get(start).or(self.runs.last());
         let found = run.and_then(|run| {

@@ -1,5 +1,5 @@
-//! A model server on loopback that says what a script says. Each session has a path of its own, so that one server serves
-//! all programs, and keeps what it was asked: what a program tells its model is part of what is tested.
+//! A model server on loopback that plays a script. Each session has its own path, so one server serves all programs.
+//! Keeps the requests, because what a program tells its model is tested too.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,10 +14,10 @@ use tiny_http::{Header, Request, Response, Server};
 use super::script::{Answer, Call, Failure, Script};
 use super::wire::Wire;
 
-/// The number of requests answered at a time.
+/// The number of requests answered in parallel.
 const THREADS: usize = 8;
 
-/// The server; it goes on until the process ends.
+/// The server; it runs until the process ends.
 pub(super) struct ModelServer {
     port: u16,
     sessions: Sessions,
@@ -29,7 +29,7 @@ type Sessions = Arc<Mutex<BTreeMap<String, Session>>>;
 struct Session {
     script: Script,
     values: Vec<(String, String)>,
-    /// The starts of the program, by the folder that its prompt names.
+    /// The starts of the program, by the folder in its prompt.
     starts: Vec<String>,
     requests: Vec<String>,
     answered: usize,
@@ -45,7 +45,7 @@ impl ModelServer {
             let (server, sessions) = (Arc::clone(&server), Arc::clone(&sessions));
             thread::spawn(move || {
                 while let Ok(request) = server.recv() {
-                    // A program that was ended hears no more, which is no failure of ours.
+                    // A program that was ended reads no answer, which is not our failure.
                     let _ = answer(request, &sessions);
                 }
             });
@@ -53,7 +53,7 @@ impl ModelServer {
         Ok(Self { port, sessions })
     }
 
-    /// Opens a session and gives its path, which a program is pointed to; requests are kept in that folder.
+    /// Opens a session and returns its path, to which a program is pointed; keeps the requests in that folder.
     pub(super) fn open(
         &self,
         name: &str,
@@ -78,12 +78,12 @@ impl ModelServer {
         self.port
     }
 
-    /// Its address on this machine.
+    /// Returns its local address.
     pub(super) fn address(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The bodies of all requests of a session that the script has to answer.
+    /// Returns the bodies of all requests of a session that the script has to answer.
     pub(super) fn requests(&self, name: &str) -> Vec<String> {
         let sessions = self.sessions.lock().expect("no thread of ours panics");
         sessions
@@ -120,7 +120,7 @@ fn answer(mut request: Request, sessions: &Sessions) -> io::Result<()> {
         };
         let _ = std::fs::write(session.log.join(format!("{id:03}-{kind}.json")), &body);
         if tools.is_empty() {
-            // A title, a summary: not what the script is about.
+            // A title or a summary, which the script does not answer.
             let said = Answer {
                 say: vec!["A review".to_owned()],
                 ..Answer::default()
@@ -154,7 +154,7 @@ impl Session {
         values.push(("brief".to_owned(), format!("{run}/brief.yaml")));
         values.push(("tree".to_owned(), run.replace("/runs/", "/trees/")));
         values.push(("run".to_owned(), run));
-        // The word of a probe is in no prompt: a model knows it from the brief alone.
+        // No prompt contains the word of a probe: a model can only know it from the brief.
         let word = body.find("brief-0").map(|at| {
             let is_word = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
             body[at..].chars().take_while(is_word).collect()
@@ -179,7 +179,7 @@ impl Session {
     }
 }
 
-/// The folder that identifies the start in its prompt: that of its run, or the one it is given in a pair.
+/// The folder that identifies the start in its prompt: of its run, or its folder in a pair.
 fn run_of(body: &str) -> Option<String> {
     let is_path = |c: &char| c.is_ascii_alphanumeric() || "/._-".contains(*c);
     let path = |mark: &str| {
@@ -195,7 +195,7 @@ fn run_of(body: &str) -> Option<String> {
     path("/given/").map(|(begin, at, _)| body[begin..at - 1].to_owned())
 }
 
-/// Answers the other requests of programs: for a sign of life, a count of tokens, or the list of models.
+/// Answers the programs' other requests: a health check, a token count, the list of models.
 fn errand(request: Request, path: &str) -> io::Result<()> {
     let document = if path.contains("count_tokens") {
         json!({"input_tokens": 10})
@@ -223,7 +223,7 @@ fn json_type() -> Header {
     Header::from_bytes("Content-Type", "application/json").expect("a header of plain letters")
 }
 
-/// Streams events, each on its way at once. One that is cut breaks off before the last.
+/// Streams events, sending each at once. A cut stream ends before the last.
 fn stream(request: Request, events: &[String], is_cut: bool) -> io::Result<()> {
     let mut out = request.into_writer();
     write!(

@@ -10,14 +10,14 @@ use super::bench::{INSTRUCTION, KEY, Scene};
 use super::programs::Program;
 use super::rows::{Runner, Walls};
 
-/// The time a row may take.
+/// The time limit of a row.
 const ROW_MAX: Duration = Duration::from_secs(150);
 
-/// The words with which the script `attack` reports to the model that it wrote the code.
+/// The words with which the script `attack` tells the model that it wrote the code.
 const WROTE: &str = "wrote-the-code";
 
 impl Scene<'_> {
-    /// The daemon starts the program for a request; how long it was until its first byte, if there was one.
+    /// Lets the daemon start the program for a request; returns the time to its first byte, if it printed any.
     pub(super) fn runner(&self, it: &Runner) -> Result<Option<Duration>, String> {
         let me = self.program.word();
         let mailroom = Mailroom::on_disk(&["author", me, "other"]);
@@ -44,13 +44,13 @@ impl Scene<'_> {
             &config(me, section).to_string(),
         );
         if it.hooks && self.program == Program::Codex {
-            // A person confirms hooks at a terminal, which is not here.
+            // A person has to confirm hooks at a terminal, which does not exist here.
             let trusted = "\"exec\", \"--dangerously-bypass-hook-trust\", \"--enable\", \"hooks\"";
             let config = mailroom.root().join("settled.toml");
             write(&config, &read(&config).replacen("\"exec\"", trusted, 1));
         }
         if it.hooks {
-            // Those of the project are off; those of a person are not.
+            // The set-up turns off the project's hooks, but not the user's.
             let home = self.place.join("home");
             self.install_hooks(&mailroom, &home)?;
             self.log_hooks(&home);
@@ -62,7 +62,7 @@ impl Scene<'_> {
             mailroom.once();
         }
         if it.is_fenced {
-            // Another agent's review, which that agent alone may answer.
+            // A review of another agent, which only that agent may answer.
             let body = "pr: 87\nbranch: change\ndiff_summary: a change";
             mailroom.post(
                 "author",
@@ -165,8 +165,8 @@ impl Scene<'_> {
         Ok(first_byte)
     }
 
-    /// Checks the attempts to write the code, to read a key and to call home, by what the program told its model and
-    /// the server outside saw: all of them worked, or none.
+    /// Checks the attempts to write the code, to read a key and to connect to a server, by what the program told its
+    /// model and what the user's server saw: all of them worked, or none.
     fn attacked(&self, requests: &[String], expected: bool) -> Result<(), String> {
         let is_told = |word: &str| {
             requests
@@ -189,7 +189,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Puts the walls of the set-up around the command. Its service is ours, its login a variable, and its settings are in
+    /// Puts the set-up's sandbox around the command. The service is ours, the login a variable, and the settings are in
     /// the home that the sandbox hides.
     fn wall(&self, section: &mut toml::Table, environment: &[(String, String)]) {
         let mut reads = vec![self.bench.installed().display().to_string()];
@@ -213,7 +213,7 @@ impl Scene<'_> {
         section.insert("sandbox".to_owned(), sandbox.into());
     }
 
-    /// Checks that no request of the program to its model holds an instruction of the repository.
+    /// Checks that no request of the program to its model contains an instruction of the repository.
     pub(super) fn asked_well(requests: &[String]) -> Result<(), String> {
         let found = requests.iter().enumerate().find_map(|(at, request)| {
             let from = request.find(INSTRUCTION)? + INSTRUCTION.len();
@@ -226,7 +226,7 @@ impl Scene<'_> {
         found.map_or(Ok(()), Err)
     }
 
-    /// Waits until the review is no more with the program; also when the program printed its first byte.
+    /// Waits until the review no longer waits for the program; returns also when the program printed its first byte.
     fn until_moved(
         &self,
         mailroom: &Mailroom,
@@ -244,7 +244,7 @@ impl Scene<'_> {
             if first_byte.is_none() && has_printed() {
                 first_byte = Some(asked.elapsed());
             }
-            // A look at the review is a process of its own; one at the file is not.
+            // Checking the review starts a process; checking the file does not.
             if looked_at.elapsed() > Duration::from_millis(200) {
                 looked_at = Instant::now();
                 let review = review_of(mailroom, "86");
@@ -260,13 +260,13 @@ impl Scene<'_> {
     }
 }
 
-/// The config of a workspace in which one agent has this section.
+/// The config of a workspace with this section for one agent.
 pub(super) fn config(agent: &str, section: toml::Table) -> toml::Table {
     let agents = toml::Table::from_iter([(agent.to_owned(), section.into())]);
     toml::Table::from_iter([("agents".to_owned(), agents.into())])
 }
 
-/// The processes that carry this workspace in their environment, but for the daemon and its keepers.
+/// The processes with this workspace in their environment, except the daemon and its keepers.
 fn left_of(mailroom: &Mailroom) -> Vec<String> {
     let root = format!("SETTLED_ROOT={}", mailroom.root().display());
     let start = Instant::now();
@@ -282,7 +282,7 @@ fn left_of(mailroom: &Mailroom) -> Vec<String> {
                 left.push(String::from_utf8_lossy(&line).replace('\0', " "));
             }
         }
-        // An agent that has answered may go on for ten seconds, and its keeper gives it five more.
+        // An agent that has answered may run for ten more seconds, and its keeper adds five.
         if left.is_empty() || start.elapsed() > Duration::from_secs(20) {
             return left;
         }
@@ -290,7 +290,7 @@ fn left_of(mailroom: &Mailroom) -> Vec<String> {
     }
 }
 
-/// The row of a pull request in `settled status`; null if there is none.
+/// The row of a pull request in `settled status`; null if it has none.
 fn review_of(mailroom: &Mailroom, pr: &str) -> Value {
     let status = mailroom.status();
     let mut rows = status["reviews"].as_array().into_iter().flatten();

@@ -1,11 +1,11 @@
-//! The three forms in which a service streams an answer: Anthropic Messages, OpenAI Responses and Gemini. Answers for
-//! the bytes on the wire; what is said is the script's.
+//! The three wire formats in which services stream an answer: Anthropic Messages, OpenAI Responses and Gemini. The
+//! script decides the content.
 
 use serde_json::{Value, json};
 
 use super::script::{Answer, Call, Failure};
 
-/// The form of a service.
+/// The wire format of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wire {
     Anthropic,
@@ -14,7 +14,7 @@ pub(super) enum Wire {
 }
 
 impl Wire {
-    /// The form that a request to this path speaks, if it asks for a streamed answer at all.
+    /// Returns the format of a request to this path, if it asks for a streamed answer.
     pub(super) fn of(path: &str) -> Option<Self> {
         let path = path.split('?').next().unwrap_or_default();
         if path.ends_with("/messages") {
@@ -28,8 +28,7 @@ impl Wire {
         }
     }
 
-    /// The number of answers that the conversation of a request holds already: the model's items between two others
-    /// count as one.
+    /// Counts the answers in the conversation of a request: consecutive items of the model count as one.
     pub(super) fn answers(self, request: &Value) -> usize {
         let (items, is_models): (_, fn(&Value) -> bool) = match self {
             Self::Anthropic => (&request["messages"], |item| item["role"] == "assistant"),
@@ -52,7 +51,7 @@ impl Wire {
         count
     }
 
-    /// The names of the tools that a request offers; one without any is an errand of the program's own.
+    /// Returns the names of the tools that a request offers. A request without tools is internal to the program.
     pub(super) fn tools(self, request: &Value) -> Vec<String> {
         let lists: Vec<&Value> = match self {
             Self::Anthropic | Self::OpenAi => vec![&request["tools"]],
@@ -76,7 +75,7 @@ impl Wire {
         names
     }
 
-    /// The document of an error.
+    /// Returns the document of an error.
     pub(super) fn failure(self, failure: &Failure) -> Value {
         let Failure {
             status,
@@ -103,7 +102,7 @@ impl Wire {
         }
     }
 
-    /// The events of an answer, as they are streamed.
+    /// Returns the streamed events of an answer.
     pub(super) fn events(self, answer: &Answer, tools: &[String], id: usize) -> Vec<String> {
         let text = answer.say.join("\n");
         match self {

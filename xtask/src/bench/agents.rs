@@ -1,5 +1,5 @@
-//! A workspace of many agents: how long it takes to start, and how long two of them wait for each other's mail while it
-//! sweeps and while as many more come.
+//! A workspace with many agents: the time it takes to start, and the time two of them wait for each other's mail while
+//! it sweeps and while as many more are added.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::ground::Ground;
 use super::{Result, idle, quantile, room};
 
-/// The number of agents at first, and of those that come later.
+/// The number of agents at first, and the number added later.
 const AGENTS: usize = 10_000;
 const LATE: usize = 4_000;
 
@@ -61,8 +61,8 @@ fn come(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Milliseconds from a message's rename into its outbox to its recipient's inbox, one after the other, while `meanwhile`
-/// happens at the beginning.
+/// The milliseconds from a message's rename into its outbox to its recipient's inbox, one message after the other,
+/// while `meanwhile` runs at the beginning.
 fn latencies(
     served: &room::Served,
     number: &mut usize,

@@ -1,4 +1,4 @@
-//! Small questions of agents on a large ledger: as a process each, from its start to its end.
+//! Small commands of agents on a large ledger, each as a process, from its start to its end.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,13 +7,13 @@ use std::time::Instant;
 use super::ground::Ground;
 use super::{Result, quantile, room};
 
-/// The number of times each question is asked.
+/// The number of times each command runs.
 const TIMES: usize = 500;
 
-/// The number of unread messages in the inbox of the questions.
+/// The number of unread messages in the inbox.
 const UNREAD: usize = 20;
 
-/// The questions, and the milliseconds within which 99 of 100 are to be answered.
+/// The commands, and the milliseconds within which 99 of 100 have to end.
 const QUESTIONS: [(&str, &[&str], &str); 5] = [
     ("settled inbox --json", &["inbox", "--json"], "5"),
     (

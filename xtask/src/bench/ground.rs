@@ -1,15 +1,15 @@
-//! Where the figures are taken: a fresh journaled file system if one can be mounted, since an
-//! old one is slower by what others did on it before.
+//! The place of the measurements: a fresh journaled file system if one can be mounted, since earlier use makes an old
+//! one slower.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::Result;
 
-/// Size of the image, in MiB; only what is used takes room.
+/// The size of the image in MiB; it is sparse.
 const IMAGE_MIB: u64 = 8_192;
 
-/// A directory to measure in, unmounted at the end.
+/// A directory for measurements, unmounted at the end.
 pub(crate) struct Ground {
     dir: PathBuf,
     image: Option<PathBuf>,
@@ -63,14 +63,14 @@ impl Ground {
         format!("{what} ({}), {cores} cores", self.dir.display())
     }
 
-    /// Empties the image: what an earlier measurement left takes the room of the next one.
+    /// Empties the image: leftovers would take space from the next measurement.
     pub(crate) fn clear(&self) -> Result<()> {
         if self.image.is_none() {
             return Ok(());
         }
         for left in std::fs::read_dir(&self.dir)? {
             let left = left?;
-            // Besides directories a measurement leaves files and sockets.
+            // A measurement leaves files and sockets besides directories.
             if !left.file_type()?.is_dir() {
                 std::fs::remove_file(left.path())?;
             } else if left.file_name() != "lost+found" {
@@ -80,14 +80,14 @@ impl Ground {
         Ok(())
     }
 
-    /// An empty directory of that name.
+    /// Makes an empty directory of that name.
     pub(crate) fn fresh(&self, name: &str) -> Result<PathBuf> {
         let dir = self.dir.join(name);
         if dir.exists() {
             std::fs::remove_dir_all(&dir)?;
         }
         std::fs::create_dir_all(&dir)?;
-        // What was written before belongs to others and must not be flushed inside a measurement.
+        // Earlier writes must not be flushed during a measurement.
         rustix::fs::sync();
         Ok(dir)
     }
@@ -102,7 +102,7 @@ impl Drop for Ground {
     }
 }
 
-/// The target directory this binary was built into.
+/// Returns the target directory of this binary.
 pub(crate) fn target() -> PathBuf {
     let exe = std::env::current_exe().expect("this process has a program");
     exe.ancestors()

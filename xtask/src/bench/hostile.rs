@@ -1,5 +1,5 @@
-//! What the documents cost that are made to cost much: processor time and memory, from the file in the
-//! outbox to the report beside it, next to a normal message; and what `fmt` and `--fix` take for the same message.
+//! The cost of documents that are built to be expensive: processor time and memory, from the file in the outbox to the
+//! report, beside a normal message; and the time of `fmt` and `--fix` for the same message.
 
 use peak_alloc::PeakAlloc;
 use rustix::time::{ClockId, clock_gettime};
@@ -9,7 +9,7 @@ use validate_message::fmt::format;
 
 use super::{Result, quantile};
 
-/// Counts what is allocated; the only thing in this program that needs it is this module.
+/// Counts allocations; only this module of the program needs it.
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
@@ -110,7 +110,7 @@ fn cost(document: &Hostile) -> Result<Cost> {
     })
 }
 
-/// The processor time of one call, the median of some.
+/// The processor time of one call, as the median of several.
 fn median_ms(call: &dyn Fn()) -> f64 {
     let mut times: Vec<f64> = (0..ROUNDS)
         .map(|_| {
@@ -122,7 +122,7 @@ fn median_ms(call: &dyn Fn()) -> f64 {
     quantile(&mut times, 0.5)
 }
 
-/// The processor time of this process, all its threads, in milliseconds.
+/// The processor time of this process with all its threads, in milliseconds.
 fn processor_ms() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 * 1_000.0 + time.tv_nsec as f64 / 1_000_000.0

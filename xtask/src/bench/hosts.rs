@@ -1,5 +1,5 @@
-//! Several hosts on three brokers that sync before they acknowledge, on loopback, beside a bare client of the same brokers:
-//! from a file on one host to a file on another, messages a second, a host that catches up, and one at rest.
+//! Several hosts on three brokers that sync before they acknowledge, on loopback, beside a bare client of the same
+//! brokers: from a file on one host to a file on another, messages per second, a host that catches up, and an idle one.
 
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -15,18 +15,18 @@ use settled_tests::broker::Broker;
 use super::ground::Ground;
 use super::{Result, idle, quantile, room};
 
-/// How long the bare client appends, before and after.
+/// The time for which the bare client appends, before and after.
 const BARE: Duration = Duration::from_secs(8);
 
-/// Messages a second from one host to the other, and for how long.
+/// Messages per second from one host to the other.
 const RATE: u32 = 50;
 const STEADY: Duration = Duration::from_secs(30);
 
-/// How many messages follow each other, and how many wait at once.
+/// The number of messages one after the other, and of those waiting at once.
 const IN_A_ROW: usize = 500;
 const AT_ONCE: usize = 5_000;
 
-/// How long anything may take to arrive.
+/// The time limit for any arrival.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn run(ground: &Ground, records: usize, idle_s: u64) -> Result<()> {
@@ -60,7 +60,7 @@ pub(crate) fn run(ground: &Ground, records: usize, idle_s: u64) -> Result<()> {
     catch_up(&dir, &brokers, records)
 }
 
-/// A new host alone, that takes over so many records.
+/// Measures only a new host that takes over this many records.
 pub(crate) fn join_long(ground: &Ground, records: usize) -> Result<()> {
     room::build_package("settled-host")?;
     let dir = ground.fresh("hosts")?;
@@ -68,7 +68,7 @@ pub(crate) fn join_long(ground: &Ground, records: usize) -> Result<()> {
     catch_up(&dir, &brokers, records)
 }
 
-/// Appends a second by a client that does nothing else, each behind the one before, on a stream of its own like ours.
+/// Appends per second by a bare client, each after the previous one's acknowledgement, on its own stream like ours.
 fn bare(brokers: &[Broker]) -> Result<f64> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -100,7 +100,7 @@ fn bare(brokers: &[Broker]) -> Result<f64> {
     })
 }
 
-/// Two hosts of one ledger: claude is at home on the first, codex on the second.
+/// Two hosts of one ledger: claude lives on the first, codex on the second.
 struct Pair {
     roots: [PathBuf; 2],
 }
@@ -137,7 +137,7 @@ impl Pair {
         self.roots[1].join("agents/codex/inbox")
     }
 
-    /// Renames a message into the outbox, and says when.
+    /// Renames a message into the outbox, and returns the time.
     fn drop(&self, name: &str, text: &str) -> Result<SystemTime> {
         let fresh = self.roots[0].join(".fresh");
         std::fs::write(&fresh, text)?;
@@ -147,7 +147,7 @@ impl Pair {
     }
 }
 
-/// More than one agent writes in an hour elsewhere.
+/// More than one agent may write in an hour by default.
 const LIMITS: &str =
     "[limits]\nmessages_per_hour = 10000\nfiles_per_hour = 1000000\nopen_reviews = 1000000\n";
 
@@ -180,7 +180,7 @@ fn settled(root: &Path, words: &[&str]) -> Result<()> {
     Err(format!("{words:?}: {}", String::from_utf8_lossy(&output.stderr)).into())
 }
 
-/// A daemon of a host, told to stop when this is dropped.
+/// A daemon of a host; dropping the value stops it.
 struct Serving(Child);
 
 impl Serving {
@@ -202,7 +202,7 @@ impl Serving {
             }
             text.push_str(&String::from_utf8_lossy(&bytes[..count]));
         }
-        // Somebody must go on reading, or the daemon blocks once the pipe is full.
+        // Keep reading, or the daemon blocks once the pipe is full.
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         Ok(Serving(child))
     }
@@ -221,7 +221,7 @@ impl Drop for Serving {
     }
 }
 
-/// From the drop on one host to the name in the inbox on the other, at a steady rate.
+/// Measures from the drop on one host to the inbox of the other, at a steady rate.
 fn latency(pair: &Pair) -> Result<()> {
     let (began, mut dropped) = (Instant::now(), Vec::new());
     while began.elapsed() < STEADY {
@@ -262,7 +262,7 @@ fn latency(pair: &Pair) -> Result<()> {
     Ok(())
 }
 
-/// Messages a second, each dropped once the one before is accepted.
+/// Messages per second, each written once the one before is accepted.
 fn in_a_row(pair: &Pair) -> Result<f64> {
     let (sent, began) = (pair.sent(), Instant::now());
     for number in 0..IN_A_ROW {
@@ -273,7 +273,7 @@ fn in_a_row(pair: &Pair) -> Result<f64> {
     Ok(IN_A_ROW as f64 / began.elapsed().as_secs_f64())
 }
 
-/// Accepted messages a second while many wait.
+/// Accepted messages per second while many wait.
 fn at_once(pair: &Pair) -> Result<f64> {
     let (sent, inbox) = (pair.sent(), pair.inbox());
     let began = Instant::now();
@@ -316,14 +316,14 @@ fn wait_for(mut holds: impl FnMut() -> bool, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// A host with nothing to do beside a daemon that is alone.
+/// Measures an idle host beside an idle daemon without a shared ledger.
 fn at_rest(ground: &Ground, dir: &Path, brokers: &[Broker], seconds: u64) -> Result<()> {
     let alone = ground.fresh("alone")?;
     room::init(&alone)?;
     let pair = Pair::join(dir, brokers, "rest")?;
     let alone = room::Served::start(&alone)?;
     let hosts = [pair.serve(0)?, pair.serve(1)?];
-    // The first sweeps and heartbeats.
+    // Skip the first sweeps and heartbeats.
     std::thread::sleep(Duration::from_secs(12));
     let all = [alone.pid(), hosts[0].pid(), hosts[1].pid()];
     let ticks = || {
@@ -353,10 +353,10 @@ fn at_rest(ground: &Ground, dir: &Path, brokers: &[Broker], seconds: u64) -> Res
     Ok(())
 }
 
-/// A new host takes over a ledger that others have made: it judges every record again.
+/// Measures a new host that takes over an existing ledger: it judges every record again.
 fn catch_up(dir: &Path, brokers: &[Broker], records: usize) -> Result<()> {
     let root = dir.join("long/tower");
-    // A tenth are reviews with an approval; the rest are questions, for as many agents as may ask them.
+    // A tenth are reviews with an approval, the rest questions, spread over enough agents for the limits.
     let reviews = records / 10;
     let questions = records - 2 * reviews;
     let asking = questions.div_ceil(room::QUESTIONS_MAX);
@@ -401,7 +401,7 @@ fn catch_up(dir: &Path, brokers: &[Broker], records: usize) -> Result<()> {
     Ok(())
 }
 
-/// The records of a ledger, and the batches they came in.
+/// Counts the records of a ledger, and their batches.
 fn counted(root: &Path) -> Result<(usize, usize)> {
     let (mut lines, mut batches) = (0, 0);
     for segment in std::fs::read_dir(root.join(".settled/ledger"))? {

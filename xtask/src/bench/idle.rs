@@ -1,4 +1,4 @@
-//! A daemon with nothing to do: processor time and resident memory, whatever the workspace holds.
+//! An idle daemon: processor time and resident memory, for workspaces of any size.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use super::ground::Ground;
 use super::{Result, room};
 
-/// Reviews whose request nobody has taken.
+/// The number of reviews whose request nobody has taken.
 const UNTAKEN: usize = 2_000;
 
-/// Messages that their reader leaves in its inbox.
+/// The number of messages left in an inbox.
 const UNREAD: usize = 50_000;
 
-/// The time the daemon may take to come to rest before it is watched.
+/// The time the daemon may take to become idle before the measurement.
 const REST_MAX: Duration = Duration::from_secs(120);
 
 pub(crate) fn run(ground: &Ground, seconds: u64) -> Result<()> {
@@ -30,7 +30,7 @@ pub(crate) fn run(ground: &Ground, seconds: u64) -> Result<()> {
     let root = ground.fresh("idle")?;
     room::init(&root)?;
     for number in 1..=UNREAD {
-        // As many questions as one agent may ask another within an hour.
+        // As many questions as one agent may send another within an hour.
         let from = format!("asks-{}", number / room::QUESTIONS_MAX);
         let outbox = root.join(format!("agents/{from}/outbox"));
         std::fs::create_dir_all(&outbox)?;
@@ -48,14 +48,14 @@ pub(crate) fn run(ground: &Ground, seconds: u64) -> Result<()> {
     Ok(())
 }
 
-/// Watches a daemon once it has come to rest.
+/// Measures a daemon once it is idle.
 fn line(what: &str, root: &Path, seconds: u64, reach: &str) -> Result<()> {
     let served = room::Served::start(root)?;
     let began = Instant::now();
     loop {
         let before = ticks(served.pid())?;
         std::thread::sleep(Duration::from_secs(4));
-        // Two sweeps that cost less than a hundredth.
+        // Two sweeps that cost less than a hundredth of the processor.
         if ticks(served.pid())? - before <= 4 || began.elapsed() > REST_MAX {
             break;
         }
@@ -72,7 +72,7 @@ fn line(what: &str, root: &Path, seconds: u64, reach: &str) -> Result<()> {
     Ok(())
 }
 
-/// Processor time of a process in clock ticks, user and system (proc(5), fields 14 and 15).
+/// Returns the processor time of a process in clock ticks, user and system (proc(5), fields 14 and 15).
 pub(crate) fn ticks(pid: u32) -> Result<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let after_name = stat.rsplit(')').next().ok_or("no process name")?;
@@ -80,12 +80,12 @@ pub(crate) fn ticks(pid: u32) -> Result<u64> {
     Ok(fields[11].parse::<u64>()? + fields[12].parse::<u64>()?)
 }
 
-/// The memory a process has now.
+/// Returns the current memory of a process.
 pub(crate) fn resident_kib(pid: u32) -> Result<f64> {
     of_status(pid, "VmRSS:")
 }
 
-/// The most memory a process has had.
+/// Returns the peak memory of a process.
 pub(crate) fn peak_kib(pid: u32) -> Result<f64> {
     of_status(pid, "VmHWM:")
 }

@@ -1,5 +1,5 @@
-//! From the writer's close to the file in the inbox, one message every few milliseconds, beside
-//! one append and sync of the same bytes at the same moment.
+//! From the writer's close to the file in the inbox, one message every few milliseconds, beside an append and sync of
+//! the same bytes at the same time.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;

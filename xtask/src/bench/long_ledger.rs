@@ -1,5 +1,5 @@
-//! A ledger of a million records, made in seconds: the daemon judges one review, and its records are repeated with other
-//! numbers, names and digests in an unbroken chain. The reader checks them like any others.
+//! Makes a ledger of a million records in seconds: the daemon judges one review, and its records are repeated with
+//! other numbers, names and digests in an unbroken chain. The reader checks them like any others.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -10,22 +10,22 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Result, room};
 
-/// The pull request of the review that is repeated; the others have as many digits.
+/// The pull request of the repeated review; all numbers have as many digits.
 const FIRST_PR: usize = 4_200_000;
 
-/// A segment is followed by a new one after so many bytes, as in a workspace without a config.
+/// The size of a segment in bytes, as in a workspace without a config.
 const SEGMENT: u64 = 64 << 20;
 
 const LEDGER: &str = ".settled/ledger";
 
-/// Makes a workspace at `root` whose ledger has `records` records, each review a request and an approval, all finished
-/// and delivered, and without a snapshot.
+/// Makes a workspace at `root` whose ledger has `records` records: reviews of a request and an approval, all finished
+/// and delivered, without a snapshot.
 pub(crate) fn make(root: &Path, records: usize) -> Result<()> {
     room::init(root)?;
     review(root, FIRST_PR)?;
     let templates = std::fs::read_to_string(root.join(LEDGER).join(segment_name(1)))?;
     let templates: Vec<Template> = templates.lines().map(Template::of).collect();
-    // Records that deliver nothing, so that the cursors of a review behind them say that all is delivered.
+    // First records without deliveries, so that the cursors of the following review say that everything is delivered.
     std::fs::remove_dir_all(root)?;
     room::init(root)?;
     let empty = [Template::of(
@@ -42,7 +42,7 @@ pub(crate) fn make(root: &Path, records: usize) -> Result<()> {
     write(root, &templates, records)
 }
 
-/// Has the daemon judge a review.
+/// Lets the daemon judge a review.
 fn review(root: &Path, pr: usize) -> Result<()> {
     std::fs::write(
         root.join(format!("agents/claude/outbox/{pr}.yaml")),
@@ -56,7 +56,7 @@ fn review(root: &Path, pr: usize) -> Result<()> {
     room::once(root)
 }
 
-/// A record's line with places for what differs.
+/// A record's line with placeholders for the parts that differ.
 struct Template(Vec<Part>);
 
 enum Part {
@@ -115,7 +115,7 @@ impl Template {
             match part {
                 Part::Text(text) => line.push_str(text),
                 Part::Seq => write!(line, "{seq}").expect("a text has room"),
-                // One a second, as no limit of messages in an hour forbids.
+                // One per second, which no hourly limit forbids.
                 Part::At => {
                     let (seconds, days) = (seq % 86_400, seq / 86_400);
                     let (hour, minute) = (seconds / 3600, seconds / 60 % 60);
@@ -136,7 +136,7 @@ impl Template {
     }
 }
 
-/// Writes a ledger of so many records, in turn like each template.
+/// Writes a ledger of this many records from the templates in turn.
 fn write(root: &Path, templates: &[Template], records: usize) -> Result<()> {
     let mut prev = "0".repeat(64);
     let mut segment: Option<(BufWriter<File>, u64)> = None;

@@ -1,5 +1,5 @@
-//! Beside a ledger of a million records: the start without a snapshot and from one, and what commands take, each beside
-//! the reading of the same bytes.
+//! A ledger of a million records: the start with and without a snapshot, and the times of commands, each beside reading
+//! the same bytes.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -12,13 +12,13 @@ use super::{Result, idle, long_ledger, quantile, room};
 /// The number of times each command runs.
 const TIMES: usize = 50;
 
-/// So many records follow the newest snapshot at most, before the next one is made.
+/// The most records after the newest snapshot, before the next one is made.
 const BEHIND: usize = 999;
 
 pub(crate) fn run(ground: &Ground, records: usize) -> Result<()> {
     let root = ground.fresh("million")?;
     long_ledger::make(&root, records)?;
-    // A ledger grows for months: what the making left to be written is not the start's to wait for.
+    // A real ledger grows for months: a start must not wait for the flush of its creation.
     rustix::fs::sync();
     let (bytes, read) = reading(&root.join(".settled/ledger"))?;
     println!(
@@ -95,7 +95,7 @@ fn commands(root: &Path, records: usize, when: &str) -> Result<()> {
     Ok(())
 }
 
-/// The MiB of a directory's files, and the seconds their reading takes; they are in memory as far as they fit.
+/// The MiB of a directory's files, and the seconds to read them, from memory as far as they fit.
 fn reading(directory: &Path) -> Result<(f64, f64)> {
     let mut buffer = vec![0; 1 << 20];
     let (mut bytes, begin) = (0, Instant::now());
@@ -111,7 +111,7 @@ fn reading(directory: &Path) -> Result<(f64, f64)> {
     Ok((bytes as f64 / 1_048_576.0, begin.elapsed().as_secs_f64()))
 }
 
-/// One `serve --once`: its seconds, and the most memory it had in MiB.
+/// Runs `serve --once`; returns its seconds, and its peak memory in MiB.
 fn start(root: &Path) -> Result<(f64, f64)> {
     let begin = Instant::now();
     let mut child = Command::new(room::settled())
@@ -130,7 +130,7 @@ fn start(root: &Path) -> Result<(f64, f64)> {
                 Err(format!("serve --once: {status}").into())
             };
         }
-        // One that just ended has none any more.
+        // A process that has just ended has no memory left.
         most = most.max(idle::peak_kib(child.id()).unwrap_or(0.0) / 1024.0);
         std::thread::sleep(std::time::Duration::from_millis(2));
     }

@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: the real `settled` process against the raw cost of the same bytes, in one
-//! run on one file system. Absolute times drift from machine to machine; the ratios are the point.
+//! `cargo xtask bench`: the real `settled` process against the raw cost of the same bytes, in one run on one file
+//! system. Absolute times differ between machines; the ratios matter.
 
 mod agents;
 mod asks;
@@ -150,7 +150,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The value at a share of the sorted values: 0.5 is the median.
+/// Returns a quantile of the values, which it sorts: 0.5 is the median.
 pub(crate) fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);

@@ -1,5 +1,5 @@
-//! The noisy neighbour: what two agents that write to each other feel of a third whose outbox is as bad as we know how to
-//! make it, each kind of bad beside the same two agents left alone.
+//! The noisy neighbour: how a third agent, whose outbox is as bad as we can make it, affects two agents that write to
+//! each other, for each kind of noise beside the same two agents alone.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -15,27 +15,27 @@ use settled_tests::{hostile, seed};
 use super::ground::Ground;
 use super::{Result, quantile, raw, room};
 
-/// The agents: two that write to each other, an author and the noisy one, which is its reviewer.
+/// The agents: two that write to each other, an author, and its reviewer, the noisy one.
 const AGENTS: &str = "ada,ben,claude,codex";
 
 /// The number of messages measured beside each noise, and the pause between two of them.
 const MESSAGES: usize = 400;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The time the noise goes on before anything is measured.
+/// The head start of the noise before the measurement.
 const HEAD_START: Duration = Duration::from_millis(1_500);
 
-/// A message that needs longer counts as this long, and the next one is written.
+/// A slower message counts as this long, and the next one is written.
 const GIVE_UP: Duration = Duration::from_secs(30);
 
 /// The targets: the others' median as a multiple of their quiet median, and their 99th percentile in milliseconds.
 const RATIO_MAX: f64 = 3.0;
 const P99_MS_MAX: f64 = 50.0;
 
-/// The most files that wait before the noise pauses for a moment: enough to be always there, and a disk has an end.
+/// The most waiting files before the noise pauses: enough to be always there, and the disk is finite.
 const WAITING_MAX: usize = 20_000;
 
-/// The noisy agent at work: its workspace and outbox, and whether it may go on.
+/// The noisy agent: its workspace and outbox, and the signal to stop.
 struct Noise<'a> {
     root: &'a Path,
     is_over: &'a AtomicBool,
@@ -44,7 +44,7 @@ struct Noise<'a> {
 
 type Make = fn(&mut Noise<'_>);
 
-/// Every kind. Unreadable files are not among them: root reads everything.
+/// Every kind of noise, except unreadable files: root can read everything.
 const NOISES: [(&str, Make); 17] = [
     ("messages that name missing packets", held),
     ("the same from the future", held_from_the_future),
@@ -69,8 +69,8 @@ struct Latency {
     median_ms: f64,
     p99_ms: f64,
     max_ms: f64,
-    /// What the disk and the scheduler take for the same bytes at the same time, append, sync, create, rename: the median
-    /// and the 99th percentile.
+    /// The time that the disk and the scheduler take for the same bytes at the same time (append, sync, create,
+    /// rename): the median and the 99th percentile.
     raw_ms: f64,
     raw_p99_ms: f64,
 }
@@ -120,7 +120,7 @@ fn load() -> String {
         .to_owned()
 }
 
-/// The two agents alone, and then beside the noise, in one workspace with one daemon.
+/// Measures the two agents alone, and then beside the noise, in one workspace with one daemon.
 fn beside(ground: &Ground, make: Make) -> Result<(Latency, Latency)> {
     let root = &ground.fresh("neighbour")?;
     let mut limit = raw::Delivery::new(&ground.fresh("neighbour-raw")?)?;
@@ -149,7 +149,7 @@ fn beside(ground: &Ground, make: Make) -> Result<(Latency, Latency)> {
         is_over.store(true, Ordering::Relaxed);
         noisy
     })?;
-    // A backlog is not worth waiting for.
+    // The backlog is not worth waiting for.
     served.kill();
     Ok((quiet, noisy))
 }
@@ -194,7 +194,7 @@ impl Noise<'_> {
         self.root.join("agents").join(hostile::AGENT).join("outbox")
     }
 
-    /// The next name, until it is over; while very many wait there is a pause.
+    /// Returns the next name until the end; pauses while very many files wait.
     fn next(&mut self) -> Option<PathBuf> {
         if self.number.is_multiple_of(1_000) {
             while !self.is_over.load(Ordering::Relaxed) && self.waiting() > WAITING_MAX {
@@ -210,10 +210,10 @@ impl Noise<'_> {
         std::fs::read_dir(self.outbox()).map_or(0, Iterator::count)
     }
 
-    /// Writes one text after the other for as long as it goes.
+    /// Writes one text after the other until the end.
     fn write_all(&mut self, text: impl Fn(usize) -> Vec<u8>) {
         while let Some(path) = self.next() {
-            // A disk that is full, or a file that is judged already: both are part of the noise.
+            // The disk may be full, or the file already judged: both are part of the noise.
             let _ = std::fs::write(path, text(self.number));
         }
     }
@@ -292,7 +292,7 @@ fn sparse(noise: &mut Noise<'_>) {
 
 fn too_large(noise: &mut Noise<'_>) {
     while let Some(path) = noise.next() {
-        // As many as a small image has room for.
+        // No more than a small image has room for.
         if noise.waiting() < 1_000 {
             let _ = std::fs::write(path, [b'a'; 262_145]);
         }
@@ -305,7 +305,7 @@ fn large(noise: &mut Noise<'_>) {
     let body = line.repeat(19_000 / line.len());
     while let Some(path) = noise.next() {
         let id = format!("large-{}", noise.number);
-        // The body has an end; comments have none but the file's.
+        // A body has a size limit; comments have only the file's.
         let text = seed::note("question", &id, hostile::AGENT, "claude", &body);
         let text = text + &format!("# {line}").repeat(225_000 / (line.len() + 2));
         if noise.waiting() < 1_000 {
@@ -351,7 +351,7 @@ fn two_names(noise: &mut Noise<'_>) {
     let other = noise.root.join("agents/codex/other-name");
     let _ = std::fs::write(&other, "x");
     while let Some(path) = noise.next() {
-        // A file has an end to its names.
+        // A file can have only so many names.
         if std::fs::hard_link(&other, path).is_err() {
             std::thread::sleep(Duration::from_millis(1));
         }

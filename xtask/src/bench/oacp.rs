@@ -1,7 +1,7 @@
-//! Four concurrent writers, through the peer and through Settled, in one run: what arrives, what is lost, what comes
-//! twice, what a reader sees half written. Counted by reading the directories, not by asking either program.
+//! Four concurrent writers, through the peer and through Settled, in one run: which messages arrive, which are lost or
+//! duplicated, and which a reader sees half-written. Counts by reading the directories, not by asking either program.
 //!
-//! The peer's `send` is called inside four Python processes, since a process for each message measures Python's start.
+//! Calls the peer's `send` inside four Python processes, since one process per message would measure Python's start.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,19 +16,19 @@ use settled_tests::peer::{self, VERSION};
 use super::ground::Ground;
 use super::{Result, room};
 
-/// The version the tests of the whole run against, in the folder they install it into.
+/// The number of concurrent writers.
 const WRITERS: usize = 4;
-/// The time the reader rests between two looks at an inbox.
+/// The reader's pause between two scans of an inbox.
 const REST: Duration = Duration::from_millis(10);
-/// The time without an arrival after which a missing message counts as lost.
+/// A message is lost if this much time passes without any arrival.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The number of delivered messages shown to `oacp validate`, and the number of timed runs of `oacp send` as a process.
 const SAMPLES: usize = 5;
 
-/// The result of one of the two.
+/// The result of either program.
 struct Outcome {
     written: usize,
-    /// The number of copies of each message in the inbox, by its number.
+    /// The number of copies of each message in the inbox.
     inbox: BTreeMap<String, usize>,
     kept: usize,
     took: Duration,
@@ -119,7 +119,7 @@ fn through_settled(ground: &Ground, peer: &Path, each: usize) -> Result<(Outcome
     Ok((outcome, accepted))
 }
 
-/// Starts the writers together, reads the inbox meanwhile, and counts once nothing more comes.
+/// Starts the writers together, reads the inbox meanwhile, and counts once nothing more arrives.
 fn write_all(
     peer: &Path,
     form: &str,
@@ -147,7 +147,7 @@ fn write_all(
         whole = whole.max(text.lines().count());
         *numbers.entry(number_of(&text).to_owned()).or_default() += 1;
     }
-    // All messages have as many lines; one that was seen with fewer was seen half written.
+    // All messages have the same number of lines; one seen with fewer was half-written.
     let partial = seen
         .values()
         .filter(|text| !text.ends_with('\n') || text.lines().count() < whole)
@@ -167,7 +167,7 @@ fn write_all(
     })
 }
 
-/// Waits until as many files are in the inbox, or nothing has come for long; says how long it took to the last one.
+/// Waits until the inbox has this many files, or nothing has arrived for long; returns the time of the last arrival.
 fn arrived(inbox: &Path, expected: usize, start: Instant) -> Result<Duration> {
     let mut most = (0, start.elapsed());
     loop {
@@ -176,7 +176,7 @@ fn arrived(inbox: &Path, expected: usize, start: Instant) -> Result<Duration> {
         if count > most.0 {
             most = (count, now);
         }
-        // A peer that writes into the inbox itself has written all it ever will.
+        // A peer that writes into the inbox itself has finished writing.
         if count >= expected || now.saturating_sub(most.1) > PATIENCE {
             return Ok(most.1);
         }
@@ -184,7 +184,7 @@ fn arrived(inbox: &Path, expected: usize, start: Instant) -> Result<Duration> {
     }
 }
 
-/// Reads each file of the inbox as soon as it shows, and keeps what it held then.
+/// Reads each file of the inbox as soon as it appears, and keeps that first content.
 fn watch(inbox: &Path, is_over: &AtomicBool) -> std::io::Result<BTreeMap<PathBuf, String>> {
     let mut seen = BTreeMap::new();
     while !is_over.load(Ordering::Acquire) {
@@ -225,7 +225,7 @@ fn number_of(text: &str) -> &str {
         .unwrap_or("")
 }
 
-/// The writers, stopped at the end if they have not ended.
+/// The writers, stopped at the end if still running.
 struct Writers(Vec<Child>);
 
 impl Writers {
@@ -255,7 +255,7 @@ impl Writers {
         Ok(writers)
     }
 
-    /// Lets all of them write; gives how many messages they say they wrote.
+    /// Lets all of them write; returns the number of messages that they report.
     fn write(&mut self) -> Result<usize> {
         for child in &mut self.0 {
             child

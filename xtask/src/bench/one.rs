@@ -1,4 +1,4 @@
-//! One message at a time, each awaited: a closed loop, where every message pays its own sync.
+//! One message at a time, each awaited: a closed loop in which every message needs its own sync.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ fn of_kind(ground: &Ground, kind: Kind) -> Result<()> {
     let (outbox, inbox) = (served.outbox(), served.inbox());
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for number in 1..=MESSAGES {
-        // In turn, so that both see the same disk and the same neighbours.
+        // In turn, so that both meet the same disk and the same neighbours.
         theirs.push(
             limit
                 .deliver(kind.message(number).as_bytes())?

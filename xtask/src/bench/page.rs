@@ -1,4 +1,4 @@
-//! The page of a large mailroom: from a request to its first byte, beside the command that says the same.
+//! The page of a large mailroom: from a request to its first byte, beside the command with the same content.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -57,7 +57,7 @@ fn many(mut once: impl FnMut() -> Result<f64>) -> Result<Vec<f64>> {
     (0..TIMES).map(|_| once()).collect()
 }
 
-/// Prints the median and the slowest of the times, in milliseconds; the median is given back.
+/// Prints the median and the slowest of the times in milliseconds; returns the median.
 fn line(what: &str, to_reach: &str, times: &mut [f64]) -> f64 {
     let median = quantile(times, 0.5);
     println!(
@@ -67,7 +67,7 @@ fn line(what: &str, to_reach: &str, times: &mut [f64]) -> f64 {
     median
 }
 
-/// From the start of the command to its end.
+/// Measures a command from its start to its end.
 fn asked(root: &Path) -> Result<f64> {
     let began = Instant::now();
     let status = Command::new(room::settled())
@@ -84,7 +84,7 @@ fn asked(root: &Path) -> Result<f64> {
     }
 }
 
-/// A page that is served, and the right to see it.
+/// A running page, with a session.
 struct Page {
     server: Child,
     host: String,
@@ -132,7 +132,7 @@ impl Page {
         Ok(stream)
     }
 
-    /// The milliseconds to the first byte of the page of all reviews, and how many bytes it has.
+    /// Returns the milliseconds to the first byte of the page of all reviews, and its size.
     fn get(&self) -> Result<(f64, usize)> {
         let began = Instant::now();
         let mut stream = self.ask("/")?;
@@ -150,7 +150,7 @@ impl Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // It ended by itself, or is ended here.
+        // It may have ended by itself.
         let _ = self.server.kill();
         let _ = self.server.wait();
     }

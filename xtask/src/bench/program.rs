@@ -1,5 +1,5 @@
-//! The program itself: how large it is, how long it takes to say its version, and to serve a workspace without mail,
-//! each beside a process that does nothing.
+//! The program itself: its size, the time it takes to print its version, and to serve a workspace without mail, each
+//! beside a process that does nothing.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -11,10 +11,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::ground::{self, Ground};
 use super::{Result, quantile, room};
 
-/// The number of times each is started; the median counts.
+/// The number of starts of each; the median counts.
 const STARTS: usize = 50;
 
-/// The time a daemon without mail may take to be ready.
+/// The time limit for a daemon without mail to be ready.
 const READY_MAX: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(ground: &Ground) -> Result<()> {
@@ -46,7 +46,7 @@ fn many(mut once: impl FnMut() -> Result<f64>) -> Result<Vec<f64>> {
     (0..STARTS).map(|_| once()).collect()
 }
 
-/// Prints the median and the slowest of the times, in milliseconds; the median is given back.
+/// Prints the median and the slowest of the times in milliseconds; returns the median.
 fn line(what: &str, times: &mut [f64]) -> f64 {
     let median = quantile(times, 0.5);
     println!(
@@ -56,7 +56,7 @@ fn line(what: &str, times: &mut [f64]) -> f64 {
     median
 }
 
-/// From the start of a program to its end.
+/// Measures a program from its start to its end.
 fn started(command: &mut Command) -> Result<f64> {
     let began = Instant::now();
     let status = command
@@ -70,7 +70,7 @@ fn started(command: &mut Command) -> Result<f64> {
     }
 }
 
-/// The time from the start of a daemon to its notice to the supervisor that it is ready.
+/// Measures from the start of a daemon to its ready notification to the supervisor.
 fn ready(root: &Path) -> Result<f64> {
     let path = root.with_extension("notify");
     let _ = std::fs::remove_file(&path);

@@ -1,4 +1,4 @@
-//! The physical limits: what the file system alone takes for the same bytes.
+//! The physical limits: the time the file system alone takes for the same bytes.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Result;
 
-/// Appends and syncs each message by itself: messages per second.
+/// Appends and syncs each message separately; returns messages per second.
 pub(crate) fn append_and_sync(dir: &Path, bytes: &[u8], count: u32) -> Result<f64> {
     let mut journal = OpenOptions::new()
         .create(true)
@@ -21,7 +21,7 @@ pub(crate) fn append_and_sync(dir: &Path, bytes: &[u8], count: u32) -> Result<f6
     Ok(f64::from(count) / start.elapsed().as_secs_f64())
 }
 
-/// One message the way a durable mailroom must do it at least: append, sync, create, rename.
+/// The least work of a durable mailroom for one message: append, sync, create, rename.
 pub(crate) struct Delivery {
     journal: File,
     dir: std::path::PathBuf,

@@ -1,4 +1,4 @@
-//! A mailroom to measure: the release binary as a process of its own, and messages for it.
+//! A mailroom for measurements: the release binary as a process, and messages for it.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use settled_tests::binaries;
 
 use super::{Result, ground};
 
-/// The time the observer sleeps between two looks into an inbox. One that never sleeps takes a core from the daemon it
-/// observes, and measures the scheduler.
+/// The observer's pause between two scans of an inbox. Without a pause it would take a core from the daemon that it
+/// observes, and measure the scheduler.
 pub(crate) const GLANCE: std::time::Duration = std::time::Duration::from_micros(20);
 
-/// The most questions one workspace takes from one agent to another within an hour.
+/// The most questions that one agent may send another within an hour in these workspaces.
 pub(crate) const QUESTIONS_MAX: usize = 10_000;
 
-/// Builds the binary that is measured.
+/// Builds the measured binary.
 pub(crate) fn build() -> Result<()> {
     build_package("settled")
 }
@@ -39,7 +39,7 @@ pub(crate) fn settled() -> PathBuf {
 
 pub(crate) fn init(root: &Path) -> Result<()> {
     init_for(root, "claude,codex")?;
-    // As many questions as one agent may be allowed to ask another.
+    // As many questions as one agent may be allowed to send another.
     std::fs::write(
         root.join("settled.toml"),
         format!("[limits]\nmessages_per_hour = {QUESTIONS_MAX}\n"),
@@ -62,7 +62,7 @@ pub(crate) fn init_for(root: &Path, agents: &str) -> Result<()> {
     }
 }
 
-/// Judges and delivers all that waits.
+/// Judges and delivers everything that waits.
 pub(crate) fn once(root: &Path) -> Result<()> {
     let status = Command::new(settled())
         .args(["serve", "--once"])
@@ -80,16 +80,16 @@ pub(crate) fn once(root: &Path) -> Result<()> {
 /// The kind of message to send.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// One file in, one file out: what the raw limits do.
+    /// One file in, one file out, like the raw limits.
     Question,
-    /// Each opens a review of its own, and makes a brief of 2 KiB besides the message.
+    /// Each opens its own review and makes a brief of 2 KiB besides the message.
     Request,
 }
 
 impl Kind {
     pub(crate) const ALL: [Kind; 2] = [Kind::Question, Kind::Request];
 
-    /// The words for the table; only the kind that does the work of its limit has a ratio to reach.
+    /// Returns the words for the table. Only the kind that does the work of its limit has a target ratio.
     pub(crate) fn words(self, to_reach: &str) -> (&'static str, String) {
         match self {
             Kind::Question => ("question, one file each", format!("to reach: {to_reach}")),
@@ -118,7 +118,7 @@ fn question(number: usize) -> String {
     )
 }
 
-/// A review request of about 1 KiB; each opens a review of its own.
+/// Makes a review request of about 1 KiB, for a review of its own.
 pub(crate) fn request(number: usize) -> String {
     let line = "    What was changed, why it was, and where a reviewer should look at first.\n";
     format!(
@@ -130,7 +130,7 @@ pub(crate) fn request(number: usize) -> String {
     )
 }
 
-/// The approval of such a request.
+/// Makes the approval of such a request.
 pub(crate) fn approval(number: usize) -> String {
     format!(
         "id: lgtm-{number}\nfrom: codex\nto: claude\ntype: review_lgtm\npriority: P1\n\
@@ -159,7 +159,7 @@ impl Served {
         let mut lines = BufReader::new(log).lines();
         for line in lines.by_ref() {
             if line?.contains("serving") {
-                // Somebody must go on reading, or the daemon blocks once the pipe is full.
+                // Keep reading, or the daemon blocks once the pipe is full.
                 std::thread::spawn(move || lines.for_each(drop));
                 return Ok(Self {
                     child,
@@ -174,9 +174,9 @@ impl Served {
         self.child.id()
     }
 
-    /// Ends it without letting it finish.
+    /// Kills it without letting it finish.
     pub(crate) fn kill(mut self) {
-        // It ended by itself, or is ended with the value.
+        // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

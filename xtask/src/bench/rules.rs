@@ -1,5 +1,5 @@
-//! The rules alone: deciding and applying one message while many reviews are open, beside reading
-//! and checking the same message; and folding a ledger, beside hashing its bytes.
+//! The rules alone: deciding and applying one message while many reviews are open, beside reading and checking the same
+//! message; and folding a ledger, beside hashing its bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use validate_message::{PacketInput, Valid};
 
 use super::Result;
 
-/// Rounds of play that are measured; each takes four messages of one open review.
+/// The number of measured rounds; each takes four messages of one open review.
 const PLAYED: usize = 2_500;
 
 pub(crate) fn run(open: usize) -> Result<()> {
@@ -62,7 +62,6 @@ pub(crate) fn run(open: usize) -> Result<()> {
     Ok(())
 }
 
-/// Decides and applies.
 fn post(state: &mut State, policy: &Policy, valid: &Valid, now: DateTime<Utc>) -> Result<()> {
     let posted = Posted {
         outbox: &valid.envelope().from,
@@ -93,7 +92,7 @@ const FIXED: &str = "findings:
   - {id: F-002, severity: P3, status: fixed}
 ";
 
-/// The rest of a review after its first request: feedback, addressed, the second request, lgtm.
+/// The messages of a review after its first request: feedback, addressed, the second request, lgtm.
 fn play(pr: usize) -> [(String, Option<&'static str>); 4] {
     let feedback = "findings_packet: packets/findings/f.yaml\n  round: 1\n  blocking_count: 1";
     let addressed = "commit_sha: abc1234\n  changes_summary: fixed\n  round: 1";

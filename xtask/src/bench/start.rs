@@ -1,10 +1,10 @@
-//! Starting on a large ledger: from the process to the mailroom being open.
+//! Starting on a large ledger: from the start of the process to the open mailroom.
 use std::time::Instant;
 
 use super::ground::Ground;
 use super::{Result, idle, room};
 
-/// Messages are judged in portions, so that the outbox stays a plain directory.
+/// The messages per batch, so that the outbox stays small.
 const PORTION: usize = 10_000;
 
 pub(crate) fn run(ground: &Ground, records: usize) -> Result<()> {

@@ -1,5 +1,5 @@
-//! Many messages waiting in one outbox: the whole run of `settled serve --once`, start and final
-//! sync included, against one append and sync per message.
+//! Many messages waiting in one outbox: the whole run of `settled serve --once`, with start and final sync, against one
+//! append and sync per message.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;

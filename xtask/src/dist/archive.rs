@@ -1,9 +1,9 @@
-//! `settled-VERSION-TRIPLE.tar.gz`: for everybody who unpacks and runs.
+//! `settled-VERSION-TRIPLE.tar.gz`: an archive to unpack and run.
 
 use super::stage::Stage;
 use super::{VERSION, copy, files};
 
-/// The name of an archive, without its ending.
+/// Returns the name of an archive without its extension.
 pub(super) fn name(stage: &Stage) -> String {
     format!("settled-{VERSION}-{}", stage.platform.triple)
 }

@@ -1,7 +1,7 @@
-//! What the programs are made of: the bill of materials in the form of CycloneDX, and the licences of others.
+//! The components of the programs: the bill of materials as CycloneDX, and the third-party licences.
 //!
-//! Both come from `cargo metadata`: every crate that is compiled into one of the programs on the platform, and neither what
-//! builds nor what tests them.
+//! Both come from `cargo metadata`: every crate that is compiled into one of the programs on the platform, without
+//! build and test dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(super) fn write(stage: &Stage) -> Result<(), String> {
     super::write(stage.out.join(name), text + "\n")
 }
 
-/// The licences of every crate of others, as their packages hold them.
+/// Returns the licences of every third-party crate, from their packages.
 pub(super) fn licences(platform: &Platform) -> Result<String, String> {
     let crates = Crates::of(platform)?;
     let mut text =
@@ -70,10 +70,10 @@ fn licence_files(directory: &Path) -> Result<Vec<std::path::PathBuf>, String> {
     Ok(files)
 }
 
-/// The crates of the programs, by cargo's ids.
+/// The crates of the programs, by cargo's package ids.
 struct Crates {
     packages: BTreeMap<String, Value>,
-    /// The crates that each is built on.
+    /// The dependencies of each.
     edges: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -173,7 +173,7 @@ impl Crates {
     }
 }
 
-/// True if an edge leads to a crate that is compiled in.
+/// True if a dependency is compiled in.
 fn is_normal(edge: &Value) -> bool {
     let kinds = edge["dep_kinds"].as_array();
     kinds
@@ -213,12 +213,12 @@ fn reference(package: &Value) -> String {
     )
 }
 
-/// The licence as SPDX writes it; an older `A/B` says `A OR B`.
+/// The licence as an SPDX expression; an older `A/B` means `A OR B`.
 fn expression(package: &Value) -> String {
     word(package, "license").replace('/', " OR ")
 }
 
-/// The digest of each package by name and version, as the lock file has them.
+/// The digest of each package by name and version, from the lock file.
 fn digests(lock: &str) -> BTreeMap<(String, String), String> {
     let mut digests = BTreeMap::new();
     for package in lock.split("[[package]]").skip(1) {

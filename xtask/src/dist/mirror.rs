@@ -1,4 +1,4 @@
-//! A small repository for `pre-commit`: the hooks of ours, taken from the Python wheel instead of being compiled.
+//! A small repository for `pre-commit`: our hooks from the Python wheel instead of compiled ones.
 
 use settled_tests::repository;
 
@@ -25,8 +25,8 @@ pub(super) fn write(stage: &Stage) -> Result<(), String> {
     )
 }
 
-/// Our hooks as they are, but from a Python environment where ours are compiled or looked for on the PATH. The hook that
-/// is from the PATH by its name stays out: here it would be the same as the first.
+/// Our hooks, from a Python environment where ours are compiled or found on the `PATH`. Leaves out the hook whose name
+/// says that it is from the `PATH`: here it would equal the first.
 fn hooks(ours: &str) -> String {
     let hooks = &ours[ours.find("- id:").expect("our manifest has hooks")..];
     let hooks = hooks.split_inclusive("\n\n").filter(|hook| {

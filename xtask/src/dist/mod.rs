@@ -1,7 +1,7 @@
-//! `cargo xtask dist`: everything that somebody installs who has no compiler, from the five programs.
+//! `cargo xtask dist`: everything that can be installed without a compiler, from our programs.
 //!
-//! Programs are built for it, or given with `--programs`; a test gives those it has. Everything is packed so that the same
-//! programs give the same bytes.
+//! Builds the programs, or takes those of `--programs`, as the tests do. Packs so that the same programs give the same
+//! bytes.
 
 mod archive;
 mod bom;
@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 use platform::Platform;
 use stage::Stage;
 
-/// The version of everything that is packed.
+/// The version of all packages.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What is packed, from which programs and where to.
@@ -60,7 +60,7 @@ enum Kind {
     Mirror,
 }
 
-/// Packs everything that was asked for; the last line names the folder.
+/// Packs everything requested; the last line of output names the folder.
 pub(crate) fn run(args: &Args) -> Result<bool, String> {
     let out = args
         .out
@@ -103,8 +103,8 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Builds the programs as users get them, with the commit in their version. Those for this machine go where `cargo build`
-/// puts them, so that a second build has little left to do.
+/// Builds the programs as users get them, with the commit in their version. Those for this machine go where `cargo
+/// build` puts them, so that a second build is short.
 fn built(target: Option<&str>) -> Result<PathBuf, String> {
     let mut build = binaries::cargo();
     build.args(["build", "--release", "--locked", "--bins"]);
@@ -124,7 +124,7 @@ fn built(target: Option<&str>) -> Result<PathBuf, String> {
     Ok(binaries::target().join(below))
 }
 
-/// The commit and its date, and whether anything was changed since.
+/// The commit, its date, and whether the sources were changed since.
 fn revision() -> Result<String, String> {
     let commit = git(&["log", "-1", "--abbrev=9", "--format=%h %cs"])?;
     let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
@@ -132,7 +132,7 @@ fn revision() -> Result<String, String> {
     Ok(commit + if is_clean { "" } else { ", modified" })
 }
 
-/// The date that every packed file carries: the commit's, or `SOURCE_DATE_EPOCH`.
+/// The date of every packed file: the commit's, or `SOURCE_DATE_EPOCH`.
 fn date() -> Result<String, String> {
     std::env::var("SOURCE_DATE_EPOCH").or_else(|_| git(&["log", "-1", "--format=%ct"]))
 }
@@ -142,7 +142,7 @@ fn git(args: &[&str]) -> Result<String, String> {
     ran(git.args(args).current_dir(repository()))
 }
 
-/// The output of a program that must succeed.
+/// Runs a program that must succeed, and returns its output.
 fn ran(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -195,7 +195,7 @@ fn sha256(path: &Path) -> Result<[u8; 32], String> {
     Ok(Sha256::digest(bytes).into())
 }
 
-/// `SHA256SUMS` of every file in the folder, as `sha256sum --check` reads it.
+/// Writes `SHA256SUMS` of every file in the folder, for `sha256sum --check`.
 fn sums(out: &Path) -> Result<(), String> {
     let list = out.join("SHA256SUMS");
     let entries = std::fs::read_dir(out).map_err(|error| format!("{}: {error}", out.display()))?;

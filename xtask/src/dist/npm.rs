@@ -1,5 +1,5 @@
-//! Two npm packages: one with the programs of a platform, and `settled`, which depends on those of all platforms and runs
-//! the one that npm installed.
+//! Two npm packages: one with the programs of a platform, and `settled`, which depends on those of all platforms and
+//! runs the installed one.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use settled_tests::repository;
 use super::stage::{PROGRAMS, Stage};
 use super::{VERSION, copy, write};
 
-/// The platforms that a release has a package for; `.github/workflows/release.yml` builds them.
+/// The platforms with a package in each release; `.github/workflows/release.yml` builds them.
 const PLATFORMS: [&str; 4] = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"];
 
-/// Packs both.
+/// Packs both packages.
 pub(super) fn pack(stage: &Stage) -> Result<(), String> {
     platform(stage)?;
     launcher(stage)
@@ -38,7 +38,7 @@ fn platform(stage: &Stage) -> Result<(), String> {
     manifest["description"] = json!(format!("The programs of settled for {system} on {cpu}"));
     manifest["os"] = json!([system]);
     manifest["cpu"] = json!([cpu]);
-    // Programs that are linked with glibc; npm then installs nothing on a system without.
+    // Linked with glibc, so npm must not install them on a system without it.
     if stage.platform.triple.ends_with("-gnu") {
         manifest["libc"] = json!(["glibc"]);
     }
@@ -73,7 +73,7 @@ fn manifest(name: &str) -> Value {
     json!({"name": name, "version": VERSION, "license": "MIT OR Apache-2.0"})
 }
 
-/// The same file as `npm pack` writes: a folder `package` in a tar.
+/// Packs the same file as `npm pack`: a folder `package` in a tar.
 fn packed(stage: &Stage, name: &str, root: &Path, manifest: &Value) -> Result<(), String> {
     let text = serde_json::to_string_pretty(manifest).expect("a value is JSON");
     write(root.join("package.json"), text + "\n")?;

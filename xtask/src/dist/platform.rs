@@ -1,6 +1,6 @@
-//! What each packager calls the platform that programs are for.
+//! The names that packagers give to the programs' platform.
 
-/// A platform by the name that Rust gives it.
+/// A platform under Rust's name for it.
 #[derive(Debug)]
 pub(super) struct Platform {
     /// As in `x86_64-unknown-linux-gnu`.
@@ -41,7 +41,7 @@ impl Platform {
         if self.is_arm() { "arm64" } else { "amd64" }
     }
 
-    /// node's names for the system and the processor: `process.platform` and `process.arch`.
+    /// Returns node's names for the system and the processor: `process.platform` and `process.arch`.
     pub(super) fn node(&self) -> (&'static str, &'static str) {
         (
             if self.is_mac() { "darwin" } else { "linux" },
@@ -49,11 +49,12 @@ impl Platform {
         )
     }
 
-    /// The tag of a wheel. On Linux it names the oldest C library that the programs run with, which they say themselves.
+    /// Returns the tag of a wheel. On Linux it names the oldest C library that the programs run with, read from the
+    /// programs.
     pub(super) fn wheel(&self, programs: &[Vec<u8>]) -> String {
         let cpu = self.triple.split('-').next().unwrap_or_default();
         if self.is_mac() {
-            // The oldest systems that Rust builds for: 10.12, and 11.0 on Apple's own processors.
+            // The oldest systems that Rust builds for: 10.12, and 11.0 on Apple silicon.
             return if self.is_arm() {
                 "macosx_11_0_arm64".to_owned()
             } else {
@@ -64,7 +65,7 @@ impl Platform {
             return format!("manylinux_2_17_{cpu}.musllinux_1_1_{cpu}");
         }
         let minor = programs.iter().filter_map(|program| glibc(program)).max();
-        // Older than 2.17 nothing is that pip still runs on.
+        // No system older than 2.17 runs a current pip.
         format!("manylinux_2_{}_{cpu}", minor.unwrap_or(17).max(17))
     }
 }
@@ -77,7 +78,7 @@ fn here() -> Result<String, String> {
     Ok(host.ok_or("rustc names no host")?.to_owned())
 }
 
-/// The youngest version of glibc whose symbols a program names: N of the largest `GLIBC_2.N`.
+/// The newest glibc whose symbols a program uses: N of the largest `GLIBC_2.N`.
 fn glibc(program: &[u8]) -> Option<u32> {
     const NAME: &[u8] = b"GLIBC_2.";
     memchr::memmem::find_iter(program, NAME)

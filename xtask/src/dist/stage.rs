@@ -1,4 +1,4 @@
-//! The folder that every package is made from: stripped programs, what they print of themselves, licences.
+//! The folder from which every package is made: stripped programs, their generated pages and completions, licences.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,10 +8,10 @@ use settled_tests::repository;
 use super::platform::Platform;
 use super::{copy, ran, write};
 
-/// The programs that are packed.
+/// The packed programs.
 pub(super) use settled_tests::debian::PROGRAMS;
 
-/// The packages that hold them, by their names in the workspace.
+/// The workspace packages that contain them.
 pub(super) const PACKAGES: [&str; 6] = [
     "settled",
     "settled-host",
@@ -21,21 +21,21 @@ pub(super) const PACKAGES: [&str; 6] = [
     "validate-message-cli",
 ];
 
-/// The files that are ready to be packed.
+/// The files ready for packing.
 pub(super) struct Stage {
     pub(super) platform: Platform,
     /// `bin`, `man`, `completions` and the licences.
     pub(super) root: PathBuf,
-    /// The directory in which packages are put together.
+    /// The directory for packages in progress.
     pub(super) work: PathBuf,
-    /// The directory for the packages.
+    /// The directory for finished packages.
     pub(super) out: PathBuf,
-    /// The level of compression: 0 stores, 9 is small.
+    /// The compression level: 0 stores, 9 compresses best.
     pub(super) level: &'static str,
 }
 
 impl Stage {
-    /// Fills the folder from scratch. The programs have to run here: they print their pages and completions.
+    /// Fills the folder from scratch. The programs have to run here, because they print their pages and completions.
     pub(super) fn make(
         programs: &Path,
         platform: Platform,
@@ -44,7 +44,7 @@ impl Stage {
     ) -> Result<Self, String> {
         let work = out.join("work");
         if work.exists() {
-            // What is gone from the programs would be packed with the rest.
+            // Otherwise files of removed programs would be packed too.
             std::fs::remove_dir_all(&work)
                 .map_err(|error| format!("{}: {error}", work.display()))?;
         }
@@ -77,7 +77,7 @@ impl Stage {
         })
     }
 
-    /// The licences, for a package that has a place for them.
+    /// Returns the licences, for packages with a place for them.
     pub(super) fn licences(&self) -> [PathBuf; 3] {
         ["LICENSE-MIT", "LICENSE-APACHE", "LICENSES-THIRD-PARTY.txt"]
             .map(|name| self.root.join(name))

@@ -1,4 +1,4 @@
-//! The Python wheel. It holds no Python: an installer puts `NAME.data/scripts` where an environment has its programs.
+//! The Python wheel. It has no Python code: an installer copies `NAME.data/scripts` to an environment's programs.
 
 use super::stage::{PROGRAMS, Stage};
 use super::{VERSION, copy, sha256, write};
@@ -49,7 +49,7 @@ pub(super) fn pack(stage: &Stage) -> Result<(), String> {
     super::pack(stage, "zip", &root, &name)
 }
 
-/// Every file with its digest and size, and the list itself without.
+/// Lists every file with its digest and size; the list itself has none.
 fn record(root: &std::path::Path) -> Result<String, String> {
     let mut text = String::new();
     for path in super::files(root)? {

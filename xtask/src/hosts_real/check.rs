@@ -1,4 +1,4 @@
-//! What is left of `cargo xtask hosts-real`: looked at with `serde_json` and `sha2` alone, without the code that wrote it.
+//! Checks the results of `cargo xtask hosts-real` with only `serde_json` and `sha2`, without the code that wrote them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,10 +16,10 @@ pub(super) struct Report {
     batches: usize,
     items: BTreeMap<String, u64>,
     wrong: Vec<String>,
-    /// In milliseconds: from an item's coming to its acceptance, and to its arrival at another host.
+    /// In milliseconds: from an item's arrival to its acceptance, and to its arrival at another host.
     accepted: Vec<u64>,
     arrived: Vec<u64>,
-    /// The longest time in which no host had anything accepted, in milliseconds.
+    /// The longest time without an acceptance on any host, in milliseconds.
     silence: u64,
     seconds: f64,
 }
@@ -29,13 +29,13 @@ impl Report {
         self.wrong.is_empty() && self.records > 0
     }
 
-    /// All that is wrong, a sentence each.
+    /// Returns all errors, one sentence each.
     pub(super) fn wrong(&self) -> &[String] {
         &self.wrong
     }
 }
 
-/// The mirror of all hosts, if they have the same.
+/// Returns the hosts' mirror, if all have the same.
 pub(super) fn common_mirror(keep: &Path) -> Option<String> {
     let read = |name| std::fs::read_to_string(keep.join(name).join("mirror.jsonl")).ok();
     let [first, others @ ..] = HOSTS.map(read);
@@ -98,7 +98,7 @@ pub(super) fn check(keep: &Path) -> Result<Report, String> {
     Ok(report)
 }
 
-/// Every record follows the one before, and every item of a host is there once and in its order.
+/// Checks that every record follows the one before, and that every item of a host is there once and in order.
 fn chain(mirror: &str, report: &mut Report) {
     let mut prev = format!("sha256:{}", "0".repeat(64));
     for (line, seq) in mirror.lines().zip(1_u64..) {
@@ -130,7 +130,7 @@ fn chain(mirror: &str, report: &mut Report) {
     }
 }
 
-/// A quantile of unordered values; 0 of none.
+/// Returns a quantile of unsorted values; 0 if there are none.
 pub(super) fn quantile(values: &[u64], per_mille: usize) -> u64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();

@@ -1,5 +1,5 @@
-//! What is left of `cargo xtask hosts-real --daemon`: looked at with `serde_json` and `sha2` alone, without the code that
-//! wrote it.
+//! Checks the results of `cargo xtask hosts-real --daemon` with only `serde_json` and `sha2`, without the code that
+//! wrote them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::fault::Strike;
 use super::mail::{AGENTS, Dropped, files};
 use super::{COUNT, HOSTS};
 
-/// What was found.
+/// The findings.
 #[derive(Debug, Default)]
 pub(super) struct MailReport {
     dropped: usize,
@@ -23,7 +23,7 @@ pub(super) struct MailReport {
     batches: u64,
     /// From the drop to the file in the inbox of another host, in microseconds.
     arrived: Vec<u64>,
-    /// The host of each file, and when it was put away, which it is once it is judged, in microseconds since 1970.
+    /// The host of each file, and the time it was put away after its judgement, in microseconds since 1970.
     judged: Vec<(usize, u64)>,
     wrong: Vec<String>,
 }
@@ -33,12 +33,12 @@ impl MailReport {
         self.wrong.is_empty() && self.dropped > 0
     }
 
-    /// All that is wrong, a sentence each.
+    /// Returns all errors, one sentence each.
     pub(super) fn wrong(&self) -> &[String] {
         &self.wrong
     }
 
-    /// For each fault, the longest time from then to the next in which no host that it did not befall had a file judged.
+    /// Lists for each fault the longest time, until the next fault, in which no unaffected host had a file judged.
     pub(super) fn pauses(&self, strikes: &[Strike]) -> String {
         let mut text = String::new();
         for (number, strike) in strikes.iter().enumerate() {
@@ -130,7 +130,7 @@ pub(super) fn check(keep: &Path, dropped: &[Dropped]) -> MailReport {
     report
 }
 
-/// The ledger of all hosts, if they have the same and no outbox has anything in it.
+/// Returns the hosts' ledger, if all have the same and all outboxes are empty.
 pub(super) fn common_ledger(keep: &Path) -> Option<String> {
     let roots = HOSTS.map(|host| keep.join(host));
     let is_judged = roots.iter().all(|root| {
@@ -142,7 +142,7 @@ pub(super) fn common_ledger(keep: &Path) -> Option<String> {
     is_common.then_some(first)
 }
 
-/// A host's ledger, all of it.
+/// Returns the whole ledger of a host.
 pub(super) fn ledger(root: &Path) -> String {
     let segments = files(&root.join(".settled/ledger")).into_iter();
     segments
@@ -150,11 +150,11 @@ pub(super) fn ledger(root: &Path) -> String {
         .collect()
 }
 
-/// What the records say of each file, by outbox and file: the host and the kind of each record that judged it, and whether
-/// its sender gets a notice. Of many refusals in a row not each has one.
+/// The records of each file, by outbox and file: the host and the kind of each record, and whether its sender gets a
+/// notice. Not every one of many refusals in a row has a notice.
 type Judged = BTreeMap<(String, String), Vec<(String, String, bool)>>;
 
-/// Every record follows the one before, and no time goes back.
+/// Checks that every record follows the one before, and that times never go back.
 fn chain(ledger: &str, report: &mut MailReport) -> Judged {
     let mut judged = Judged::new();
     let mut prev = format!("sha256:{}", "0".repeat(64));
@@ -203,7 +203,7 @@ fn judged_as<'a>(one: &Dropped, judged: &'a Judged) -> &'a str {
         .map_or("", |(_, kind, _)| kind)
 }
 
-/// A file has one record, by the host of its sender, and what is no message is refused.
+/// Checks that a file has one record, by its sender's host, and that something that is not a message is refused.
 fn judged_once(one: &Dropped, judged: &Judged, report: &mut MailReport) {
     let expected = if one.to.is_some() {
         "accepted"
@@ -221,7 +221,7 @@ fn judged_once(one: &Dropped, judged: &Judged, report: &mut MailReport) {
     }
 }
 
-/// It is in its reader's inbox at home, byte for byte.
+/// Checks that it is in its reader's inbox at home, byte for byte.
 fn arrived(keep: &Path, one: &Dropped, to: usize, report: &mut MailReport) {
     let inbox = keep
         .join(HOSTS[to])
@@ -250,20 +250,20 @@ fn arrived(keep: &Path, one: &Dropped, to: usize, report: &mut MailReport) {
     }
 }
 
-/// In microseconds since 1970.
+/// The time in microseconds since 1970.
 fn micros(at: SystemTime) -> u64 {
     let since = at.duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0))
 }
 
-/// The time of a file's last rename, in microseconds since 1970: that was the last change of its inode.
+/// The time of a file's last rename, which was the last change of its inode, in microseconds since 1970.
 fn renamed_at(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |data| {
         data.ctime().cast_unsigned() * 1_000_000 + data.ctime_nsec().cast_unsigned() / 1_000
     })
 }
 
-/// It is put away beside its sender.
+/// Checks that it was put away at its sender.
 fn away(keep: &Path, one: &Dropped, directory: &str, report: &mut MailReport) {
     let agent = keep
         .join(HOSTS[one.from])

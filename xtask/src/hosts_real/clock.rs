@@ -1,13 +1,13 @@
-//! Clocks that are wrong. A time namespace cannot shift the wall clock, and the daemon has no switch for it, so the daemons
-//! run behind the library of Debian's `faketime`: it answers for the wall clock alone, from a file that is read again each
-//! second. Clocks of the kernel, and so the times of files, stay as they are: to the daemon they look like those of a file
+//! Wrong clocks. A time namespace cannot shift the wall clock, and the daemon has no option for it, so the daemons run
+//! behind the library of Debian's `faketime`, which fakes only the wall clock, from a file that it rereads each second.
+//! The kernel's clocks, and so the times of files, stay as they are: to the daemon they look like those of a file
 //! server with another clock.
 
 use std::path::{Path, PathBuf};
 
 use settled_tests::debian;
 
-/// The beginning of a command of a daemon whose clock can be set.
+/// Returns the first words of a command for a daemon with a settable clock.
 pub(super) fn of(keep: &Path, host: &str) -> Result<Vec<String>, String> {
     let library = debian::faketime();
     set(keep, host, 0)?;
@@ -22,7 +22,7 @@ pub(super) fn of(keep: &Path, host: &str) -> Result<Vec<String>, String> {
     ])
 }
 
-/// Sets a host's clock by so many seconds ahead of this machine's.
+/// Sets a host's clock `ahead_s` seconds ahead of this machine's.
 pub(super) fn set(keep: &Path, host: &str, ahead_s: i64) -> Result<(), String> {
     let file = file(keep, host);
     let fresh = file.with_extension("fresh");

@@ -1,4 +1,4 @@
-//! A small disk for each broker and each host: a file system of its own in an image, which can be filled and freed.
+//! A small disk for each broker and each host: a file system in an image, which can be filled and freed.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use rustix::fs::{FallocateFlags, fallocate};
 use super::HOSTS;
 use super::player::broker_name;
 
-/// The size of each.
+/// The size of each disk in bytes.
 const BYTES: u64 = 512 * 1024 * 1024;
 
-/// The file that fills one.
+/// The file that fills a disk.
 const BALLAST: &str = ".ballast";
 
-/// The disks, unmounted with the value.
+/// The disks; dropping the value unmounts them.
 pub(super) struct Disks(Vec<PathBuf>);
 
 impl Disks {
-    /// Mounts one for each broker and host below `keep`.
+    /// Mounts a disk for each broker and host below `keep`.
     pub(super) fn mount(keep: &Path) -> Result<Disks, String> {
         let mut disks = Disks(Vec::new());
         for name in names() {
@@ -27,7 +27,7 @@ impl Disks {
             std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
             let made = File::create(&image).and_then(|file| file.set_len(BYTES));
             made.map_err(|error| format!("{}: {error}", image.display()))?;
-            // Root has no blocks in reserve: full is full for the daemon of root as well.
+            // No blocks are reserved for root, so a full disk is full for a daemon of root too.
             run(Command::new("mkfs.ext4")
                 .args(["-q", "-F", "-m", "0", "-i", "8192"])
                 .arg(&image))?;
@@ -41,13 +41,13 @@ impl Disks {
         Ok(disks)
     }
 
-    /// Fills one to the last block.
+    /// Fills a disk to the last block.
     pub(super) fn fill(&self, player: usize) -> Result<(), String> {
         let path = self.0[player].join(BALLAST);
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
         let ballast = File::create(&path).map_err(failed)?;
         let mut at = 0;
-        // What others take or free meanwhile is met by smaller and smaller steps.
+        // Ever smaller steps follow what others allocate or free meanwhile.
         for step in [64 << 20, 4 << 20, 128 << 10, 4 << 10] {
             while fallocate(&ballast, FallocateFlags::empty(), at, step).is_ok() {
                 at += step;
@@ -56,7 +56,7 @@ impl Disks {
         Ok(())
     }
 
-    /// Frees it.
+    /// Frees a full disk.
     pub(super) fn free(&self, player: usize) -> Result<(), String> {
         let path = self.0[player].join(BALLAST);
         std::fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))
@@ -69,7 +69,7 @@ impl Drop for Disks {
     }
 }
 
-/// Unmounts what a run left that could not end.
+/// Unmounts the disks of an interrupted run.
 pub(super) fn unmount_all(keep: &Path) {
     names().for_each(|name| unmount(&keep.join(name)));
 }
@@ -80,7 +80,7 @@ fn names() -> impl Iterator<Item = String> {
 }
 
 fn unmount(place: &Path) {
-    // Who is still in it is in its own namespace, and gone soon.
+    // A process that still uses it is in its own namespace and will end soon.
     let _ = run(Command::new("umount").arg("--lazy").arg(place));
 }
 

@@ -1,4 +1,4 @@
-//! What goes wrong in `cargo xtask hosts-real`, and how it is mended.
+//! The faults of `cargo xtask hosts-real`, and their repair.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,28 +11,28 @@ use super::net::Net;
 use super::player::{Player, broker_name, monitor};
 use super::{Args, COUNT, HOSTS, clock, minutes};
 
-/// The interval between two new faults, and their duration.
+/// The interval between two faults, and their duration.
 const EVERY: Duration = Duration::from_secs(2);
 const LASTS_MS: Range<u64> = 500..6_000;
 
-/// The same for one fault alone, and the time in which all is well behind it.
+/// The duration of a single fault, and the time without faults after it.
 const LASTS_ALONE_MS: u64 = 6_000;
 const APART: Duration = Duration::from_secs(12);
 
-/// How far a clock is off, in seconds, ahead or behind.
+/// The error of a clock in seconds, ahead or behind.
 const OFF_S: Range<u64> = 3..121;
 
-/// The time a broker whose disk was freed has until somebody starts it again.
+/// The time a broker whose disk was freed has before it is restarted.
 const BROKER_RECOVERS: Duration = Duration::from_secs(2);
 
-/// A fault of one of them.
+/// A fault of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fault {
     /// Its link is down.
     Cut,
     /// It is stopped.
     Stopped,
-    /// It is killed, and started again later.
+    /// It is killed and restarted later.
     Killed,
     /// Its disk is full.
     Full,
@@ -40,7 +40,7 @@ pub(super) enum Fault {
     Clock,
 }
 
-/// What goes wrong for a broker, and for a host that is a daemon or only the loop of the log's contract.
+/// The possible faults of a broker, and of a host that is a daemon or only the loop of the log's contract.
 const OF_BROKER: &[Fault] = &[Fault::Cut, Fault::Stopped, Fault::Killed, Fault::Full];
 const OF_DAEMON: &[Fault] = &[
     Fault::Cut,
@@ -51,25 +51,25 @@ const OF_DAEMON: &[Fault] = &[
 ];
 const OF_LOOP: &[Fault] = &[Fault::Cut, Fault::Stopped, Fault::Killed];
 
-/// Where it happens, and all that happened.
+/// The processes, and everything that happened to them.
 pub(super) struct FaultStage<'s> {
     pub(super) net: &'s Net,
     pub(super) disks: &'s Disks,
     pub(super) keep: &'s Path,
     pub(super) players: &'s mut [Player],
     pub(super) ongoing: Vec<Ongoing>,
-    /// All that happened.
+    /// Every fault so far.
     pub(super) all: Vec<Strike>,
-    /// Brokers that did not use their disk again before they were started again.
+    /// Brokers that did not recover from a full disk before they were restarted.
     pub(super) restarted: Vec<String>,
-    /// What ended by itself and was started again.
+    /// Processes that ended by themselves and were restarted.
     pub(super) ended: Vec<String>,
 }
 
 /// One fault.
 pub(super) struct Strike {
     pub(super) fault: Fault,
-    /// Whom it befell, and which part it had.
+    /// The affected process, and its role.
     pub(super) player: usize,
     pub(super) whom: String,
     pub(super) at: SystemTime,
@@ -82,8 +82,8 @@ pub(super) struct Ongoing {
 }
 
 impl FaultStage<'_> {
-    /// Lets things go wrong until the time is over, then mends all. At most one broker is away at a time, so that a majority
-    /// is there, and any number of hosts.
+    /// Injects faults until the time is over, then repairs all. At most one broker is down at a time, so that a
+    /// majority remains, and any number of hosts.
     pub(super) fn play(&mut self, args: &Args) -> Result<(), String> {
         let mut chance = Chance(args.seed);
         let end = Instant::now() + minutes(args.minutes);
@@ -112,7 +112,7 @@ impl FaultStage<'_> {
         self.look_for_ended()
     }
 
-    /// Each fault by itself, for a leader, a follower and a host; all is well for a while before the next.
+    /// Injects each fault separately, on a leader, a follower and a host, with a time without faults after each.
     pub(super) fn play_one_by_one(&mut self, args: &Args) -> Result<(), String> {
         let mut chance = Chance(args.seed);
         for fault in OF_DAEMON {
@@ -197,7 +197,7 @@ impl FaultStage<'_> {
         Ok(())
     }
 
-    /// A broker that could not write does not try again until it is started again, which is its operator's work.
+    /// Restarts a broker that stopped writing: it does not try again by itself, and a restart is its operator's job.
     fn start_again_if_unwell(&mut self, broker: usize) -> Result<(), String> {
         let address = monitor(self.net, broker);
         let end = Instant::now() + BROKER_RECOVERS;
@@ -218,7 +218,7 @@ impl FaultStage<'_> {
         player.start()
     }
 
-    /// Starts what ended by itself, as a service manager does.
+    /// Restarts processes that ended by themselves, as a service manager does.
     fn look_for_ended(&mut self) -> Result<(), String> {
         for player in self.players.iter_mut() {
             if let Some(status) = player.ended() {
@@ -232,7 +232,7 @@ impl FaultStage<'_> {
     }
 }
 
-/// The broker that leads the stream.
+/// Returns the broker that leads the stream.
 fn leader(net: &Net) -> Result<usize, String> {
     let pages = (0..COUNT).map(|index| settled_host::monitoring::jsz(&monitor(net, index)));
     for page in pages.flatten() {
@@ -248,7 +248,7 @@ fn leader(net: &Net) -> Result<usize, String> {
     Err("no broker says who leads the stream".to_owned())
 }
 
-/// SplitMix64: the same seed, the same faults.
+/// SplitMix64: the same seed gives the same faults.
 struct Chance(u64);
 
 impl Chance {

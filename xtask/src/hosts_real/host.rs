@@ -1,5 +1,5 @@
-//! One host of `cargo xtask hosts-real`: has items, puts them into the ledger behind the end it has folded, and keeps a
-//! mirror on disk. It is killed at any moment and goes on from its mirror.
+//! One host of `cargo xtask hosts-real`: has items, appends them to the ledger after the end that it has folded, and
+//! keeps a mirror on disk. It is killed at any moment and continues from its mirror.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,7 +15,7 @@ use settled_host::jetstream::{LedgerName, found};
 use spool::log::{Appended, Batch, Head, HostName, Log, LogError, Signed};
 use spool::{Digest, Entry};
 
-/// The most items of one batch.
+/// The most items in a batch.
 const BATCH_MAX: u64 = 256;
 
 /// One host of `hosts-real`
@@ -68,9 +68,9 @@ struct Host {
     name: HostName,
     mirror: File,
     head: Head,
-    /// The number of items of this host that the ledger has.
+    /// The number of this host's items in the ledger.
     accepted: u64,
-    /// The items' instants: in milliseconds since 1970, when they came to this host.
+    /// The time at which each item arrived at this host, in milliseconds since 1970.
     came: BTreeMap<u64, u64>,
     notes: File,
 }
@@ -131,7 +131,7 @@ pub(crate) fn serve(args: &HostArgs) -> Result<(), String> {
             told = trouble;
         }
         let pause = Duration::from_millis(if pending.is_some() { 20 } else { 2 });
-        // A ring ends the pause; those that came meanwhile are one.
+        // A ring ends the pause; several rings meanwhile count as one.
         let _ = rung.recv_timeout(pause);
         while rung.try_recv().is_ok() {}
     }
@@ -146,7 +146,7 @@ fn retryable(error: &LogError) -> Result<String, String> {
 }
 
 impl Host {
-    /// Goes on from the mirror: whole lines are what it knows.
+    /// Continues from the mirror: its complete lines are all it knows.
     fn open(args: &HostArgs) -> Result<Host, String> {
         let text = |error: std::io::Error| error.to_string();
         let path = args.directory.join("mirror.jsonl");
@@ -180,7 +180,7 @@ impl Host {
         Ok(host)
     }
 
-    /// The items that wait, as a batch behind the end.
+    /// Returns the waiting items as a batch after the end.
     fn next_batch(&self) -> Option<Signed> {
         let mut bytes = Vec::new();
         let mut head = self.head;
@@ -225,7 +225,7 @@ impl Host {
         })
     }
 
-    /// Takes a batch that the log holds, or what of it is missing here.
+    /// Adopts the part of a batch from the log that is missing here.
     fn take(&mut self, signed: &Signed) -> Result<(), String> {
         let batch = &signed.batch;
         if batch.head().seq <= self.head.seq {

@@ -1,5 +1,5 @@
-//! The agents of `cargo xtask hosts-real --daemon`: three hosts with the real daemon, one agent at home on each. They write
-//! to each other, answer requests for reviews, and now and then drop what is no message.
+//! The agents of `cargo xtask hosts-real --daemon`: three hosts with the real daemon, one agent at home on each. They
+//! write to each other, answer requests, and sometimes drop something that is not a message.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -17,20 +17,20 @@ use super::{COUNT, HOSTS, addresses};
 /// The agent at home on each host.
 pub(super) const AGENTS: [&str; COUNT] = ["claude", "codex", "pi"];
 
-/// How long the first join waits for the cluster.
+/// The longest time that the first join waits for the cluster.
 const CLUSTER: Duration = Duration::from_secs(60);
 
-/// How often the agents look into their inboxes.
+/// The interval at which agents read their inboxes.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Three agents write more in a minute than any does in an hour.
+/// Three agents write more in a minute than the default limits allow in an hour.
 pub(super) const LIMITS: &str =
     "\n[limits]\nmessages_per_hour = 10000\nfiles_per_hour = 100000\nopen_reviews = 10000\n";
 
 /// A packet with one finding that blocks.
 const FINDINGS: &str = "round: 1\nfindings:\n  - id: F-001\n    severity: P1\n    status: open\n    title: A handle leaks\n";
 
-/// What an agent dropped.
+/// A file that an agent dropped.
 #[derive(Clone, Debug)]
 pub(super) struct Dropped {
     pub(super) file: String,
@@ -39,12 +39,12 @@ pub(super) struct Dropped {
     pub(super) packet: Option<(String, String)>,
     /// The host of the sender.
     pub(super) from: usize,
-    /// The host of the reader; nothing if it is refused.
+    /// The reader's host; `None` if the file is refused.
     pub(super) to: Option<usize>,
     pub(super) at: SystemTime,
 }
 
-/// Makes the three workspaces and lets each join, from its own namespace.
+/// Makes the three workspaces and joins each to the ledger, from its own namespace.
 pub(super) fn join(net: &Net, keep: &Path) -> Result<(), String> {
     for index in 0..COUNT {
         let (root, agent) = (keep.join(HOSTS[index]), AGENTS[index]);
@@ -54,7 +54,7 @@ pub(super) fn join(net: &Net, keep: &Path) -> Result<(), String> {
         join.extend(["--as", HOSTS[index]]);
         if index == 0 {
             run(net, index, &["init", &root, "--agents", agent])?;
-            // The other hosts take the policy over.
+            // The other hosts adopt the policy.
             let config = keep.join(HOSTS[index]).join("settled.toml");
             let more = std::fs::read_to_string(&config).unwrap_or_default() + LIMITS;
             std::fs::write(&config, more).map_err(|error| error.to_string())?;
@@ -63,7 +63,7 @@ pub(super) fn join(net: &Net, keep: &Path) -> Result<(), String> {
         }
         let end = Instant::now() + CLUSTER;
         while let Err(error) = run(net, index, &join) {
-            // The cluster may still choose its leader. Joining can be run again.
+            // The cluster may still be electing its leader. Joining is idempotent.
             if Instant::now() > end {
                 return Err(error);
             }
@@ -89,14 +89,14 @@ pub(super) fn run(net: &Net, host: usize, words: &[&str]) -> Result<String, Stri
     }
 }
 
-/// Agents that write until they are told that it is enough.
+/// Agents that write until they are stopped.
 pub(super) struct Agents {
     is_enough: Arc<AtomicBool>,
     writing: JoinHandle<Result<Vec<Dropped>, String>>,
 }
 
 impl Agents {
-    /// Starts them: so many files a second from each.
+    /// Starts the agents, each with `rate` files per second.
     pub(super) fn start(keep: &Path, rate: u64, has_reviews: bool) -> Agents {
         let is_enough = Arc::new(AtomicBool::new(false));
         let writer = Writer {
@@ -112,7 +112,7 @@ impl Agents {
         Agents { is_enough, writing }
     }
 
-    /// Ends them, and gives all that they dropped.
+    /// Stops the agents and returns everything they dropped.
     pub(super) fn end(self) -> Result<Vec<Dropped>, String> {
         self.is_enough.store(true, Ordering::Release);
         let ended = self.writing.join();
@@ -123,20 +123,20 @@ impl Agents {
 struct Writer {
     keep: PathBuf,
     dropped: Vec<Dropped>,
-    /// What each host's agent has yet to write: its disk may be full.
+    /// Files that each host's agent still has to write: its disk may be full.
     waiting: [VecDeque<Dropped>; COUNT],
     /// The mail that was answered.
     answered: BTreeSet<String>,
-    /// What follows once a file, by the host of its sender and its name, is accepted.
+    /// Files to write once another file is accepted, given by its sender's host and its name.
     after: Vec<(usize, String, Dropped)>,
     number: u64,
 }
 
-/// A reviewer's answer to the request with this number. Each kind is given as often as the others.
+/// A reviewer's answer to the request with this number. All kinds are equally frequent.
 #[derive(Clone, Copy)]
 enum Answer {
     Approval,
-    /// One finding; the author fixes it and asks again, and the second round is an approval.
+    /// One finding; the author fixes it and requests again, and the second round is an approval.
     Finding,
     /// An approval, and a second one, which is refused.
     Twice,
@@ -190,7 +190,7 @@ impl Writer {
         self.waiting[from].push_back(next);
     }
 
-    /// Answers all review mail that arrived since the last look, and sends what waited for a file to be accepted.
+    /// Answers all new review mail, and sends the files that waited for an acceptance.
     fn go_on(&mut self) -> Result<(), String> {
         for host in 0..COUNT {
             let mail = agent(&self.keep, host);
@@ -263,7 +263,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Renames files into outboxes, whole, for as long as the disks take them.
+    /// Renames complete files into outboxes, as long as the disks have room.
     fn drop_waiting(&mut self) {
         for (host, name) in HOSTS.into_iter().enumerate() {
             while let Some(mut next) = self.waiting[host].pop_front() {
@@ -319,7 +319,8 @@ pub(super) fn commit(number: u64, round: u8) -> String {
     )
 }
 
-/// Writes a file beside its place and renames it there; says when. Leaves nothing if the disk does not take it.
+/// Writes a file beside its destination, renames it there, and returns the time. Leaves nothing behind if the disk is
+/// full.
 fn whole(root: &Path, place: &Path, text: &str) -> std::io::Result<SystemTime> {
     let fresh = root.join(".fresh");
     let at = SystemTime::now();
@@ -328,7 +329,7 @@ fn whole(root: &Path, place: &Path, text: &str) -> std::io::Result<SystemTime> {
         .map(|()| at)
 }
 
-/// The mail of the agent at home on a host.
+/// The directory of the agent at home on a host.
 fn agent(keep: &Path, host: usize) -> PathBuf {
     keep.join(HOSTS[host]).join("agents").join(AGENTS[host])
 }
@@ -342,7 +343,7 @@ fn message(kind: &str, [from, to]: [usize; 2], id: &str, pr: Option<u64>, body: 
     )
 }
 
-/// The finished files of a directory, by name.
+/// Returns the finished files of a directory, by name.
 pub(super) fn files(directory: &Path) -> Vec<(String, PathBuf)> {
     let listed = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let named = listed.map(|entry| {

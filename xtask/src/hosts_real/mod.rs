@@ -1,10 +1,10 @@
-//! `cargo xtask hosts-real`: three brokers and three hosts, each in a network namespace of its own and on a small disk of its
-//! own, while links are cut, processes are stopped and killed; and a look at what is left.
+//! `cargo xtask hosts-real`: three brokers and three hosts, each in its own network namespace and on its own small
+//! disk, while links are cut and processes are stopped and killed; and a check of the result.
 //!
-//! A host is the loop of a log's contract and nothing else: append behind the end it has folded, follow, and judge again
-//! what was moved. So what is tested is the log in the stream, with real servers, a real network and real kills. With
-//! `--daemon` a host is the real daemon with a workspace, agents write, review and are refused, disks get full and clocks
-//! are wrong; and one host by itself judges the same files once more, in the order of the ledger.
+//! A host is only the loop of a log's contract: append after the end it has folded, follow, and judge again what was
+//! rejected. So this tests the log in the stream, with real servers, a real network and real kills. With `--daemon` a
+//! host is the real daemon with a workspace, agents write, review and are refused, disks fill up and clocks are wrong;
+//! and a single host judges the same files once more in the order of the ledger.
 
 mod check;
 mod check_mail;
@@ -31,19 +31,19 @@ use self::fault::{Fault, FaultStage, Strike};
 use self::net::Net;
 use self::player::Player;
 
-/// So many brokers, and so many hosts.
+/// The number of brokers, and of hosts.
 const COUNT: usize = 3;
 
 /// The names of the hosts.
 const HOSTS: [&str; COUNT] = ["tower", "laptop", "ci"];
 
-/// The time without faults after which all hosts have to have caught up, on a machine however busy.
+/// The time without faults in which all hosts have to catch up, even on a busy machine.
 const CAUGHT_UP: Duration = Duration::from_secs(180);
 
-/// The time that no ledger changes before the hosts have caught up: what is in it is delivered meanwhile.
+/// The time without a change of any ledger before the hosts count as caught up; deliveries finish meanwhile.
 const PEACE: Duration = Duration::from_secs(10);
 
-/// The most lines of what is wrong that are printed.
+/// The most errors to print.
 const TOLD: usize = 20;
 
 /// Let three hosts share a ledger in real brokers while links are cut and processes are stopped and killed
@@ -75,10 +75,10 @@ pub(crate) struct Args {
     keep: PathBuf,
 }
 
-/// Runs it; whether nothing was wrong.
+/// Runs it; returns true if nothing was wrong.
 pub(crate) fn run(args: &Args) -> Result<bool, String> {
     let keep = std::path::absolute(&args.keep).map_err(|error| error.to_string())?;
-    // The disks of a run that was ended.
+    // The disks of an interrupted run.
     disk::unmount_all(&keep);
     let _ = std::fs::remove_dir_all(&keep);
     std::fs::create_dir_all(&keep).map_err(|error| format!("{}: {error}", keep.display()))?;
@@ -176,8 +176,8 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
     Ok(report.is_good() && same.is_good() && has_caught_up)
 }
 
-/// Waits until all hosts have the same ledger and nothing is left to judge, and says how long that took. `ledger` gives what
-/// they have, once they have the same.
+/// Waits until all hosts have the same ledger and nothing is left to judge, and prints the time that took. `ledger`
+/// returns their ledger once it is the same.
 fn catch_up(ledger: impl Fn() -> Option<String>) -> bool {
     let began = Instant::now();
     let mut same: Option<(usize, Instant)> = None;
@@ -199,7 +199,7 @@ fn catch_up(ledger: impl Fn() -> Option<String>) -> bool {
     false
 }
 
-/// Prints what is wrong, the first of it; all of it is in a file.
+/// Prints the first errors; a file has all of them.
 fn tell_wrong(keep: &Path, name: &str, wrong: &[String]) -> Result<(), String> {
     for wrong in wrong.iter().take(TOLD) {
         println!("WRONG: {wrong}");
@@ -216,7 +216,7 @@ fn tell_wrong(keep: &Path, name: &str, wrong: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// How often each went wrong, and what had to be started again.
+/// The number of faults of each kind, and the restarted processes.
 fn told(all: &[Strike], restarted: &[String], ended: &[String]) -> String {
     let mut counts: BTreeMap<Fault, usize> = BTreeMap::new();
     for strike in all {

@@ -1,15 +1,15 @@
-//! Network namespaces on one bridge. A link that is cut is down: packets are lost without a notice.
+//! Network namespaces on one bridge. A cut link is down: packets are lost silently.
 
 use std::process::Command;
 
-/// The namespaces, removed when this is dropped.
+/// The namespaces; dropping the value removes them.
 pub(super) struct Net {
     id: u32,
     count: usize,
 }
 
 impl Net {
-    /// Makes a bridge with an address of its own and so many namespaces behind it.
+    /// Makes a bridge with its own address and `count` namespaces behind it.
     pub(super) fn make(count: usize) -> Result<Net, String> {
         let net = Net {
             id: std::process::id(),
@@ -37,24 +37,24 @@ impl Net {
         Ok(net)
     }
 
-    /// The address of a namespace.
+    /// Returns the address of a namespace.
     pub(super) fn address(&self, index: usize) -> String {
         self.host(index + 1)
     }
 
-    /// A namespace's name.
+    /// Returns the name of a namespace.
     pub(super) fn namespace(&self, index: usize) -> String {
         format!("settled-{}-{index}", self.id)
     }
 
-    /// Cuts a namespace off, or joins it again.
+    /// Cuts a namespace off, or reconnects it.
     pub(super) fn cut(&self, index: usize, is_cut: bool) -> Result<(), String> {
         let state = if is_cut { "down" } else { "up" };
         self.ip(&format!("link set {} {state}", self.near(index)))
     }
 
     fn host(&self, last: usize) -> String {
-        // One of 256 networks that are for tests alone (RFC 2544), so that two runs do not meet.
+        // One of 256 networks reserved for tests (RFC 2544), so that two runs do not collide.
         format!("198.18.{}.{last}", self.id % 256)
     }
 

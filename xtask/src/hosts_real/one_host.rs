@@ -1,5 +1,5 @@
-//! The same files once more, judged by one host alone in the order of the shared ledger, each at the time of its record:
-//! every record has to be the same, and so has what `settled status` and `settled gate check` say on every host.
+//! Judges the same files again on a single host, in the order of the shared ledger, each at the time of its record.
+//! Every record has to be the same, and so has the output of `settled status` and `settled gate check` on every host.
 
 use std::fmt;
 use std::fs::File;
@@ -18,16 +18,16 @@ use workspace::directory;
 use super::mail::{AGENTS, Dropped, LIMITS};
 use super::{COUNT, HOSTS, check_mail};
 
-/// The workspace of the one host.
+/// The workspace of the single host.
 const ONE: &str = "one-host";
 
-/// The passes in which a file has to be judged: the file of a broken message rests for one.
+/// The passes within which a file has to be judged: the file of a broken message rests for one.
 const PASSES: usize = 20;
 
-/// The fields of a record that do not depend on who judged it, and on which disk.
+/// The fields of a record that do not depend on its host or disk.
 const SAME: [&str; 6] = ["at", "kind", "rules", "review", "id", "deliveries"];
 
-/// What was compared.
+/// The result of the comparison.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     records: usize,
@@ -41,13 +41,13 @@ impl Comparison {
         self.wrong.is_empty() && self.records > 0
     }
 
-    /// All that differs, a sentence each.
+    /// Returns all differences, one sentence each.
     pub(super) fn wrong(&self) -> &[String] {
         &self.wrong
     }
 }
 
-/// Judges all of it again and compares.
+/// Judges everything again and compares.
 pub(super) fn judge_again(keep: &Path, dropped: &[Dropped]) -> Result<Comparison, String> {
     let mut comparison = Comparison::default();
     let theirs = records(&keep.join(HOSTS[0]))?;
@@ -92,13 +92,13 @@ fn records(root: &Path) -> Result<Vec<Value>, String> {
         .map_err(|error| format!("{}: {error}", root.display()))
 }
 
-/// A record of the hosts themselves, which one host has no use for.
+/// True for a record about the hosts themselves, which a single host does not have.
 fn is_of_hosts(record: &Value) -> bool {
     !record["decision"]["happened"]["event"]["host"].is_null()
 }
 
-/// The parts of a record that are the same on every host. A notice gets a random id, and packets are copied into the record
-/// only for the other hosts.
+/// The parts of a record that are the same on every host. A notice has a random id, and only a shared ledger has copies
+/// of packets.
 fn told(record: &Value) -> Value {
     let mut told: serde_json::Map<String, Value> = SAME
         .iter()
@@ -126,7 +126,7 @@ fn told(record: &Value) -> Value {
     serde_json::from_str(&text).expect("it was JSON")
 }
 
-/// One host, at instants that the ledger says.
+/// A single host, at the instants of the ledger.
 struct OneHost {
     mailroom: Mailroom,
     now: Moment,
@@ -142,7 +142,7 @@ impl OneHost {
         })
     }
 
-    /// Makes the next record out of what the hosts made it of.
+    /// Makes the next record from the same input as the hosts did.
     fn judge(&mut self, record: &Value, dropped: &[Dropped]) -> Result<(), String> {
         let at = record["at"].as_str().unwrap_or_default();
         let at = at
@@ -154,7 +154,7 @@ impl OneHost {
             mono: self.now.mono + passed.unsigned_abs(),
         };
         if is_of_hosts(record) {
-            // A record that keeps the numbers of those behind it.
+            // A placeholder, so that the following records keep their numbers.
             let (seq, to) = (&record["seq"], AGENTS[1]);
             let text = format!(
                 "id: \"host-{seq}\"\nfrom: {}\nto: {to}\ntype: question\npriority: P3\n\
@@ -208,7 +208,7 @@ impl OneHost {
         ))
     }
 
-    /// Writes a file that was finished an hour ago.
+    /// Writes a file that looks an hour old.
     fn put(&self, path: &str, text: &str) -> Result<(), String> {
         let path = self.mailroom.root().join(path);
         let write = || {
@@ -223,7 +223,7 @@ impl OneHost {
     }
 }
 
-/// Every host and the one say the same of every review.
+/// Compares what each host and the single one say about every review.
 fn compare_commands(keep: &Path, one: &Path, comparison: &mut Comparison) -> Result<(), String> {
     let hosts = HOSTS.map(|host| (host, keep.join(host)));
     let reviews = |root: &Path| -> Result<Vec<Value>, String> {
@@ -250,7 +250,7 @@ fn compare_commands(keep: &Path, one: &Path, comparison: &mut Comparison) -> Res
             }
         }
     }
-    // One in so many, because each is a command.
+    // Only a sample, because each takes a command.
     let some = expected
         .iter()
         .step_by(expected.len().div_ceil(GATES_MAX).max(1));
@@ -278,7 +278,7 @@ fn compare_commands(keep: &Path, one: &Path, comparison: &mut Comparison) -> Res
     Ok(())
 }
 
-/// The most pull requests whose gate is asked for on every host.
+/// The most pull requests whose gate is checked on every host.
 const GATES_MAX: usize = 100;
 
 fn settled(root: &Path, words: &[&str]) -> Result<Value, String> {

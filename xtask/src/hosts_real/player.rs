@@ -1,4 +1,4 @@
-//! One process of `cargo xtask hosts-real` in its namespace: a broker, or a host.
+//! One process of `cargo xtask hosts-real` in its namespace: a broker or a host.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -73,7 +73,7 @@ impl Player {
         }
     }
 
-    /// The real daemon, behind a clock that can be set.
+    /// Starts the real daemon, with a settable clock.
     pub(super) fn daemon(net: &Net, keep: &Path, index: usize) -> Result<Player, String> {
         let name = HOSTS[index].to_owned();
         let program = settled_tests::binaries::directory().join("settled-host");
@@ -97,7 +97,7 @@ impl Player {
             .open(&self.log)
             .map_err(|error| error.to_string())?;
         let again = log.try_clone().map_err(|error| error.to_string())?;
-        // `ip netns exec` and `env` become the program, so that signals reach it.
+        // `ip netns exec` and `env` exec the program, so that signals reach it.
         let process = Command::new("ip")
             .args(["netns", "exec", &self.namespace])
             .args(&self.command)
@@ -124,7 +124,7 @@ impl Player {
         }
     }
 
-    /// The way it ended, if it was started and nobody ended it.
+    /// Returns how it ended, if it was started and ended by itself.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
         self.process.as_mut()?.try_wait().ok().flatten()
     }
@@ -142,7 +142,7 @@ pub(super) fn broker_name(index: usize) -> String {
     format!("n{}", index + 1)
 }
 
-/// The address of a broker's monitoring pages.
+/// Returns the address of a broker's monitoring pages.
 pub(super) fn monitor(net: &Net, index: usize) -> String {
     format!("{}:8222", net.address(index))
 }

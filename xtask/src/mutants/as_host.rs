@@ -1,8 +1,8 @@
-//! `cargo xtask mutants --as-host`: three hosts share a ledger in a real broker, and one of them is a mutant. It signs and
-//! appends what it judges wrongly, the broker takes it, and both sound hosts have to freeze at that record.
+//! `cargo xtask mutants --as-host`: three hosts share a ledger on a real broker, and one of them is a mutant. It signs
+//! and appends its wrong records, the broker accepts them, and both sound hosts have to freeze at the first.
 //!
-//! Each record that a sound host has is compared with what three sound hosts record, so a wrong one that it accepts is
-//! found whatever it says.
+//! Compares each record of a sound host with what three sound hosts record, so a wrong record that it accepts is found
+//! whatever it says.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,12 +15,12 @@ use settled_tests::broker::Broker;
 use super::mutant::Mutant;
 use super::with_changes;
 
-/// Each host with the agent at home there; the last one is the mutant.
+/// The hosts, each with the agent at home there; the last one is the mutant.
 const HOSTS: [(&str, &str); 3] = [("tower", "claude"), ("laptop", "codex"), ("ci", "pi")];
 const AUTHOR: usize = 0;
 const MUTANT: usize = 2;
 
-/// The mutants whose fault the story below meets.
+/// The mutants whose fault the story below triggers.
 const MUTANTS: [&str; 8] = [
     "accepted-twice",
     "approval-of-any-commit",
@@ -32,7 +32,7 @@ const MUTANTS: [&str; 8] = [
     "stance-count",
 ];
 
-/// Some that no other host can notice, and why.
+/// Mutants that no other host can notice, and why.
 const UNSEEN: [(&str, &str); 5] = [
     (
         "anybodys-file",
@@ -56,15 +56,15 @@ const UNSEEN: [(&str, &str); 5] = [
     ),
 ];
 
-/// How long one step may take.
+/// The time limit of a step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The commits of the two rounds, and one of neither.
+/// The commits of the two rounds, and another one.
 const FIRST: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const SECOND: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 const OTHER: &str = "cccccccccccccccccccccccccccccccccccccccc";
 
-/// One file that an agent drops, and its packet.
+/// A file that an agent drops, with its packet.
 struct Step {
     host: usize,
     name: &'static str,
@@ -72,7 +72,7 @@ struct Step {
     packet: Option<&'static str>,
 }
 
-/// Runs them; whether each was noticed. `copy` is a copy of the sources to break.
+/// Plays the mutants; returns true if each was noticed. `copy` is a copy of the sources to break.
 pub(super) fn run(root: &Path, copy: &Path, only: &[String]) -> Result<bool, String> {
     let place = copy.join("target/as-host");
     let sound = build(copy, &place.join("sound"))?;
@@ -88,8 +88,8 @@ pub(super) fn run(root: &Path, copy: &Path, only: &[String]) -> Result<bool, Str
     };
     for mutant in Mutant::all(root)?.iter().filter(|mutant| is_asked(mutant)) {
         let broken = with_changes(copy, mutant, || build(copy, &place.join(&mutant.name)))?;
-        // One that freezes itself where it judges a sound record has recorded nothing wrong yet. So it is also put where that
-        // record is made.
+        // A mutant that freezes at a sound record has recorded nothing wrong yet. So it also takes the place of the
+        // host that makes that record.
         let mut is_noticed = false;
         for index in [MUTANT, AUTHOR] {
             let played = Play::new(&workspaces, &sound, (index, &broken))
@@ -139,17 +139,18 @@ fn build(copy: &Path, keep: &Path) -> Result<PathBuf, String> {
     Ok(keep.to_owned())
 }
 
-/// Who noticed a mutant.
+/// The hosts that noticed a mutant.
 enum Noticed {
-    /// Both sound hosts froze at its wrong record, and kept what was before it.
+    /// Both sound hosts froze at its wrong record and kept the records before.
     BySound { step: &'static str, rule: String },
-    /// It froze at a sound host's record. No record is wrong, it accepts and records nothing more, and the others go on.
+    /// The mutant froze at a sound host's record. No record is wrong, it accepts and records nothing more, and the
+    /// others go on.
     ByItself { step: &'static str, rule: String },
-    /// All agreed to the end.
+    /// All hosts agreed to the end.
     Never,
 }
 
-/// Three hosts on one broker. One may be a mutant.
+/// Three hosts on one broker, of which one may be a mutant.
 struct Play<'a> {
     programs: [&'a Path; 3],
     roots: [PathBuf; 3],
@@ -193,7 +194,7 @@ impl<'a> Play<'a> {
         })
     }
 
-    /// Plays the story on three sound hosts and gives their records.
+    /// Plays the story on three sound hosts and returns their records.
     fn reference(&self) -> Result<Vec<String>, String> {
         for step in story() {
             self.take(&step)?;
@@ -207,8 +208,7 @@ impl<'a> Play<'a> {
         Ok(judged(&ledger(&self.roots[AUTHOR])))
     }
 
-    /// Plays the story until a host freezes. An error says that a sound host accepted a wrong record, or froze for another
-    /// one.
+    /// Plays the story until a host freezes. Fails if a sound host accepts a wrong record, or freezes at another one.
     fn until_noticed(&self, expected: &[String]) -> Result<Noticed, String> {
         let [one, other] = others(self.mutant);
         for step in story() {
@@ -253,7 +253,7 @@ impl<'a> Play<'a> {
         Ok(Noticed::Never)
     }
 
-    /// Drops the file of a step and waits until its host has judged it. Gives the number of records before.
+    /// Drops the file of a step and waits until its host has judged it. Returns the number of records before.
     fn take(&self, step: &Step) -> Result<usize, String> {
         let root = &self.roots[step.host];
         let before = ledger(root).lines().count();
@@ -264,7 +264,7 @@ impl<'a> Play<'a> {
         Ok(before)
     }
 
-    /// Waits until another host has taken a step over, or says why not.
+    /// Waits until another host has adopted a step, or returns the reason why it does not.
     fn follows(&self, step: &Step, host: usize) -> Result<(), String> {
         until(&format!("{} on {}", step.name, HOSTS[host].0), || {
             self.trouble(host).is_some()
@@ -272,7 +272,7 @@ impl<'a> Play<'a> {
         })
     }
 
-    /// Checks that a host has accepted nothing but what three sound hosts record.
+    /// Checks that a host has accepted only what three sound hosts record.
     fn is_as_expected(&self, step: &Step, host: usize, expected: &[String]) -> Result<(), String> {
         let found = judged(&ledger(&self.roots[host]));
         if expected.starts_with(&found) {
@@ -285,7 +285,7 @@ impl<'a> Play<'a> {
         let record = same.count();
         let differing = |records: &[String]| records.get(record).cloned().unwrap_or_default();
         let (wrong, right) = (differing(&found), differing(expected));
-        // A record is long, and most of it is the same.
+        // Records are long and mostly equal.
         let from = wrong
             .bytes()
             .zip(right.bytes())
@@ -304,8 +304,8 @@ impl<'a> Play<'a> {
         ))
     }
 
-    /// Checks that a mutant that froze itself has only what the others have, takes no file of its own agent, and holds up
-    /// nobody.
+    /// Checks that a mutant that froze itself has only the others' records, accepts no file of its own agent, and
+    /// blocks nobody.
     fn goes_on_without_it(&self, step: &Step, expected: &[String]) -> Result<(), String> {
         let root = &self.roots[self.mutant];
         let (frozen, [one, other]) = (ledger(root), others(self.mutant));
@@ -325,7 +325,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// The reason a host gives for not following the shared ledger any more. One that waits for the broker goes on.
+    /// The reason why a host no longer follows the shared ledger. One that waits for the broker does.
     fn trouble(&self, host: usize) -> Option<String> {
         let said = settled(
             self.programs[host],
@@ -338,7 +338,7 @@ impl<'a> Play<'a> {
     }
 }
 
-/// The hosts but one.
+/// The other two hosts.
 fn others(host: usize) -> [usize; 2] {
     match host {
         AUTHOR => [1, MUTANT],
@@ -347,13 +347,13 @@ fn others(host: usize) -> [usize; 2] {
     }
 }
 
-/// The first half of what a host says: where it froze, and the rule.
+/// The first half of a host's message: the record at which it froze, and the rule.
 fn first(said: &str) -> &str {
     said.split(';').next().unwrap_or(said)
 }
 
-/// The decision and the files of each record, without what differs from run to run: times, digests and inodes.
-/// The records in which a host joins have its key, and are left out.
+/// The decision and the files of each record, without the parts that differ between runs: times, digests and inodes.
+/// Leaves out the records of joins, which have a host's key.
 fn judged(ledger: &str) -> Vec<String> {
     let judged = |line: &str| -> Option<String> {
         let mut record: serde_json::Value = serde_json::from_str(line).ok()?;
@@ -392,7 +392,7 @@ fn scrubbed(text: &str) -> String {
     kept
 }
 
-/// A review with each fault of the mutants in it, as its sound hosts refuse it.
+/// A review that triggers each mutant's fault, as sound hosts refuse it.
 fn story() -> Vec<Step> {
     let request = |round: u8, name, head: &str| Step {
         host: AUTHOR,
@@ -504,7 +504,7 @@ fn letter(host: usize, kind: &str, id: &str, body: &str) -> String {
     )
 }
 
-/// A question that is no part of the review.
+/// A question outside the review.
 fn question(from: usize, to: usize, id: &'static str) -> Step {
     let ([from_name, to_name], host) = ([HOSTS[from].1, HOSTS[to].1], from);
     Step {
@@ -518,7 +518,7 @@ fn question(from: usize, to: usize, id: &'static str) -> Step {
     }
 }
 
-/// The file of a step: named by it, so that the same bytes can come twice.
+/// The file of a step, named after the step, so that the same bytes can come twice.
 fn outbox(root: &Path, step: &Step) -> PathBuf {
     let file = format!("{}.yaml", step.name.replace(' ', "-"));
     root.join("agents")
@@ -586,7 +586,7 @@ fn settled(programs: &Path, root: &Path, words: &[&str]) -> Result<String, Strin
     }
 }
 
-/// A daemon of a host, ended when this is dropped.
+/// A daemon of a host; dropping the value ends it.
 struct Daemon(Child);
 
 impl Daemon {

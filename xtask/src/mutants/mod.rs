@@ -1,5 +1,5 @@
-//! `cargo xtask mutants`: breaks the code in a copy, one mutant after the other, and names the test
-//! that noticed. A test that cannot fail proves nothing; a mutant nobody notices is such a proof.
+//! `cargo xtask mutants`: breaks the code in a copy, one mutant after the other, and names the test that notices. A
+//! test that cannot fail proves nothing, and an unnoticed mutant exposes one.
 
 mod as_host;
 mod mutant;
@@ -41,13 +41,13 @@ pub(crate) struct Args {
     own: bool,
 }
 
-/// The time after which a run of tests counts as one that never ends, if no run was timed before.
+/// The time after which a run of tests counts as endless, if no run was timed before.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The package of the tests of the whole.
 const WHOLE: &str = "settled-tests";
 
-/// The rules as scenarios, and the state each leaves as a start, a snapshot and a batch taken back make it.
+/// The rules as scenarios, and the state each leaves after a start, from a snapshot and after an undone batch.
 const SCENARIOS: [&str; 6] = [
     "test",
     "--offline",
@@ -57,21 +57,21 @@ const SCENARIOS: [&str; 6] = [
     "scenarios",
 ];
 
-/// The command that runs some modules of a package's tests called `it`.
+/// Returns the command that runs some modules of a package's tests named `it`.
 fn of_it(package: &str, modules: &[&str]) -> Vec<String> {
     let command = ["test", "--offline", "--package", package];
     let words = command.iter().chain(&["--test", "it", "--"]).chain(modules);
     words.map(|&word| word.to_owned()).collect()
 }
 
-/// The command that runs the tests of one kind, `--tests` or `--lib`, that some rooms have.
+/// Returns the command that runs one kind of tests, `--tests` or `--lib`, of some rooms.
 fn of_rooms(rooms: &[&str], kind: &str) -> Vec<String> {
     let rooms = rooms.iter().flat_map(|&room| ["--package", room]);
     let words = ["test", "--offline"].into_iter().chain(rooms);
     words.chain([kind]).map(str::to_owned).collect()
 }
 
-/// The command behind the word a mutant names its tests by.
+/// Returns the command for the word by which a mutant names its tests.
 fn suite(word: &str) -> Option<Vec<String>> {
     let whole = |module| of_it(WHOLE, &[module]);
     match word {
@@ -80,7 +80,7 @@ fn suite(word: &str) -> Option<Vec<String>> {
         "crash-of-review" => Some(whole("crash::a_kill_at_any_step")),
         // Failing calls, the short form.
         "faults" => Some(whole("faults::")),
-        // What happens around the daemon.
+        // Failures around the daemon.
         "environment" => Some(whole("environment::")),
         "power" => Some(whole(
             "power::nothing_promised_is_lost_on_a_disk_that_forgets",
@@ -108,13 +108,13 @@ fn suite(word: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Runs them; whether each was noticed.
+/// Runs the mutants; returns true if each was noticed.
 pub(crate) fn run(args: &Args) -> Result<bool, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("..")
         .canonicalize()
         .map_err(|e| e.to_string())?;
-    // Beside what is built of these sources, so that two working trees do not break each other's copy.
+    // Beside the build of these sources, so that two working trees do not break each other's copy.
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let copy = target.join("mutants");
@@ -160,8 +160,7 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
     Ok(survivors == 0)
 }
 
-/// Copies the files under version control, and new ones, if they differ: an unchanged copy keeps its times, so cargo
-/// does not rebuild it.
+/// Copies tracked and new files if they differ. An unchanged copy keeps its times, so cargo does not rebuild it.
 fn copy_sources(root: &Path, copy: &Path) -> Result<(), String> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -181,7 +180,7 @@ fn copy_sources(root: &Path, copy: &Path) -> Result<(), String> {
         if std::fs::read(&to).ok().as_ref() != Some(&bytes) {
             write(&to, &bytes)?;
         }
-        // What is a program stays one.
+        // Keep the executable bit.
         let mode = std::fs::metadata(&from)
             .and_then(|data| std::fs::set_permissions(&to, data.permissions()));
         mode.map_err(|error| format!("{}: {error}", to.display()))?;
@@ -189,7 +188,7 @@ fn copy_sources(root: &Path, copy: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes away what the sources no longer have: a file of tests that is left would still be run.
+/// Removes files that the sources no longer have: a leftover test file would still run.
 fn remove_others(directory: &Path, kept: &BTreeSet<PathBuf>) -> Result<(), String> {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return Ok(());
@@ -197,7 +196,7 @@ fn remove_others(directory: &Path, kept: &BTreeSet<PathBuf>) -> Result<(), Strin
     for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
         if path.is_dir() {
             remove_others(&path, kept)?;
-            // One that still holds something stays.
+            // This fails for a directory that is not empty, which stays.
             let _ = std::fs::remove_dir(&path);
         } else if !kept.contains(&path) {
             std::fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -214,7 +213,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     std::fs::write(path, bytes).map_err(named)
 }
 
-/// A test that fails without a mutant would catch everything.
+/// Checks that the tests pass without a mutant; a failing one would catch everything.
 fn check_the_unbroken(copy: &Path, mutants: &[Mutant]) -> Result<(), String> {
     let mut words: Vec<&String> = mutants.iter().flat_map(|mutant| &mutant.tests).collect();
     words.sort();
@@ -227,7 +226,7 @@ fn check_the_unbroken(copy: &Path, mutants: &[Mutant]) -> Result<(), String> {
     Ok(())
 }
 
-/// The test that noticed the mutant; `None` if none did.
+/// Returns the test that noticed the mutant; `None` if none did.
 fn with_mutant(copy: &Path, mutant: &Mutant) -> Result<Option<String>, String> {
     with_changes(copy, mutant, || {
         for word in &mutant.tests {
@@ -239,7 +238,7 @@ fn with_mutant(copy: &Path, mutant: &Mutant) -> Result<Option<String>, String> {
     })
 }
 
-/// Does something while the copy has this mutant. It is whole again afterwards.
+/// Runs `act` while the copy has this mutant, and restores the copy afterwards.
 fn with_changes<T>(
     copy: &Path,
     mutant: &Mutant,
@@ -264,7 +263,7 @@ fn with_changes<T>(
     done.map_err(|error| format!("{}: {error}", mutant.name))
 }
 
-/// The first failure of these tests, if there is one; an error if they could not be built.
+/// The first failure of these tests, if any; fails if they do not build.
 fn failure(copy: &Path, word: &str) -> Result<Option<String>, String> {
     let command = suite(word).ok_or_else(|| format!("there are no tests called `{word}`"))?;
     match ran(copy, &command, PATIENCE)? {
@@ -274,17 +273,17 @@ fn failure(copy: &Path, word: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// The result of a run of tests.
+/// The result of running tests.
 enum Ran {
-    /// Nothing failed.
+    /// All tests passed.
     Passed,
-    /// The first test that failed, or the law it names.
+    /// A test failed: the first one, or the law that it names.
     Failed(String),
-    /// They could not be built; what cargo said.
+    /// The tests did not build; cargo's output.
     NotBuilt(String),
 }
 
-/// Runs tests on the copy, for so long at most.
+/// Runs tests on the copy, for at most `patience`.
 fn ran(copy: &Path, command: &[impl AsRef<str>], patience: Duration) -> Result<Ran, String> {
     let log = copy.join("target-of-mutants.log");
     let file =
@@ -294,9 +293,9 @@ fn ran(copy: &Path, command: &[impl AsRef<str>], patience: Duration) -> Result<R
         .args(command.iter().map(AsRef::as_ref))
         .current_dir(copy)
         .env("CARGO_TARGET_DIR", copy.join("target"))
-        // Nobody debugs a mutant, and without lines to step through its tests are linked faster.
+        // Nobody debugs a mutant, and tests without debug info link faster.
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
-        // The tests that cargo starts end with it.
+        // The group ends cargo together with the tests that it starts.
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(file)

@@ -1,17 +1,17 @@
-//! One mutant: what is changed in which file, and which tests should notice. A mutant is a small
-//! text of `tests/mutants/`; it finds its place by the words around it, not by line numbers, so that it
-//! survives changes elsewhere in the file.
+//! One mutant: the changes to files, and the tests that should notice. A mutant is a small text in `tests/mutants/`; it
+//! finds its place by the surrounding words rather than line numbers, so that it survives changes elsewhere in the
+//! file.
 
 use std::path::{Path, PathBuf};
 
 /// A way to break the code.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Mutant {
-    /// Its file's name, without the ending.
+    /// Its file's name without the extension.
     pub(crate) name: String,
     /// The fault it causes, in a sentence.
     pub(crate) what: String,
-    /// The tests that should notice, the cheapest first.
+    /// The tests that should notice it, the cheapest first.
     pub(crate) tests: Vec<String>,
     /// The changes to the source.
     pub(crate) changes: Vec<Change>,
@@ -20,7 +20,7 @@ pub(crate) struct Mutant {
 /// One place in one file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// The file, from the root of the repository.
+    /// The file, relative to the root of the repository.
     pub(crate) file: PathBuf,
     old: String,
     new: String,
@@ -48,7 +48,7 @@ impl Mutant {
         })
     }
 
-    /// Every mutant of the repository, by name.
+    /// Returns every mutant of the repository, by name.
     pub(crate) fn all(root: &Path) -> Result<Vec<Self>, String> {
         let directory = root.join("tests/mutants");
         let entries = std::fs::read_dir(&directory)
@@ -86,9 +86,9 @@ impl Change {
         })
     }
 
-    /// The file's text with the change made; the old text must be there once.
+    /// Returns the file's text with the change; the old text must occur exactly once.
     pub(crate) fn made_in(&self, text: &str) -> Result<String, String> {
-        // Whole lines are written, but a place may begin or end within one.
+        // Changes are written as whole lines, but a place may begin or end within one.
         let old = self.old.strip_suffix('\n').unwrap_or(&self.old);
         let new = self.new.strip_suffix('\n').unwrap_or(&self.new);
         match text.matches(old).count() {

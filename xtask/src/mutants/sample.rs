@@ -1,6 +1,6 @@
-//! `cargo xtask mutants --sample N --seed S`: small changes that `cargo-mutants` thinks of, drawn from every room in
-//! turn and tried against the room's own tests and, where these play the room, the scenarios; those of the commands
-//! against the modules of `tests/it` that run them. The same seed draws the same ones.
+//! `cargo xtask mutants --sample N --seed S`: small changes proposed by `cargo-mutants`, drawn from every room in turn
+//! and tried against the room's own tests and, where these play the room, the scenarios; those of the commands against
+//! the modules of `tests/it` that run them. The same seed draws the same changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -27,11 +27,11 @@ const STAGE: &str = "simulate";
 /// Rooms below it that a scenario only links: it has no disk and starts no process.
 const UNPLAYED: [&str; 2] = ["spool", "runner"];
 
-/// The room whose tests are mostly those of the whole: it is arguments, one call and printing.
+/// The room that is mostly tested by the tests of the whole: it is arguments, one call and printing.
 const COMMANDS: &str = "settled";
 
-/// Rooms that are a program or what one shows, and the tests of the whole that are theirs: the program of tests, and a
-/// module of it or nothing for all.
+/// Rooms that are a program or its display, and their tests among those of the whole: the test program, and a module of
+/// it or nothing for all.
 const WHOLE_OF: [(&str, &str, &str); 7] = [
     ("cockpit", "it", "cockpit"),
     ("notifier", "it", "notify"),
@@ -42,15 +42,15 @@ const WHOLE_OF: [(&str, &str, &str); 7] = [
     ("setup", "it", "agent_add"),
 ];
 
-/// The time a run of some modules of `tests/it` may take on a change, its build included.
+/// The time limit for some modules of `tests/it` on a change, including the build.
 const WHOLE_MAX: Duration = Duration::from_secs(900);
 
-/// The time a room's tests may take to be built, and then to run, on the unbroken code. The first room builds the
-/// crates of others too, and beside other builds on two cores that alone took more than ten minutes. A limit here only
-/// ends what would never end: nothing is judged by it, and the limit for a change is measured on this run.
+/// The time limit for building and then running a room's tests on the unbroken code. The first room also builds the
+/// crates of others, which alone took more than ten minutes beside other builds on two cores. This limit only ends
+/// endless runs; the limit for a change is measured on this run.
 const UNBROKEN_MAX: Duration = Duration::from_secs(3_600);
 
-/// The modules of `tests/it` for a file of the commands, by its name, where none is called like it.
+/// The modules of `tests/it` for files of the commands, by file name, where no module has that name.
 const MODULES: [(&str, &str); 22] = [
     ("agent", "agent_add"),
     ("agents_md", "agents"),
@@ -76,19 +76,19 @@ const MODULES: [(&str, &str); 22] = [
     ("wait", "agents"),
 ];
 
-/// The modules for every other one: what all commands share, and what writes messages.
+/// The modules for every other file: what all commands share, and what writes messages.
 const OTHER_MODULES: [&str; 4] = ["cli", "compose", "people", "agents"];
 
-/// The tests that a change meets at most.
+/// The most tests to try a change against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// Those of its room, and the scenarios.
+    /// The tests of its room, and the scenarios.
     Own,
-    /// Those of the whole that are its room's as well.
+    /// Also those tests of the whole that belong to its room.
     Whole,
 }
 
-/// One small change, as `cargo-mutants` lists it.
+/// One small change, as listed by `cargo-mutants`.
 #[derive(Debug, PartialEq, Eq)]
 struct Change {
     file: PathBuf,
@@ -100,7 +100,7 @@ struct Change {
     replacement: String,
 }
 
-/// Line and column in characters, both counted from 1.
+/// Line and column in characters, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Position {
     line: usize,
@@ -117,17 +117,17 @@ struct Tally {
     missed: Vec<String>,
 }
 
-/// The tests that a room's changes are tried on, each with how long it may take.
+/// The tests for a room's changes, each with its time limit.
 struct Trial {
     own: Vec<String>,
     own_max: Duration,
-    /// `None` for a room that no scenario plays.
+    /// `None` for a room that scenarios do not play.
     scenarios_max: Option<Duration>,
     reach: Reach,
 }
 
-/// Draws so many of those whose names contain one of the words, and tries them in the copy; true if every viable one
-/// was caught.
+/// Draws `count` changes whose names contain one of the words, and tries them in the copy; returns true if every viable
+/// one was caught.
 pub(super) fn run(
     copy: &Path,
     target: &Path,
@@ -180,8 +180,8 @@ pub(super) fn run(
 }
 
 impl Trial {
-    /// Builds the room's tests and runs them and the scenarios on the unbroken code: tests that fail there would catch
-    /// everything, and their time bounds that of a test which a change keeps from ending.
+    /// Builds the room's tests and runs them and the scenarios on the unbroken code. Tests that fail there would catch
+    /// everything, and their time limits a test that a change makes endless.
     fn unbroken(
         copy: &Path,
         room: &str,
@@ -204,7 +204,7 @@ impl Trial {
         })
     }
 
-    /// The time a run of these tests may take on a change, its build included: several times its duration here.
+    /// The time limit for these tests on a change, including the build: several times their duration here.
     fn timed(copy: &Path, command: &[impl AsRef<str>]) -> Result<Duration, String> {
         let command: Vec<&str> = command.iter().map(AsRef::as_ref).collect();
         Self::passed(copy, &[&command[..], &["--no-run"]].concat())?;
@@ -223,7 +223,7 @@ impl Trial {
 }
 
 impl Tally {
-    /// Tries the change and counts what came of it. The copy is whole again afterwards.
+    /// Tries the change and counts the result. Restores the copy afterwards.
     fn add(&mut self, trial: &Trial, copy: &Path, change: &Change) -> Result<(), String> {
         let path = copy.join(&change.file);
         let text = std::fs::read_to_string(&path)
@@ -295,7 +295,7 @@ fn noticed(
     })
 }
 
-/// The rooms that a scenario plays: the one that plays them and those it is built on, down to the disk.
+/// The rooms that a scenario plays: the room that plays them and those it is built on, down to the disk.
 fn played() -> BTreeSet<String> {
     let packages = packages::ours();
     let mut played = BTreeSet::new();
@@ -343,8 +343,8 @@ impl Change {
         })
     }
 
-    /// The run of tests of the whole for a change of a room that has tests there: those that are this room's, and for a
-    /// file of the commands the module of `tests/it` that is called like it, or those we name.
+    /// The tests of the whole for a change, if its room has any there. For a file of the commands: the module of
+    /// `tests/it` with its name, or the modules we name.
     fn whole(&self) -> Option<Vec<String>> {
         if let Some((_, program, module)) = WHOLE_OF.iter().find(|(of, _, _)| *of == self.room) {
             let command = ["test", "--offline", "--package", WHOLE, "--test", program];
@@ -367,19 +367,19 @@ impl Change {
         Some(of_it(WHOLE, &modules))
     }
 
-    /// The file and what is changed in it, without the place, which moves with every line above it.
+    /// The file and the change, without the place, which moves with every line above it.
     fn what(&self) -> (&Path, &str) {
         let what = self.name.splitn(4, ':').nth(3);
         (&self.file, what.unwrap_or(&self.name))
     }
 
-    /// The file's text with the change made.
+    /// Returns the file's text with the change.
     fn made_in(&self, text: &str) -> Result<String, String> {
         let place = |position: Position| {
             let lines = text.split_inclusive('\n').take(position.line - 1);
             let before: usize = lines.map(str::len).sum();
             let rest = text.get(before..)?;
-            // The place behind the last character is one too.
+            // The position after the last character is valid too.
             let mut columns = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
             columns.nth(position.column - 1).map(|at| before + at)
         };
@@ -391,8 +391,8 @@ impl Change {
     }
 }
 
-/// So many of them, from each room in turn, in an order that the seed gives. A change keeps its place in it whatever
-/// happens to the other code, so that a seed can be tried again after tests were added.
+/// Draws `count` of them, from each room in turn, in an order given by the seed. A change keeps its place in it
+/// whatever happens to other code, so that a seed can be repeated after tests were added.
 fn drawn(changes: Vec<Change>, count: usize, seed: u64) -> Vec<Change> {
     let mut rooms: BTreeMap<String, Vec<(u64, Change)>> = BTreeMap::new();
     let mut alike: BTreeMap<String, u32> = BTreeMap::new();
@@ -417,7 +417,7 @@ fn drawn(changes: Vec<Change>, count: usize, seed: u64) -> Vec<Change> {
     drawn
 }
 
-/// A number that a seed and a text give: each byte goes through `SplitMix64`.
+/// Hashes a seed and a text: each byte goes through `SplitMix64`.
 fn mixed(seed: u64, text: &str) -> u64 {
     text.bytes().fold(seed, |state, byte| {
         let state = (state ^ u64::from(byte)).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -427,7 +427,8 @@ fn mixed(seed: u64, text: &str) -> u64 {
     })
 }
 
-/// Every change `cargo-mutants` can think of in the rooms, but for what `Debug` prints: nothing promises that.
+/// Lists every change that `cargo-mutants` proposes in the rooms, except in the output of `Debug`, which nothing
+/// promises.
 fn listed(copy: &Path, target: &Path, only: &[String]) -> Result<Vec<Change>, String> {
     let output = Command::new(CARGO_MUTANTS.program(target)?)
         .args(["mutants", "--list", "--json"])
@@ -450,8 +451,8 @@ fn listed(copy: &Path, target: &Path, only: &[String]) -> Result<Vec<Change>, St
     Ok(changes)
 }
 
-/// The packages to search for changes whose names contain one of the words: the rooms, if each word begins with one,
-/// since listing all of them takes long.
+/// The packages to search for changes whose names contain one of the words: only the rooms with which the words begin,
+/// if all do, since listing everything takes long.
 fn packages_of(only: &[String]) -> Vec<&str> {
     let rooms: Option<Vec<&str>> = only.iter().map(|word| room_of(word)).collect();
     match rooms {
@@ -463,7 +464,7 @@ fn packages_of(only: &[String]) -> Vec<&str> {
     }
 }
 
-/// The room that a word begins with, its whole name.
+/// The room with whose full name a word begins.
 fn room_of(word: &str) -> Option<&str> {
     let (room, _) = word.strip_prefix("crates/")?.split_once('/')?;
     Some(room)

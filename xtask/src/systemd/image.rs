@@ -1,19 +1,19 @@
-//! The disk of the machine: a small Debian made once below the build folder, the package and the checks put into it for
-//! each run, and a file system made of it without mounting one.
+//! The disk of the machine: a small Debian made once below the build folder, with the package and the checks added for
+//! each run, and a file system made of it without mounting.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use settled_tests::binaries;
 
-/// The Debian it is: the one whose systemd the figures of `docs/operations.md` are of.
+/// The Debian release whose systemd `docs/operations.md` measures.
 const SUITE: &str = "bookworm";
 
-/// The packages of the machine beyond the minimum.
+/// The packages beyond the minimum.
 const PACKAGES: &str =
     "systemd,systemd-sysv,dbus,libpam-systemd,udev,kmod,procps,linux-image-cloud-amd64";
 
-/// The script that checks, and the unit that starts it at each boot.
+/// The checking script, and the unit that starts it at each boot.
 const CHECKS: [(&str, &str); 3] = [
     ("opt/checks/run", include_str!("checks.sh")),
     ("opt/checks/lib.sh", include_str!("lib.sh")),
@@ -27,7 +27,7 @@ const CHECKS: [(&str, &str); 3] = [
 pub(super) struct Tree(PathBuf);
 
 impl Tree {
-    /// The tree, made if it is not there.
+    /// Returns the tree, made if missing.
     pub(super) fn cached() -> Result<Self, String> {
         let room = binaries::target().join("systemd");
         let tree = room.join(SUITE);
@@ -36,7 +36,7 @@ impl Tree {
             println!("making a Debian below {} …", room.display());
             std::fs::create_dir_all(&room)
                 .map_err(|error| format!("{}: {error}", room.display()))?;
-            // What it mounts is its own, and gone with it.
+            // Its mounts are in its own namespace and disappear with it.
             let mut make = Command::new("unshare");
             make.args(["--mount", "debootstrap", "--variant=minbase"]);
             make.arg(format!("--include={PACKAGES}"))
@@ -48,7 +48,7 @@ impl Tree {
         Ok(Self(tree))
     }
 
-    /// Puts the package and the checks where the machine finds them.
+    /// Adds the package and the checks.
     pub(super) fn furnish(&self, package: &Path) -> Result<(), String> {
         for (path, text) in CHECKS {
             write(&self.0.join(path), text)?;
@@ -63,12 +63,12 @@ impl Tree {
             linked.map_err(|error| format!("{}: {error}", wants.display()))?;
         }
         write(&self.0.join("etc/hostname"), "mailroom\n")?;
-        // The journal outlives the power cut.
+        // The journal has to survive the power cut.
         let journal = self.0.join("var/log/journal");
         std::fs::create_dir_all(&journal).map_err(|error| format!("{}: {error}", journal.display()))
     }
 
-    /// Makes a file system of the tree.
+    /// Makes a file system from the tree.
     pub(super) fn image(&self) -> Result<PathBuf, String> {
         let image = self.0.with_extension("ext4");
         let _ = std::fs::remove_file(&image);
@@ -81,7 +81,7 @@ impl Tree {
         Ok(image)
     }
 
-    /// A file of `/boot`: the kernel or what it loads first.
+    /// Returns a file of `/boot`: the kernel, or its initial file system.
     pub(super) fn boot(&self, begins: &str) -> Result<PathBuf, String> {
         let boot = self.0.join("boot");
         let is_it = |path: &PathBuf| {
@@ -100,7 +100,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     made.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Runs a step to its end; what it prints is of use only if it fails.
+/// Runs a step to its end; its output matters only if it fails.
 fn done(command: &mut Command) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command

@@ -1,5 +1,5 @@
-//! The machine itself: qemu, with the processor's help where the host lends it, and what the checks say on its second
-//! serial line.
+//! The machine itself: qemu, with hardware virtualization if the host has it, and the output of the checks on its
+//! second serial line.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -7,39 +7,39 @@ use std::time::{Duration, Instant};
 
 use super::image::Tree;
 
-/// The longest the machine may run, emulated too.
+/// The longest time the machine may run, even emulated.
 const TIME_MAX: Duration = Duration::from_secs(30 * 60);
 
-/// The time a kernel may take to its first words.
+/// The time a kernel may take to its first output.
 const MUTE_MAX: Duration = Duration::from_secs(20);
 
 /// The least output of a running kernel, in bytes; the firmware alone prints less.
 const KERNEL_SAYS: usize = 2_000;
 
-/// The interval between two looks at the machine's output.
+/// The interval between two reads of the machine's output.
 const POLL: Duration = Duration::from_millis(200);
 
-/// One claim, and what was found.
+/// One claim, and its result.
 pub(super) struct Check {
     pub(super) name: String,
     pub(super) passed: bool,
-    /// The machine's other output, if it failed.
+    /// The machine's other output, if the check failed.
     pub(super) said: Vec<String>,
 }
 
 /// The result of a run.
 pub(super) struct Told {
-    /// The properties of the machine, and the measurements on it.
+    /// The properties of the machine, and measurements on it.
     pub(super) facts: Vec<String>,
     pub(super) checks: Vec<Check>,
-    /// True if the last check was reached.
+    /// True if the run reached the last check.
     pub(super) is_complete: bool,
-    /// The file with all that the kernel and systemd printed.
+    /// The file with the output of the kernel and systemd.
     pub(super) console: PathBuf,
 }
 
 impl Told {
-    /// The number of failed checks.
+    /// Returns the number of failed checks.
     pub(super) fn failed(&self) -> usize {
         self.checks.iter().filter(|check| !check.passed).count()
     }
@@ -48,23 +48,23 @@ impl Told {
 /// The way qemu runs the machine's instructions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// The processor runs them itself.
+    /// The processor runs them directly.
     Kvm,
-    /// Each is translated: everywhere, and some ten times slower.
+    /// Each is translated, which works everywhere and is some ten times slower.
     Emulated,
 }
 
 /// The way a run of qemu ended.
 enum Ended {
-    /// The machine switched itself off, or was switched off by us after its time.
+    /// The machine switched itself off, or we did after its time was up.
     Off,
-    /// It asked for its power to be cut.
+    /// It asked for a power cut.
     Cut,
-    /// Its kernel never said a word.
+    /// Its kernel printed nothing.
     Mute,
 }
 
-/// Boots it, again after each cut of its power, and waits until it has switched itself off.
+/// Boots it, again after each power cut, and waits until it has switched itself off.
 pub(super) fn boot(tree: &Tree, image: &Path, verbose: bool) -> Result<Told, String> {
     let [console, results] = ["console", "results"].map(|name| image.with_extension(name));
     let kvm = std::fs::OpenOptions::new()
@@ -115,7 +115,7 @@ pub(super) fn boot(tree: &Tree, image: &Path, verbose: bool) -> Result<Told, Str
 fn qemu(way: Way, tree: &Tree, image: &Path, lines: [&Path; 2]) -> Result<Child, String> {
     let mut qemu = Command::new("qemu-system-x86_64");
     match way {
-        // A host that is a machine itself may refuse this register, without which qemu ends at once.
+        // A host that is a virtual machine itself may refuse this register, and then qemu ends at once.
         Way::Kvm => qemu.args(["-accel", "kvm", "-cpu", "host,arch-capabilities=off"]),
         Way::Emulated => qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max"]),
     };
@@ -180,8 +180,8 @@ fn wait(
     }
 }
 
-/// Reads the lines of the checks: `FACT …`, `PASS …`, `FAIL …` with `| …` behind it, and `DONE` at the end. `CUT` asks for a
-/// cut of the power, and was heard.
+/// Reads the lines of the checks: `FACT …`, `PASS …`, `FAIL …` followed by `| …`, and `DONE` at the end. `CUT` asks for
+/// a power cut and was handled before.
 fn read(text: &str, console: PathBuf) -> Told {
     let mut told = Told {
         facts: Vec::new(),

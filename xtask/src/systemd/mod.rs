@@ -1,5 +1,5 @@
-//! `cargo xtask systemd`: the Debian package on a machine of its own, booted by a real systemd in qemu, and the checks of
-//! `checks.sh` in it. The machine is cut off its power once in the middle. The output says what it ran on.
+//! `cargo xtask systemd`: the Debian package on its own machine, booted by a real systemd in qemu, and the checks of
+//! `checks.sh` in it. The machine loses power once in the middle. The output says what it ran on.
 
 mod image;
 mod machine;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use image::Tree;
 use machine::Told;
 
-/// The programs without which there is no machine, and the packages of Debian that bring them.
+/// The programs that the machine needs, and the Debian packages that provide them.
 const NEEDED: [(&str, &str); 3] = [
     ("debootstrap", "debootstrap"),
     ("mke2fs", "e2fsprogs"),
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     verbose: bool,
 }
 
-/// Runs it; whether every check passed.
+/// Runs it; returns true if every check passed.
 pub(crate) fn run(args: &Args) -> Result<bool, String> {
     let is_there = |program: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();

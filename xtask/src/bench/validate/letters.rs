@@ -1,10 +1,10 @@
-//! The messages that are checked: correct ones of the four review types, and a hundred broken ones.
+//! The messages to check: correct ones of the four review types, and a hundred broken ones.
 
 use std::path::{Path, PathBuf};
 
 use super::super::Result;
 
-/// A broken message, and where its mistake begins.
+/// A broken message, and the position of its mistake.
 pub(super) struct Broken {
     pub(super) file: PathBuf,
     pub(super) line: usize,
@@ -34,7 +34,7 @@ fn letter(number: usize) -> String {
     )
 }
 
-/// Writes so many correct messages.
+/// Writes `count` correct messages.
 pub(super) fn lay(place: &Path, count: usize) -> Result<Vec<PathBuf>> {
     let directory = place.join("letters");
     std::fs::create_dir_all(&directory)?;
@@ -46,7 +46,7 @@ pub(super) fn lay(place: &Path, count: usize) -> Result<Vec<PathBuf>> {
     (0..count).map(write).collect()
 }
 
-/// Writes a hundred messages with one mistake each: five kinds in the envelope, 84 in all, and 16 in the body.
+/// Writes a hundred messages with one mistake each: 84 of five kinds in the envelope, and 16 in the body.
 pub(super) fn broken(place: &Path) -> Result<Vec<Broken>> {
     let directory = place.join("broken");
     std::fs::create_dir_all(&directory)?;

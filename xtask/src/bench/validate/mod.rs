@@ -1,8 +1,8 @@
-//! `validate-message` beside the tools that people check such files with: one file cold, many files, memory, and what
-//! each finds among a hundred broken messages. Each process is measured by a process of its own, which has no other
-//! child (`measure`), so that memory is that of one tool.
+//! `validate-message` beside other tools that check such files: one cold file, many files, memory, and the findings in
+//! a hundred broken messages. `measure` runs each tool in a process without other children, so that the memory is that
+//! of one tool.
 //!
-//! The peers check the envelope only: they have no way into a body. Where the registries do not give a peer, its row
+//! The peers check only the envelope, because they cannot check a body. If a peer is not in the registries, its row
 //! says so.
 
 mod letters;
@@ -18,7 +18,7 @@ use settled_tests::hostile::Hostile;
 use super::{Result, ground, quantile, room};
 use peers::Peer;
 
-/// The number of times one file is checked; the median counts.
+/// The number of checks of one file; the median counts.
 const COLD_ROUNDS: usize = 20;
 
 /// The cost of one run of a program.
@@ -29,7 +29,7 @@ struct Cost {
     is_success: bool,
 }
 
-/// Runs a program and prints what it took: the measuring process.
+/// Runs a program and prints its cost, as the measuring process.
 pub(crate) fn measure(command: &[String]) -> Result<()> {
     let (program, args) = command.split_first().ok_or("a program to measure")?;
     let start = std::time::Instant::now();
@@ -129,8 +129,7 @@ pub(crate) fn run(files_max: usize) -> Result<()> {
     found(&peers, &place)
 }
 
-/// The calls of `validate-message`, the milliseconds that the worst file may take, and the number of times each is
-/// made.
+/// The calls of `validate-message`, the milliseconds allowed for the worst file, and the number of times each runs.
 const ASKED: [(&str, &[&str], f64); 3] = [
     ("validate-message FILE", &[], 20.0),
     ("validate-message fmt --diff FILE", &["fmt", "--diff"], 50.0),
@@ -142,7 +141,7 @@ const ASKED: [(&str, &[&str], f64); 3] = [
 ];
 const ROUNDS: usize = 5;
 
-/// The processor time of ours for files made to hurt; an error if one takes too long.
+/// Measures our processor time for expensive files; fails if one takes too long.
 pub(crate) fn hostile() -> Result<()> {
     room::build_package("validate-message-cli")?;
     let place = ground::target().join("bench-hostile");
@@ -191,7 +190,7 @@ fn hostile_ms(place: &Path, document: &Hostile, words: &[&str]) -> Result<f64> {
     Ok(quantile(&mut rounds, 0.5))
 }
 
-/// Prints what each finds in a hundred broken messages, one process each.
+/// Prints each tool's findings in a hundred broken messages, one process each.
 fn found(peers: &[Peer], place: &Path) -> Result<()> {
     let broken = letters::broken(place)?;
     println!(

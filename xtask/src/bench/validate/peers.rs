@@ -1,4 +1,4 @@
-//! The tools that are measured, installed once below the build folder, each with the command that checks files.
+//! The measured tools, installed once below the build folder, each with its command to check files.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,16 +9,16 @@ use settled_tests::binaries;
 /// One tool.
 pub(super) struct Peer {
     pub(super) name: &'static str,
-    /// The program and the arguments before the files.
+    /// The program and its arguments before the files.
     before: Vec<String>,
-    /// The argument before each file, if there is one.
+    /// The argument before each file, if any.
     each: Option<&'static str>,
-    /// More files than this would take minutes.
+    /// The most files: more would take minutes.
     pub(super) files_max: usize,
 }
 
 impl Peer {
-    /// The command that checks these files.
+    /// Returns the command that checks these files.
     pub(super) fn command(&self, files: &[PathBuf]) -> Vec<String> {
         let mut command = self.before.clone();
         for file in files {
@@ -29,7 +29,7 @@ impl Peer {
     }
 }
 
-/// Ours first, then the peers; installs what is missing.
+/// Returns ours first, then the peers; installs what is missing.
 pub(super) fn all(place: &Path) -> Result<Vec<Peer>> {
     done(binaries::cargo().args([
         "build",
@@ -40,7 +40,7 @@ pub(super) fn all(place: &Path) -> Result<Vec<Peer>> {
     ]))?;
     let rust = place.join("rust");
     if !rust.join("bin/jsonschema-cli").exists() {
-        // It takes minutes, once.
+        // This takes minutes, once.
         let mut install = binaries::cargo();
         install
             .args([

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use inspect::dead_letter::refusals::RefusalLog;
+use inspect::dead_letter::refusals;
 use inspect::log::LogLine;
 use inspect::status::WorkspaceStatus;
 use inspect::status::fix::Spell;
@@ -45,7 +45,6 @@ pub(crate) struct Past {
     pub(crate) tally: HistoryTally,
     /// The newest decisions, oldest first.
     pub(crate) decisions: VecDeque<LogLine>,
-    refusals: RefusalLog,
 }
 
 impl Follower {
@@ -53,13 +52,12 @@ impl Follower {
     pub fn open(root: &Path) -> Result<Self, SpoolError> {
         let (index, folded) = LedgerIndex::read(root)?;
         let end = folded.verified.records;
-        let mut past = Past::new(root);
+        let mut past = Past::new();
         spool::read_ledger(root, &mut |entry| {
             // The tail brings later records again.
             if entry.seq > end {
                 return Ok(());
             }
-            past.refusals.note_past(entry)?;
             past.note(entry, entry.seq + DECISIONS as u64 > end)
         })?;
         let mut follower = Self {
@@ -104,13 +102,12 @@ impl Follower {
         let (past, index) = (&mut self.past, &mut self.standing.index);
         let count = self.tail.read(&mut |entry| {
             index.add(entry)?;
-            past.refusals.note(entry)?;
             past.note(entry, true)
         })?;
         if let Some(verified) = self.tail.verified() {
             self.standing.folded.verified = verified.clone();
         }
-        self.standing.dead = self.past.refusals.open(self.standing.index.state());
+        self.standing.dead = refusals::open(&self.root, &self.standing.index);
         self.standing.serving = spool::is_served(&self.root);
         self.standing.alerts = operator_alerts::read(&self.root);
         self.standing.heard = heartbeat::read(&self.root);
@@ -183,13 +180,12 @@ impl Follower {
 }
 
 impl Past {
-    fn new(root: &Path) -> Self {
+    fn new() -> Self {
         Self {
             timelines: Timelines::default(),
             histories: Histories::default(),
             tally: HistoryTally::default(),
             decisions: VecDeque::new(),
-            refusals: RefusalLog::new(root),
         }
     }
 

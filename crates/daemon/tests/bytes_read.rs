@@ -63,6 +63,8 @@ fn asked(room: &Room) -> (u64, [u64; 2]) {
     assert_eq!(open.len(), 0);
     let bytes = bytes_read() - before;
     assert_eq!(folded.snapshot, Some(folded.verified.records));
+    // Nobody searches the ledger for the refusal that was the first of all messages.
+    assert_eq!(index.refusals.iter().count(), 1);
     let phases = index.state().phases();
     (bytes, ["approved", "escalated"].map(|phase| phases[phase]))
 }
@@ -73,6 +75,7 @@ fn what_is_read_to_find_one_review_does_not_grow_with_the_others() {
     let room = Room::new();
     let config = "[limits]\nmessages_per_hour = 10000\n\n[ledger]\nsnapshot_records = 1\n";
     std::fs::write(room.path("settled.toml"), config).expect("a config");
+    room.put("agents/claude/outbox/refused.yaml", "no message\n");
     finish_reviews(&room, 1..201, 60);
     let (few_bytes, few) = asked(&room);
     finish_reviews(&room, 201..1001, 4 * 24 * 3_600);

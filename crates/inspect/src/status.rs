@@ -23,7 +23,7 @@ use workspace::index::LedgerIndex;
 use workspace::operator_alerts::{self, Alert};
 
 use self::pending::PendingMail;
-use crate::dead_letter::refusals::{self, Refusal};
+use crate::dead_letter::refusals::{self, OpenRefusal};
 
 /// Everything that can be read without the lock.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub struct WorkspaceStatus {
     /// The mail in outboxes that the daemon has not judged yet.
     pub unjudged: PendingMail,
     /// The open refusals, oldest first.
-    pub dead: Vec<Refusal>,
+    pub dead: Vec<OpenRefusal>,
     /// The daemon's alerts that only an operator can fix.
     pub alerts: Vec<Alert>,
     /// This host's name among those that share the ledger.
@@ -71,16 +71,13 @@ pub fn validation_of(root: &Path, which: &Which) -> Result<Vec<String>, String> 
 }
 
 impl WorkspaceStatus {
-    /// Reads everything. Searches the ledger for refusals as far back as the oldest file in a `dead_letter/`.
+    /// Reads it all.
     pub fn read(root: &Path) -> Result<Self, SpoolError> {
         // Outboxes before the ledger: a message judged in between is counted twice rather than never.
         let agents = directory::agents(root)?;
         let unjudged = PendingMail::look(root, &agents);
         let (index, folded) = LedgerIndex::read(root)?;
-        let dead = refusals::read(root, &agents)?
-            .into_iter()
-            .filter(|refusal| refusal.is_open(index.state()))
-            .collect();
+        let dead = refusals::open(root, &index);
         let host = Config::load(root)
             .ok()
             .and_then(|config| config.ledger.host);

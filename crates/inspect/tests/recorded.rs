@@ -9,7 +9,6 @@ use std::fs;
 use std::path::Path;
 
 use chrono::TimeDelta;
-use inspect::dead_letter::refusals;
 use inspect::status::WorkspaceStatus;
 use inspect::status::overview::{ListedReviews, Status};
 use inspect::status::threads::Histories;
@@ -236,22 +235,26 @@ fn a_refusal_is_corrected_by_the_name_of_its_file_where_the_id_is_another() {
 }
 
 #[test]
-fn refusals_read_from_the_end_of_the_ledger_are_those_of_the_whole() {
+fn an_open_refusal_is_one_whose_file_is_there_whatever_else_is() {
     let root = workspace();
-    let agents = ["claude", "codex", "gemini"].map(|name| name.parse().expect("a name"));
-    let told = |first| {
-        let refusals = refusals::read_back(root.path(), &agents, first).expect("a ledger");
-        format!("{refusals:#?}")
+    let open = || {
+        let status = WorkspaceStatus::read(root.path()).expect("a workspace");
+        let files = status
+            .dead
+            .iter()
+            .map(|dead| (dead.agent().to_string(), dead.file()));
+        files.collect::<Vec<_>>()
     };
-    let whole = told(u64::MAX);
-    assert!(whole.contains("corrected: Some"), "{whole}");
-    for first in 1..20 {
-        assert_eq!(told(first), whole, "{first} records first");
-    }
+    let all = open();
     let stray = root.path().join("agents/gemini/dead_letter/stray.yaml");
-    std::fs::write(stray, "no record tells of it").expect("a file");
-    assert_eq!(told(1), whole);
-    assert_eq!(refusals::read(root.path(), &[]).expect("a ledger").len(), 0);
+    fs::write(stray, "no record tells of it").expect("a file");
+    assert_eq!(open(), all);
+    let (agent, file) = all.first().expect("an open refusal");
+    let path = root
+        .path()
+        .join(format!("agents/{agent}/dead_letter/{file}"));
+    fs::remove_file(path).expect("its file");
+    assert_eq!(open(), all[1..]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Folds the ledger into an index: the state of every review, the used file names and the untaken requests. Writes the
-//! index as the lines and rows of a snapshot and restores it from them.
+//! Folds the ledger into an index: the state of every review, the used file names, the untaken requests and the newest
+//! refusals. Writes the index as the lines and rows of a snapshot and restores it from them.
 
 use std::io;
 use std::path::Path;
@@ -14,12 +14,13 @@ use spool::{Ahead, Entry, Fold, Folded, HostName, RowKey, Rows, SpoolError, Visi
 
 use crate::config::Config;
 use crate::known_deliveries::KnownDeliveries;
+use crate::refusals::{Refusal, Refusals};
 use crate::snapshot_rows::SnapshotRows;
 use crate::untaken_requests::{Delivered, UntakenRequests};
 
 /// The version of the snapshot lines below and everything in them. Raise it with every change to a line or to how a
 /// record is folded; the daemon's `tests/it/ledgers.rs` fails if you forget.
-const FORM: u32 = 8;
+const FORM: u32 = 9;
 
 /// Everything the daemon derives from the ledger.
 #[derive(Debug, Default, PartialEq)]
@@ -34,6 +35,8 @@ pub struct LedgerIndex {
     pub known_deliveries: KnownDeliveries,
     /// The hosts that share the ledger; none if there is only one host.
     pub fleet: Fleet,
+    /// The newest refusals of each agent.
+    pub refusals: Refusals,
     /// The number of refused messages.
     refused: u64,
 }
@@ -65,6 +68,7 @@ impl LedgerIndex {
         self.names.note(entry);
         self.known_deliveries.note(entry);
         self.untaken.note(entry, record);
+        self.refusals.note(entry, record, at);
         self.refused += u64::from(record.refused().is_some());
         fold_hosts(&mut self.fleet, entry, record, at)?;
         review::apply(&mut self.state, record, at);
@@ -104,6 +108,7 @@ impl Fold for LedgerIndex {
             untaken,
             known_deliveries: _,
             fleet,
+            refusals,
             refused,
         } = self;
         let mut write = |word: &str, json: &[u8]| line(&[word.as_bytes(), b" ", json].concat());
@@ -113,6 +118,9 @@ impl Fold for LedgerIndex {
         }
         if !fleet.is_empty() {
             write(FLEET, &serde_json::to_vec(fleet)?)?;
+        }
+        for refusal in refusals.iter() {
+            write(REFUSAL, &serde_json::to_vec(&refusal)?)?;
         }
         write(REFUSED, &serde_json::to_vec(refused)?)
     }
@@ -154,6 +162,10 @@ impl Fold for LedgerIndex {
                     self.untaken.restore(review, delivered);
                 }
                 Ok(FLEET) => self.fleet = serde_json::from_slice(json)?,
+                Ok(REFUSAL) => {
+                    let (outbox, refusal): (String, Refusal) = serde_json::from_slice(json)?;
+                    self.refusals.restore(outbox, refusal);
+                }
                 Ok(REFUSED) => self.refused = serde_json::from_slice(json)?,
                 Ok(_) | Err(_) => return Err("a line is of no kind this version writes".into()),
             }
@@ -197,6 +209,7 @@ pub fn stored_rows(rows: &Arc<Rows>) -> Arc<dyn StoredRows> {
 const STATE: &str = "state";
 const UNTAKEN: &str = "untaken";
 const FLEET: &str = "fleet";
+const REFUSAL: &str = "refusal";
 const REFUSED: &str = "refused";
 
 /// Folds what a record says about hosts. No host takes over a change that the fleet refuses.

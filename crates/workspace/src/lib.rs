@@ -13,6 +13,7 @@ pub mod ledger_end;
 pub mod operator_alerts;
 pub mod orders;
 pub mod ownership;
+pub mod refusals;
 pub mod shell;
 mod snapshot_rows;
 pub mod untaken_requests;

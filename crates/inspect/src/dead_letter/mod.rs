@@ -1,12 +1,12 @@
 //! The refused messages of a workspace: the files in `dead_letter/`, with the reasons from their reports, so that an
 //! agent that may not read the ledger sees them too.
 //!
-//! `refusals` finds out what became of each; `retry` sends one again.
+//! `refusals` tells which of them are open; `retry` sends one again.
 
 pub mod refusals;
 pub mod retry;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,11 @@ use message_schema::Report;
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use serde::Serialize;
-use spool::{Digest, Layout, Mailbox, SpoolError};
+use spool::{Digest, FileName, Layout, Mailbox, SpoolError};
 use workspace::index::LedgerIndex;
+use workspace::refusals::{Correction, Same};
 
-use self::refusals::{Correction, Same};
+use self::refusals::{OpenRefusal, raw};
 
 /// The largest file to read, in bytes. A refused file may have any size; of a larger one only the report is read.
 const SIZE_MAX: u64 = 1 << 20;
@@ -89,7 +90,7 @@ pub fn of(root: &Path, agents: &[AgentName]) -> DeadLetters {
     let without_ledger = if letters.is_empty() {
         None
     } else {
-        learn_fates(root, agents, &mut letters).err()
+        learn_fates(root, &mut letters).err()
     };
     letters.sort_by(|a, b| {
         let key = |letter: &DeadLetter| {
@@ -112,34 +113,27 @@ pub fn directory(root: &Path, agent: &AgentName) -> PathBuf {
     Layout::new(root).mailbox(&Mailbox::DeadLetter(agent.to_string()))
 }
 
-/// The fate of a dead letter. The daemon did not write one that the ledger does not know; nobody has to correct it.
-#[derive(Clone, Copy, Debug, Default)]
-struct LetterFate {
-    corrected: Option<Correction>,
-    is_open: bool,
-}
-
-/// Looks up what became of each dead letter, by its agent and the name of its report.
-fn learn_fates(
-    root: &Path,
-    agents: &[AgentName],
-    letters: &mut [DeadLetter],
-) -> Result<(), SpoolError> {
+/// Looks up what became of each dead letter, by its agent and the name of its report. Nobody has to correct one that the
+/// index does not remember: the daemon did not put it there, or its sender was refused many times since.
+fn learn_fates(root: &Path, letters: &mut [DeadLetter]) -> Result<(), SpoolError> {
     let (index, _) = LedgerIndex::read(root)?;
-    let known = refusals::read(root, agents)?
-        .into_iter()
-        .filter_map(|refusal| {
-            let is_open = refusal.is_open(index.state());
-            let fate = LetterFate {
-                corrected: refusal.corrected,
-                is_open,
-            };
-            Some(((refusal.agent, refusal.report_file?), fate))
-        });
-    let fates: HashMap<(AgentName, String), LetterFate> = known.collect();
+    let named = |agent: &AgentName, report: &FileName| (agent.clone(), raw(report));
+    let known = index.refusals.iter().filter_map(|(_, refusal)| {
+        let report = refusal.report_file.as_ref()?;
+        Some((named(&refusal.agent, report), refusal.corrected))
+    });
+    let corrected: HashMap<(AgentName, String), Option<Correction>> = known.collect();
+    let open = refusals::open(root, &index).into_iter();
+    let open = open.filter_map(|OpenRefusal { refusal, .. }| {
+        Some(named(&refusal.agent, refusal.report_file.as_ref()?))
+    });
+    let open: HashSet<(AgentName, String)> = open.collect();
     for letter in letters {
-        let fate = fates.get(&(letter.agent.clone(), letter.report_file.clone()));
-        letter.become_of(fate.copied().unwrap_or_default());
+        let name = (letter.agent.clone(), letter.report_file.clone());
+        let corrected = corrected.get(&name).copied().flatten();
+        letter.corrected_by = corrected.map(|correction| correction.by);
+        letter.corrected_same = corrected.map(|correction| correction.same);
+        letter.open = Some(open.contains(&name));
     }
     Ok(())
 }
@@ -176,12 +170,6 @@ impl DeadLetter {
             (Some(_) | None, _) => {}
         }
         text
-    }
-
-    fn become_of(&mut self, LetterFate { corrected, is_open }: LetterFate) {
-        self.corrected_by = corrected.map(|correction| correction.by);
-        self.corrected_same = corrected.map(|correction| correction.same);
-        self.open = Some(is_open);
     }
 
     /// True if `word` names this letter: its file name, with or without the extension, the name of its report, or its

@@ -171,7 +171,7 @@ impl Status {
             standing
                 .dead
                 .iter()
-                .filter(|letter| letter.agent == *agent)
+                .filter(|letter| letter.agent() == agent)
                 .count()
         };
         let dead = standing.agents.iter().map(|agent| Count {

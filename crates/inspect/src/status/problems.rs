@@ -13,7 +13,7 @@ use workspace::shell::quoted;
 
 use super::WorkspaceStatus;
 use super::fix::{FixCommand, FixCommands, Spell};
-use crate::dead_letter::refusals::Refusal;
+use crate::dead_letter::refusals::OpenRefusal;
 
 /// The delay that a serving daemon may have before a deadline counts as overdue.
 const GRACE: TimeDelta = TimeDelta::seconds(60);
@@ -319,18 +319,16 @@ fn budget_used_up(
     }
 }
 
-fn dead_letter(letter: &Refusal, commands: &FixCommands<'_>) -> Problem {
-    let Refusal {
-        agent, file, code, ..
-    } = letter;
+fn dead_letter(letter: &OpenRefusal, commands: &FixCommands<'_>) -> Problem {
+    let (agent, file, code) = (letter.agent(), letter.file(), letter.refusal.code);
     Problem {
         kind: ProblemKind::DeadLetter,
         what: format!(
             "{agent}/dead_letter/{} was refused ({code}) and not corrected since",
-            escaped(file)
+            escaped(&file)
         ),
-        since: Some(letter.at),
-        review: letter.review.clone(),
+        since: Some(letter.refusal.at),
+        review: letter.refusal.review.clone(),
         path: Some(
             PathBuf::from(spool::dirs::of_agent(
                 agent.as_str(),

@@ -12,7 +12,7 @@ use workspace::shell::quoted;
 use super::fix::{FixCommand, FixCommands, Spell, of_pr, of_repo};
 use super::row::{FailedRow, reason};
 use super::{WorkspaceStatus, threads};
-use crate::dead_letter::refusals::Refusal;
+use crate::dead_letter::refusals::OpenRefusal;
 
 /// The answer of `settled why` about one review. Fields are added, never changed.
 #[derive(Debug, Serialize)]
@@ -183,18 +183,21 @@ impl Look<'_> {
     /// The diagnosis if the mover's newest message was refused after everything else that happened here.
     fn correction(&self) -> Option<Diagnosis> {
         let mover = self.review.mover_of(self.key)?;
-        let is_newest = |letter: &&Refusal| {
-            letter.agent == *mover && letter.is_about(self.key) && letter.at >= self.review.since
+        let is_newest = |letter: &&OpenRefusal| {
+            let is_since = letter.refusal.at >= self.review.since;
+            letter.agent() == mover && letter.is_about(self.key) && is_since
         };
         let letter = self.standing.dead.iter().rfind(is_newest)?;
+        let code = letter.refusal.code;
         let missing = format!(
             "{mover} must correct its refused {}: {} ({})",
-            letter.file,
+            letter.file(),
             letter
-                .fix
+                .refusal
+                .fix()
                 .as_deref()
-                .unwrap_or_else(|| letter.code.sentence().trim_end_matches('.')),
-            letter.code,
+                .unwrap_or_else(|| code.sentence().trim_end_matches('.')),
+            code,
         );
         // The commands that send the message again come before the one that explains the refusal.
         let mut fixes: Vec<FixCommand> = match &self.review.phase {
@@ -215,7 +218,7 @@ impl Look<'_> {
             ),
             self.commands.agent(
                 mover,
-                &format!("explain {}", letter.code),
+                &format!("explain {code}"),
                 "shows the rule, with a corrected example",
             ),
         ]);

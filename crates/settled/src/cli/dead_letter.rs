@@ -1,7 +1,6 @@
 //! `settled dead-letter`: shows refused messages with the reasons, and resends or archives them.
 
 use clap::Subcommand;
-use inspect::dead_letter::refusals::Same;
 use inspect::dead_letter::retry::{self, NotSent, Outlook};
 use inspect::dead_letter::{self, DeadLetter, DeadLetters};
 use mailbox::mailboxes::{AgentMailboxes, MailboxPlace};
@@ -9,6 +8,7 @@ use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use serde::Serialize;
 use workspace::directory;
+use workspace::refusals::Same;
 
 use super::answer::CommandOutput;
 use super::context::Context;

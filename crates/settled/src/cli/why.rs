@@ -105,11 +105,11 @@ pub(super) fn unknown(standing: &WorkspaceStatus, which: &Which, context: &Conte
         (_, Some(letter)) => {
             let why = format!(
                 ": {} of {} was refused ({})",
-                escaped(&letter.file),
-                letter.agent,
-                letter.code
+                escaped(&letter.file()),
+                letter.agent(),
+                letter.refusal.code
             );
-            no(why).next(context.command(&format!("explain {}", letter.code)))
+            no(why).next(context.command(&format!("explain {}", letter.refusal.code)))
         }
         (Some(_) | None, None) => no(String::new()).next(context.command("status")),
     }

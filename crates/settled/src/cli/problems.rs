@@ -1,5 +1,7 @@
 //! `settled problems`: lists everything that needs action, worst first.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 use inspect::status::problems::Problem;
 use message_schema::line::escaped;
@@ -23,11 +25,17 @@ Exit codes: 0 no problems, 6 at least one problem.")]
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,
+    /// List at most this many; the count covers all
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
+    limit: u16,
 }
 
 /// The JSON form. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 struct Problems {
+    /// The number of problems, listed or not.
+    count: usize,
+    /// The first of them.
     problems: Vec<Problem>,
 }
 
@@ -37,34 +45,33 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let standing = context.status()?;
     let policy = context.policy(&standing);
     let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
-    let problems = standing.problems(&policy, now, &spell);
+    let mut problems = standing.problems(&policy, now, &spell);
     let exit = if problems.is_empty() {
         Exit::Ok
     } else {
         Exit::ActionRequired
     };
-    let mut answer = CommandOutput::new(Problems { problems });
+    let count = problems.len();
+    problems.truncate(args.limit.into());
+    let mut answer = CommandOutput::new(Problems { count, problems });
     // The text shows each fix below its problem.
     if context.json {
-        let mut known: Vec<String> = Vec::new();
+        let mut known = HashSet::new();
         for Problem { fix, .. } in answer.data.problems.clone() {
-            if fix.fill.is_empty() && !known.contains(&fix.run) {
-                known.push(fix.run.clone());
+            if fix.fill.is_empty() && known.insert(fix.run.clone()) {
                 answer.next(fix.run, format!("{}: {}", fix.actor, fix.effect));
             }
         }
     }
-    context.say(&answer, |problems| {
-        text(&problems.problems, now, Screen::of_output())
-    })?;
+    context.say(&answer, |problems| text(problems, now, Screen::of_output()))?;
     Ok(exit)
 }
 
-fn text(problems: &[Problem], now: DateTime<Utc>, screen: Screen) -> String {
+fn text(Problems { count, problems }: &Problems, now: DateTime<Utc>, screen: Screen) -> String {
     if problems.is_empty() {
         return "no problems\n".to_owned();
     }
-    problems.iter().fold(String::new(), |text, problem| {
+    let text = problems.iter().fold(String::new(), |text, problem| {
         let since = problem
             .since
             .map_or_else(String::new, |since| format!("  {}", ago(now - since)));
@@ -73,5 +80,9 @@ fn text(problems: &[Problem], now: DateTime<Utc>, screen: Screen) -> String {
         text + &format!("{kind}{since}\n")
             + &screen.wrap(4, &format!("  {}", escaped(&problem.what)))
             + &format!("  {}: {}\n      {}\n", fix.actor, fix.run, fix.effect)
-    })
+    });
+    match count - problems.len() {
+        0 => text,
+        more => text + &format!("{more} more; see --limit\n"),
+    }
 }

@@ -159,6 +159,24 @@ impl Event {
         }
     }
 
+    /// Every word that [`Self::word`] returns.
+    pub const WORDS: [&str; 14] = [
+        "deadline",
+        "taken",
+        "turns",
+        "started",
+        "failed",
+        "spent",
+        "observed",
+        "ran",
+        "pull",
+        "decided",
+        "pair",
+        "ledger_accepted",
+        "sent_differs",
+        "host",
+    ];
+
     /// Returns the word under which the ledger files it.
     pub fn word(&self) -> &'static str {
         match self {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use clap::builder::PossibleValuesParser;
-use inspect::filter::{RecordFilter, VERDICTS};
+use inspect::filter::{RecordFilter, verdicts};
 use inspect::log::LogLine;
 use mailbox::wakeup::Wakeup;
 use message_schema::id::{AgentName, PrNumber};
@@ -45,7 +45,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "AGENT", value_parser = super::agent)]
     of: Option<AgentName>,
     /// Only records with this verdict
-    #[arg(long, value_name = "VERDICT", value_parser = PossibleValuesParser::new(VERDICTS))]
+    #[arg(long, value_name = "VERDICT", value_parser = PossibleValuesParser::new(verdicts()))]
     verdict: Option<String>,
 }
 

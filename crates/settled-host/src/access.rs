@@ -1,6 +1,6 @@
-//! The credentials by which a broker knows this host, and this host the broker: a token, an NKey or a file of
-//! credentials, and the certificates of TLS. Secrets are in files of the daemon's user alone, never in `settled.toml`,
-//! which agents read.
+//! The credentials with which this host and a broker identify each other: a token, an NKey or a credentials file, and
+//! TLS certificates. Secrets are in files that only the daemon's user can read, never in `settled.toml`, which agents
+//! read.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use async_nats::{ConnectOptions, ServerAddr};
 
 use crate::keys::{KeyError, private};
 
-/// Longer than any token, seed or file of credentials.
+/// More than any token, seed or credentials file has.
 const BYTES_MAX: u64 = 64 * 1024;
 
-/// The files by which this host is let in. All are optional.
+/// The credential files of this host. All are optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Access {
@@ -20,23 +20,23 @@ pub struct Access {
     pub token: Option<PathBuf>,
     /// The seed of an NKey, which begins with `SU`.
     pub nkey: Option<PathBuf>,
-    /// A JWT and its NKey, as `nsc` writes them.
+    /// A JWT and its NKey, in the format that `nsc` writes.
     pub credentials: Option<PathBuf>,
-    /// The certificate of the authority that the broker's certificate is from; those of the system count as well.
+    /// The certificate of the authority that issued the broker's certificate; the system's authorities count as well.
     pub authority: Option<PathBuf>,
     /// This host's own certificate.
     pub certificate: Option<PathBuf>,
-    /// The key of that certificate.
+    /// The private key of that certificate.
     pub key: Option<PathBuf>,
 }
 
-/// The reason a connection to a broker cannot be set up as asked.
+/// The reason the options of a connection cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// A secret cannot be read, or others can read it.
     #[error(transparent)]
     Secret(#[from] KeyError),
-    /// Two ways to identify the host.
+    /// The config gives two ways to identify the host.
     #[error("{0} and {1} are both given: a broker knows a host by one of them")]
     Both(&'static str, &'static str),
     /// A certificate without its key, or a key without its certificate.
@@ -50,15 +50,15 @@ pub enum AccessError {
         /// The fault.
         what: String,
     },
-    /// An address that cannot be read.
+    /// The address of a broker cannot be parsed.
     #[error("{0:?} is no address of a broker, expected nats://HOST:PORT or tls://HOST:PORT")]
     NotAnAddress(String),
-    /// A password in an address.
+    /// An address contains a password.
     #[error("the address of {0} holds a password, and agents can read it: put it into a file")]
     PasswordInAddress(String),
 }
 
-/// Reads the addresses of brokers, separated by commas.
+/// Parses the addresses of brokers, separated by commas.
 pub fn servers(text: &str) -> Result<Vec<ServerAddr>, AccessError> {
     let mut servers = Vec::new();
     for address in text.split(',').map(str::trim) {
@@ -77,7 +77,7 @@ pub fn servers(text: &str) -> Result<Vec<ServerAddr>, AccessError> {
 }
 
 impl Access {
-    /// The options for a connection. The secrets are read now; a broker that asks again later gets the same ones.
+    /// Returns the options for a connection. The secrets are read now; a later reconnect uses the same ones.
     pub fn options(&self) -> Result<ConnectOptions, AccessError> {
         let ways = [
             ("token", &self.token),

@@ -1,5 +1,5 @@
-//! The key of a host: Ed25519, made when the host joins, in a file that only the daemon's user can read. Its public half
-//! is in the ledger; every other host checks this host's batches by it.
+//! The Ed25519 key of a host: made when the host joins, in a file that only the daemon's user can read. The ledger has
+//! its public half, with which every other host verifies this host's batches.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -10,19 +10,19 @@ use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use message_schema::hex;
 use spool::log::HostKeys;
 
-/// The prefix of a key file, before the key's 64 hex digits.
+/// The start of a key file, before the key's 64 hex digits.
 const FORM: &str = "settled-host-key-1 ";
 
-/// The prefix of a public key, before its 64 hex digits.
+/// The start of a public key, before its 64 hex digits.
 const PUBLIC: &str = "ed25519:";
 
-/// Longer than any key file.
+/// More than any key file has.
 const BYTES_MAX: u64 = 1024;
 
 /// The key of this host.
 pub struct HostKey(SigningKey);
 
-/// The reason there is no key.
+/// The reason a key cannot be loaded or made.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read or written.
@@ -49,7 +49,7 @@ pub enum KeyError {
         /// The user that has to own it.
         user: u32,
     },
-    /// The file holds no key.
+    /// The file does not contain a key.
     #[error("{path} holds no key of a host", path = path.display())]
     NotAKey {
         /// The file.
@@ -73,8 +73,8 @@ impl HostKey {
         }
     }
 
-    /// Makes a key where none exists. A kill leaves no file or a whole one. An existing key is never overwritten,
-    /// because the ledger may already have its public half.
+    /// Makes a key if none exists. A kill leaves no file or a whole one. An existing key is never overwritten, because
+    /// the ledger may already have its public half.
     pub fn make(path: &Path) -> Result<HostKey, KeyError> {
         let failed = |source| KeyError::Io {
             path: path.to_owned(),
@@ -101,7 +101,7 @@ impl HostKey {
             .map_err(failed)?;
         writeln!(file, "{FORM}{}", hex::write(&seed))
             .and_then(|()| file.sync_all())
-            // A link never replaces what is there.
+            // Unlike a rename, a hard link never replaces an existing file.
             .and_then(|()| std::fs::hard_link(&fresh, path))
             .and_then(|()| std::fs::remove_file(&fresh))
             .map_err(failed)?;
@@ -113,7 +113,7 @@ impl HostKey {
         Ok(HostKey(key))
     }
 
-    /// The public half, as the ledger has it.
+    /// The public half, in the form the ledger has it.
     pub fn public(&self) -> String {
         format!("{PUBLIC}{}", hex::write(self.0.verifying_key().as_bytes()))
     }
@@ -129,14 +129,14 @@ impl HostKeys for HostKey {
         let key = key.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
         let key = key.and_then(|bytes| VerifyingKey::from_bytes(&bytes).ok());
         let signature = Signature::from_slice(signature).ok();
-        // Strict: a weak key, with which one signature fits many texts, signs nothing.
+        // Strict verification refuses weak keys, with which one signature fits many texts.
         key.zip(signature)
             .is_some_and(|(key, signature)| key.verify_strict(bytes, &signature).is_ok())
     }
 }
 
-/// Opens a file that nobody but this process's user can read. Checks the file after opening it, so that nobody can put
-/// another one there in between.
+/// Opens a file that only this process's user can read. Checks the file after opening it, so that nobody can swap it in
+/// between.
 pub(crate) fn private(path: &Path) -> Result<File, KeyError> {
     let failed = |source| KeyError::Io {
         path: path.to_owned(),
@@ -146,7 +146,7 @@ pub(crate) fn private(path: &Path) -> Result<File, KeyError> {
     let stat = file.metadata().map_err(failed)?;
     let (mode, owner) = (stat.mode() & 0o7777, stat.uid());
     let user = rustix::process::geteuid().as_raw();
-    // What root keeps for its services, it may read for everybody.
+    // Root, for example a service manager, may own the secrets of a service.
     let is_ours = owner == user || owner == 0;
     if mode & 0o077 != 0 || !is_ours {
         return Err(KeyError::Readable {
@@ -185,7 +185,7 @@ mod tests {
     fn a_weak_public_key_signs_nothing() {
         let directory = tempfile::tempdir().expect("a directory");
         let key = HostKey::make(&directory.path().join("key")).expect("a key");
-        // The neutral element: with it this signature fits every text, unless the check is strict.
+        // The neutral element: without strict verification, this signature fits every text.
         let weak = format!("{PUBLIC}01{}", "00".repeat(31));
         let mut signature = [0; 64];
         signature[0] = 1;
@@ -241,7 +241,7 @@ mod tests {
         assert!(!fresh.exists());
         let other = HostKey::make(&directory.path().join("other")).expect("a key");
         assert_ne!(key.public(), other.public(), "keys are random");
-        // A directory in its place cannot be removed as a file.
+        // A directory at this path cannot be removed as a file.
         std::fs::create_dir(&fresh).expect("a directory");
         std::fs::remove_file(&path).expect("a file to remove");
         assert!(matches!(HostKey::make(&path), Err(KeyError::Io { .. })));

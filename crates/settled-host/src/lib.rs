@@ -1,15 +1,15 @@
-//! Everything that a workspace on several hosts needs besides the daemon: the logs that its ledger can have, and the
-//! key a host signs with. A room and a program of its own, so that the program of one host has no network client.
+//! Everything that a workspace on several hosts needs besides the daemon: the logs that can hold its ledger, and the
+//! key a host signs with. A room and a program of its own, so that the program for one host has no network client.
 //!
-//! - `access` is how a broker knows this host;
+//! - `access` identifies this host to a broker;
 //! - `gitlog` keeps the ledger on a ref of a git repository;
 //! - `jetstream` keeps the ledger in a stream of NATS JetStream;
-//! - `keys` signs what this host judges, and checks what others signed;
+//! - `keys` signs what this host judges, and verifies what others signed;
 //! - `monitoring` reads what a broker promises;
-//! - `place` is where a log is, and what this host keeps for it;
-//! - `wire` is how a batch is written into a message there.
+//! - `place` names a log and the files that this host keeps for it;
+//! - `wire` writes a batch into a message and reads it back.
 //!
-//! What a log promises is `spool::log`'s to say.
+//! `spool::log` defines what a log promises.
 
 pub mod access;
 pub mod gitlog;

@@ -1,5 +1,5 @@
-//! Reads a broker's monitoring pages: on `/jsz` whether it syncs before it acknowledges, on `/healthz` whether it can
-//! write. The pages are for the machine's own network and need no credentials, so they may well be out of reach.
+//! Reads a broker's monitoring pages: `/jsz` says whether it syncs before it acknowledges, `/healthz` whether it can
+//! write. The pages need no credentials and are often reachable only from the broker's own network.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The time that connecting, sending and reading may take, each.
+/// The time limit of connecting, and of each read and write.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The longest page that is read.
+/// The longest page read, in bytes.
 const BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// Asks a broker's monitoring port, `host:port`, for its JetStream page.
+/// Fetches a broker's JetStream page from its monitoring port, `host:port`.
 pub fn jsz(address: &str) -> Result<Value, String> {
     let page = get(address, "/jsz?streams=true&config=true")?;
     serde_json::from_str(&page).map_err(|error| format!("{address}: {error}"))
 }
 
-/// Asks a broker whether it can write. One whose disk was full says no until it is started again.
+/// Asks a broker whether it can write. After its disk was full, a broker says no until it is restarted.
 pub fn healthz(address: &str) -> Result<(), String> {
     get(address, "/healthz").map(drop)
 }
@@ -33,7 +33,7 @@ fn get(address: &str, path: &str) -> Result<String, String> {
     let mut socket = TcpStream::connect_timeout(&to, PATIENCE).map_err(failed)?;
     socket.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
     socket.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
-    // Version 1.0: the answer comes whole and ends with the connection.
+    // With version 1.0 the answer is not chunked and ends with the connection.
     let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
     socket.write_all(request.as_bytes()).map_err(failed)?;
     let mut answer = String::new();
@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers one request, and gives its first line.
+    /// Serves one request and returns its first line.
     fn page(answer: &'static str) -> (String, JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();

@@ -1,5 +1,6 @@
-//! Where a shared ledger's end is, as `settled.toml` names it, and what this host keeps for it: its key, what lets it in at
-//! a broker, and the copy of a repository. All of that is in `.settled/host`, which only the daemon's user can enter.
+//! The place of a shared ledger's end, as `settled.toml` names it, and the files that this host keeps for it: its key,
+//! its credentials for a broker, and the copy of a repository. They are in `.settled/host`, which only the daemon's
+//! user can enter.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -16,16 +17,16 @@ use crate::jetstream::{self, Founded, LedgerName};
 use crate::keys::KeyError;
 use crate::{Git, JetStream};
 
-/// The directory below the workspace.
+/// The directory, relative to the workspace.
 const DIRECTORY: &str = ".settled/host";
 
-/// The stream of all workspaces of a cluster, after `SETTLED_`.
+/// The stream that all workspaces of a cluster share, after `SETTLED_`.
 const SHARD: &str = "1";
 
-/// The time a log may take to let this host in when a person waits for it.
+/// The longest wait for a connection when a person waits.
 const CONNECTED: Duration = Duration::from_secs(10);
 
-/// The time a daemon waits for it at its start.
+/// The longest wait for a connection when a daemon starts.
 const FIRST: Duration = Duration::from_secs(1);
 
 /// The place that holds the end of a ledger.
@@ -40,16 +41,16 @@ pub enum LogPlace {
 /// The reason a log cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// The address, or the credentials of this host.
+    /// The address or this host's credentials are unfit.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// The key of this host.
+    /// This host's key cannot be loaded or made.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The log.
+    /// The log refuses or cannot be reached.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The directory or a file in it.
+    /// The directory or a file in it cannot be read or written.
     #[error("{path}: {source}", path = path.display())]
     Io {
         /// The file.
@@ -57,18 +58,19 @@ pub enum PlaceError {
         /// The cause.
         source: io::Error,
     },
-    /// The stream forgets, or can be emptied.
+    /// The stream drops records, or can be emptied.
     #[error("the stream cannot hold a ledger: {0}")]
     Unfit(String),
 }
 
 impl LogPlace {
-    /// Reads a place: brokers begin with `nats://` or `tls://`; everything else is a repository, as git takes it.
+    /// Parses a place: brokers begin with `nats://` or `tls://`; everything else is a repository, in any form that git
+    /// takes.
     pub fn parse(text: &str) -> Result<LogPlace, AccessError> {
         if text.starts_with("nats://") || text.starts_with("tls://") {
             return Ok(LogPlace::Brokers(servers(text)?));
         }
-        // The daemon may run in another directory.
+        // The daemon may run in another directory, so the path must be absolute.
         let local = Path::new(text);
         let repository = match local.canonicalize() {
             Ok(path) => path.to_string_lossy().into_owned(),
@@ -80,7 +82,7 @@ impl LogPlace {
         Ok(LogPlace::Repository(repository))
     }
 
-    /// The place as `settled.toml` has it.
+    /// The place as `settled.toml` writes it.
     pub fn text(&self) -> String {
         match self {
             LogPlace::Brokers(servers) => {
@@ -97,10 +99,10 @@ impl LogPlace {
     }
 }
 
-/// The directory with the files that only this host needs for a shared ledger.
+/// The directory with the files that this host needs for a shared ledger.
 pub struct HostDirectory(PathBuf);
 
-/// A secret or certificate that is kept there, by its file's name.
+/// A secret or certificate in that directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessFile {
     /// A token.
@@ -109,11 +111,11 @@ pub enum AccessFile {
     Nkey,
     /// A JWT and its NKey.
     Credentials,
-    /// The authority that the brokers' certificates are from.
+    /// The authority that issued the brokers' certificates.
     Authority,
     /// This host's certificate.
     Certificate,
-    /// The key of that certificate.
+    /// The private key of that certificate.
     CertificateKey,
 }
 
@@ -131,12 +133,12 @@ impl AccessFile {
 }
 
 impl HostDirectory {
-    /// The directory of this workspace, there or not.
+    /// The directory of this workspace, which may not exist yet.
     pub fn of(root: &Path) -> HostDirectory {
         HostDirectory(root.join(DIRECTORY))
     }
 
-    /// Makes the directory, for its owner alone.
+    /// Creates the directory with access for its owner only.
     pub fn make(&self) -> Result<(), PlaceError> {
         let made = DirBuilder::new().mode(0o700).create(&self.0);
         match made {
@@ -148,12 +150,12 @@ impl HostDirectory {
         }
     }
 
-    /// The file of this host's key.
+    /// The path of this host's key.
     pub fn key(&self) -> PathBuf {
         self.0.join("key")
     }
 
-    /// Sets the key aside, so that another can be made; `None` without a key.
+    /// Renames the key, so that another one can be made; does nothing without a key.
     pub fn set_key_aside(&self) -> Result<(), PlaceError> {
         let (key, aside) = (self.key(), self.0.join("key.retired"));
         match std::fs::rename(&key, &aside) {
@@ -162,7 +164,7 @@ impl HostDirectory {
         }
     }
 
-    /// Copies a file of a person's here, whole and readable by the owner alone.
+    /// Copies a file into the directory, readable by the owner only. A kill leaves no partial copy.
     pub fn keep(&self, what: AccessFile, from: &Path) -> Result<(), PlaceError> {
         let bytes = std::fs::read(from).map_err(|error| self.failed(from, error))?;
         let path = self.0.join(what.file());
@@ -182,7 +184,7 @@ impl HostDirectory {
         write().map_err(|error| self.failed(&path, error))
     }
 
-    /// The files that let this host in.
+    /// The credential files that exist.
     pub fn access(&self) -> Access {
         let there = |what: AccessFile| Some(self.0.join(what.file())).filter(|path| path.exists());
         Access {
@@ -195,13 +197,13 @@ impl HostDirectory {
         }
     }
 
-    /// Begins to follow a log. Fails only for what cannot become right by itself.
+    /// Starts to follow a log. Fails only for a cause that no retry removes.
     pub fn open(&self, shared: &SharedLog) -> Result<Box<dyn Log>, PlaceError> {
         Ok(match LogPlace::parse(&shared.log)? {
             LogPlace::Brokers(servers) => {
                 let options = self.access().options()?;
                 let log = JetStream::open(servers, options, &ledger_name(shared))?;
-                // A host that starts without its network delivers what it has; one with it begins in step.
+                // A host that starts without its network delivers what it has; a connected one starts in step.
                 if let Err(error) = log.wait_until_connected(FIRST) {
                     tracing::debug!("begins without the log: {error}");
                 }
@@ -215,7 +217,7 @@ impl HostDirectory {
         })
     }
 
-    /// Opens a log for somebody who waits: makes what is missing there, and fails if it does not let this host in.
+    /// Opens a log for a person who waits: creates the stream if it is missing, and fails if the log refuses this host.
     pub fn join(&self, shared: &SharedLog) -> Result<Box<dyn Log>, PlaceError> {
         Ok(match LogPlace::parse(&shared.log)? {
             LogPlace::Brokers(servers) => {
@@ -232,7 +234,7 @@ impl HostDirectory {
         })
     }
 
-    /// The stream of this ledger as it is, on brokers.
+    /// The stream of this ledger; fails for a repository.
     pub fn founded(&self, shared: &SharedLog) -> Result<Founded, PlaceError> {
         match LogPlace::parse(&shared.log)? {
             LogPlace::Brokers(servers) => self.found(servers, &ledger_name(shared)),
@@ -307,7 +309,7 @@ mod tests {
             AccessFile::Certificate,
             AccessFile::CertificateKey,
         ];
-        // The second one takes the place of the first, whatever a kill left.
+        // The second copy replaces the first, even after a kill left a temporary file.
         for round in ["first", "second"] {
             for kind in kinds {
                 std::fs::write(&from, format!("{round} {}", kind.file())).expect("a file");
@@ -332,7 +334,7 @@ mod tests {
         }
         let missing = directory.keep(AccessFile::Token, &root.path().join("missing"));
         assert!(matches!(missing, Err(PlaceError::Io { .. })));
-        // One that others could enter is closed to them.
+        // A directory that others can enter is closed to them.
         let open = Permissions::from_mode(0o755);
         std::fs::set_permissions(&directory.0, open).expect("a mode");
         directory.make().expect("a directory");
@@ -392,7 +394,7 @@ mod tests {
     #[test]
     fn a_broker_that_is_away_is_followed_and_not_joined() {
         let root = tempfile::tempdir().expect("a directory");
-        // Nobody listens at a port that was just given back.
+        // Nobody listens on a port that was just released.
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         drop(listener);

@@ -1,4 +1,5 @@
-//! A batch as a message: the payload is its lines, byte for byte, and two headers say who judged it.
+//! A batch as a message: the payload has its lines, byte for byte, and two headers have the judging host and its
+//! signature.
 
 use async_nats::HeaderMap;
 use message_schema::hex;
@@ -11,7 +12,7 @@ pub(crate) const HOST: &str = "Settled-Host";
 /// The header with the host's signature, in hex.
 pub(crate) const SIGNATURE: &str = "Settled-Signature";
 
-/// The size of a batch's headers, with the fence and the signature, in bytes: rather too much than too little.
+/// An upper bound for the headers of a batch in bytes, with the fence and the signature.
 pub(crate) const HEADERS_BYTES_MAX: usize = 2048;
 
 /// The headers of a batch.
@@ -22,7 +23,7 @@ pub(crate) fn headers(signed: &Signed) -> HeaderMap {
     headers
 }
 
-/// Reads the batch of a message; `at` says where it was found.
+/// Reads the batch of a message at place `at`.
 pub(crate) fn read(headers: &HeaderMap, payload: &[u8], at: u64) -> Result<Signed, LogError> {
     let text = |name: &str| {
         let value = headers.get(name).map(|value| value.as_str().to_owned());
@@ -41,11 +42,11 @@ pub(crate) fn read(headers: &HeaderMap, payload: &[u8], at: u64) -> Result<Signe
     })
 }
 
-/// Reads a batch by itself: what it follows is what its first record says. Whether it does is for the caller to compare.
+/// Reads a batch without its predecessor: the first record names it, and the caller compares.
 fn batch(bytes: &[u8], at: u64) -> Result<Batch, LogError> {
     let line = bytes.split(|byte| *byte == b'\n').next();
     let first = Entry::from_line(line.unwrap_or_default());
-    // A line that cannot be read has no place: the reader of batches says what is wrong with it.
+    // `Batch::read` reports a line that cannot be parsed.
     let after = first.map_or(Head::EMPTY, |first| Head {
         seq: first.seq.saturating_sub(1),
         digest: first.prev,
@@ -60,7 +61,7 @@ fn broken(at: u64, what: &str) -> LogError {
     }
 }
 
-/// Says of what is damaged where it was found.
+/// Adds the place to the error for a damaged batch.
 pub(crate) fn in_place(mut error: LogError, place: &str) -> LogError {
     if let LogError::Broken { what } = &mut error {
         *what = format!("{place}: {what}");
@@ -68,7 +69,7 @@ pub(crate) fn in_place(mut error: LogError, place: &str) -> LogError {
     error
 }
 
-/// The log has another record where this host has one from it.
+/// The error for a log that has another record where this host has one.
 pub(crate) fn forked(ours: Head, theirs: Digest) -> LogError {
     LogError::Forked {
         at: ours.seq,

@@ -24,7 +24,7 @@ impl Hosts {
         hosts
     }
 
-    /// The tower has not read yet that the laptop joined.
+    /// The tower has not yet read the record of the laptop's join.
     fn just_joined() -> Hosts {
         let hosts = Hosts::apart();
         let log = hosts.log("ledger.git");
@@ -100,12 +100,12 @@ impl Host {
             let bytes = told.read_line(&mut line).expect("text");
             assert_ne!(bytes, 0, "it ended before it served");
         }
-        // Nobody reads on, and it must not wait for that.
+        // The daemon must not block on a full pipe.
         std::thread::spawn(move || told.lines().map_while(Result::ok).for_each(drop));
         daemon
     }
 
-    /// Runs a command that succeeds, and gives what it prints.
+    /// Runs a command that must succeed; returns its output.
     fn done(&self, args: &[&str]) -> String {
         let output = self.run(args);
         let told = String::from_utf8_lossy(&output.stderr);
@@ -113,7 +113,7 @@ impl Host {
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// Runs a command that ends with this code, and gives what it says of it.
+    /// Runs a command that must fail with this exit code; returns its output.
     fn fails(&self, code: i32, args: &[&str]) -> String {
         let output = self.run(args);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -190,7 +190,7 @@ fn the_first_host_brings_the_ledger_and_the_next_one_takes_it_over() {
         )),
         "{told}"
     );
-    // Idempotent: joining again adds the agents that are named.
+    // Joining again adds the named agents.
     let again = hosts
         .laptop
         .json(&[&join[..], &["--agents", "codex"]].concat());
@@ -239,7 +239,7 @@ fn each_file_is_judged_by_the_host_of_its_sender_and_delivered_by_that_of_its_re
         told.starts_with("0 accepted, 1 refused, 0 duplicates\n"),
         "{told}"
     );
-    // The daemon ends with its input.
+    // The daemon ends when its input does.
     hosts.tower.done(&["serve", "--until-eof"]);
 }
 
@@ -278,7 +278,7 @@ fn a_log_that_is_away_accepts_nothing_and_that_may_pass() {
     let before = hosts.tower.ledger();
     hosts.tower.ask("claude", "codex", "q-1");
     fs::rename(hosts.path("ledger.git"), hosts.path("away.git")).expect("a repository to move");
-    // Each gives the log 20 s.
+    // Both wait 20 s for the log.
     let (served, checked) = std::thread::scope(|both| {
         let checks = both.spawn(|| hosts.tower.fails(6, &["check"]));
         let served = hosts.tower.fails(9, &["serve", "--once"]);
@@ -322,7 +322,7 @@ fn agents_are_claimed_and_move_and_a_host_leaves_when_none_is_at_home_there() {
             .done(&["move-home", agent, "--to", "tower", "--by", "ann"]);
     }
     hosts.tower.done(&["serve", "--once"]);
-    // Without names it is from where the ledger has it to this host.
+    // By default, a move goes from the agent's home in the ledger to this host.
     hosts
         .tower
         .done(&["move-home", "gpt", "--by", "ann", "--reason", "for a day"]);
@@ -415,7 +415,7 @@ fn all_hosts_judge_by_one_policy() {
     assert!(told.ends_with("this host has the same\n"), "{told}");
     assert!(hosts.laptop.config().contains("max = 3"));
     hosts.laptop.done(&["serve", "--once"]);
-    // One that joins judges the records before the change by the policy of their time.
+    // A host that joins judges the records before the change by the policy of their time.
     let third = hosts.third();
     let told = third.done(&["join", &hosts.log("ledger.git"), "--as", "box"]);
     assert!(
@@ -437,7 +437,7 @@ fn a_daemon_that_began_with_another_policy_records_it_for_all() {
     assert!(told.starts_with("recorded: ann: changed"), "{told}");
     drop(daemon.stdin.take());
     assert!(daemon.wait().expect("its end").success());
-    // It is in step again, with the others behind.
+    // The tower is in step again; the laptop still has the old policy.
     hosts.tower.done(&["serve", "--once"]);
     let told = hosts.laptop.fails(6, &["serve", "--once"]);
     assert!(told.contains("settled host policy --take"), "{told}");
@@ -467,7 +467,7 @@ fn what_the_log_lost_is_put_back_and_a_lost_log_is_restored() {
     assert!(told.starts_with(&said), "{told}");
     hosts.laptop.done(&["serve", "--once"]);
     assert_eq!(hosts.laptop.ledger(), before);
-    // Where the log went on without it, nothing is put back.
+    // If the log went on without the lost records, nothing is put back.
     git(&hosts.path("ledger.git"), &lose);
     let third = hosts.third();
     third.done(&["join", &log, "--as", "box"]);
@@ -494,7 +494,7 @@ fn what_the_log_lost_is_put_back_and_a_lost_log_is_restored() {
     hosts.tower.done(&["serve", "--once"]);
     hosts.laptop.done(&["serve", "--once"]);
     assert_eq!(hosts.laptop.inbox("codex"), ["q-1.yaml", "q-2.yaml"]);
-    // This host ends before the log: there is nothing to put back.
+    // This host's ledger ends before the log: there is nothing to put back.
     hosts.tower.ask("claude", "codex", "q-3");
     hosts.tower.done(&["serve", "--once"]);
     let told = hosts.laptop.fails(6, &["republish"]);

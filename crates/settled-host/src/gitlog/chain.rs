@@ -1,4 +1,4 @@
-//! The batches of a ref: one commit each, the lines in one file, who judged them in the message.
+//! The batches of a ref: one commit each, with the lines in one file and the judging host in the message.
 
 use message_schema::hex;
 use spool::Digest;
@@ -14,7 +14,7 @@ const HOST: &str = "Settled-Host: ";
 const SIGNATURE: &str = "Settled-Signature: ";
 const RECORDS: &str = "Settled-Head: ";
 
-/// The author of every commit: the message names the host, and the same batch has to be the same commit.
+/// The author of every commit. It names no host, because the same batch must give the same commit.
 const WHO: &str = "settled";
 const MAIL: &str = "settled@localhost";
 
@@ -22,13 +22,13 @@ const MAIL: &str = "settled@localhost";
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     pub(super) commit: String,
-    /// The end of the ledger with it, as its message says.
+    /// The end of the ledger after this batch, as the commit message says.
     pub(super) head: Head,
     host: String,
     signature: String,
 }
 
-/// All batches up to a commit, first to last, that this host does not know yet: those behind `known`.
+/// The batches behind `known` up to `tip`, first to last.
 pub(super) fn links(store: &Store, known: Option<&str>, tip: &str) -> Result<Vec<Link>, LogError> {
     let range = known.map_or_else(|| tip.to_owned(), |known| format!("{known}..{tip}"));
     let args = [
@@ -74,7 +74,7 @@ fn link(text: &str) -> Result<Link, LogError> {
 }
 
 impl Link {
-    /// Reads its batch, which has to follow `after`.
+    /// Reads the batch, which must follow `after`.
     pub(super) fn read(&self, store: &Store, after: Head) -> Result<Signed, LogError> {
         let commit = &self.commit;
         let broken = |what: String| LogError::Broken {
@@ -106,8 +106,7 @@ impl Link {
     }
 }
 
-/// Writes a batch as a commit behind `parent`. The same batch gives the same commit, so that pushing it twice is pushing
-/// it once.
+/// Writes a batch as a commit behind `parent`. The same batch gives the same commit, so a push is idempotent.
 pub(super) fn write(store: &Store, signed: &Signed, parent: Option<&str>) -> Result<Link, String> {
     let batch = &signed.batch;
     let (after, head) = (batch.after(), batch.head());
@@ -145,12 +144,12 @@ pub(super) fn write(store: &Store, signed: &Signed, parent: Option<&str>) -> Res
     })
 }
 
-/// The seconds since 1970 of a record's time, which only serves those who look at the ref with git; 0 for another form.
+/// The seconds since 1970 of a record's time, for people who read the ref with git; 0 for another format.
 fn seconds(at: &str) -> i64 {
     chrono::DateTime::parse_from_rfc3339(at).map_or(0, |at| at.timestamp().max(0))
 }
 
-/// A git that fails on this machine.
+/// The error for a git that fails on this machine.
 pub(super) fn here(why: String) -> LogError {
     LogError::Unreachable { why }
 }

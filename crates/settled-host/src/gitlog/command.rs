@@ -1,5 +1,5 @@
-//! Runs the real `git` on the repository that this host keeps of the log: no hook, no filter, no question at a terminal,
-//! and each call with a time limit.
+//! Runs the real `git` on this host's copy of the log: without hooks, filters or terminal prompts, and with a time
+//! limit for each call.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// The time that a call may take if it stays on this machine, and if it goes over the network.
+/// The time limits of a call that stays on this machine and of one that uses the network.
 pub(super) const HERE: Duration = Duration::from_secs(10);
 pub(super) const FAR: Duration = Duration::from_secs(30);
 
-/// The repository with what was fetched and what is to be pushed. It can be deleted at any time while nobody serves: it
-/// is filled again from the remote.
+/// The repository with the fetched batches and the ones to push. It can be deleted whenever no daemon serves; the
+/// remote fills it again.
 pub(super) struct Store {
     directory: PathBuf,
 }
@@ -27,7 +27,7 @@ pub(super) struct Said {
 }
 
 impl Store {
-    /// Opens the repository, or makes it.
+    /// Opens the repository; creates it if it does not exist.
     pub(super) fn open(directory: &Path) -> Result<Store, String> {
         let store = Store {
             directory: directory.to_owned(),
@@ -40,7 +40,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Runs a command that stays on this machine, and gives what it printed.
+    /// Runs a command that stays on this machine; returns its output.
     pub(super) fn bytes(&self, args: &[&str], input: Option<&[u8]>) -> Result<Vec<u8>, String> {
         let said = self.run(args, input, HERE)?;
         if said.succeeded {
@@ -50,13 +50,13 @@ impl Store {
         }
     }
 
-    /// The same for a command that prints one line.
+    /// Runs a command that stays on this machine; returns its one line of output.
     pub(super) fn text(&self, args: &[&str], input: Option<&[u8]>) -> Result<String, String> {
         let out = self.bytes(args, input)?;
         Ok(String::from_utf8_lossy(&out).trim().to_owned())
     }
 
-    /// Runs a command; fails only if git cannot be run, or not in time.
+    /// Runs a command; fails only if git cannot be started or exceeds `limit`.
     pub(super) fn run(
         &self,
         args: &[&str],
@@ -75,7 +75,7 @@ impl Store {
         let input = input.map(<[u8]>::to_vec);
         std::thread::spawn(move || {
             if let (Some(mut pipe), Some(input)) = (pipe, input) {
-                // A git that does not want all of it says why itself.
+                // A git that stops reading reports why itself.
                 let _ = pipe.write_all(&input);
             }
         });
@@ -91,7 +91,7 @@ impl Store {
             }),
             Ok(Err(error)) => Err(format!("git: {error}")),
             Err(_) => {
-                // With what it started, such as ssh.
+                // The group includes what git started, such as ssh.
                 if let Some(group) = group {
                     let _ = kill_process_group(group, Signal::KILL);
                 }
@@ -180,12 +180,12 @@ mod tests {
                 .is_err_and(|why| why.starts_with("git cat-file: fatal: ")),
             "{why:?}"
         );
-        // It waits for input that nobody gives.
+        // It waits for input that never comes.
         let alias = ["-c", "alias.wait=!sleep 60", "wait"];
         let why = store.run(&alias, None, Duration::from_millis(300));
         let why = why.err().expect("no answer");
         assert_eq!(why, "git -c: no answer in 300ms");
-        // One that is there is opened and not made again.
+        // An existing repository is opened, not created again.
         let again = Store::open(&directory.path().join("log.git")).expect("a repository");
         assert_eq!(again.bytes(&["cat-file", "blob", &blob], None), read);
     }

@@ -1,8 +1,9 @@
 //! The ledger on a ref of a git repository: no server of its own, eight appends a second, polled every few seconds.
 //!
-//! The fence is the ref: a push names the commit that it has to be at. A batch is the same commit on every try, because
-//! nothing in it but the batch and its parent varies. A thread of its own talks to the remote, so that no call waits for
-//! the network longer than a moment; an append that takes longer is unknown and asked for again.
+//! The fence is the ref: a push names the commit that the ref must be at. A batch is the same commit on every try,
+//! because the commit depends only on the batch and its parent. A thread of its own talks to the remote, so that no
+//! call waits for the network longer than `WAIT`; the outcome of a slower append is unknown, and the next call asks
+//! again.
 
 mod chain;
 mod command;
@@ -18,13 +19,13 @@ use self::chain::Link;
 use self::command::{FAR, Store};
 use crate::wire;
 
-/// The interval between two looks at the remote for a moved ref.
+/// The interval between two polls of the remote.
 pub const POLL: Duration = Duration::from_secs(3);
 
-/// The time a call waits for the thread.
+/// The longest wait of a call for the thread.
 const WAIT: Duration = Duration::from_millis(900);
 
-/// The number of bytes after which one call returns the batches it has.
+/// The bytes after which one call of `follow` returns the batches it has.
 const GIVEN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A ledger on a ref.
@@ -32,7 +33,7 @@ pub struct Git {
     store: Store,
     shared: Arc<Exchange>,
     ask: Sender<Errand>,
-    /// The end of a batch that the log may or may not have.
+    /// The end of a batch that the log may have.
     pending: Option<Head>,
 }
 
@@ -52,27 +53,27 @@ struct Exchange {
 struct State {
     /// The ref's batches, first to last.
     links: Vec<Link>,
-    /// The number of looks at the remote that began.
+    /// The number of polls that began.
     begun: u64,
-    /// The last of them that ended, and whether the remote answered it.
+    /// The number of polls that ended, and the error of the last one.
     looks: u64,
     trouble: Option<LogError>,
-    /// The last push that ended: of the batch with this end.
+    /// The last push that ended: the end of its batch, and its result.
     pushed: Option<(Head, Result<Appended, LogError>)>,
-    /// The push that is under way.
+    /// The end of the batch that is being pushed.
     pushing: Option<Head>,
 }
 
 impl Git {
-    /// The most bytes of a batch. Forges take much more in a file, and hosts read it whole.
+    /// The most bytes of a batch. Forges accept much larger files; hosts read a batch whole.
     pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-    /// Begins to follow a workspace's ref on a remote. `directory` holds a copy of it.
+    /// Starts to follow a workspace's ref on a remote. `directory` holds a copy of it.
     pub fn open(directory: &Path, remote: &str, workspace: &str) -> Result<Git, LogError> {
         Git::polling(directory, remote, workspace, POLL)
     }
 
-    /// The same with another pause between two looks.
+    /// Does the same with another interval between two polls.
     pub fn polling(
         directory: &Path,
         remote: &str,
@@ -105,12 +106,12 @@ impl Git {
         })
     }
 
-    /// Has the remote asked and waits for the answer.
+    /// Has the thread poll the remote, and waits for the answer.
     fn look(&self) -> Result<MutexGuard<'_, State>, LogError> {
         let state = self.shared.locked();
-        // A look that is under way may have asked before this call, and its answer be older.
+        // A poll that is already running may have read the ref before this call.
         let wanted = state.begun + 1;
-        // A thread that ended says so by its silence.
+        // If the thread has ended, the wait below times out.
         let _ = self.ask.send(Errand::Look);
         let state = self.shared.wait(state, |state| state.looks >= wanted);
         if state.looks < wanted {
@@ -187,7 +188,7 @@ impl Log for Git {
                     ours: from,
                 });
             }
-            // The batch that holds `from`, and all behind it.
+            // From the batch that holds `from` on.
             let begin = if from.seq == 0 { 0 } else { begin };
             let after = begin
                 .checked_sub(1)
@@ -246,7 +247,7 @@ impl Exchange {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until it holds, but not for long.
+    /// Waits until the condition holds, at most `WAIT`.
     fn wait<'s>(
         &self,
         state: MutexGuard<'s, State>,
@@ -277,7 +278,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Until the log is dropped.
+    /// Runs until the log is dropped.
     fn run(&self, asked: &Receiver<Errand>) {
         let mut next_look = Instant::now();
         loop {
@@ -309,7 +310,7 @@ impl Worker {
         });
     }
 
-    /// Asks the remote where the ref is, and fetches what is new.
+    /// Asks the remote where the ref is, and fetches the new commits.
     fn look(&self) -> Result<(), LogError> {
         let args = ["ls-remote", "--refs", "--", &self.remote, &self.reference];
         let said = self.store.run(&args, None, FAR).map_err(chain::here)?;
@@ -337,7 +338,7 @@ impl Worker {
         if !said.succeeded {
             return Err(refused(&said.err));
         }
-        // It may have moved on since the request.
+        // The ref may have moved since `ls-remote`.
         let tip = self
             .store
             .text(&["rev-parse", "--verify", &self.reference], None);
@@ -361,7 +362,7 @@ impl Worker {
         state.links.last().map(|link| link.commit.clone())
     }
 
-    /// Pushes a batch, and looks what became of it if that is not plain.
+    /// Pushes a batch; if the push fails, asks the remote whether it has the batch.
     fn append(&self, signed: &Signed) -> Result<Appended, LogError> {
         let (after, head) = (signed.batch.after(), signed.batch.head());
         if self.shared.locked().end() != after {
@@ -400,14 +401,14 @@ impl Worker {
             }
             Err(why) => why,
         };
-        // The remote may have taken it all the same, or take it late: only another commit in its place says no.
+        // The remote may have taken the batch anyway, or take it late: only another commit in its place excludes that.
         if let Err(error) = self.look() {
             return Ok(Appended::Unknown(format!("{why}; {error}")));
         }
         Ok(self.standing(after, head).unwrap_or(Appended::Unknown(why)))
     }
 
-    /// The outcome of a batch that the log holds or can no longer take; none while `after` is the log's end.
+    /// The outcome for a batch that the log has or can no longer take; `None` while `after` is the log's end.
     fn standing(&self, after: Head, head: Head) -> Option<Appended> {
         let state = self.shared.locked();
         if state.links.iter().any(|link| link.head == head) {
@@ -418,7 +419,7 @@ impl Worker {
     }
 }
 
-/// The error for a refusal by the remote: a missing right is final, everything else may pass.
+/// The error for a refusal by the remote: a missing permission is final, anything else is retryable.
 fn refused(why: &str) -> LogError {
     let lower = why.to_lowercase();
     let words = [

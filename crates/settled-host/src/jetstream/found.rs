@@ -1,4 +1,4 @@
-//! The stream that holds the ledgers: made by the first host that joins, looked at by the others.
+//! The stream that holds the ledgers: the first host that joins creates it, the others check it.
 
 use std::time::{Duration, Instant};
 
@@ -11,25 +11,25 @@ use spool::log::LogError;
 
 use super::LedgerName;
 
-/// The time a cluster may take to make a stream: it chooses a leader first.
+/// The time a cluster may take to create a stream, which includes the election of a leader.
 const MADE: Duration = Duration::from_secs(10);
 
-/// The pause after a cluster that could not place it yet.
+/// The pause after a cluster could not place the stream yet.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// A stream as it is.
+/// An existing stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Founded {
     /// The number of servers that hold each record.
     pub replicas: usize,
-    /// The most bytes that the server takes in one message.
+    /// The most bytes that the server accepts in one message.
     pub message_bytes_max: usize,
-    /// The settings that are not as they should be, one sentence each.
+    /// The settings that are unfit for a ledger, one sentence each.
     pub wrong: Vec<String>,
 }
 
-/// Makes the stream of this place if it does not exist, with this many replicas or as many as the cluster has servers,
-/// at most three. An existing stream stays unchanged.
+/// Creates the stream if it does not exist, with `replicas` replicas or, by default, one for each server of the
+/// cluster, at most three. An existing stream stays unchanged.
 pub async fn found(
     servers: Vec<ServerAddr>,
     options: ConnectOptions,
@@ -83,8 +83,8 @@ pub async fn found(
     }
 }
 
-/// Says whether a cluster that has just been started refused. Its leader places replicas on servers that told it what
-/// room they have, and that takes them a moment longer than to elect it.
+/// Returns true if the cluster refused because it has only just started. Its leader places replicas on servers that
+/// have reported their free space, and they report a moment after the election.
 fn is_too_early(error: &CreateStreamError) -> bool {
     let CreateStreamErrorKind::JetStream(refused) = error.kind() else {
         return false;
@@ -96,7 +96,7 @@ fn is_too_early(error: &CreateStreamError) -> bool {
     early.contains(&refused.error_code())
 }
 
-/// A stream in which nothing is ever removed, and whose leader alone answers.
+/// The settings of a stream from which nothing is ever removed, and whose leader alone answers.
 fn config(place: &LedgerName, replicas: usize) -> Config {
     Config {
         name: place.stream(),
@@ -104,7 +104,7 @@ fn config(place: &LedgerName, replicas: usize) -> Config {
         subjects: vec![format!("led.{}.>", place.shard)],
         storage: StorageType::File,
         num_replicas: replicas,
-        // A full stream refuses. It never forgets.
+        // A full stream refuses new messages instead of dropping old ones.
         discard: DiscardPolicy::New,
         max_messages: -1,
         max_bytes: -1,
@@ -213,7 +213,7 @@ mod tests {
         for (change, what) in changes {
             assert_eq!(told(change), [what]);
         }
-        // One that is never full forgets nothing, and one that is full refuses.
+        // A stream without a limit drops nothing, and one that is full refuses.
         let fit: [Change; 4] = [
             |config| config.discard = DiscardPolicy::Old,
             |config| {

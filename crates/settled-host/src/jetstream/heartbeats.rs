@@ -1,4 +1,4 @@
-//! Heartbeats over the brokers: plain messages that no stream keeps.
+//! Heartbeats over the brokers: plain messages that no stream stores.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,24 +11,23 @@ use tokio_stream::StreamExt as _;
 
 use super::link::Link;
 
-/// The number of heartbeats kept until the daemon takes them, the newest ones, and the most bytes of each.
+/// The number of heartbeats kept for the daemon (the newest ones), and the most bytes of each.
 const KEPT_MAX: usize = 256;
 const BYTES_MAX: usize = 4096;
 
-/// The pause after a subscription that failed.
+/// The pause after a failed subscription.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Heartbeats with the time of their arrival.
 type Arrived = Mutex<VecDeque<(Instant, Vec<u8>)>>;
 
-/// A task that listens.
+/// A task that receives heartbeats.
 pub(super) struct Listener {
     arrived: Arc<Arrived>,
     task: AbortHandle,
 }
 
 impl Listener {
-    /// Starts to listen.
     pub(super) fn start(runtime: &Handle, link: Link) -> Listener {
         let arrived = Arc::new(Arrived::default());
         let task = runtime.spawn(listen(link, Arc::clone(&arrived)));
@@ -55,7 +54,7 @@ impl Drop for Listener {
 
 async fn listen(link: Link, arrived: Arc<Arrived>) {
     loop {
-        // The client asks again for itself after it was cut off.
+        // The client subscribes again by itself after a reconnect.
         if let Ok(mut messages) = link.listen().await {
             while let Some(message) = messages.next().await {
                 if message.payload.len() > BYTES_MAX {

@@ -1,4 +1,4 @@
-//! The connection to the broker and the few questions that are put to it, each with a time limit.
+//! The connection to the broker and the few requests made over it, each with a time limit.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,21 +15,20 @@ use spool::log::{LogError, Signed};
 use super::LedgerName;
 use crate::wire;
 
-/// The time a question may take: a leader that works answers within milliseconds.
+/// The time limit of a request: a working leader answers within milliseconds.
 const ANSWER: Duration = Duration::from_millis(700);
 
-/// The time after which the result of an append is unknown. A leader that syncs three disks takes some 10 ms.
+/// The time after which the outcome of an append is unknown. A leader that syncs three disks takes about 10 ms.
 const ACKNOWLEDGED: Duration = Duration::from_millis(700);
 
-/// The interval of pings to a silent server; after two pings without an answer the client
-/// connects to another one.
+/// The interval of pings to a silent server; after two unanswered pings the client connects to another one.
 const PING: Duration = Duration::from_secs(1);
 
-/// The time a server may take to let a client in, and the longest pause between two tries.
+/// The time limit of one connection attempt, and the longest pause between two attempts.
 const CONNECTED: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// The time a replica may have been silent for a leader to count it among those that follow it: two of its heartbeats.
+/// The longest silence of a replica that the leader still counts as a follower: two of the leader's heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// A connection to one workspace's ledger. Cheap to clone.
@@ -46,36 +45,36 @@ pub(super) struct Link {
 /// The last failure of the connection.
 #[derive(Clone, Debug)]
 enum LinkFailure {
-    /// The server does not let this host in, or not do this.
+    /// The server refuses this host the connection or an operation.
     Denied(String),
     /// Anything else.
     Lost(String),
 }
 
-/// A batch in the stream: where, and what.
+/// A batch in the stream, with its place.
 pub(super) struct Found {
     /// Its number in the stream, which counts the messages of all workspaces.
     pub(super) place: u64,
     pub(super) signed: Signed,
 }
 
-/// The outcome of a message that was sent.
+/// The outcome of a sent message.
 pub(super) enum SendOutcome {
     /// The stream has it at this place.
     Acknowledged(u64),
-    /// The subject's last message is another, or one before this is on its way.
+    /// Another message is the subject's last one, or an earlier append is still in flight.
     WrongLast,
-    /// Nobody took it.
+    /// No server took the message.
     Nobody(LogError),
-    /// The server takes no message of that size.
+    /// The server accepts no message of that size.
     TooLarge,
-    /// Nobody knows.
+    /// The server may have taken the message.
     Unknown(String),
 }
 
 impl Link {
-    /// Begins to connect, and goes on with it for as long as the link is used: a host that starts without its network
-    /// still delivers what it has.
+    /// Starts to connect and keeps trying for as long as the link exists: a host that starts without its network still
+    /// delivers what it has.
     pub(super) async fn open(
         servers: Vec<ServerAddr>,
         options: ConnectOptions,
@@ -88,14 +87,14 @@ impl Link {
             .retry_on_initial_connect()
             .max_reconnects(None)
             .reconnect_delay_callback(|attempt| {
-                // The first try of each server is at once.
+                // The first attempt at each server is immediate.
                 if attempt <= 1 { Duration::ZERO } else { AGAIN }
             })
             .ping_interval(PING)
             .connection_timeout(CONNECTED)
             .request_timeout(Some(ANSWER))
             .event_callback(move |event| {
-                // A host that may not send heartbeats, or hear them, follows the ledger all the same.
+                // A host that may not send or receive heartbeats still follows the ledger.
                 let told = (!event.to_string().contains(&heartbeats)).then(|| Arc::clone(&told));
                 async move {
                     if let Some(told) = told {
@@ -144,19 +143,19 @@ impl Link {
         }
     }
 
-    /// The most bytes of a batch: the server says when it lets a client in what a message may have, headers included.
+    /// The most bytes of a batch: what the server allows in a message, less the headers.
     pub(super) fn bytes_max(&self) -> usize {
         let message_max = self.message_bytes_max();
         message_max.saturating_sub(wire::HEADERS_BYTES_MAX)
     }
 
-    /// The most bytes of a message, as the server says it.
+    /// The most bytes of a message, as announced by the server.
     pub(super) fn message_bytes_max(&self) -> usize {
         self.context.client().max_payload()
     }
 
-    /// The last batch of the workspace, from the stream's leader. A leader that was cut off and does not know it yet may
-    /// answer with an older one, but never with one that was not appended.
+    /// The last batch of the workspace, from the stream's leader. A deposed leader that does not know it yet may answer
+    /// with an older batch, but never with one that was not appended.
     pub(super) async fn last(&self) -> Result<Option<Found>, LogError> {
         self.ask(
             self.stream
@@ -166,7 +165,7 @@ impl Link {
         .await
     }
 
-    /// The first batch of the workspace at this place of the stream or behind it, from the stream's leader.
+    /// The first batch of the workspace at or behind this place of the stream, from the stream's leader.
     pub(super) async fn next(&self, place: u64) -> Result<Option<Found>, LogError> {
         let asked = self.stream.raw_message_builder();
         self.ask(asked.sequence(place).next_by_subject(&self.subject))
@@ -195,7 +194,7 @@ impl Link {
         Ok(Found { place, signed })
     }
 
-    /// Sends a batch that is to follow the batch at this place, 0 for the first one.
+    /// Sends a batch that must follow the batch at place `behind`, 0 for the first one.
     pub(super) async fn send(&self, batch: &Signed, behind: u64) -> SendOutcome {
         let message = PublishMessage::build()
             .payload(batch.batch.bytes().to_vec().into())
@@ -226,7 +225,7 @@ impl Link {
         }
     }
 
-    /// Listens to the heartbeats of this workspace's hosts.
+    /// Subscribes to the heartbeats of this workspace's hosts.
     pub(super) async fn listen(&self) -> Result<async_nats::Subscriber, SubscribeError> {
         let client = self.context.client();
         client.subscribe(self.heartbeats.clone()).await
@@ -243,14 +242,14 @@ impl Link {
         }
     }
 
-    /// Says whether one server has the stream, so that no other can have more of it.
+    /// Returns true if one server alone has the stream, so that no other can have more of it.
     pub(super) async fn is_alone(&self) -> Result<bool, LogError> {
         let info = self.stream.get_info().await;
         let info = info.map_err(|error| self.why(&chain(&error)))?;
         Ok(info.config.num_replicas <= 1)
     }
 
-    /// Says whether the leader that answers has a majority behind it, so that what it says is not old.
+    /// Returns true if a majority follows the leader that answers, so that its answers are not stale.
     pub(super) async fn is_led(&self) -> Result<bool, LogError> {
         let info = self.stream.get_info().await;
         let info = info.map_err(|error| self.why(&chain(&error)))?;
@@ -280,7 +279,7 @@ impl Link {
     }
 }
 
-/// Notes what the connection says of itself. A connection that is there again has no failure.
+/// Notes an event of the connection. A restored connection clears the failure.
 fn note(told: &Mutex<Option<LinkFailure>>, event: &Event) {
     let failure = match event {
         Event::Connected => None,
@@ -313,7 +312,7 @@ fn note(told: &Mutex<Option<LinkFailure>>, event: &Event) {
 mod tests {
     use super::*;
 
-    /// What is left of a failure after an event: the server's refusal, or another.
+    /// The failure that remains after an event: true for a server's refusal, and its text.
     fn after(before: Option<LinkFailure>, event: &Event) -> Option<(bool, String)> {
         let told = Mutex::new(before);
         note(&told, event);

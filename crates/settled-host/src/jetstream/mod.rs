@@ -1,9 +1,9 @@
 //! The ledger in a stream of NATS JetStream: one subject for each workspace, one message for each batch.
 //!
-//! The fence is the server's: a batch is appended only if the subject's last message is the one that the batch's first
-//! record names as its predecessor. What is not acknowledged is looked up by its place: the message behind that
-//! predecessor is the batch, or another one, and then the batch can never be there. Nothing is concluded from a time-out,
-//! and nothing from a message that is missing: a leader that was cut off may answer without the newest ones.
+//! The fence is the server's: it appends a batch only if the subject's last message is the one that the batch's first
+//! record names as its predecessor. An append that is not acknowledged is looked up by its place: if the message behind
+//! that predecessor is another one, the batch can never be in the log. A time-out proves nothing, and neither does a
+//! missing message: a deposed leader may answer without the newest ones.
 
 mod found;
 mod heartbeats;
@@ -28,25 +28,25 @@ use crate::wire;
 
 pub use self::found::{Founded, found};
 
-/// The time a consumer may be behind the leader before another one takes its place.
+/// The time a consumer may lag behind the leader before another one replaces it.
 const BEHIND: Duration = Duration::from_secs(2);
 
-/// The most consumers in a row that may leave out what the leader has.
+/// The most consumers in a row that may skip batches which the leader has.
 const GAPS_MAX: u32 = 4;
 
-/// The interval at which the daemon looks without a ring. Usually the ring wakes it.
+/// The interval, in milliseconds, at which the daemon polls if the bell does not wake it first.
 const POLL_MS: u64 = 500;
 
-/// The most bytes of a message with which a broker takes every record: in JSON, with their escapes, a message and its
-/// packet take up to twice their size, the fields that a record repeats of a packet no more than the packet, and the rest
-/// is names.
+/// The message size with which a broker accepts every record: in JSON, with escapes, a message and its packet take up
+/// to twice their size, the fields that a record repeats from a packet take no more than the packet, and the rest is
+/// names.
 pub const MESSAGE_BYTES_ENOUGH: usize =
     (2 * MESSAGE_BYTES_MAX + 4 * PACKET_BYTES_MAX) as usize + 128 * 1024;
 
-/// The number of bytes after which one call returns the batches it has.
+/// The bytes after which one call of `follow` returns the batches it has.
 const GIVEN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The ledger's name: that of the workspace, and of the stream that many workspaces share.
+/// The name of a ledger: its workspace, and the stream that many workspaces share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerName {
     /// The name of the workspace.
@@ -66,43 +66,43 @@ impl LedgerName {
         format!("led.{}.{}", self.shard, self.workspace)
     }
 
-    /// The subject of its hosts' heartbeats, which no stream keeps.
+    /// The subject of the hosts' heartbeats, which no stream stores.
     pub fn heartbeats(&self) -> String {
         format!("beat.{}.{}", self.shard, self.workspace)
     }
 }
 
-/// A ledger in JetStream. It has a thread of its own, and none of its calls waits for longer than two answers.
+/// A ledger in JetStream. It has a thread of its own, and no call waits longer than two requests take.
 pub struct JetStream {
-    // In this order: what uses the runtime ends before it.
+    // The order matters: whatever uses the runtime is dropped before it.
     follower: Option<Followed>,
-    /// The number of consumers in a row that left batches out.
+    /// The number of consumers in a row that skipped batches.
     gaps: u32,
     pulse: Pulse,
     listener: Listener,
     link: Link,
     bell: Arc<Bell>,
-    /// The place of a batch that this host saw lately.
+    /// The place of a batch that this host saw recently.
     seen: Option<Seen>,
-    /// The end of a batch that the log may or may not have.
+    /// The end of a batch that the log may have.
     pending: Option<Head>,
     runtime: OwnRuntime,
 }
 
-/// The reader that follows the stream, and how far it came.
+/// The reader that follows the stream, and its position.
 struct Followed {
     task: BatchReader,
-    /// The end of what was given, or skipped as known.
+    /// The end of the last batch that was returned, or skipped as known.
     at: Head,
-    /// The first place of the stream at which the batch behind `at` may be.
+    /// The first place in the stream where the batch behind `at` can be.
     place: u64,
-    /// The time the leader was first seen to have more, if it has.
+    /// The time at which the leader was first seen to have more.
     behind: Option<Instant>,
-    /// The error after a batch that was given: the next call returns it.
+    /// An error behind a batch that was returned: the next call returns it.
     failed: Option<LogError>,
 }
 
-/// A batch's end and its place in the stream; 0 before the first.
+/// A batch's end and its place in the stream, 0 before the first.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     head: Head,
@@ -116,9 +116,9 @@ impl Seen {
     };
 }
 
-/// The place of a record.
+/// Where a record is.
 enum Located {
-    /// The batch that holds the record, and where.
+    /// In this batch.
     In(Box<Found>),
     /// Before the first batch.
     Beginning,
@@ -139,8 +139,7 @@ impl Bell {
 }
 
 impl JetStream {
-    /// Begins to connect to the first of these servers that answers, and to its like. Fails only for what cannot become
-    /// right by itself.
+    /// Starts to connect to the first of these servers that answers. Fails only for a cause that no retry removes.
     pub fn open(
         servers: Vec<ServerAddr>,
         options: ConnectOptions,
@@ -172,7 +171,7 @@ impl JetStream {
         self.link.bytes_max()
     }
 
-    /// Waits until the servers let this host in, or say why they do not.
+    /// Waits until a server lets this host in or refuses it.
     pub fn wait_until_connected(&self, limit: Duration) -> Result<(), LogError> {
         let end = Instant::now() + limit;
         self.runtime.block_on(async {
@@ -188,8 +187,7 @@ impl JetStream {
         })
     }
 
-    /// The place of the batch that holds record `seq`, by halves: records and places grow together. `None` of them is
-    /// read twice.
+    /// Finds the batch that holds record `seq` by bisection: records and places grow together.
     fn locate(&self, seq: u64) -> Result<Located, LogError> {
         if seq == 0 {
             return Ok(Located::Beginning);
@@ -230,7 +228,7 @@ impl JetStream {
         })
     }
 
-    /// The place of the batch that ends with `head`. Nothing if the log is not there yet; fails if it has another one.
+    /// The place of the batch that ends with `head`; `None` if the log has no such batch.
     fn place_of(&mut self, head: Head) -> Result<Option<u64>, LogError> {
         if head == Head::EMPTY {
             return Ok(Some(Seen::EMPTY.place));
@@ -248,7 +246,7 @@ impl JetStream {
         }
     }
 
-    /// Looks for a batch behind the one at place `behind`, which decides the outcome of an append.
+    /// Looks at the batch behind place `behind`, which decides the outcome of an append.
     fn look_behind(&mut self, signed: &Signed, behind: u64) -> Result<Option<Appended>, LogError> {
         let next = self.runtime.block_on(self.link.next(behind + 1))?;
         let Some(next) = next else {
@@ -260,7 +258,7 @@ impl JetStream {
         if head == signed.batch.head() {
             return Ok(Some(Appended::Committed));
         }
-        // Another one is there, so this batch can never be. The log's present end is information only.
+        // Another batch is there, so this one can never be. The log's present end is only informative.
         let end = self.runtime.block_on(self.link.last());
         let end = match end {
             Ok(Some(last)) => last.signed.batch.head(),
@@ -269,7 +267,7 @@ impl JetStream {
         Ok(Some(Appended::Moved(end)))
     }
 
-    /// Keeps an unknown outcome unknown: once an append may have landed, no later failure takes that back.
+    /// Keeps an unknown outcome unknown: once an append may have landed, no later failure excludes that.
     fn unless_pending(&self, head: Head, error: LogError) -> Result<Appended, LogError> {
         if self.pending == Some(head) {
             Ok(Appended::Unknown(error.to_string()))
@@ -299,7 +297,7 @@ impl JetStream {
             SendOutcome::WrongLast => "the last message is on its way".to_owned(),
             SendOutcome::Unknown(why) => why,
         };
-        // From here on the batch may be in the log, or get there late.
+        // From here on the batch may be in the log, or arrive late.
         match self.look_behind(signed, behind) {
             Ok(Some(appended)) => Ok(appended),
             Ok(None) => Ok(Appended::Unknown(why)),
@@ -307,7 +305,7 @@ impl JetStream {
         }
     }
 
-    /// The log does not have the end that a batch is to follow.
+    /// Handles an append whose predecessor the log does not have.
     fn not_behind(&self, after: Head) -> Result<Appended, LogError> {
         let end = self.head_now()?;
         if end.seq < after.seq {
@@ -322,8 +320,8 @@ impl JetStream {
         Ok(last.map_or(Head::EMPTY, |last| last.signed.batch.head()))
     }
 
-    /// The leader's end is before what this host has from the log. Fails until it is certain that this is the log's end,
-    /// and not that of a leader which was cut off: at once where there is one server, else when the pulse has it.
+    /// Handles a leader whose end is before what this host has from the log. Fails until it is certain that this is the
+    /// log's end, and not a deposed leader's: at once with one server, else when the pulse has confirmed it.
     fn is_short(&self, end: Head, ours: Head) -> Result<(), LogError> {
         self.pulse.know(ours);
         let is_certain = self.pulse.heard().is_some_and(|heard| heard.is_certain());
@@ -381,7 +379,7 @@ impl JetStream {
         };
         let end = heard.end.clone()?;
         if end.seq < from.seq {
-            // The leader may have been asked before this host had the record.
+            // The request to the leader may be older than this host's record.
             let is_certain = heard.is_certain() && heard.known.seq >= from.seq;
             let (log, ours) = (end, from);
             return if is_certain {
@@ -394,7 +392,7 @@ impl JetStream {
             return Err(wire::forked(from, end.digest));
         }
         let Some(followed) = &mut self.follower else {
-            // The next call starts another one.
+            // The next call starts another follower.
             return Ok(());
         };
         if end.seq <= followed.at.seq || !followed.task.is_idle() {
@@ -409,8 +407,9 @@ impl JetStream {
         Ok(())
     }
 
-    /// Handles a batch that does not follow the one before it. If the stream's leader has the same batch there, the log is
-    /// damaged. If not, the consumer left something out, which runs on any of the servers: another one takes its place.
+    /// Handles a batch that does not follow the one before it. If the stream's leader has the same batch there, the log
+    /// is damaged. If not, the consumer, which may run on any server, skipped a batch: the next call starts another
+    /// one.
     fn gap(&mut self, found: &Found) -> Result<(), LogError> {
         let Some(Followed { at, place, .. }) = self.follower.take() else {
             return Ok(());
@@ -433,7 +432,7 @@ impl JetStream {
         })
     }
 
-    /// Takes what has arrived and follows `from`.
+    /// Returns the batches behind `from` that have arrived.
     fn take(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
         let Some(followed) = &mut self.follower else {
             return Ok(Vec::new());
@@ -458,13 +457,13 @@ impl JetStream {
             };
             let head = found.signed.batch.head();
             if head.seq <= followed.at.seq {
-                // A consumer that was made again may begin a little early.
+                // A recreated consumer may begin a little early.
                 continue;
             }
             if found.signed.batch.after() != followed.at {
                 match self.gap(&found) {
                     Err(error) if given.is_empty() => return Err(error),
-                    // The follower is gone, so the next call meets the gap again and returns the error.
+                    // The follower is gone, so a later call meets the gap again and returns the error.
                     Ok(()) | Err(_) => break,
                 }
             }
@@ -473,7 +472,7 @@ impl JetStream {
             self.gaps = 0;
             self.seen = Some(Seen { head, place });
             if head.seq <= from.seq {
-                // This host's own, or known from before. It has to be the very same.
+                // This host's own batch, or one it already has: the records must be identical.
                 if signed
                     .batch
                     .head_at(from.seq)

@@ -1,15 +1,14 @@
-//! The runtime of a log, with a thread of its own. The daemon that owns the log has a runtime as well, and inside of one
-//! nobody may wait in another or drop it.
+//! The runtime of a log, with a thread of its own. The daemon that owns the log may run inside another runtime, where
+//! blocking on this one or dropping it would panic.
 
 use std::future::Future;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// A runtime that may be used and dropped anywhere.
+/// A runtime that can be used and dropped anywhere.
 pub(super) struct OwnRuntime(Option<Runtime>);
 
 impl OwnRuntime {
-    /// Starts it.
     pub(super) fn start() -> std::io::Result<OwnRuntime> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -23,7 +22,8 @@ impl OwnRuntime {
         self.runtime().handle()
     }
 
-    /// Waits for an answer, on a thread that is in no runtime. To start one takes a hundredth of what an answer takes.
+    /// Waits for a future, on a thread that is in no runtime. Starting the thread takes a hundredth of the time of an
+    /// answer.
     pub(super) fn block_on<T: Send>(&self, answer: impl Future<Output = T> + Send) -> T {
         let runtime = self.runtime();
         std::thread::scope(|scope| {

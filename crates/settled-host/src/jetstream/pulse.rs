@@ -1,5 +1,5 @@
-//! Asks the stream's leader more than once a second where the ledger ends. So a host that is cut off knows it, a consumer that was
-//! left behind is noticed, and so is a broker that lost what it acknowledged.
+//! Asks the stream's leader more than once a second where the ledger ends. So the host notices that it is cut off, that
+//! a consumer lags, or that a broker lost what it acknowledged.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,34 +11,34 @@ use tokio::task::AbortHandle;
 use super::Bell;
 use super::link::Link;
 
-/// The pause between two questions, and the one after a question without an answer. With the time an answer may take, a
-/// host that is cut off says so within 2 s.
+/// The pause after a request that was answered, and after one that was not. With the time limit of a request, they
+/// let a host that is cut off report it within 2 s.
 const EVERY: Duration = Duration::from_millis(700);
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// A log that ends too early has to say so this many times, each time with a majority behind its leader. A leader that
-/// was cut off and does not know it yet has none: its followers have been silent for longer than two heartbeats by then.
+/// The answers in a row, each from a leader with a majority, after which a log that ends too early counts as certain. A
+/// deposed leader has no majority: by then its followers have been silent for longer than two heartbeats.
 const SAID: u32 = 3;
 
 /// The last answer of the leader.
 #[derive(Clone, Debug)]
 pub(super) struct Heard {
-    /// The end it has, or why it did not answer.
+    /// The leader's end, or the reason it did not answer.
     pub(super) end: Result<Head, LogError>,
-    /// The newest end that this host knew at the time of the request.
+    /// The newest end that this host knew when it asked.
     pub(super) known: Head,
-    /// The number of times in a row that it had another end, although a majority follows it.
+    /// The number of answers in a row with an earlier end than `known`, from a leader with a majority.
     said: u32,
 }
 
 impl Heard {
-    /// Says whether the end it has is no mistake of a leader that was cut off.
+    /// Returns true if the early end cannot be the mistake of a deposed leader.
     pub(super) fn is_certain(&self) -> bool {
         self.said >= SAID
     }
 }
 
-/// A task that asks.
+/// A task that asks repeatedly.
 pub(super) struct Pulse {
     shared: Arc<Mutex<Beats>>,
     task: AbortHandle,
@@ -50,7 +50,6 @@ struct Beats {
 }
 
 impl Pulse {
-    /// Starts to ask.
     pub(super) fn start(runtime: &Handle, link: Link, bell: Arc<Bell>) -> Pulse {
         let shared = Arc::new(Mutex::new(Beats {
             known: Head::EMPTY,
@@ -61,7 +60,7 @@ impl Pulse {
         Pulse { shared, task }
     }
 
-    /// Tells what this host knows to be in the log.
+    /// Tells the pulse that `head` is in the log.
     pub(super) fn know(&self, head: Head) {
         let mut shared = locked(&self.shared);
         if head.seq > shared.known.seq {
@@ -69,7 +68,7 @@ impl Pulse {
         }
     }
 
-    /// Notes that the leader answered another question: that it did not answer the last one of the pulse is over.
+    /// Notes that the leader answered another request, which ends a failure of the pulse's last one.
     pub(super) fn answered(&self) {
         let mut shared = locked(&self.shared);
         if shared
@@ -81,7 +80,7 @@ impl Pulse {
         }
     }
 
-    /// The last answer of the leader; none before its first answer or failure.
+    /// The last answer of the leader; `None` before the first answer or failure.
     pub(super) fn heard(&self) -> Option<Heard> {
         locked(&self.shared).heard.clone()
     }

@@ -1,4 +1,4 @@
-//! Follows the stream from a place on: a task of its own reads the batches as they come and keeps a few ahead.
+//! Follows the stream from a place on: a task reads the batches as they come and keeps a few ahead.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use tokio_stream::StreamExt as _;
 use super::link::{Found, Link};
 use super::{Bell, wire};
 
-/// So many batches are read ahead of the daemon.
+/// The most batches read ahead of the daemon.
 const AHEAD: usize = 64;
 
-/// The most messages of one pull, and their most bytes: a broker disconnects a client for which more than 64 MiB wait. The
-/// next pull goes out when half of one has arrived.
+/// The most messages and bytes of one pull: a broker disconnects a client for which more than 64 MiB wait. The next
+/// pull goes out when half of one has arrived.
 const PULL_MESSAGES_MAX: usize = 1_000;
 const PULL_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The time after which a server forgets a consumer that nobody pulls from.
+/// The time after which a server drops a consumer that nobody pulls from.
 const FORGOTTEN: Duration = Duration::from_secs(60);
 
-/// The pause after a consumer could not be made.
+/// The pause after a consumer could not be created.
 const AGAIN: Duration = Duration::from_millis(250);
 
 /// A task that reads batches.
@@ -35,7 +35,6 @@ pub(super) struct BatchReader {
 }
 
 impl BatchReader {
-    /// Starts to read at this place of the stream.
     pub(super) fn start(runtime: &Handle, link: Link, place: u64, bell: Arc<Bell>) -> BatchReader {
         let (give, arrived) = mpsc::channel(AHEAD);
         let task = runtime.spawn(follow(link, place, give, bell));
@@ -45,12 +44,12 @@ impl BatchReader {
         }
     }
 
-    /// The next batch, if it has arrived. The order is the stream's; whether anything is missing is for the caller to see.
+    /// The next batch, if it has arrived, in the stream's order. The caller checks for gaps.
     pub(super) fn next(&mut self) -> Option<Result<Found, LogError>> {
         self.arrived.try_recv().ok()
     }
 
-    /// Says whether there is nothing that has arrived and was not taken.
+    /// Returns true if no batch is waiting to be taken.
     pub(super) fn is_idle(&self) -> bool {
         self.arrived.is_empty()
     }
@@ -62,7 +61,7 @@ impl Drop for BatchReader {
     }
 }
 
-/// Reads from `place` on until nobody listens any more. After an error a new consumer begins behind the last batch.
+/// Reads from `place` on until the receiver is dropped. After an error a new consumer begins behind the last batch.
 async fn follow(link: Link, place: u64, give: Sender<Result<Found, LogError>>, bell: Arc<Bell>) {
     let mut next = place;
     loop {
@@ -96,7 +95,7 @@ async fn read(
     };
     let consumer = link.stream().create_consumer(config).await;
     let consumer = consumer.map_err(|error| link.why(&chain(&error)))?;
-    // A message that is larger than a pull would never come.
+    // A message larger than a pull would never arrive.
     let bytes_max = PULL_BYTES_MAX.max(2 * link.message_bytes_max());
     let messages = consumer
         .stream()
@@ -112,7 +111,7 @@ async fn read(
             .map_err(|error| link.why(&error.to_string()))?;
         count += 1;
         if info.consumer_sequence != count {
-            // What the server sent while there was no connection is lost, and it does not send it again.
+            // The server does not repeat what it sent while the connection was down.
             return Err(link.why("messages were lost on the way"));
         }
         let place = info.stream_sequence;

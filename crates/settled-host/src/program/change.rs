@@ -1,4 +1,4 @@
-//! The commands that change hosts: each is one record, under the name of the person who decides.
+//! The commands that change hosts: each appends one record, with the name of the person who decides.
 
 use message_schema::id::AgentName;
 use review::{HostChange, HostDecision};
@@ -174,12 +174,12 @@ pub(super) fn policy(args: &PolicyArgs, context: &HostContext) -> Result<Exit, F
     })
 }
 
-/// The policy that all hosts judge by.
+/// The policy that all hosts apply.
 #[derive(Debug, Serialize)]
 struct Policies {
     /// The shared part of settled.toml; empty for the defaults.
     policy: String,
-    /// True if this host has the same.
+    /// True if this host has the same policy.
     is_same: bool,
 }
 

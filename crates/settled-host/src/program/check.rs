@@ -1,5 +1,5 @@
-//! `settled host check`: what the log promises, and whether this host fits. `settled doctor` runs it where several hosts share
-//! the ledger.
+//! `settled host check`: checks what the log promises, and whether this host fits. `settled doctor` runs it in a
+//! workspace that shares its ledger.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ struct Finding {
     state: &'static str,
     /// The finding, in one sentence.
     what: String,
-    /// The fix.
+    /// The fix, if one is needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
 }
@@ -122,7 +122,7 @@ fn of_this_host(root: &Path, shared: &SharedLog) -> Result<Vec<Finding>, Failure
     Ok(findings)
 }
 
-/// The findings about a stream with these replicas and settings.
+/// The findings about a stream with this many replicas and these unfit settings.
 fn of_stream(replicas: usize, settings: &[String]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = settings
         .iter()
@@ -148,7 +148,7 @@ fn of_stream(replicas: usize, settings: &[String]) -> Vec<Finding> {
     findings
 }
 
-/// The finding about the broker's largest message.
+/// The finding about the broker's message size limit.
 fn of_size(message_bytes_max: usize) -> Finding {
     let kib = message_bytes_max / 1024;
     if message_bytes_max >= MESSAGE_BYTES_ENOUGH {
@@ -162,7 +162,7 @@ fn of_size(message_bytes_max: usize) -> Finding {
     ))
 }
 
-/// The finding about the broker's disk.
+/// The finding about the broker's syncing, from its monitoring page.
 fn of_monitor(address: &str) -> Finding {
     let page = match jsz(address) {
         Ok(page) => page,
@@ -284,7 +284,7 @@ mod tests {
         let less = of_size(MESSAGE_BYTES_ENOUGH - 1);
         assert_eq!(less.state, "note");
         assert!(less.what.contains("max_payload: 2MB"), "{}", less.what);
-        // The fix that it names is one.
+        // The size that the fix suggests passes the check.
         assert_eq!(of_size(2 * 1024 * 1024).state, "ok");
     }
 

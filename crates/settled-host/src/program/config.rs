@@ -1,4 +1,4 @@
-//! Writes into `settled.toml` what joining decided, and leaves a person's comments where they are.
+//! Writes into `settled.toml` what joining decided, and keeps a person's comments.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use workspace::config::{Config, FILE, OF_AN_AGENT, OF_ONE_HOST, SharedLog};
 /// The keys of `[ledger]` that joining writes.
 const KEYS: [&str; 3] = ["log", "workspace", "host"];
 
-/// Writes where the ledger's end is; nothing of it any more if this host is the only one.
+/// Writes the place of the shared ledger into `[ledger]`; removes it if this host stops sharing.
 pub(super) fn write_log(root: &Path, shared: Option<&SharedLog>) -> Result<(), Failure> {
     change(root, |document| {
         let is_new = !document.contains_key("ledger");
@@ -26,7 +26,7 @@ pub(super) fn write_log(root: &Path, shared: Option<&SharedLog>) -> Result<(), F
             ledger["host"] = value(shared.host.as_str());
         }
         if is_new && !ledger.is_empty() && !trailing.trim().is_empty() {
-            // Comments at the end of the file stay above what comes after them.
+            // Comments at the end of the file stay above the new section.
             ledger
                 .decor_mut()
                 .set_prefix(format!("{}\n\n", trailing.trim_end()));
@@ -40,7 +40,7 @@ pub(super) fn write_log(root: &Path, shared: Option<&SharedLog>) -> Result<(), F
     })
 }
 
-/// Puts the policy of all hosts in place of this host's.
+/// Replaces the policy in this host's config with the policy of all hosts.
 pub(super) fn take_policy(root: &Path, policy: &str) -> Result<(), Failure> {
     let shared: DocumentMut = policy.parse().map_err(|error: toml_edit::TomlError| {
         let what = format!("the policy of the other hosts cannot be read: {error}");
@@ -82,7 +82,7 @@ pub(super) fn take_policy(root: &Path, policy: &str) -> Result<(), Failure> {
     })
 }
 
-/// The text of this host's config, empty without one.
+/// Reads this host's config; empty if there is none.
 pub(super) fn text(root: &Path) -> Result<String, Failure> {
     let path = root.join(FILE);
     match std::fs::read_to_string(&path) {
@@ -92,7 +92,7 @@ pub(super) fn text(root: &Path) -> Result<String, Failure> {
     }
 }
 
-/// Writes the text of this host's config as it was, if it is another one now.
+/// Restores the earlier text of this host's config if it has changed since.
 pub(super) fn put_back(root: &Path, before: &str) -> Result<(), Failure> {
     if text(root)? == before {
         return Ok(());

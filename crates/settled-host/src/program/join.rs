@@ -1,7 +1,7 @@
-//! `settled host join`: makes this workspace one of the hosts that share a ledger. The first host brings the ledger it has;
-//! another one begins with an empty ledger, or with the beginning of the shared one.
+//! `settled host join`: makes this workspace one of the hosts that share a ledger. The first host brings its own
+//! ledger; another one starts with an empty ledger, or with a prefix of the shared one.
 //!
-//! Nothing is written to the log before everything was compared, and every step can be run again.
+//! Nothing is written to the log before all checks pass, and every step can be repeated.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use super::republish::put_back;
 use super::survey::{Survey, patiently, survey};
 use super::{HostContext, config, load, of_log, of_place, shared_log};
 
-/// The workspace's name in a log if none is given.
+/// The default name of the workspace in a log.
 const WORKSPACE: &str = "mailroom";
 
 /// `settled host join`
@@ -115,7 +115,7 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
         agents: claims,
         policy: member::policy(root)?,
     });
-    // Refused now, before anything is written.
+    // Refuses the join before anything is written.
     let mut after = survey.fleet.clone();
     after
         .change(&joined, &shared.host)
@@ -125,7 +125,7 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
     let known = member::fleet(root)?;
     let fleet = match (known.is_empty(), began) {
         (false, _) => known,
-        // Its own mail stays at home while it joins.
+        // This host is already the home of its agents while it joins.
         (true, true) => after,
         (true, false) => survey.beginning(),
     };
@@ -141,7 +141,7 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
     let (fleet, records) = (member.fleet(), member.records());
     member.close();
     let agents: Vec<AgentName> = fleet.agents().cloned().collect();
-    // A reader of another host's mail is addressed here as well.
+    // An agent of another host needs a mailbox here too, so that mail can be addressed to it.
     make_workspace(root, &agents)?;
     let others = fleet
         .members()
@@ -183,7 +183,7 @@ fn said(joined: &Joined) -> String {
     text
 }
 
-/// The shared log of the command line, checked against the config.
+/// The shared log named on the command line, checked against the config.
 fn asked(args: &JoinArgs, root: &Path) -> Result<SharedLog, Failure> {
     if !is_workspace_name(&args.workspace) {
         let message = format!(
@@ -212,12 +212,12 @@ fn asked(args: &JoinArgs, root: &Path) -> Result<SharedLog, Failure> {
             );
             Err(Failure::plain(Exit::Usage, message).next("settled host leave".to_owned()))
         }
-        // The brokers may have moved.
+        // The brokers may have new addresses.
         Some(_) | None => Ok(shared),
     }
 }
 
-/// The machine's name, as far as it can be a host's.
+/// The machine's name up to the first dot, if it can be a host's name.
 fn this_machine() -> Result<HostName, Failure> {
     let name = rustix::system::uname();
     let name = name.nodename().to_string_lossy().to_lowercase();
@@ -235,8 +235,8 @@ fn make_workspace(root: &Path, agents: &[AgentName]) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Failed, &error))
 }
 
-/// Takes over what the log has, as far as this end. Each record is judged by the policy of its time, so that is the one in
-/// settled.toml meanwhile: a change of it stops this host as it stops any other, and it goes on once it has taken it.
+/// Follows the log up to `end`. Each record must be judged by the policy of its time, so settled.toml gets that policy
+/// meanwhile: a change of the policy stops this host like any other, and the loop takes the new policy and goes on.
 fn follow(
     root: &Path,
     (own, shared): (&HostDirectory, &SharedLog),
@@ -255,7 +255,7 @@ fn follow(
         let mut member = Member::open(root, member::sharing(root, shared, log, fleet)?)?;
         let followed = member.follow(end);
         fleet = member.fleet();
-        // Stopped by anything but a change of the policy, it would be stopped there again.
+        // Unless a change of the policy stopped it, another try would stop at the same record.
         let policy = fleet.policy();
         if policy.is_none_or(|policy| policy == ours) || policy == then.as_deref() {
             return followed.map(|()| member);
@@ -265,7 +265,7 @@ fn follow(
     }
 }
 
-/// The directory with this host's key and what lets it in.
+/// Makes the directory with this host's key and credentials.
 fn prepare(args: &JoinArgs, own: &HostDirectory) -> Result<HostKey, Failure> {
     let failed = |error| of_place(&error);
     own.make().map_err(failed)?;
@@ -293,8 +293,8 @@ fn prepare(args: &JoinArgs, own: &HostDirectory) -> Result<HostKey, Failure> {
     key.map_err(|error| Failure::new(Exit::Usage, &error))
 }
 
-/// The agents that this host is to be the home of. The first time all that have a mailbox here; later those that
-/// the arguments name.
+/// The agents that get their home on this host: by default, all that have a mailbox here on the first join; later only
+/// the named ones.
 fn claims(
     args: &JoinArgs,
     root: &Path,
@@ -308,24 +308,24 @@ fn claims(
     directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))
 }
 
-/// Sees that this host judges by the policy of the others; takes theirs if it has none of its own.
+/// Compares this host's policy with that of the others; takes theirs if this host has none of its own.
 fn agree_on_policy(root: &Path, fleet: &Fleet) -> Result<bool, Failure> {
     let (Some(theirs), ours) = (fleet.policy(), member::policy(root)?) else {
         return Ok(false);
     };
-    // A join that was ended before it came to the end of the log leaves an earlier one of theirs.
+    // An interrupted join may have left an earlier policy of theirs.
     let is_earlier =
         || -> Result<bool, Failure> { Ok(member::fleet(root)?.policy() == Some(ours.as_str())) };
     if ours != theirs && (ours.is_empty() || is_earlier()?) {
         config::take_policy(root, theirs)?;
         return Ok(true);
     }
-    // Another one is refused with the rest of the change.
+    // The fleet refuses a different policy together with the rest of the change.
     Ok(false)
 }
 
-/// Puts the records of this host's ledger into an empty log, or sees that they are the beginning of the one there. Says
-/// whether this host began the log.
+/// Puts the records of this host's ledger into an empty log, or checks that they are a prefix of the log. Returns true
+/// if this host began the log.
 fn begin(
     root: &Path,
     shared: &SharedLog,
@@ -338,7 +338,7 @@ fn begin(
     let failed = |error: LogError| of_log(&error);
     let ours = local.head().map_err(failed)?;
     if survey.founder.is_some() {
-        // A ledger as long as the log has its last record. The log may compare a longer one only later.
+        // A ledger as long as the log must end with the log's last record. A log may compare a longer one only later.
         let compared = if ours.seq < survey.end.seq {
             patiently(|| log.follow(ours))
         } else {
@@ -363,7 +363,7 @@ fn begin(
         return Err(Failure::plain(Exit::ActionRequired, message));
     }
     if local.follow(survey.end).is_err() {
-        // A host brought records and was ended before it said who it is.
+        // A host brought records, and was killed before it recorded its join.
         let message = format!(
             "the log has {} records, and no host that began it: the host that brought them has to run its join again, or \
              choose another --workspace",

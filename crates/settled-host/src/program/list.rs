@@ -1,4 +1,4 @@
-//! `settled host list`: the hosts, the agents at home on each, and how far each has come.
+//! `settled host list`: the hosts, the agents at home on each, and the last record each has.
 
 use chrono::{DateTime, Utc};
 use inspect::status::hosts::{HostRow, rows};
@@ -24,11 +24,11 @@ struct Hosts {
     log: String,
     /// The workspace's name there.
     workspace: String,
-    /// The reason this host cannot follow, if there is one.
+    /// The reason this host cannot follow the log, if any.
     trouble: Option<String>,
     /// Agents with a mailbox here that have no home on any host: their mail is not read.
     homeless: Vec<AgentName>,
-    /// All of them, by name.
+    /// All hosts, by name.
     hosts: Vec<HostRow>,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn run(context: &HostContext) -> Result<Exit, Failure> {
 }
 
 fn said(hosts: &Hosts, now: DateTime<Utc>) -> String {
-    // A log without heartbeats leaves no columns that are always empty.
+    // A log without heartbeats would leave columns empty.
     let head = [
         "HOST",
         "AGENTS",
@@ -95,7 +95,7 @@ fn cells(row: &HostRow, now: DateTime<Utc>) -> [String; 7] {
     };
     let version = match &row.heard {
         _ if row.is_retired => "key retired",
-        // The one that runs there, not the one that joined.
+        // The version of the running program, not of the one that joined.
         Some(heard) => &heard.version,
         None => &row.version,
     };
@@ -111,14 +111,14 @@ fn cells(row: &HostRow, now: DateTime<Utc>) -> [String; 7] {
     ]
 }
 
-/// The last heartbeat of a host, the number of records it was behind then, and the offset of its clock.
+/// A host's last heartbeat, how many records behind it was, and the offset of its clock.
 fn heard_cells(row: &HostRow, now: DateTime<Utc>) -> [String; 3] {
     let none = || "-".to_owned();
     let Some(heard) = row.heard.as_ref().filter(|_| !row.is_retired) else {
         return [none(), none(), none()];
     };
     if heard.is_silent(now) {
-        // How far behind it was says nothing any more.
+        // The lag in an old heartbeat means nothing.
         return [heard.said(now), none(), none()];
     }
     let standing = match heard.standing.as_str() {
@@ -239,7 +239,7 @@ mod tests {
         assert!(heard.starts_with("silent for "), "{heard}");
         assert_eq!([behind, clock], [none(), none()]);
         let mut retired = in_step;
-        // The version is that of the program which runs there.
+        // The version is that of the running program.
         assert_eq!(cells(&retired, now())[6], "0.2.0");
         retired.is_retired = true;
         assert_eq!(heard_cells(&retired, now()), [none(), none(), none()]);

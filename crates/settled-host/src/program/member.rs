@@ -1,4 +1,5 @@
-//! This host for the time of one command: follows the log to its end and records a change, where no daemon does.
+//! Makes this host a member of the fleet for one command: follows the log to its end and records a change if no daemon
+//! serves.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -20,13 +21,13 @@ use workspace::index::LedgerIndex;
 
 use super::{of_place, survey};
 
-/// The time a command follows the log, or tries to record its change.
+/// The time limit for following the log, and for recording a change.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The pause between two passes.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The parts a mailroom needs if its workspace is one of several hosts.
+/// The parts that a mailroom needs in a workspace that shares its ledger.
 pub(super) fn sharing(
     root: &Path,
     shared: &SharedLog,
@@ -59,12 +60,12 @@ pub(super) fn fleet(root: &Path) -> Result<Fleet, Failure> {
     Ok(index.fleet)
 }
 
-/// Has a change of hosts recorded: by the daemon, or here if none serves.
+/// Records a change of hosts: through the daemon, or here if none serves.
 pub(super) fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Result<(), Failure> {
     let mut fleet = fleet(root)?;
     if spool::is_served(root) != Some(false) {
-        // The daemon follows the log, so what it would refuse is known here. Where none serves, the ledger can be behind:
-        // the change is judged after it has caught up.
+        // A daemon follows the log, so the ledger here already tells what it would refuse. Without a daemon the ledger
+        // may be behind: the change is judged after it has caught up.
         let asked = fleet.change(&change, &shared.host);
         asked.map_err(|refusal| refused(&refusal))?;
         return order(root, change);
@@ -75,11 +76,11 @@ pub(super) fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Res
     let theirs = fleet.policy().unwrap_or_default().to_owned();
     let mut sharing = sharing(root, shared, log, fleet)?;
     if let HostChange::PolicyChanged { .. } = change {
-        // Until it is recorded, the policy of all hosts counts here as well.
+        // Until the change is recorded, the policy of all hosts applies here too.
         sharing.policy = theirs;
     }
     let mut member = match Member::try_open(root, sharing) {
-        // The daemon that reopened for other homes is back.
+        // A daemon that restarted for the changed homes serves again.
         Err(MailroomError::Spool(SpoolError::Locked { .. })) => return order(root, change),
         opened => opened.map_err(|error| unopened(&error))?,
     };
@@ -97,7 +98,7 @@ fn order(root: &Path, change: HostChange) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Temporary, &error))
 }
 
-/// The workspace, open as one of the hosts.
+/// The workspace, opened as one of the hosts.
 pub(super) struct Member {
     mailroom: Mailroom,
     host: HostName,
@@ -112,7 +113,7 @@ impl Member {
     fn try_open(root: &Path, sharing: Sharing) -> Result<Member, MailroomError> {
         let (clock, host) = (Clock::start(), sharing.host.clone());
         let (mut mailroom, _) = Mailroom::open_shared(root, sharing)?;
-        // Without a ring the mailroom would look again only after the log's own pause.
+        // Without the bell, the mailroom would look again only after the log's own interval.
         let waiting = std::thread::current();
         mailroom.ring_by(move || waiting.unpark());
         Ok(Member {
@@ -122,7 +123,7 @@ impl Member {
         })
     }
 
-    /// Takes over everything up to this end.
+    /// Takes over all records up to this end.
     pub(super) fn follow(&mut self, end: Head) -> Result<(), Failure> {
         let mut since = Instant::now();
         let mut at = self.mailroom.head();
@@ -140,7 +141,7 @@ impl Member {
         Ok(())
     }
 
-    /// Records a change of hosts, for whatever end the log has by then.
+    /// Records a change of hosts behind whatever end the log has by then.
     pub(super) fn record(&mut self, change: &HostChange) -> Result<(), Failure> {
         let since = Instant::now();
         loop {
@@ -154,18 +155,18 @@ impl Member {
             }
             self.pass()?;
             if self.has(change) {
-                // It landed though nobody knew.
+                // The append landed although its outcome was unknown.
                 return Ok(());
             }
             std::thread::sleep(PAUSE);
         }
     }
 
-    /// True if the fleet has this change: once more it would change nothing.
+    /// Returns true if the fleet already has this change, so that another one would have no effect.
     fn has(&self, change: &HostChange) -> bool {
         let fleet = self.fleet();
         if let HostChange::HomeMoved { agent, to, .. } = change {
-            // The agent is no longer at home where it would move from.
+            // The agent has left its earlier home.
             return fleet.home(agent).is_some_and(|home| home.as_str() == to);
         }
         let mut after = fleet.clone();
@@ -215,7 +216,7 @@ fn unopened(error: &MailroomError) -> Failure {
     Failure { message, ..failure }
 }
 
-/// A change that the fleet refuses, and what to do.
+/// The failure for a change that the fleet refuses, with its fix.
 pub(super) fn refused(refusal: &FleetRefusal) -> Failure {
     let fix = match refusal {
         FleetRefusal::AtHomeElsewhere { agent, home } => format!(
@@ -250,7 +251,7 @@ mod tests {
 
     use super::*;
 
-    /// A log that carries out the next append and does not answer, if it is told to.
+    /// A log that carries out the next append but loses the answer if its flag is set.
     struct Unanswered(ModelLog, Arc<AtomicBool>);
 
     impl Log for Unanswered {
@@ -330,7 +331,7 @@ mod tests {
         }
     }
 
-    /// Each kind of change that the tower may record, in an order in which it may.
+    /// Each kind of change that the tower may record, in a legal order.
     fn changes(tower: &Machine) -> [HostChange; 5] {
         let decision = HostDecision {
             by: "ann".to_owned(),
@@ -356,7 +357,7 @@ mod tests {
         ]
     }
 
-    /// A tower, a laptop and a box, and whether the next answer to the tower is lost.
+    /// A tower, a laptop and a box, with a flag that loses the next answer to the tower.
     fn machines(log: &Shared) -> ([Machine; 3], Arc<AtomicBool>) {
         let is_lost = Arc::new(AtomicBool::new(false));
         let unanswered = Unanswered(log.connect(), Arc::clone(&is_lost));

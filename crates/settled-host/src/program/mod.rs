@@ -1,14 +1,14 @@
-//! The command line of `settled-host`, which `settled host` becomes.
+//! The command line of `settled-host`, which `settled host` runs.
 //!
 //! - `join` makes this directory one of the hosts;
-//! - `survey` looks at a log before anything is written;
-//! - `change` records a change of hosts: a retired key, a moved home, another policy, leaving;
+//! - `survey` reads a log before anything is written;
+//! - `change` records a change of hosts: a retired key, a moved home, another policy, a host that leaves;
 //! - `republish` puts back what a log lost;
 //! - `check` says what the log promises;
 //! - `list` shows the hosts;
-//! - `member` is this host for the time of one command: it follows the log and records a change;
+//! - `member` follows the log and records a change for one command;
 //! - `config` writes what joining decided into `settled.toml`;
-//! - `serve` is the daemon.
+//! - `serve` runs the daemon.
 
 mod change;
 mod check;
@@ -125,7 +125,7 @@ pub(crate) fn run() -> Exit {
     })
 }
 
-/// The workspace, and the form of the answer.
+/// The workspace, and the format of the output.
 struct HostContext {
     root: Option<PathBuf>,
     is_json: bool,
@@ -139,7 +139,7 @@ impl HostContext {
         })
     }
 
-    /// The workspace, which exists and is one of several hosts, and what it is among them.
+    /// The workspace and its shared log; fails if it is no workspace or shares none.
     fn shared(&self) -> Result<(&Path, SharedLog), Failure> {
         let root = self.root()?;
         let is_workspace =
@@ -159,7 +159,7 @@ impl HostContext {
         }
     }
 
-    /// A command of ours about this workspace.
+    /// The text of a `settled` command for this workspace.
     fn command(&self, words: &str) -> String {
         workspace::shell::settled(words, self.root.as_deref(), None)
     }
@@ -180,7 +180,7 @@ impl HostContext {
 
     fn complain(&self, failure: &Failure) {
         if self.is_json {
-            // The exit code says it as well, should nobody read this.
+            // If nobody reads this, the exit code still tells.
             let _ = print(&answer::failure(failure));
         }
         let lines: Vec<String> = failure.message.lines().map(escaped).collect();
@@ -188,7 +188,7 @@ impl HostContext {
         for next in &failure.next {
             text += &format!("  try: {}\n", escaped(&next.run));
         }
-        // Nothing is left to do if standard error is gone too.
+        // Nothing is left to do if standard error is closed too.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }
@@ -214,7 +214,7 @@ fn shared_log(config: &Config) -> Result<Option<SharedLog>, Failure> {
     })
 }
 
-/// A log that cannot be opened or asked.
+/// The failure for a log that cannot be opened or reached.
 fn of_place(error: &PlaceError) -> Failure {
     let exit = match error {
         PlaceError::Log(error) => return of_log(error),

@@ -1,5 +1,5 @@
-//! `settled host republish` and `settled host restore`: put back into a log what it lost, from this host's mirror and with the
-//! signatures it came with. Only a plain continuation is put back: where the log has another record, nothing is.
+//! `settled host republish` and `settled host restore`: put back into a log what it lost, from this host's mirror and
+//! with the original signatures. They only continue a log: if it has a different record, they put nothing back.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -41,22 +41,22 @@ pub(super) struct RestoreArgs {
 struct Republished {
     /// The log.
     log: String,
-    /// The last record that the log had.
+    /// The number of the log's last record before.
     had: u64,
     /// The number of records put back.
     records: u64,
-    /// The last record that it has now, and this host too.
+    /// The number of the last record now, in the log and on this host.
     has: u64,
 }
 
-/// Puts back the end that the log lost.
+/// Puts back the records that the log lost.
 pub(super) fn republish(context: &HostContext) -> Result<Exit, Failure> {
     let (root, shared) = context.shared()?;
     let put = put_mirror(root, &shared)?;
     said(context, put)
 }
 
-/// Puts the whole ledger into another log, and follows that one from now on.
+/// Puts the whole ledger into another log, and switches this host to it.
 pub(super) fn restore(args: &RestoreArgs, context: &HostContext) -> Result<Exit, Failure> {
     let (root, before) = context.shared()?;
     let log = LogPlace::parse(&args.log).map_err(|error| Failure::new(Exit::Usage, &error))?;
@@ -123,8 +123,8 @@ struct Difference {
     ours: Digest,
 }
 
-/// Compares the log with this host's ledger from the first record on: the log's end says only that they parted before it.
-/// None if one is the beginning of the other.
+/// Finds the first difference by comparing from the first record on: the log's end shows only that one exists. `None`
+/// if one is a prefix of the other.
 fn first_difference(
     local: &mut Local,
     log: &mut dyn Log,
@@ -150,7 +150,7 @@ fn first_difference(
     Ok(found)
 }
 
-/// The records of a batch, each with the digest of its line. The record behind it names that digest.
+/// The records of a batch, each with the digest of its line, which the next record names.
 fn digests(signed: &Signed) -> impl Iterator<Item = (u64, Digest)> {
     let Head { seq, digest } = signed.batch.head();
     let behind = signed.batch.entries().iter().skip(1);
@@ -180,8 +180,8 @@ fn shorter(had: Head) -> Failure {
     )
 }
 
-/// Appends what this host's ledger has behind the log's end, each batch with the signature it came with. What has none was
-/// judged here before there were several hosts, and this host signs it.
+/// Appends what this host's ledger has behind the log's end, each batch with its original signature. Unsigned records
+/// were judged here before the ledger was shared; this host signs them.
 pub(super) fn put_back(
     local: &mut Local,
     log: &mut dyn Log,

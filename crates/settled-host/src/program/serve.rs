@@ -1,4 +1,4 @@
-//! `settled serve` of a workspace that is one of several hosts: the same daemon, behind the log.
+//! `settled serve` in a workspace that shares its ledger: the same daemon, with a log.
 
 use std::path::Path;
 
@@ -69,7 +69,7 @@ pub(super) fn run(args: &ServeArgs, context: &HostContext) -> Result<Exit, Failu
     }
 }
 
-/// Checks that this host may serve, makes the places of mail, and begins to follow the log.
+/// Checks that this host may serve, makes the mailboxes, and starts to follow the log.
 fn ready(root: &Path, shared: &SharedLog, context: &HostContext) -> Result<Sharing, Failure> {
     let own = HostDirectory::of(root);
     let fleet = member::fleet(root)?;
@@ -83,13 +83,13 @@ fn ready(root: &Path, shared: &SharedLog, context: &HostContext) -> Result<Shari
         return Err(Failure::plain(Exit::ActionRequired, message).next(context.command(&join)));
     }
     let agents: Vec<AgentName> = fleet.agents().cloned().collect();
-    // Mail for an agent that came home since has a place, and a reader elsewhere can be addressed here.
+    // An agent may have come home since, and the agents of other hosts need mailboxes as addressees.
     directory::init(root, &agents).map_err(|error| Failure::new(Exit::Failed, &error))?;
     let log = own.open(shared).map_err(|error| of_place(&error))?;
     member::sharing(root, shared, log, fleet)
 }
 
-/// Serves once, after runs with these results; nothing if agents came home meanwhile, so that there is more to do.
+/// Serves once and adds to the tally; `None` if agents came home meanwhile, so that there is more to do.
 fn once(
     root: &Path,
     shared: &SharedLog,

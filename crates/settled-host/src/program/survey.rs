@@ -1,5 +1,5 @@
-//! Looks at a log from its first batch to its end, before this host writes anything: who began it, and which hosts and homes
-//! there are now. Signatures and rules are checked later, when the batches are taken over.
+//! Reads a log from its first batch to its end, before this host writes anything: which host began it, and the current
+//! hosts and homes. Signatures and rules are checked later, when the batches are taken over.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -9,23 +9,23 @@ use review::{HostChange, JoinedHost};
 use spool::log::{Head, Log, LogError, Signed};
 use workspace::index;
 
-/// The time a log may take to answer while a person waits.
+/// The time limit of retries while a person waits.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The pause between two looks.
+/// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The contents of a log.
+/// A summary of a log.
 pub(super) struct Survey {
     /// Its end.
     pub(super) end: Head,
-    /// The host that began it; none if it is empty, or if that host did not come to its own record.
+    /// The host that began the log; `None` if the log is empty, or if that host was killed before it recorded its join.
     pub(super) founder: Option<JoinedHost>,
-    /// The hosts as of its end.
+    /// The hosts at the end of the log.
     pub(super) fleet: Fleet,
 }
 
-/// Reads all of a log.
+/// Reads a whole log.
 pub(super) fn survey(log: &mut dyn Log) -> Result<Survey, LogError> {
     let end = patiently(|| log.head())?;
     let mut survey = Survey {
@@ -42,7 +42,7 @@ pub(super) fn survey(log: &mut dyn Log) -> Result<Survey, LogError> {
     Ok(survey)
 }
 
-/// Reads a log from its first batch to `end`, or until `visit` breaks off.
+/// Visits the batches of a log from the first to `end`, or until `visit` breaks off.
 pub(super) fn for_each_batch(
     log: &mut dyn Log,
     end: Head,
@@ -71,10 +71,10 @@ pub(super) fn for_each_batch(
 impl Survey {
     fn note(&mut self, entry: &spool::Entry) {
         if entry.original.is_some() {
-            // What was judged of an agent's file changes no host, and to read it is most of the work.
+            // A record about an agent's file changes no host, and parsing those records is most of the work.
             return;
         }
-        // An unreadable record is an error when it is taken over.
+        // The reader reports an unreadable record when it takes it over.
         let Ok((record, at)) = index::decision(entry) else {
             return;
         };
@@ -86,20 +86,20 @@ impl Survey {
         let _ = index::fold_hosts(&mut self.fleet, entry, &record, at);
     }
 
-    /// The hosts before the first record that says so: the one that began the log.
+    /// The fleet after the first join: only the host that began the log.
     pub(super) fn beginning(&self) -> Fleet {
         let mut fleet = Fleet::default();
         if let Some(founder) = &self.founder
             && let Ok(host) = founder.host.parse()
         {
-            // An unfit record is refused when it is taken over.
+            // The mailroom refuses an unfit record when it takes it over.
             let _ = fleet.change(&HostChange::Joined(founder.clone()), &host);
         }
         fleet
     }
 }
 
-/// Asks again while the log cannot be reached, but not for long.
+/// Retries for a while if the log cannot be reached.
 pub(super) fn patiently<T>(mut ask: impl FnMut() -> Result<T, LogError>) -> Result<T, LogError> {
     let since = Instant::now();
     loop {
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// A log whose batches nobody signs: a look at it reads only what they say.
+    /// A log of unsigned batches, which are enough for a survey.
     fn log_of(records: &[&[&str]]) -> log_suite::ModelLog {
         let shared = Shared::new(7, Weather::default());
         let mut log = shared.connect();

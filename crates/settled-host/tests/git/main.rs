@@ -1,4 +1,4 @@
-//! A ledger on a ref of a real repository: the conformance suite, and what it cannot ask because it knows no git.
+//! A ledger on a ref of a real repository: the conformance suite, and the tests that need git.
 
 mod suite;
 
@@ -11,7 +11,7 @@ use settled_host::Git;
 use spool::log::{Appended, Head, Log, LogError, Signed};
 use tempfile::TempDir;
 
-/// The time between two looks: short, so that no test waits for one.
+/// The interval between two polls: short, so that no test waits for one.
 const POLL: Duration = Duration::from_millis(50);
 
 /// The longest wait before a test gives up.
@@ -20,14 +20,14 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// The pause between two looks at a condition.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A directory with the repository of the log.
+/// A directory with the bare repository of a log.
 fn remote_in() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     sh(directory.path(), "git init --quiet --bare remote.git");
     directory
 }
 
-/// Runs a script, and gives what it prints.
+/// Runs a script and returns its output.
 fn sh(directory: &Path, script: &str) -> String {
     let output = Command::new("sh")
         .args(["-euc", script])
@@ -71,7 +71,7 @@ fn append(log: &mut Git, signed: &Signed) -> Result<Appended, LogError> {
     })
 }
 
-/// Follows until so many batches have come.
+/// Follows the log until `count` batches have come.
 fn follows(log: &mut dyn Log, from: Head, count: usize) -> Vec<Signed> {
     let mut all: Vec<Signed> = Vec::new();
     until("all batches", || {
@@ -121,7 +121,7 @@ fn a_push_whose_answer_was_lost_is_the_same_commit_again() {
     let first = batch(Head::EMPTY, &["a"], "tower");
     let mut one = open(directory.path(), "one");
     assert_eq!(append(&mut one, &first), Ok(Appended::Committed));
-    // A host that knows nothing of its own push: its copy is another directory.
+    // This host does not know of its own push: its copy is another directory.
     let mut again = open(directory.path(), "again");
     assert_eq!(append(&mut again, &first), Ok(Appended::Committed));
     let count = "git --git-dir remote.git rev-list --count refs/settled/w";
@@ -231,7 +231,7 @@ fn a_commit_that_is_no_batch_is_damage() {
     let first = batch(Head::EMPTY, &["a"], "tower");
     let whole = append(&mut open(directory.path(), "one"), &first);
     assert_eq!(whole, Ok(Appended::Committed));
-    // Each takes the place of the last commit, with its file or its message changed.
+    // Each commit replaces the last one, with a changed file or message.
     for (change, told) in [
         ("s/^Settled-Host: .*//", "has no trailer `Settled-Host:`"),
         (
@@ -294,7 +294,7 @@ fn a_look_gives_all_that_is_there_and_a_change_rings() {
     );
     let (give, rung) = std::sync::mpsc::channel();
     other.ring(Box::new(move || {
-        // A test that has ended hears nothing.
+        // A test that has ended no longer receives.
         let _ = give.send(());
     }));
     let mut end = Head::EMPTY;

@@ -1,4 +1,4 @@
-//! The conformance suite on a bare repository, one for each case: a host that is ended opens its copy again, one that is
+//! The conformance suite on a bare repository for each case: a host that is killed reopens its copy, and a host that is
 //! cut off finds the repository moved away.
 
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::{remote_in, sh, until};
 
 log_suite::conformance!(RepositoryBench::default());
 
-/// Often, so that no case waits for it.
+/// Short, so that no case waits for a poll.
 const POLL: Duration = Duration::from_millis(300);
 
 struct RepositoryBench {
@@ -59,7 +59,7 @@ impl Bench for RepositoryBench {
     }
 
     fn restart(&mut self) {
-        // No process holds the log. What a crash of the machine that has it can leave is a lock of the ref.
+        // No process has the log. A crash of the machine with the repository can only leave a lock on the ref.
         self.in_remote(
             "mkdir -p refs/settled && touch refs/settled/w.lock && rm refs/settled/w.lock",
         );

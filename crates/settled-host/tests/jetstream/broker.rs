@@ -1,5 +1,5 @@
-//! A broker in memory that speaks as much of the protocol of NATS as a ledger needs: one stream, its consumers, and plain
-//! messages. It can be cut off, started again, and made to forget; a real one is in the tests of the whole.
+//! A broker in memory that speaks as much of the NATS protocol as a ledger needs: one stream, its consumers, and plain
+//! messages. Tests can cut it off, restart it, and make it lose messages; `tests/it` has a real one.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
-/// The time of whatever has one.
+/// The time of every message.
 const AT: &str = "2026-02-13T10:00:00Z";
 
-/// The largest message: small, because a busy machine has to answer with it within the time that a question may take.
+/// The largest message: small, because even a busy machine must send it within the time limit of a request.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 128 * 1024;
 
-/// The header with the number of the message that has to be the last one.
+/// The header with the expected number of the subject's last message.
 const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence: ";
 
-/// A message of the stream, at its place; its headers as they came.
+/// A message of the stream with its place and its unparsed headers.
 #[derive(Clone)]
 pub(crate) struct Kept {
     pub(crate) place: u64,
@@ -25,33 +25,33 @@ pub(crate) struct Kept {
     pub(crate) payload: Vec<u8>,
 }
 
-/// What happens to the next message for the stream.
+/// The part of the next append that gets lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {
     Request,
     Answer,
 }
 
-/// All that the broker has and does.
+/// The state of the broker.
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) messages: Vec<Kept>,
     /// The stream's settings; `None` before it is made.
     pub(crate) stream: Option<Value>,
-    /// The codes with which the next requests to make the stream fail, one each, the last code first.
+    /// The codes with which the next requests to create the stream fail, last element first.
     pub(crate) refuses_stream: Vec<u16>,
     /// The servers of a cluster besides the leader; `None` without a cluster.
     pub(crate) followers: Option<Value>,
-    /// The leader answers with as many messages as this, as one that was cut off does.
+    /// The number of messages that the leader shows, to act as a deposed leader.
     pub(crate) shown: Option<usize>,
-    /// The places that consumers leave out.
+    /// The places that consumers skip.
     pub(crate) left_out: Vec<u64>,
     pub(crate) loses: Option<Loss>,
-    /// It takes connections and answers nothing.
+    /// True if the broker accepts connections but answers nothing.
     pub(crate) is_cut: bool,
-    /// What it says in place of letting a client in.
+    /// The refusal that a client gets instead of a connection.
     pub(crate) refuses: Option<&'static str>,
-    /// The number of consumers that were made.
+    /// The number of consumers created so far.
     pub(crate) made: u64,
     consumers: BTreeMap<String, Consumer>,
     connections: BTreeMap<u64, Connection>,
@@ -69,7 +69,7 @@ struct Connection {
     subscriptions: Vec<(String, String)>,
 }
 
-/// A broker on a port of its own, until the test ends.
+/// A broker on its own port until the test ends.
 #[derive(Clone)]
 pub(crate) struct Broker {
     state: Arc<Mutex<State>>,
@@ -105,7 +105,7 @@ impl Broker {
         let mut state = self.state();
         state.consumers.clear();
         for (_, connection) in std::mem::take(&mut state.connections) {
-            // It may be closed already.
+            // The client may have closed it already.
             let _ = connection.socket.shutdown(Shutdown::Both);
         }
     }
@@ -129,7 +129,7 @@ impl Broker {
             state.write(number, format!("INFO {info}\r\n").as_bytes());
             number
         };
-        // It ends when the client does, or speaks otherwise.
+        // Ends when the client disconnects or sends something else.
         let _ = self.hear(number, reader);
         self.state().connections.remove(&number);
     }
@@ -187,7 +187,7 @@ impl Broker {
 impl State {
     fn write(&mut self, connection: u64, bytes: &[u8]) {
         if let Some(connection) = self.connections.get_mut(&connection) {
-            // Who has gone hears nothing.
+            // A client that has gone receives nothing.
             let _ = connection.socket.write_all(bytes);
         }
     }
@@ -199,7 +199,7 @@ impl State {
             .min(self.messages.len())]
     }
 
-    /// Sends a message to all who listen.
+    /// Sends a message to all subscribers.
     fn send(&mut self, subject: &str, reply: &str, headers: &str, payload: &[u8]) {
         let fits = |pattern: &str| match pattern.strip_suffix('*') {
             Some(begin) => subject.starts_with(begin),
@@ -321,7 +321,7 @@ impl State {
         })
     }
 
-    /// Gives each consumer what it has not been given.
+    /// Sends each consumer the messages it has not received.
     fn give(&mut self) {
         let mut given = Vec::new();
         for (name, consumer) in &mut self.consumers {

@@ -1,5 +1,4 @@
-//! The ledger in a stream: the conformance suite, and what it cannot ask because it knows no broker. The broker is one in
-//! memory.
+//! The ledger in a stream of a broker in memory: the conformance suite, and the tests that need a broker.
 
 mod broker;
 
@@ -57,7 +56,7 @@ fn open(broker: &Broker) -> JetStream {
     let options = async_nats::ConnectOptions::new();
     let mut log = JetStream::open(servers, options, &place()).expect("a log");
     log.wait_until_connected(DEADLINE).expect("a connection");
-    // Until an answer comes, what it heard last may be that there was no connection yet.
+    // Before the first answer, the pulse may still report that there was no connection.
     for_some("an answer", || log.head().ok());
     log
 }
@@ -74,7 +73,7 @@ fn for_some<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
 }
 
 impl BrokerBench {
-    /// Changes the messages while nobody is connected; they get new places.
+    /// Changes the messages while nobody is connected and renumbers them.
     fn change(&self, change: impl FnOnce(&mut Vec<Kept>)) {
         {
             let mut state = self.broker.state();
@@ -157,7 +156,7 @@ fn a_stream_is_made_once_with_as_many_replicas_as_there_are_servers() {
             (&config["deny_delete"], &config["deny_purge"]),
             (&json!(true), &json!(true))
         );
-        // One that is there stays as it is.
+        // An existing stream stays unchanged.
         if let Some(stream) = &mut broker.state().stream {
             stream["deny_purge"] = json!(false);
         }
@@ -169,7 +168,7 @@ fn a_stream_is_made_once_with_as_many_replicas_as_there_are_servers() {
 #[test]
 fn a_cluster_that_was_just_started_is_asked_again_and_a_full_one_is_not() {
     let broker = Broker::start();
-    // No peers yet, and no leader yet.
+    // The codes for no peers yet and no leader yet.
     broker.state().refuses_stream = vec![10_005, 10_008];
     assert_eq!(make(&broker).map(|made| made.replicas), Ok(1));
     assert_eq!(broker.state().refuses_stream, [0; 0]);
@@ -196,7 +195,7 @@ fn a_batch_whose_answer_is_lost_is_found_where_it_is_and_one_that_is_lost_is_unk
     bench.broker.state().loses = Some(Loss::Request);
     let told = log.append(&after);
     assert!(matches!(told, Ok(Appended::Unknown(_))), "{told:?}");
-    // Once it may be there, no failure takes that back.
+    // Once the append may have landed, no failure excludes that.
     bench.broker.state().is_cut = true;
     let told = log.append(&after);
     assert!(matches!(told, Ok(Appended::Unknown(_))), "{told:?}");
@@ -280,7 +279,7 @@ fn a_leader_of_three_that_has_too_little_is_believed_only_with_a_majority_behind
     let put = three(&mut log);
     let ours = put[2].batch.head();
     bench.broker.state().shown = Some(2);
-    // Its followers do not follow: it may have been cut off.
+    // Without followers it may be a deposed leader.
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(4) {
         let told = log.follow(ours);

@@ -1,5 +1,5 @@
-// A review by the official TypeScript SDK: node sdk.mjs SETTLED ROOT, with a daemon that serves ROOT. Prints how many tokens
-// the definitions have at most, at three bytes each.
+// Plays a review with the official TypeScript SDK: node sdk.mjs SETTLED ROOT, with a daemon that serves ROOT. Prints
+// the most tokens that the definitions can have, at three bytes each.
 import assert from "node:assert/strict";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";

@@ -1,5 +1,5 @@
-// Passes what comes by TLS on to a port of this machine: node tls.mjs PORT, in the folder of key.pem and cert.pem. Prints its
-// own port, and ends with its standard input.
+// Forwards TLS connections to a port of this machine: node tls.mjs PORT, in the folder of key.pem and cert.pem. Prints
+// its own port, and exits when its standard input ends.
 import fs from "node:fs";
 import net from "node:net";
 import tls from "node:tls";

@@ -1,4 +1,4 @@
-// What every script here needs: the programs, started and ended; a browser; a page that is open in it.
+// The tools of every script here: programs to start and stop, a browser, and a page open in it.
 import { spawn, spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import fs from 'node:fs';
@@ -61,7 +61,7 @@ export async function servePage(root, ...args) {
   return child;
 }
 
-// One font on every machine, or lines would end elsewhere in every picture.
+// One font on every machine, so that lines break at the same places.
 const fonts = path.join(BUILD, 'fonts.conf');
 fs.writeFileSync(fonts, `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>
 <dir>/usr/share/fonts/truetype/dejavu</dir><cachedir>${BUILD}/fonts</cachedir>

@@ -1,4 +1,4 @@
-// Makes the pictures that strangers are shown: those of the terminal out of SVG, those of the page out of a real browser.
+// Makes the pictures for strangers: those of the terminal from SVG, those of the page in a real browser.
 import fs from 'node:fs';
 import path from 'node:path';
 

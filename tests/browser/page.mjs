@@ -1,4 +1,4 @@
-// The page in a real browser. Each claim is one function below; a claim that does not hold is named and the run fails.
+// The page in a real browser. Each function below checks one claim; a claim that fails is named, and the run fails.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -137,7 +137,7 @@ const claims = {
     const waits = [];
     for (const pr of [86, 87, 88, 89]) {
       for (const { from, file, text, phase } of story(pr)) {
-        // Noted in the page itself, so that nothing of the driver is measured.
+        // Measured in the page itself, without the time of the driver.
         await tab.evaluate(([pr, phase]) => {
           window.seen = new Promise((done) => {
             const look = () => {
@@ -162,7 +162,7 @@ const claims = {
     waits.sort((one, other) => one - other);
     const p95 = waits[Math.ceil(waits.length * 0.95) - 1];
     console.log(`  from record to page: p50 ${waits[waits.length >> 1]} ms, p95 ${p95} ms, of ${waits.length}`);
-    // A machine with more to do than it has cores for is waited for; the bound is the page's.
+    // An overloaded machine gets more time; the limit is the page's own.
     const crowd = Math.max(1, os.loadavg()[0] / os.cpus().length);
     assert(p95 <= LATENCY_P95_MS * crowd, `p95 is ${p95} ms at ${crowd.toFixed(1)} times the cores: ${waits}`);
     assert(tab.errors.length === 0, tab.errors.join('; '));
@@ -194,7 +194,7 @@ const claims = {
             + `${accepted} accepted, ${refused} refused, ${waiting} not judged yet`,
           rows: reviews.map(texts),
         };
-        // A review that has ended may wait all the same, for its commit has moved on or its pull request is open again.
+        // A review that has ended may still wait, because its commit is outdated or its pull request is open again.
         for (const [n, { pr, review, author, mover }] of reviews.entries()) {
           if (mover) continue;
           const { data } = JSON.parse(run('why', pr, '--json', '--root', mailroom.root).stdout);
@@ -234,7 +234,7 @@ const claims = {
     await says('stopped');
     console.log(`  said after ${Date.now() - killed} ms`);
     assert(Date.now() - killed <= STOPPED_MS, `said after ${Date.now() - killed} ms`);
-    // The connection is cut as well: the browser comes back with the id of the last event.
+    // Cut the connection too: the browser reconnects with the id of the last event.
     await tab.context().setOffline(true);
     for (let n = 0; n < 250; n++) mailroom.post('claude', `b-${n}.yaml`, note(`b-${n}`, 'hello'));
     daemon = await mailroom.serve();
@@ -254,7 +254,7 @@ const claims = {
 
   async 'hostile texts run nothing and break nothing'() {
     const mailroom = new Mailroom();
-    // The reader admits no turning characters in a body; a packet may have them.
+    // The reader refuses bidirectional control characters in a body; a packet may have them.
     const trap = '<script>window.ran=1</script><img src=x onerror="window.ran=2"><svg onload=window.ran=3>';
     const lines = `    ${trap}\n    ${'z'.repeat(15_000)}\n`;
     const hostile = story(86)[0].text.replace(/(diff_summary: \|\n)(    .*\n)+/, `$1${lines}`);
@@ -304,7 +304,7 @@ const claims = {
     const studio = await openStudio(browser), changed = [];
     for (const [name, options] of Object.entries(looks)) {
       const tab = await opened(page, options);
-      // The page draws itself anew after its first event; a picture taken then would show half of either.
+      // The page redraws itself after its first event; a picture taken in between would show half of either.
       await tab.route('**', (route) => (route.request().resourceType() === 'fetch' ? route.fulfill({ body: '' }) : route.continue()));
       const review = await tab.evaluate(() => [...document.querySelectorAll('#reviews a.review')].find((link) => link.textContent.startsWith('#86 ')).href);
       for (const [place, address] of [['mailroom', `${page.origin}/`], ['review', review], ['history', `${page.origin}/history`]]) {
@@ -321,7 +321,7 @@ const claims = {
           await tab.screenshot({ path: path.join(shots, 'page.png') });
           if (process.env.UPDATE) fs.copyFileSync(path.join(shots, 'page.png'), path.join(repository, 'docs/page.png'));
         }
-        // By the driver's own channel: the page's policy admits no script of ours.
+        // Through the driver's own channel, because the page's policy allows no script of ours.
         await tab.evaluate(axeSource);
         const { violations } = await tab.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }));
         const found = violations.map((violation) => `${violation.id}: ${violation.nodes.map((node) => node.html).slice(0, 3)}`);
@@ -331,7 +331,7 @@ const claims = {
       await tab.context().close();
     }
     assert(changed.every((told) => told === null), changed.filter(Boolean).join('\n     '));
-    // A comparison that tells nothing apart would be none.
+    // Check that the comparison notices differences.
     const seen = await opened(page, { bypassCSP: true });
     const whole = async () => shrunk(studio, await seen.screenshot({ fullPage: true }));
     const good = await whole();
@@ -342,7 +342,7 @@ const claims = {
       await style.evaluate((style) => style.remove());
     }
     await seen.context().close();
-    // By keyboard alone: from the top to the review of 86.
+    // With the keyboard alone: from the top to the review of 86.
     const tab = await opened(page);
     const active = () => tab.evaluate(() => document.activeElement.textContent.trim());
     await tab.keyboard.press('Tab');
@@ -378,7 +378,7 @@ const claims = {
     await tab.waitForSelector('#outcome');
     assert((await tab.textContent('#outcome')).includes('decision_invalid'), await tab.textContent('#outcome'));
     assert(tab.url() === review, `a reload would send the decision again: ${tab.url()}`);
-    // Two new findings come while a person types: one of them above.
+    // Two new findings arrive while a person types, one of them above the form.
     const form = (id) => tab.locator(`details:has(> summary:text-is("Decide about ${id}"))`);
     await form('F-001').locator('summary').click();
     await form('F-001').locator('input[name=reason]').pressSequentially('ann sees to it');
@@ -432,7 +432,7 @@ const claims = {
     assert(!tab.url().includes('token'), 'the token stays in the address');
     const cookies = await tab.context().cookies();
     assert(cookies.length === 1 && cookies[0].httpOnly && cookies[0].sameSite === 'Strict', JSON.stringify(cookies));
-    // A name of somebody else's that leads to this address.
+    // Another site's name that resolves to this address.
     const bent = await chromium.launch({ executablePath: CHROMIUM, args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--host-resolver-rules=MAP evil.example 127.0.0.1'] });
     const evil = await (await bent.newContext()).newPage();
     const refused = await evil.goto(`http://evil.example:${port}/?${page.link.split('?')[1]}`);
@@ -475,7 +475,7 @@ const claims = {
     console.log(`  ${reviews.length} reviews, ${ledger.records} records, started in ${start} s; least, median and most of ${PAINTS}: `
       + `first paint ${told(paints)}, first byte ${told(answers)}; ${bytes} bytes; load ${os.loadavg()[0].toFixed(1)} on ${os.cpus().length} cores`);
     assert(bytes < PAGE_BYTES, `${bytes} bytes`);
-    // In an unoptimised build the model takes most of it; `PAINT_MS` holds for the released program.
+    // In an unoptimised build the model takes most of the time; `PAINT_MS` is for the released program.
     assert(paints[PAINTS >> 1] < (PROGRAMS.endsWith('release') ? PAINT_MS : 10 * PAINT_MS), `${paints}`);
     await end(page);
     mailroom.remove();
@@ -509,7 +509,7 @@ function steady(tab, root) {
 }
 
 async function large() {
-  // As many questions as one agent may ask another in an hour, so as many pairs as that takes.
+  // Enough pairs of agents for the limit of questions per hour.
   const agents = ['claude', 'codex', 'gemini', 'qwen', 'copilot'];
   const mailroom = new Mailroom(agents.join(','));
   fs.writeFileSync(path.join(mailroom.root, 'settled.toml'), '[limits]\nmessages_per_hour = 10000\nfiles_per_hour = 1000000\nopen_reviews = 10000\n');

@@ -1,6 +1,6 @@
-// Pictures that are kept in the repository, and how a page is compared with them. A kept picture is a quarter of the size of
-// the page, and what is compared are blocks of it: the page's blocks of 32 px. So letters drawn a little otherwise by
-// another version of the browser are the same, and a part that is missing, moved, unreadable or of another colour is not.
+// The pictures in the repository, and their comparison with a page. A stored picture is a quarter of the page's size,
+// and blocks of 32 px of the page are compared. So slightly different letters of another browser version pass, but a
+// part that is missing, moved, unreadable or of another colour does not.
 import fs from 'node:fs';
 import path from 'node:path';
 
@@ -80,7 +80,7 @@ export async function isAsKept(studio, name, png, shots) {
   const file = path.join(KEPT, `${name}.webp`);
   if (process.env.UPDATE) {
     fs.mkdirSync(KEPT, { recursive: true });
-    // A picture that still passes stays: a commit shows only what has changed.
+    // A picture that still passes is not rewritten: a commit shows only what has changed.
     if (!fs.existsSync(file) || await difference(studio, fs.readFileSync(file), now)) fs.writeFileSync(file, now);
     return null;
   }

@@ -1,13 +1,13 @@
 #!/bin/sh
-# An author with scripted behaviour, in place of a model: `author.sh BEHAVIOUR`. `settled pair` starts it like any
-# author's command; it knows its name, its workspace, its task and its mail from the environment. Each start leaves a
-# line in $FAKE_NOTES, so that a test can count them.
+# An author with scripted behaviour instead of a model: `author.sh BEHAVIOUR`. `settled pair` starts it like any
+# author's command; the environment gives its name, workspace, task and mail. Each start appends a line to $FAKE_NOTES,
+# so that tests can count them.
 set -u
 echo "author $1 $$" >> "$FAKE_NOTES"
 
 case "$1" in
 done)
-    # What is read on standard input is the prompt; that it names the task is the driver's word.
+    # Standard input is the prompt, in which the driver names the task.
     grep -q "$SETTLED_TASK" || exit 8
     echo DONE ;;
 pass)
@@ -24,7 +24,7 @@ once)
     if [ "$(grep -c '^author once' "$FAKE_NOTES")" = 1 ]; then exit 7; fi
     echo DONE ;;
 review)
-    # Asks for a review, and says that everything is addressed whenever there is feedback.
+    # Requests a review, and answers all feedback by saying that everything is addressed.
     feedback=$(grep -l '^type: review_feedback' "$SETTLED_MAIL"/*.yaml 2> /dev/null | tail -n 1)
     ask() {
         settled send review_request --to codex --pr 86 --branch change --diff-summary "a change" \
@@ -40,11 +40,11 @@ review)
     fi
     echo "That is all for now." ;;
 mail)
-    # Says how many messages came.
+    # Prints the number of its messages.
     echo "mail: $(ls "$SETTLED_MAIL" | wc -l)"
     echo DONE ;;
 wait)
-    # At work until the file is there, for a minute at most.
+    # Works until the file exists, at most a minute.
     for _ in $(seq 6000); do
         if [ -e "$2" ]; then break; fi
         sleep 0.01

@@ -1,21 +1,21 @@
 #!/bin/sh
-# A reviewer with scripted behaviour, in place of a model: `reviewer.sh BEHAVIOUR [WORD…]`. The daemon starts it like
-# any agent's command; it knows its name, its workspace and its brief from the environment. Each start leaves a line
-# in $FAKE_NOTES, so that a test can count them.
+# A reviewer with scripted behaviour instead of a model: `reviewer.sh BEHAVIOUR [WORD…]`. The daemon starts it like any
+# agent's command; the environment gives its name, workspace and brief. Each start appends a line to $FAKE_NOTES, so
+# that tests can count them.
 set -u
-# Not even a request to end moves this one.
+# `silent` ignores requests to end.
 [ "$1" != silent ] || trap '' TERM HUP INT
 echo "$1 $$" >> "$FAKE_NOTES"
 
 # The first value of a field of the brief.
 asked() { sed -n "s/^$1: *//p" "$SETTLED_BRIEF" | head -n 1 | tr -d "'\""; }
 
-# A finding that blocks, under a title of its own in each round.
+# A blocking finding with a different title in each round.
 finding() { printf 'findings:\n- {severity: P1, title: "%s", file: src/%s.rs, line: 1}\n' "$1" "$2"; }
 
 case "$1" in
 agree)
-    # What is read on standard input is the prompt; that it names the brief is the daemon's word.
+    # Standard input is the prompt, in which the daemon names the brief.
     grep -q "$SETTLED_BRIEF" || exit 8
     echo "Nothing is left to say."
     echo PASS ;;
@@ -25,20 +25,20 @@ schema)
 command)
     settled lgtm "$(asked pr)" > /dev/null ;;
 argue)
-    # Finds something in the first round and takes back nothing, whatever it is told.
+    # Reports a finding in the first round and never withdraws it.
     if [ "$(asked round)" = 1 ]; then
         finding "the lock is never released" lock | settled feedback --findings -
     else
         settled feedback --action F-1-001=reply
     fi ;;
 nag)
-    # Something new in each round.
+    # A new finding in each round.
     round=$(asked round)
     { finding "trouble number $round" "part$round"; echo 'threads: {F-1-001: escalate}'; } > "$FAKE_NOTES.$$"
     if [ "$round" = 1 ]; then sed -i '$d' "$FAKE_NOTES.$$"; fi
     settled feedback --findings "$FAKE_NOTES.$$" ;;
 flip)
-    # Another stance each time, so that none is ever held.
+    # A different stance each time, so that none is ever repeated.
     if [ "$(asked round)" = 1 ]; then
         finding "the lock is never released" lock | settled feedback --findings -
     else
@@ -55,7 +55,7 @@ code)
     echo PASS
     exit 3 ;;
 print)
-    # Prints this on standard output, and that on standard error, and ends with a code.
+    # Prints one text on standard output and another on standard error, and exits with a code.
     printf '%s\n' "$2"
     printf '%b\n' "$3" >&2
     exit "$4" ;;
@@ -67,13 +67,13 @@ done)
 fail)
     echo FAIL ;;
 flood)
-    # More than is ever kept, and a verdict at its end.
+    # More output than the keeper stores, with a verdict at its end.
     head -c 8500000 /dev/zero | tr '\0' 'x'
     echo; echo PASS ;;
 endless)
     while :; do echo "still at it"; done ;;
 turns)
-    # A form that is known, with turns that never end.
+    # A known stream format, with endless turns.
     n=0
     while :; do
         n=$((n + 1))
@@ -81,7 +81,7 @@ turns)
         sleep 0.02
     done ;;
 burn)
-    # Says that each of its answers took so many tokens, without an end.
+    # Reports this many tokens for each of endless answers.
     n=0
     while :; do
         n=$((n + 1))
@@ -89,7 +89,7 @@ burn)
         sleep 0.05
     done ;;
 spoof)
-    # An approval in the name of another agent, in its own outbox and, where it can, in the other's inbox.
+    # An approval in another agent's name, in its own outbox and, if possible, in the other's inbox.
     name=$SETTLED_ROOT/agents/$SETTLED_AGENT/outbox/spoof.yaml
     sed "s/^from: .*/from: gemini/" "$2" > "$name.tmp"
     mv "$name.tmp" "$name"
@@ -98,7 +98,7 @@ half)
     # A message cut in the middle, in place.
     head -c 120 "$2" > "$SETTLED_ROOT/agents/$SETTLED_AGENT/outbox/half.yaml" ;;
 outlive)
-    # Children that leave the group and the session, close everything, lose their parent and hear no signal.
+    # Children that leave the group and the session, close everything, lose their parent and ignore signals.
     for n in 1 2 3; do
         setsid sh -c 'trap "" TERM HUP INT; (trap "" TERM HUP INT; echo $$ >> "$0"; exec sleep 600) & exec sleep 600' \
             "$FAKE_NOTES.children" < /dev/null > /dev/null 2>&1 &
@@ -109,15 +109,14 @@ outlive)
     if [ "$2" = hang ]; then sleep 600; fi
     echo PASS ;;
 murder)
-    # Kills whoever keeps it, so that its child, in a session of its own, seems to be nobody's.
+    # Kills its keeper, so that its child, in a session of its own, seems unowned.
     setsid sh -c 'trap "" TERM; echo $$ >> "$0"; for _ in $(seq 600); do sleep 1; done' "$FAKE_NOTES.children" \
         < /dev/null > /dev/null 2>&1 &
     while [ ! -s "$FAKE_NOTES.children" ]; do sleep 0.01; done
     kill -KILL $PPID
     sleep 600 ;;
 wait)
-    # At work until the file is there.
-    # For a minute at most: nothing of a test outlives it.
+    # Works until the file exists, at most a minute, so that nothing outlives the test.
     for _ in $(seq 6000); do
         if [ -e "$2" ]; then break; fi
         sleep 0.01

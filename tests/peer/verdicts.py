@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(oacp.__file__), "_scripts"))
 import validate_message  # noqa: E402
 
 
-# A few hundred bytes of aliases stand for gigabytes once somebody writes them out, which messages of the function do.
+# A few hundred bytes of aliases expand to gigabytes if they are printed, and the function's messages print them.
 resource.setrlimit(resource.RLIMIT_AS, (512 * 1024 * 1024, resource.RLIM_INFINITY))
 
 
@@ -42,6 +42,6 @@ def texts(value):
 
 
 for name in sys.stdin.read().splitlines():
-    # Lone surrogates, which escapes in a text can make, go out as escapes and cannot come in as a Rust text.
+    # Lone surrogates, which escapes can make, become `?`, because a Rust string cannot contain them.
     told = json.dumps({"errors": errors(Path(name)), "data": data(Path(name))}, ensure_ascii=False)
     sys.stdout.buffer.write(told.encode("utf-8", "replace") + b"\n")

@@ -1,4 +1,4 @@
-//! The reader of `settled.toml`.
+//! Fuzzes the reader of `settled.toml`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The reader of a lane's cursor, and the start that trusts it.
+//! Fuzzes the reader of a lane's cursor, and the start that trusts it.
 
 #![no_main]
 

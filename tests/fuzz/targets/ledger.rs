@@ -1,4 +1,4 @@
-//! The reader of the ledger's lines and of their chain.
+//! Fuzzes the reader of the ledger's lines and their chain.
 
 #![no_main]
 

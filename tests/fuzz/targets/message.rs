@@ -1,4 +1,4 @@
-//! The message reader and the validator behind it.
+//! Fuzzes the message reader, and the validator after it.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The reader of findings packets and the validator behind it.
+//! Fuzzes the reader of findings packets, and the validator after it.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-# One of several writers at a time, for `cargo xtask bench oacp`: waits for a line on standard input,
-# writes its messages, and says how many it could. Both forms use the peer's own code to make the text.
+# One of several concurrent writers of `cargo xtask bench oacp`: waits for a line on standard input, writes its
+# messages, and prints how many it wrote. Both forms use OACP's own code to make the text.
 #
 # arguments: the peer's scripts, `send` or `drop`, its home or our outbox, this writer's first number, how many
 import sys
@@ -22,7 +22,7 @@ def send(number):
     peer.send_message(project="demo", oacp_dir=Path(place), **parts(number))
 
 
-# The id is the writer's own, for two of the peer's may be the same, and Settled refuses the second.
+# The writer makes the id itself, because two of OACP's may be equal, and Settled refuses the second.
 def drop(number):
     message = peer.build_message_dict(**parts(number))
     message["id"] = f"msg-{number}"

@@ -1,5 +1,5 @@
-# What is claimed of the package and its service, on a machine of its own. The first boot ends in the middle of work, when
-# the power is cut from outside; the second looks at what is left, removes everything and switches the machine off.
+# Checks the claims about the package and its service on a machine of its own. The power is cut from outside in the
+# middle of the first boot; the second boot checks what is left, removes everything and powers off.
 . /opt/checks/lib.sh
 
 room=/var/lib/settled/mailroom
@@ -66,7 +66,7 @@ make_room() {
     cp "$config" /root/good.toml
 }
 
-# A config that is a pipe holds up the start until somebody writes into it.
+# A config that is a pipe blocks the start until someone writes to it.
 ready_late() {
     rm "$config"
     mkfifo "$config"
@@ -82,7 +82,7 @@ ready_late() {
     timeout 10 sh -c "cat /root/good.toml > $config" || return
     mv "$config.whole" "$config"
     soon 20 is ActiveState active || return
-    # The figure is of a start that nobody holds up.
+    # The figure is for an unblocked start.
     systemctl restart "$unit"
 }
 
@@ -136,7 +136,7 @@ reload_bad() {
     soon 10 all '! status_says "still applies"'
 }
 
-# drop_in LINE...: settings of somebody who runs it, in the section [Service].
+# drop_in LINE...: adds settings of an operator to the section [Service].
 drop_in() {
     mkdir -p "/run/systemd/system/$unit.d"
     printf '%s\n' '[Service]' "$@" > "/run/systemd/system/$unit.d/checks.conf"
@@ -157,7 +157,7 @@ watchdog() {
     journalctl --quiet --output=cat --unit="$unit" | grep "Watchdog timeout"
 }
 
-# flood FIRST LAST: questions from claude to codex, each a file.
+# flood FIRST LAST: posts questions from claude to codex, one per file.
 flood() {
     as claude bash -c '. /opt/checks/lib.sh; for ((n = $1; n <= $2; n++)); do
         question claude codex "q-$n" > "$3/.q-$n.tmp" && mv "$3/.q-$n.tmp" "$3/q-$n.yaml"
@@ -188,7 +188,7 @@ damaged() {
     systemctl stop "$unit"
     ledger="$(ls "$room"/.settled/ledger/*.jsonl | head -1)"
     cp --archive "$ledger" /root/ledger
-    # Other bytes in the same place: the first record is not what its digest says.
+    # Other bytes in the same place, so the first record no longer matches its digest.
     printf 'x' | dd of="$ledger" bs=1 seek=40 conv=notrunc status=none
     systemctl start "$unit" && { echo "it started"; cp --archive /root/ledger "$ledger"; return 1; }
     sleep 3
@@ -198,7 +198,7 @@ damaged() {
     systemctl start "$unit" && return "$found"
 }
 
-# asks PORT: the metrics, as a monitor reads them.
+# asks PORT: prints the metrics, as a monitor reads them.
 asks() {
     exec 3<> "/dev/tcp/127.0.0.1/$1" || return
     printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3

@@ -1,12 +1,12 @@
-# What the checks are written in: claims, waiting, and what the service says of itself.
+# The vocabulary of the checks: claims, waiting, and the properties of the service.
 
-# Everything said here goes to the machine's second serial line.
+# All results go to the machine's second serial line.
 results=/dev/ttyS1
 stty -F "$results" raw -echo
 
 fact() { printf 'FACT %s\n' "$*" > "$results"; }
 
-# check CLAIM COMMAND...: runs the command and says whether the claim holds; what the command printed is told if not.
+# check CLAIM COMMAND...: runs the command and reports whether the claim holds; if not, also the command's output.
 check() {
     local claim="$1" said
     shift
@@ -17,13 +17,13 @@ check() {
     fi
 }
 
-# Why it failed, as far as the machine can tell.
+# Prints why it failed, as far as the machine can tell.
 look() {
     systemctl status --no-pager --full --lines=0 "$unit" || true
     journalctl --no-pager --quiet --output=cat --unit="$unit" --lines=12 || true
 }
 
-# The service the checks are about now.
+# The service under test.
 unit=settled.service
 
 of() { systemctl show --property="$1" --value "$unit"; }
@@ -34,7 +34,7 @@ is() {
     [ "$found" = "$2" ] || { echo "$1 is $found, not $2"; return 1; }
 }
 
-# How much slower than a processor this machine is.
+# The factor by which this machine is slower than a processor.
 case "$(systemd-detect-virt)" in qemu) slow=4 ;; *) slow=1 ;; esac
 
 # soon SECONDS COMMAND...: waits until the command succeeds.
@@ -54,20 +54,20 @@ all() {
     done
 }
 
-# as USER COMMAND...: what a user of the machine does.
+# as USER COMMAND...: runs a command as a user of the machine.
 as() {
     local user="$1"
     shift
     runuser -u "$user" -- env "XDG_RUNTIME_DIR=/run/user/$(id -u "$user")" "HOME=/home/$user" "$@"
 }
 
-# question FROM TO ID: a message outside the reviews.
+# question FROM TO ID: prints a message outside the reviews.
 question() {
     printf 'id: %s\nfrom: %s\nto: %s\ntype: question\npriority: P2\n' "$3" "$1" "$2"
     printf 'created_at_utc: "2026-02-13T10:00:00Z"\nsubject: "?"\nbody: |\n  which?\n'
 }
 
-# post USER ROOT FROM TO ID: writes it under another name first, as an agent would.
+# post USER ROOT FROM TO ID: writes a question under a temporary name first, as an agent would.
 post() {
     local box="$2/agents/$3/outbox"
     question "$3" "$4" "$5" | as "$1" sh -c "cat > '$box/$5.tmp' && mv '$box/$5.tmp' '$box/$5.yaml'"

@@ -25,6 +25,7 @@ impl Mailroom {
             .filter_map(|(key, review)| Some((key, review, review.phase.invocation()?)))
     }
 
+    /// Returns the review with this key.
     pub fn review(&self, key: &ReviewKey) -> Option<&Review> {
         self.state().review(key)
     }

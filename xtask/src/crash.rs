@@ -9,17 +9,17 @@ use settled_torture::crash::storm::{self, Damage};
 use settled_torture::crash::sweep::{self, Form, Tally};
 use settled_torture::letters::Mix;
 
-/// Kill the daemon at every system call and at random under load, and look at what is left
+/// Kill the daemon at every system call, and at random under load; check what is left
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// How many random kills under load
+    /// Number of random kills under load
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     kills: usize,
     /// Only scenes whose name contains this: notes, requests, refusals, several, review; `storm` for the
     /// random kills alone
     #[arg(long, value_name = "M")]
     mix: Option<String>,
-    /// What the random kills are made from
+    /// Seed of the random kills
     #[arg(long, value_name = "S", default_value_t = 20_261_122)]
     seed: u64,
 }

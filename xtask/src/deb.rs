@@ -11,9 +11,9 @@ use cargo_deb::{CargoDeb, CargoLockingFlags, OutputPath};
 /// `xtask deb`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The package
+    /// Path of the package
     package: PathBuf,
-    /// Its compression, by the program of that name
+    /// Compression, by the program of that name
     compression: Compression,
 }
 

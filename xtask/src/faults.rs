@@ -6,19 +6,19 @@ use std::time::Instant;
 use clap::Args as ClapArgs;
 use settled_torture::faults::{CALLS, Campaign, Extent, Scene};
 
-/// Make every call of the daemon fail, one after the other, and look at what is left
+/// Make each system call of the daemon fail in turn; check what is left
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Only letters of this mix: notes, requests, refusals or several
+    /// Only this mix of messages: notes, requests, refusals or several
     #[arg(long, value_name = "MIX")]
     mix: Option<String>,
     /// Only this call, such as `fdatasync`
     #[arg(long, value_name = "CALL")]
     call: Option<String>,
-    /// One call in so many, each with one error, instead of all of it
+    /// Fail one call in this many, each with one error, instead of all
     #[arg(long, value_name = "N")]
     one_in: Option<usize>,
-    /// How many daemons at a time; most of them only wait
+    /// Number of daemons at a time; most of them only wait
     #[arg(long, default_value_t = 6)]
     threads: usize,
 }

@@ -35,19 +35,19 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// What to fuzz, and for how long.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these: message, packet, ledger, cursor, config; or the whole `daemon`, which runs only if it is named
+    /// Fuzz only these: message, packet, ledger, cursor, config; `daemon` runs only if named
     #[arg(value_name = "TARGET")]
     only: Vec<String>,
-    /// How long each reader runs, in seconds
+    /// Seconds for each parser
     #[arg(long, default_value_t = 120)]
     seconds: u32,
-    /// How long the daemon runs, in minutes
+    /// Minutes for the daemon
     #[arg(long, value_name = "N", default_value_t = 2)]
     minutes: u64,
-    /// The number of the daemon's first case; the next case has the next number
+    /// Number of the daemon's first case; later cases count up from it
     #[arg(long, value_name = "S", default_value_t = 20_261_123)]
     seed: u64,
-    /// The most cases of the daemon; 1 with `--seed` runs a failed one again
+    /// Maximum number of daemon cases; 1 with `--seed` repeats a failed one
     #[arg(long, value_name = "N", default_value_t = u64::MAX)]
     cases: u64,
 }

@@ -6,10 +6,10 @@ use std::path::Path;
 use clap::Args as ClapArgs;
 use settled_tests::binaries;
 
-/// Let three hosts share a log that loses, delays and repeats, and look whether they agree
+/// Share a log that loses, delays and repeats among three hosts; check that they agree
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// How many seeds
+    /// Number of seeds
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     seeds: u64,
     /// The first seed

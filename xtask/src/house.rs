@@ -6,10 +6,10 @@ use clap::Args as ClapArgs;
 use settled_tests::house::House;
 use settled_tests::repository;
 
-/// Count what the rooms are made of: lines, public names, circles of imports, names given twice
+/// Count lines, public names, import circles and duplicate names of each room
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Another folder of crates, as of an older commit
+    /// Another directory of crates, such as an older commit's
     #[arg(value_name = "CRATES")]
     crates: Option<PathBuf>,
 }

@@ -37,35 +37,35 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Job {
-    /// Play every row of `docs/agents.md` with the real programs of others
+    /// Play every row of `docs/agents.md` with the real agents' programs
     Agents(agents::Args),
-    /// Measure the real binary, each figure beside the physical limit it is compared with
+    /// Measure the real binary, each figure beside its physical limit or peer
     Bench(bench::Args),
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    /// Kill the daemon at every system call and at random under load, and look at what is left
+    /// Kill the daemon at every system call, and at random under load; check what is left
     Crash(crash::Args),
-    /// Make every call of the daemon fail, one after the other, and look at what is left
+    /// Make each system call of the daemon fail in turn; check what is left
     Faults(faults::Args),
-    /// Walk every reachable state of a review and check every law on every step
+    /// Walk every reachable state of a review; check every law at every step
     Walk(walk::Args),
-    /// Cut the power at any instant of a run and check what is left of what was promised
+    /// Cut the power at any instant of a run; check every promise on the disk that is left
     Powerloss(powerloss::Args),
-    /// Let agents of every kind write to a daemon for a while, and look whether anything grows or never ends
+    /// Load a daemon with agents of every kind; check that every review ends and nothing grows
     Soak(soak::Args),
-    /// Let three hosts share a log that loses, delays and repeats, and look whether they agree
+    /// Share a log that loses, delays and repeats among three hosts; check that they agree
     Hosts(hosts::Args),
-    /// Let three hosts share a ledger in real brokers while links are cut and processes are stopped and killed
+    /// Share a ledger in real brokers among three hosts; cut links, stop and kill processes
     HostsReal(hosts_real::Args),
-    /// One of those hosts; `hosts-real` starts it
+    /// Run one of those hosts; `hosts-real` starts this
     #[command(hide = true)]
     HostsRealHost(hosts_real::HostArgs),
-    /// Count what the rooms are made of: lines, public names, circles of imports, names given twice
+    /// Count lines, public names, import circles and duplicate names of each room
     House(house::Args),
-    /// Break the code in a copy, one mutant after the other, and name the test that notices each
+    /// Apply each mutant to a copy of the code; name the test that catches it
     Mutants(mutants::Args),
-    /// Install the Debian package on a machine in qemu, and look at the service under its systemd
+    /// Install the Debian package on a machine in qemu; check the service under its systemd
     Systemd(systemd::Args),
-    /// Build the documents as a site with mdBook, and follow every link of it
+    /// Build the documents as a site with mdBook; check every link
     Site(site::Args),
     /// Run a program and print its wall time, processor time and peak memory; `bench validate` starts it
     #[command(hide = true)]
@@ -79,7 +79,7 @@ enum Job {
     Deb(deb::Args),
     /// Pack what people install: archive, Debian package, wheel, npm packages, hooks, bill of materials
     Dist(dist::Args),
-    /// Give each reader what a fuzzer thinks of, for a while
+    /// Fuzz each parser, or the whole daemon, for a limited time
     Fuzz(fuzz::Args),
 }
 

@@ -10,19 +10,19 @@ use clap::Args as ClapArgs;
 use settled_tests::binaries;
 use settled_torture::power::{Ground, Options, Report};
 
-/// Cut the power at any instant of a run and check what is left of what was promised
+/// Cut the power at any instant of a run; check every promise on the disk that is left
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// How many crash states are tried
+    /// Number of crash states to try
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     states: usize,
-    /// On which ground: ext4, xfs, btrfs or simulated
+    /// File system: ext4, xfs, btrfs or simulated
     #[arg(long = "fs", value_name = "NAME", default_value = "ext4")]
     ground: Ground,
-    /// How many rounds of letters the recorded run has
+    /// Rounds of messages in the recorded run
     #[arg(long, value_name = "N", default_value_t = 9)]
     rounds: usize,
-    /// Which chances are taken
+    /// Seed of the random choices
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
 }

@@ -20,7 +20,7 @@ const MDBOOK: Tool = Tool {
 /// Where to find mdBook.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// This mdBook [default: the one on the PATH if it is 0.5.4, else one installed into target/]
+    /// Path of mdBook [default: the one on the PATH if it is 0.5.4, else one installed into target/]
     #[arg(long, value_name = "FILE")]
     mdbook: Option<PathBuf>,
 }

@@ -7,16 +7,16 @@ use clap::Args as ClapArgs;
 use settled_torture::soak::judge::Sample;
 use settled_torture::soak::{self, Plan};
 
-/// Let agents of every kind write to a daemon for a while, and look whether anything grows or never ends
+/// Load a daemon with agents of every kind; check that every review ends and nothing grows
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// How many minutes new reviews are opened
+    /// Minutes in which new reviews are opened
     #[arg(long, value_name = "N", default_value_t = 4)]
     minutes: u64,
-    /// What all chance is made from
+    /// Seed of the random choices
     #[arg(long, value_name = "S", default_value_t = 20_261_122)]
     seed: u64,
-    /// The milliseconds between two looks at the daemon
+    /// Milliseconds between two samples of the daemon
     #[arg(long, value_name = "MS", default_value_t = 250)]
     look: u64,
 }

@@ -8,10 +8,10 @@ use std::time::Instant;
 use clap::Args as ClapArgs;
 use settled_walk::{Invariant, all, run_all};
 
-/// Walk every reachable state of a review and check every law on every step
+/// Walk every reachable state of a review; check every law at every step
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Walk only those whose name begins so
+    /// Walk only those whose name begins with this
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }

@@ -31,19 +31,19 @@ use self::rows::Row;
 /// Play every row with the real programs, and print the table
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Only these programs: claude, codex, gemini, opencode
+    /// Play only these programs: claude, codex, gemini, opencode
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
     only: Vec<String>,
-    /// Only rows whose name contains one of these
+    /// Play only rows whose name contains one of these
     #[arg(long, value_name = "ROW", value_delimiter = ',')]
     row: Vec<String>,
-    /// How many rows are played at a time
+    /// Number of rows to play at a time
     #[arg(long, value_name = "N", default_value_t = 2)]
     jobs: usize,
-    /// Play the rows again and again for so long, beside scripts that fork, and count what they do to others
+    /// Repeat the rows for so many minutes beside scripts that fork; count their effect on others
     #[arg(long, value_name = "MINUTES")]
     minutes: Option<u64>,
-    /// Write the page `docs/agents.md` from this run, or with --minutes its figure; only whole runs do
+    /// Write `docs/agents.md` from this run, or its figure with --minutes; whole runs only
     #[arg(long, conflicts_with_all = ["only", "row"])]
     write: bool,
 }

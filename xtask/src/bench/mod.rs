@@ -32,25 +32,25 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// What to measure, and where.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these: one, waiting, latency, neighbour, idle, agents, start, million, program, asks, page, hosts, join, rules, hostile, oacp, validate
+    /// Run only these: one, waiting, latency, neighbour, idle, agents, start, million, program, asks, page, hosts, join, rules, hostile, oacp, validate
     #[arg(value_name = "WHAT")]
     only: Vec<String>,
-    /// Where to measure; left out, a fresh journaled ext4 image if this user may mount one, else target/bench
+    /// Directory to measure in [default: a fresh journaled ext4 image if this user may mount one, else target/bench]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// How many messages wait in the outbox; beside oacp, how many four writers share
+    /// Messages waiting in the outbox; with oacp, messages of all four writers
     #[arg(long, default_value_t = 10_000)]
     messages: usize,
-    /// How many records the ledger holds at the start
+    /// Records in the ledger at the start
     #[arg(long, default_value_t = 100_000)]
     records: usize,
-    /// How many reviews are open while the rules alone are measured
+    /// Open reviews while the rules alone are measured
     #[arg(long, default_value_t = 10_000)]
     reviews: usize,
-    /// Only the noises of neighbour whose description contains this
+    /// Only the neighbour's noises whose description contains this
     #[arg(long, default_value = "")]
     noise: String,
-    /// How long the idle daemon is watched, in seconds
+    /// Seconds for which the idle daemon is watched
     #[arg(long, default_value_t = 30)]
     idle_s: u64,
 }

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Pack the programs in DIR instead of building them
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
-    /// The platform the programs are for [default: this one]
+    /// Platform of the programs [default: this one]
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
     /// Pack only these
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Write to DIR [default: target/dist]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Store without compression: for packages that are installed once and removed
+    /// Store without compression, for packages that are installed once and removed
     #[arg(long)]
     fast: bool,
 }

@@ -21,16 +21,16 @@ const BATCH_MAX: u64 = 256;
 /// One host of `hosts-real`
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HostArgs {
-    /// Its name
+    /// Name of the host
     #[arg(long)]
     name: HostName,
-    /// The brokers
+    /// Addresses of the brokers
     #[arg(long)]
     servers: String,
-    /// Where its mirror is; a file `enough` there says that no more items come
+    /// Directory of its mirror; a file `enough` there ends the run
     #[arg(long)]
     directory: PathBuf,
-    /// Items a second
+    /// Items per second
     #[arg(long)]
     rate: u64,
 }

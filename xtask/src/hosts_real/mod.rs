@@ -46,31 +46,31 @@ const PEACE: Duration = Duration::from_secs(10);
 /// The most errors to print.
 const TOLD: usize = 20;
 
-/// Let three hosts share a ledger in real brokers while links are cut and processes are stopped and killed
+/// Share a ledger in real brokers among three hosts; cut links, stop and kill processes
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// How many minutes something goes wrong
+    /// Minutes of faults
     #[arg(long, value_name = "N", default_value_t = 1.0)]
     minutes: f64,
-    /// What all chance is made from
+    /// Seed of the random choices
     #[arg(long, value_name = "S", default_value_t = 20_261_124)]
     seed: u64,
-    /// How many items each host has a second
+    /// Items per second of each host
     #[arg(long, value_name = "N", default_value_t = 20)]
     rate: u64,
-    /// Let nothing go wrong
+    /// Inject no fault
     #[arg(long)]
     calm: bool,
-    /// Let each host be the real daemon, with an agent that writes, reviews and drops what is no message
+    /// Run the real daemon on each host, with an agent that writes, reviews and drops invalid files
     #[arg(long)]
     daemon: bool,
-    /// Let each fault of `--daemon` happen by itself, and say how long nothing was accepted then
+    /// Inject each fault of `--daemon` alone; print how long nothing was accepted
     #[arg(long, requires = "daemon", conflicts_with_all = ["calm", "minutes"])]
     single: bool,
-    /// Let the agents of `--daemon` write questions alone, for figures
+    /// Have the agents of `--daemon` write only questions, for figures
     #[arg(long, requires = "daemon")]
     questions: bool,
-    /// Where everything is kept
+    /// Directory for all data
     #[arg(long, value_name = "DIR", default_value = "target/hosts-real")]
     keep: PathBuf,
 }

@@ -18,25 +18,25 @@ use settled_tests::binaries;
 use self::mutant::Mutant;
 use self::sample::Reach;
 
-/// Break the code in a copy, one mutant after the other, and name the test that notices each
+/// Apply each mutant to a copy of the code; name the test that catches it
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Only mutants whose name contains this, or one of these if it is given several times
+    /// Only mutants whose name contains one of these
     #[arg(long, value_name = "WORD")]
     only: Vec<String>,
-    /// Where the table is written, beside standard output
+    /// File for the table, beside standard output
     #[arg(long, value_name = "FILE")]
     table: Option<PathBuf>,
-    /// In place of ours, so many that cargo-mutants thinks of, from every room in turn; `--only crates/ROOM/` draws from one
+    /// Sample this many of cargo-mutants' mutants from all rooms in turn; `--only crates/ROOM/` draws from one
     #[arg(long, value_name = "N", conflicts_with = "table")]
     sample: Option<usize>,
-    /// Let one of three hosts that share a ledger be the mutant, and see that the others freeze; for those that a record shows
+    /// Make one of three hosts the mutant and check that the others freeze; for mutants that a record shows
     #[arg(long, conflicts_with_all = ["table", "sample"])]
     as_host: bool,
-    /// Which ones these are: the same seed draws the same
+    /// Seed of the sample: the same seed draws the same mutants
     #[arg(long, value_name = "S", default_value_t = 1, requires = "sample")]
     seed: u64,
-    /// Leave out the tests of the whole, whose build takes minutes for each mutant
+    /// Skip `tests/it`, whose build takes minutes for each mutant
     #[arg(long, requires = "sample")]
     own: bool,
 }

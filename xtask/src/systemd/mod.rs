@@ -16,10 +16,10 @@ const NEEDED: [(&str, &str); 3] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
 ];
 
-/// Install the Debian package on a machine in qemu, and look at the service under its systemd
+/// Install the Debian package on a machine in qemu; check the service under its systemd
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Print what the machine says while it runs
+    /// Print the machine's console
     #[arg(long)]
     verbose: bool,
 }

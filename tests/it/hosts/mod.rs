@@ -9,6 +9,7 @@ mod gap;
 mod jetstream;
 mod jetstream_suite;
 mod long;
+mod policy;
 mod programs;
 
 use settled_tests::wait;

@@ -39,3 +39,59 @@ fn another_policy_stops_a_host_until_it_takes_it() {
     let [ours, theirs] = [ci.root(), hosts.tower.root()].map(ledger);
     assert!(ours.starts_with(&theirs), "{ours}\n{theirs}");
 }
+
+/// This host has another number of rounds in its `settled.toml` from now on.
+fn set_rounds(host: &Mailroom, max: u8) {
+    let text = read(host.root().join("settled.toml"));
+    let rest = text.split("\n[rounds]").next().expect("a first part");
+    host.put("settled.toml", &format!("{rest}\n[rounds]\nmax = {max}\n"));
+}
+
+/// The laptop judges a request. Its record is another one with another number of rounds.
+fn laptop_judges_a_request(hosts: &Hosts, pr: &str) {
+    let to = [
+        "send",
+        "review_request",
+        "--agent",
+        "codex",
+        "--to",
+        "claude",
+    ];
+    let about = [
+        "--pr",
+        pr,
+        "--branch",
+        "b",
+        "--diff-summary",
+        "Says something.",
+    ];
+    let args = [&to[..], &about, &["--no-wait"]].concat();
+    done(&hosts.laptop, &args);
+    let told = done(&hosts.laptop, &["serve", "--once"]);
+    assert!(told.contains("1 accepted"), "{told}");
+}
+
+/// The laptop judges a request, changes the policy of all hosts, and judges another request.
+fn laptop_changes_the_policy(hosts: &Hosts, max: u8) {
+    laptop_judges_a_request(hosts, &format!("{max}0"));
+    set_rounds(&hosts.laptop, max);
+    done(&hosts.laptop, &["host", "policy", "--give", "--by", "bob"]);
+    laptop_judges_a_request(hosts, &format!("{max}1"));
+}
+
+#[test]
+fn a_host_that_is_behind_gives_its_policy_after_all_that_the_others_recorded() {
+    let hosts = Hosts::on_a_repository();
+    set_rounds(&hosts.tower, 3);
+    laptop_changes_the_policy(&hosts, 1);
+    done(&hosts.tower, &["host", "policy", "--give", "--by", "ann"]);
+    let [ours, theirs] = [&hosts.tower, &hosts.laptop].map(|host| ledger(host.root()));
+    let given = ours.strip_prefix(&theirs).expect("all that the laptop has");
+    assert_eq!(given.lines().count(), 1, "{given}");
+    assert!(given.contains("max = 3"), "{given}");
+    done(&hosts.tower, &["serve", "--once"]);
+    done(&hosts.laptop, &["host", "policy", "--take"]);
+    laptop_judges_a_request(&hosts, "9");
+    done(&hosts.tower, &["serve", "--once"]);
+    hosts.have_the_same_ledger();
+}

@@ -55,11 +55,24 @@ impl Mailroom {
         self.waits.any_orders && theirs.is_some()
     }
 
-    /// The policy of all hosts, parsed and as text.
+    /// Judges by the policy of all hosts from now on, if having another one is all that stops this host; says whether it
+    /// does. So a command that does a stopped daemon's work judges each record again by the policy of its time.
+    pub fn take_common_policy(&mut self) -> bool {
+        let shared = self.shared.as_ref();
+        let is_stopped_by_it = shared.is_some_and(|it| it.policy_that_stops_it().is_some());
+        let Some((config, theirs)) = self.their_policy().filter(|_| is_stopped_by_it) else {
+            return false;
+        };
+        self.judge_by(config, theirs);
+        self.tell_standing();
+        true
+    }
+
+    /// The policy of all hosts, parsed into this host's config, and as text.
     fn their_policy(&self) -> Option<(Config, String)> {
         let theirs = self.fleet()?.policy()?.to_owned();
         match Config::parse(&theirs, Path::new(config::FILE)) {
-            Ok(config) => Some((config, theirs)),
+            Ok(config) => Some((self.config.with_policy_of(config), theirs)),
             Err(error) => {
                 tracing::warn!(error = %chain(&error), "cannot read the policy of the other hosts");
                 None

@@ -92,16 +92,6 @@ pub(super) fn text(root: &Path) -> Result<String, Failure> {
     }
 }
 
-/// Restores the earlier text of this host's config if it has changed since.
-pub(super) fn put_back(root: &Path, before: &str) -> Result<(), Failure> {
-    if text(root)? == before {
-        return Ok(());
-    }
-    change(root, |document| {
-        *document = before.parse().expect("it was a config");
-    })
-}
-
 fn change(root: &Path, change: impl FnOnce(&mut DocumentMut)) -> Result<(), Failure> {
     let path = root.join(FILE);
     let failed = |error: std::io::Error| {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use settled_host::keys::HostKey;
 use settled_host::place::{AccessFile, HostDirectory, LogPlace};
 use spool::Os;
-use spool::log::{Head, HostName, Local, Log, LogError};
+use spool::log::{HostName, Local, Log, LogError};
 use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
@@ -22,7 +22,7 @@ use workspace::config::{SharedLog, is_workspace_name};
 use workspace::directory;
 use workspace::shell::quoted;
 
-use super::member::{self, Member};
+use super::member::{self, JudgesBy, Member};
 use super::republish::put_back;
 use super::survey::{Survey, patiently, survey};
 use super::{HostContext, config, load, of_log, of_place, shared_log};
@@ -129,14 +129,9 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
         (true, true) => after,
         (true, false) => survey.beginning(),
     };
-    let mut member = if began {
-        Member::open(root, member::sharing(root, &shared, log, fleet)?)?
-    } else {
-        let config = config::text(root)?;
-        let followed = follow(root, (&own, &shared), log, fleet, survey.end);
-        config::put_back(root, &config)?;
-        followed?
-    };
+    let sharing = member::sharing(root, &shared, log, fleet)?;
+    let mut member = Member::open(root, sharing, JudgesBy::CommonPolicy)?;
+    member.follow(survey.end)?;
     member.record(&joined)?;
     let (fleet, records) = (member.fleet(), member.records());
     member.close();
@@ -235,36 +230,6 @@ fn make_workspace(root: &Path, agents: &[AgentName]) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Failed, &error))
 }
 
-/// Follows the log up to `end`. Each record must be judged by the policy of its time, so settled.toml gets that policy
-/// meanwhile: a change of the policy stops this host like any other, and the loop takes the new policy and goes on.
-fn follow(
-    root: &Path,
-    (own, shared): (&HostDirectory, &SharedLog),
-    mut log: Box<dyn Log>,
-    mut fleet: Fleet,
-    end: Head,
-) -> Result<Member, Failure> {
-    loop {
-        let then = fleet.policy().map(str::to_owned);
-        if let Some(then) = &then
-            && *then != member::policy(root)?
-        {
-            config::take_policy(root, then)?;
-        }
-        let ours = member::policy(root)?;
-        let mut member = Member::open(root, member::sharing(root, shared, log, fleet)?)?;
-        let followed = member.follow(end);
-        fleet = member.fleet();
-        // Unless a change of the policy stopped it, another try would stop at the same record.
-        let policy = fleet.policy();
-        if policy.is_none_or(|policy| policy == ours) || policy == then.as_deref() {
-            return followed.map(|()| member);
-        }
-        member.close();
-        log = own.join(shared).map_err(|error| of_place(&error))?;
-    }
-}
-
 /// Makes the directory with this host's key and credentials.
 fn prepare(args: &JoinArgs, own: &HostDirectory) -> Result<HostKey, Failure> {
     let failed = |error| of_place(&error);
@@ -313,7 +278,7 @@ fn agree_on_policy(root: &Path, fleet: &Fleet) -> Result<bool, Failure> {
     let (Some(theirs), ours) = (fleet.policy(), member::policy(root)?) else {
         return Ok(false);
     };
-    // An interrupted join may have left an earlier policy of theirs.
+    // A host that joins again may have the one they had when it stopped following.
     let is_earlier =
         || -> Result<bool, Failure> { Ok(member::fleet(root)?.policy() == Some(ours.as_str())) };
     if ours != theirs && (ours.is_empty() || is_earlier()?) {

@@ -73,13 +73,16 @@ pub(super) fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Res
     let log = HostDirectory::of(root).join(shared);
     let mut log = log.map_err(|error| of_place(&error))?;
     let end = survey::patiently(|| log.head()).map_err(|error| super::of_log(&error))?;
-    let theirs = fleet.policy().unwrap_or_default().to_owned();
-    let mut sharing = sharing(root, shared, log, fleet)?;
-    if let HostChange::PolicyChanged { .. } = change {
+    let judges_by = match change {
         // Until the change is recorded, the policy of all hosts applies here too.
-        sharing.policy = theirs;
-    }
-    let mut member = match Member::try_open(root, sharing) {
+        HostChange::PolicyChanged { .. } => JudgesBy::CommonPolicy,
+        HostChange::Joined(_)
+        | HostChange::Claimed { .. }
+        | HostChange::HomeMoved { .. }
+        | HostChange::KeyRetired { .. } => JudgesBy::OwnPolicy,
+    };
+    let sharing = sharing(root, shared, log, fleet)?;
+    let mut member = match Member::try_open(root, sharing, judges_by) {
         // A daemon that restarted for the changed homes serves again.
         Err(MailroomError::Spool(SpoolError::Locked { .. })) => return order(root, change),
         opened => opened.map_err(|error| unopened(&error))?,
@@ -98,19 +101,37 @@ fn order(root: &Path, change: HostChange) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Temporary, &error))
 }
 
+/// The policy by which a command judges again what the log has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum JudgesBy {
+    /// The one in settled.toml: if the hosts have another one, the command fails.
+    OwnPolicy,
+    /// The one that all hosts had at the time of each record, whatever settled.toml says.
+    CommonPolicy,
+}
+
 /// The workspace, opened as one of the hosts.
 pub(super) struct Member {
     mailroom: Mailroom,
     host: HostName,
+    judges_by: JudgesBy,
     clock: Clock,
 }
 
 impl Member {
-    pub(super) fn open(root: &Path, sharing: Sharing) -> Result<Member, Failure> {
-        Member::try_open(root, sharing).map_err(|error| unopened(&error))
+    pub(super) fn open(
+        root: &Path,
+        sharing: Sharing,
+        judges_by: JudgesBy,
+    ) -> Result<Member, Failure> {
+        Member::try_open(root, sharing, judges_by).map_err(|error| unopened(&error))
     }
 
-    fn try_open(root: &Path, sharing: Sharing) -> Result<Member, MailroomError> {
+    fn try_open(
+        root: &Path,
+        sharing: Sharing,
+        judges_by: JudgesBy,
+    ) -> Result<Member, MailroomError> {
         let (clock, host) = (Clock::start(), sharing.host.clone());
         let (mut mailroom, _) = Mailroom::open_shared(root, sharing)?;
         // Without the bell, the mailroom would look again only after the log's own interval.
@@ -119,6 +140,7 @@ impl Member {
         Ok(Member {
             mailroom,
             host,
+            judges_by,
             clock,
         })
     }
@@ -193,7 +215,11 @@ impl Member {
                 Err(Failure::plain(Exit::ActionRequired, message))
             }
             Some(Standing::Outdated { why }) => {
-                Err(Failure::plain(Exit::ActionRequired, escaped(why)))
+                let why = escaped(why);
+                if self.judges_by == JudgesBy::CommonPolicy && self.mailroom.take_common_policy() {
+                    return Ok(());
+                }
+                Err(Failure::plain(Exit::ActionRequired, why))
             }
             Some(Standing::InStep | Standing::Waiting { .. }) | None => Ok(()),
         }
@@ -298,7 +324,7 @@ mod tests {
             host: host.parse().expect("a name"),
         };
         let sharing = sharing(root.path(), &shared, log, Fleet::default());
-        let member = Member::open(root.path(), sharing.expect("a host"));
+        let member = Member::open(root.path(), sharing.expect("a host"), JudgesBy::OwnPolicy);
         Machine {
             _root: root,
             member: member.expect("an open workspace"),

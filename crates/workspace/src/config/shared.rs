@@ -6,7 +6,7 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use super::{Config, ConfigError};
+use super::{AgentSection, Config, ConfigError};
 
 /// Sections that belong to one machine: its ledger, ports, people, programs and disk.
 pub const OF_ONE_HOST: [&str; 5] = ["ledger", "metrics", "notify", "retention", "runner"];
@@ -28,6 +28,29 @@ pub fn shared_part(text: &str, path: &Path) -> Result<String, ConfigError> {
     }
     without_empty(&mut table);
     Ok(toml::to_string(&sorted(&table)).expect("it was read from such a text"))
+}
+
+impl Config {
+    /// This config with the shared part of another one.
+    pub fn with_policy_of(&self, mut theirs: Config) -> Config {
+        for (name, own) in &self.agents {
+            let shared = theirs.agents.remove(name).unwrap_or_default();
+            let agent = AgentSection {
+                roles: shared.roles,
+                vendor: shared.vendor,
+                ..own.clone()
+            };
+            theirs.agents.insert(name.clone(), agent);
+        }
+        Config {
+            ledger: self.ledger.clone(),
+            metrics: self.metrics.clone(),
+            notify: self.notify.clone(),
+            retention: self.retention,
+            runner: self.runner.clone(),
+            ..theirs
+        }
+    }
 }
 
 fn without_empty(table: &mut Table) {
@@ -80,5 +103,21 @@ mod tests {
         assert_eq!(part(here), part(&there));
         assert!(part(here).contains("vendor"), "{}", part(here));
         assert_eq!(part("[ledger]\nsegment_mib = 8\n"), "");
+    }
+
+    #[test]
+    fn a_config_with_the_policy_of_another_keeps_what_one_machine_has() {
+        let read = |text: &str| Config::parse(text, Path::new("t")).expect("a config");
+        let machine = "[ledger]\nsegment_mib = 8\n[metrics]\nlisten = \"unix:m\"\n[retention]\nsent_days = 9\n\
+                       [runner]\nconcurrent = 7\n";
+        let own = format!(
+            "profile = \"advisory\"\n{machine}[agents.claude]\ncommand = [\"claude\"]\n[agents.codex]\nuid = 7\nvendor = \"a\"\n"
+        );
+        let theirs = "[rounds]\nmax = 3\n[agents.codex]\nvendor = \"b\"\n[agents.pi]\nroles = [\"author\"]\n";
+        let both = format!(
+            "{machine}[rounds]\nmax = 3\n[agents.claude]\ncommand = [\"claude\"]\n\
+             [agents.codex]\nuid = 7\nvendor = \"b\"\n[agents.pi]\nroles = [\"author\"]\n"
+        );
+        assert_eq!(read(&own).with_policy_of(read(theirs)), read(&both));
     }
 }

@@ -79,6 +79,11 @@ fn laptop_changes_the_policy(hosts: &Hosts, max: u8) {
     laptop_judges_a_request(hosts, &format!("{max}1"));
 }
 
+fn has_rounds(host: &Mailroom, max: u8) -> bool {
+    let text = read(host.root().join("settled.toml"));
+    text.contains(&format!("\nmax = {max}\n"))
+}
+
 #[test]
 fn a_host_that_is_behind_gives_its_policy_after_all_that_the_others_recorded() {
     let hosts = Hosts::on_a_repository();
@@ -94,4 +99,26 @@ fn a_host_that_is_behind_gives_its_policy_after_all_that_the_others_recorded() {
     laptop_judges_a_request(&hosts, "9");
     done(&hosts.tower, &["serve", "--once"]);
     hosts.have_the_same_ledger();
+}
+
+#[test]
+fn a_host_that_is_behind_takes_the_last_policy_at_once() {
+    let hosts = Hosts::on_a_repository();
+    laptop_changes_the_policy(&hosts, 1);
+    let told = refused(&hosts.tower, &["serve", "--once"]);
+    assert!(told.contains("settled host policy --take"), "{told}");
+    laptop_changes_the_policy(&hosts, 3);
+    // While a daemon serves, its ledger stays where it stopped.
+    let daemon = hosts.tower.serve();
+    let told = refused(&hosts.tower, &["host", "policy", "--take"]);
+    assert!(told.contains("a daemon serves this workspace"), "{told}");
+    assert!(!has_rounds(&hosts.tower, 1), "{told}");
+    drop(daemon);
+    done(&hosts.tower, &["host", "policy", "--take"]);
+    assert!(has_rounds(&hosts.tower, 3));
+    hosts.have_the_same_ledger();
+    done(&hosts.tower, &["serve", "--once"]);
+    // Nothing is missing, so it may take it beside a daemon.
+    let _daemon = hosts.tower.serve();
+    done(&hosts.tower, &["host", "policy", "--take"]);
 }

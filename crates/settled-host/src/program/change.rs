@@ -144,16 +144,19 @@ pub(super) fn retire_key(args: &RetireKeyArgs, context: &HostContext) -> Result<
 }
 
 pub(super) fn policy(args: &PolicyArgs, context: &HostContext) -> Result<Exit, Failure> {
-    let (root, _) = context.shared()?;
-    let fleet = member::fleet(root)?;
-    let (theirs, ours) = (fleet.policy().unwrap_or_default(), member::policy(root)?);
+    let (root, shared) = context.shared()?;
     if args.give {
         let change = HostChange::PolicyChanged {
-            policy: ours,
+            policy: member::policy(root)?,
             decision: args.decision.decided()?,
         };
         return recorded(context, change);
     }
+    let fleet = match args.take {
+        true => member::caught_up(root, &shared)?,
+        false => member::fleet(root)?,
+    };
+    let theirs = fleet.policy().unwrap_or_default();
     if args.take {
         config::take_policy(root, theirs)?;
     }

@@ -70,9 +70,7 @@ pub(super) fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Res
         asked.map_err(|refusal| refused(&refusal))?;
         return order(root, change);
     }
-    let log = HostDirectory::of(root).join(shared);
-    let mut log = log.map_err(|error| of_place(&error))?;
-    let end = survey::patiently(|| log.head()).map_err(|error| super::of_log(&error))?;
+    let (log, end) = log_and_end(root, shared)?;
     let judges_by = match change {
         // Until the change is recorded, the policy of all hosts applies here too.
         HostChange::PolicyChanged { .. } => JudgesBy::CommonPolicy,
@@ -91,6 +89,43 @@ pub(super) fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Res
     member.record(&change)?;
     member.close();
     Ok(())
+}
+
+/// The hosts, once this host's ledger has all that the log has. A host with a retired key follows no log: it has those of
+/// its ledger.
+pub(super) fn caught_up(root: &Path, shared: &SharedLog) -> Result<Fleet, Failure> {
+    let fleet = fleet(root)?;
+    if fleet.key(&shared.host).is_none() {
+        return Ok(fleet);
+    }
+    let (mut log, end) = log_and_end(root, shared)?;
+    if spool::is_served(root) != Some(false) {
+        let survey = survey::survey(&mut *log).map_err(|error| super::of_log(&error))?;
+        if survey.fleet.policy() == fleet.policy() {
+            return Ok(fleet);
+        }
+        let message = "a daemon serves this workspace, and does not have the last change of the policy yet: stop it, run this \
+                       again, and start it"
+            .to_owned();
+        return Err(Failure::plain(Exit::Temporary, message));
+    }
+    let sharing = sharing(root, shared, log, fleet)?;
+    let mut member = Member::open(root, sharing, JudgesBy::CommonPolicy)?;
+    let followed = member.follow(end);
+    let fleet = member.fleet();
+    member.close();
+    match fleet.key(&shared.host) {
+        Some(_) => followed.map(|()| fleet),
+        None => Ok(fleet),
+    }
+}
+
+/// The log, and its end.
+fn log_and_end(root: &Path, shared: &SharedLog) -> Result<(Box<dyn Log>, Head), Failure> {
+    let log = HostDirectory::of(root).join(shared);
+    let mut log = log.map_err(|error| of_place(&error))?;
+    let end = survey::patiently(|| log.head()).map_err(|error| super::of_log(&error))?;
+    Ok((log, end))
 }
 
 /// Has the daemon record a change of hosts.

@@ -390,6 +390,10 @@ impl Mailroom {
             tracing::warn!(lane = %parked.lane, waiting = parked.waiting, why = %parked.why, "cannot write to a mailbox; will retry");
         }
         for (agent, file) in &delivered.came_back {
+            // Until it begins again, this host puts away what it judged of an agent whose home moved, and judges nothing more.
+            if !agent.parse().is_ok_and(|name| self.is_at_home(&name)) {
+                continue;
+            }
             tracing::info!(%agent, %file, "its writer changed it after it was judged; judging it again");
             self.docket.hint(agent, file, spool::Hint::Created);
         }

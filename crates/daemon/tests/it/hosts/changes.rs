@@ -327,3 +327,41 @@ fn a_host_stays_stopped_if_its_policy_is_not_the_one_recorded_or_its_key_is_reti
     assert_eq!(log.batches().len(), 4);
     assert_eq!(hosts[0].orders(), 1);
 }
+
+/// The laptop judged a file of codex and could not put it away before the home of codex moved to the tower.
+fn moved_with_a_judged_file(log: &Shared) -> (Vec<Host>, i64) {
+    let (mut hosts, mut ms) = joined(log);
+    let sent = hosts[1].path("agents/codex/sent");
+    fs::remove_dir(&sent).expect("an empty directory");
+    fs::write(&sent, "").expect("a file in its place");
+    hosts[1].put("a.yaml", &question("codex", "claude", "msg-a"));
+    ms += 10_000;
+    hosts[1].pass(ms);
+    assert_eq!(hosts[1].outbox(), ["a.yaml"]);
+    let moved = HostChange::HomeMoved {
+        agent: "codex".parse().expect("an agent's name"),
+        from: "laptop".to_owned(),
+        to: "tower".to_owned(),
+        decision: decision(),
+    };
+    hosts[0].pass(ms);
+    hosts[0].change(&moved, ms);
+    fs::remove_file(&sent).expect("the file is there");
+    fs::create_dir(&sent).expect("a directory");
+    (hosts, ms)
+}
+
+#[test]
+fn a_file_that_changed_before_a_host_begins_again_is_not_judged_at_the_old_home() {
+    let log = Shared::new(1, Weather::default());
+    let (mut hosts, mut ms) = moved_with_a_judged_file(&log);
+    hosts[1].put("a.yaml", &question("codex", "claude", "another"));
+    for _ in 0..5 {
+        ms += 60_000;
+        hosts[1].pass(ms);
+        hosts[0].pass(ms);
+    }
+    assert_eq!(hosts[0].standing(), Standing::InStep);
+    assert_eq!(hosts[1].entries().len(), 5);
+    assert_eq!(hosts[1].outbox(), ["a.yaml"]);
+}

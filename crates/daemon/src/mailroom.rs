@@ -4,6 +4,7 @@
 pub mod accept_ledger;
 mod events;
 mod fairness;
+mod following;
 mod heartbeats;
 mod hosts;
 mod housekeeping;

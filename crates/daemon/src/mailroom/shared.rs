@@ -1,33 +1,25 @@
-//! A ledger that several hosts share. What this host judges goes to the log first, and to this host's mirror once the log
-//! has it; what the others judged comes from the log, is judged again by the same code, and only then taken over.
-//!
-//! While nobody knows whether the log has a batch, nothing else is judged: the same bytes go out until it is known. What
-//! does not follow freezes the workspace here: nothing is judged, taken over or delivered any more.
+//! A ledger that several hosts share: where this host stands, and what it may record. What this host judges goes to the log
+//! first, and to this host's mirror once the log has it. `following` takes over what the others judged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use fleet::Fleet;
-use judgement::again::{Differs, RecordedMessage};
 use message_schema::id::AgentName;
-use review::{Event, EventRecord, HostChange, RULES, Record, Review, ReviewKey, State};
+use review::{Event, EventRecord, HostChange, Record, Review, ReviewKey, State};
 use spool::log::{Appended, HostKeys, HostName, Log, LogError, Signed};
 use spool::{Committed, Entry, EntryDraft, FileName, Hint, Homes, SpoolError};
 use workspace::clock::Moment;
 use workspace::index;
 use workspace::operator_alerts::{Alert, AlertKind};
 
+use super::Mailroom;
 use super::heartbeats::Heartbeats;
-use super::{Mailroom, Pass};
 use crate::docket::OpenBatch;
 
 /// The pause, in milliseconds, after the log could not be reached or gave no answer.
 const RETRY_MS: u64 = 500;
-
-/// The largest difference between the clocks of two hosts that raises no warning.
-const CLOCKS_APART_MAX: TimeDelta = TimeDelta::seconds(2);
 
 /// The parts that make a workspace one of several hosts.
 pub struct Sharing {
@@ -77,14 +69,14 @@ pub(super) struct SharedLedger {
     pub(super) standing: Standing,
     pub(super) heartbeats: Heartbeats,
     /// A batch that the log may or may not have.
-    unknown: Option<Signed>,
+    pub(super) unknown: Option<Signed>,
     /// The number of bytes the log takes, if it refused a batch for its size.
     too_large: Option<usize>,
     /// The time of the next look at the log, on the monotonic clock.
-    look_at: u64,
-    has_rung: Arc<AtomicBool>,
+    pub(super) look_at: u64,
+    pub(super) has_rung: Arc<AtomicBool>,
     /// The last record.
-    last: LastRecord,
+    pub(super) last: LastRecord,
 }
 
 /// The parts of the last record, besides its digest, that limit later records.
@@ -162,7 +154,7 @@ impl SharedLedger {
         members.any(|(name, member)| name == host && member.is_retired)
     }
 
-    fn has_other_policy(&self) -> bool {
+    pub(super) fn has_other_policy(&self) -> bool {
         let Sharing { fleet, policy, .. } = &self.sharing;
         fleet.policy().is_some_and(|theirs| theirs != policy)
     }
@@ -233,7 +225,7 @@ impl SharedLedger {
         }
     }
 
-    fn wait(&mut self, why: &str, moment: Moment) {
+    pub(super) fn wait(&mut self, why: &str, moment: Moment) {
         let since = match &self.standing {
             Standing::Waiting { since, .. } => *since,
             Standing::InStep | Standing::Frozen { .. } | Standing::Outdated { .. } => moment.utc,
@@ -243,7 +235,7 @@ impl SharedLedger {
         self.look_at = moment.mono.saturating_add(RETRY_MS);
     }
 
-    fn failed(&mut self, error: &LogError, moment: Moment) {
+    pub(super) fn failed(&mut self, error: &LogError, moment: Moment) {
         let why = error.to_string();
         match error {
             LogError::Unreachable { .. } | LogError::Denied { .. } => self.wait(&why, moment),
@@ -266,7 +258,13 @@ impl SharedLedger {
     }
 
     /// True if the record of a deadline comes from a host that may fire it by then.
-    fn may_fire(&self, state: &State, key: &ReviewKey, host: &HostName, at: DateTime<Utc>) -> bool {
+    pub(super) fn may_fire(
+        &self,
+        state: &State,
+        key: &ReviewKey,
+        host: &HostName,
+        at: DateTime<Utc>,
+    ) -> bool {
         let Some(review) = state.review(key) else {
             return true;
         };
@@ -278,7 +276,7 @@ impl SharedLedger {
     }
 
     /// True if this host recorded a deadline of this review away from the home of the agent it is about.
-    fn is_away(&self, state: &State, key: &ReviewKey, host: &HostName) -> bool {
+    pub(super) fn is_away(&self, state: &State, key: &ReviewKey, host: &HostName) -> bool {
         let agent = state.review(key).map(|review| awaited(review, key));
         let home = agent.and_then(|agent| self.sharing.fleet.home(agent));
         home.is_some_and(|home| home != host)
@@ -449,163 +447,6 @@ impl Mailroom {
         matches!(self.standing(), Some(Standing::Frozen { .. }))
     }
 
-    /// Finds out what nobody knew, and takes over what is new. Says whether anything may be judged here now.
-    pub(super) fn follow(&mut self, moment: Moment) -> Result<bool, SpoolError> {
-        let may_judge = self.follow_log(moment);
-        self.exchange_heartbeats(moment);
-        self.tell_standing();
-        may_judge
-    }
-
-    /// Does the same, and tells nobody.
-    pub(super) fn follow_log(&mut self, moment: Moment) -> Result<bool, SpoolError> {
-        let Some(shared) = &mut self.shared else {
-            return Ok(true);
-        };
-        shared.stop_if_it_lacks();
-        match shared.standing {
-            Standing::Frozen { .. } | Standing::Outdated { .. } => return Ok(false),
-            Standing::InStep | Standing::Waiting { .. } => {}
-        }
-        let is_due =
-            shared.has_rung.swap(false, Ordering::Acquire) || moment.mono >= shared.look_at;
-        if !is_due {
-            return Ok(shared.standing == Standing::InStep);
-        }
-        if let Some(signed) = shared.unknown.take() {
-            // Whether it was committed or moved, the log has what comes next. Otherwise it is kept.
-            let is_known = match shared.sharing.log.append(&signed) {
-                Ok(Appended::Committed | Appended::Moved(_)) => true,
-                Ok(Appended::Unknown(why)) => {
-                    shared.wait(&why, moment);
-                    false
-                }
-                Err(error) => {
-                    shared.failed(&error, moment);
-                    false
-                }
-            };
-            if !is_known {
-                shared.unknown = Some(signed);
-                return Ok(false);
-            }
-        }
-        let batches = match shared.sharing.log.follow(self.spool.head()) {
-            Ok(batches) => batches,
-            Err(error) => {
-                shared.failed(&error, moment);
-                return Ok(false);
-            }
-        };
-        shared.standing = Standing::InStep;
-        let poll = shared.sharing.log.poll_ms();
-        shared.look_at = moment
-            .mono
-            .saturating_add(if batches.is_empty() { poll } else { 0 });
-        if !batches.is_empty() {
-            // A host that catches up gets many batches at once, and one sync is enough for their signatures: each is durable
-            // before its batch. Of a batch that is refused below, or lost to a kill, a signature stays that fits no other.
-            self.spool.note_signatures(&batches)?;
-        }
-        reading_ahead(&batches, |signed, read| {
-            let followed = self.take_over(signed, read)?;
-            if followed {
-                self.compare_clocks(signed, moment);
-            }
-            Ok(followed)
-        })
-    }
-
-    /// Tells operators of a record from the future: the clock of its host is wrong, or this one's.
-    fn compare_clocks(&mut self, signed: &Signed, moment: Moment) {
-        let Some(shared) = &self.shared else {
-            return;
-        };
-        let (host, last) = (&signed.host, shared.last.at);
-        let ahead = last - moment.utc;
-        let alerts = &mut self.docket.alerts;
-        if ahead > CLOCKS_APART_MAX {
-            alerts.raise(Alert {
-                kind: AlertKind::HostClock,
-                path: self.spool.layout().ledger(),
-                what: format!(
-                    "records of host {host} are more than {} s ahead of this host's clock: one of the two clocks is wrong; \
-                     records keep the later time meanwhile",
-                    rounded(ahead.num_seconds())
-                ),
-            });
-        } else if *host != shared.sharing.host {
-            alerts.clear(|alert| alert.kind == AlertKind::HostClock);
-        }
-    }
-
-    /// Judges a batch again and takes it over; false if it does not follow, or cannot be judged here.
-    fn take_over(&mut self, signed: &Signed, read: ReadBatch) -> Result<bool, SpoolError> {
-        let shared = self
-            .shared
-            .as_mut()
-            .expect("only a shared ledger has batches of others");
-        if shared.has_other_policy() {
-            // The batch before this one changed it, and this one was judged by the new one.
-            return Ok(false);
-        }
-        let head = self.spool.head().seq;
-        let entries = signed.batch.entries().iter().zip(read);
-        let new = entries.filter(|(entry, _)| entry.seq > head);
-        let mut records = Vec::new();
-        let mut last = shared.last;
-        for (entry, read) in new {
-            let checked = read.and_then(|(record, at, message)| {
-                // All of a batch has one signature, over all of its bytes.
-                if records.is_empty() {
-                    check_signature(shared, signed, &record)?;
-                }
-                check_origin(shared, signed, entry, (&record, at), last)?;
-                check_deadline(shared, self.docket.tentative.state(), signed, &record, at)?;
-                let tentative = &mut self.docket.tentative;
-                if entry.host.is_none() {
-                    // It was judged before there were several hosts, for agents and by a policy that no record names.
-                    tentative.add_recorded(entry, &record, at);
-                } else {
-                    let followed = tentative.add_again(entry, &record, message, at);
-                    followed.map_err(|differs| Untrusted::Frozen(why(&differs)))?;
-                }
-                Ok((record, at))
-            });
-            match checked {
-                Ok((record, at)) => {
-                    records.push(record);
-                    let names_host = entry.host.is_some();
-                    last = LastRecord { at, names_host };
-                }
-                Err(refused) => {
-                    let seq = entry.seq;
-                    let host = &signed.host;
-                    shared.standing = match refused {
-                        Untrusted::Frozen(why) => {
-                            let why = format!("host {host}: {why}");
-                            Standing::Frozen { seq, why }
-                        }
-                        Untrusted::Outdated(why) => Standing::Outdated { why },
-                    };
-                    self.take_back();
-                    return Ok(false);
-                }
-            }
-        }
-        if records.is_empty() {
-            return Ok(true);
-        }
-        let committed = self.spool.mirror(signed).inspect_err(|_| {
-            self.docket.tentative.roll_back();
-        })?;
-        shared.last = last;
-        self.committed(&committed, &records, &mut Pass::default());
-        let told: Vec<_> = committed.into_iter().zip(records).collect();
-        self.tell(&told);
-        Ok(true)
-    }
-
     /// Tells operators while this host waits, or does not go on.
     pub(super) fn tell_standing(&mut self) {
         let Some(shared) = &self.shared else {
@@ -639,177 +480,10 @@ impl Mailroom {
     }
 }
 
-/// The smallest step of a clock to report, in seconds: a clock that drifts is not reported with every record.
-fn rounded(seconds: i64) -> i64 {
-    let steps = [3_600, 600, 60, 30, 10, 5];
-    let step = steps.into_iter().find(|step| seconds >= *step);
-    step.unwrap_or(CLOCKS_APART_MAX.num_seconds())
-}
-
 /// The agent that a deadline of this review waits for.
 fn awaited<'r>(review: &'r Review, key: &'r ReviewKey) -> &'r AgentName {
     match review.phase.invocation() {
         Some(_) => review.reviewer(key),
         None => &key.author,
-    }
-}
-
-/// The reason a record of another host is not taken over.
-enum Untrusted {
-    Frozen(String),
-    Outdated(String),
-}
-
-impl From<&str> for Untrusted {
-    fn from(why: &str) -> Self {
-        Self::Frozen(why.to_owned())
-    }
-}
-
-/// The records of a batch, read without the state before them: each with its time and its message.
-type ReadBatch = Vec<Result<(Record, DateTime<Utc>, Option<RecordedMessage>), Untrusted>>;
-
-fn read(signed: &Signed) -> ReadBatch {
-    let entries = signed.batch.entries().iter();
-    let read = entries.map(|entry| {
-        let (record, at) = decision(entry)?;
-        Ok((record, at, RecordedMessage::of(entry)))
-    });
-    read.collect()
-}
-
-/// Calls `take_over` with each batch and what was read of it, as long as it says true. The next one is read meanwhile: a host
-/// that has much to take over has more than one core.
-fn reading_ahead(
-    batches: &[Signed],
-    mut take_over: impl FnMut(&Signed, ReadBatch) -> Result<bool, SpoolError>,
-) -> Result<bool, SpoolError> {
-    std::thread::scope(|scope| {
-        let (give, taken) = sync_channel(1);
-        let reading = (batches.len() > 1).then(|| {
-            std::thread::Builder::new().spawn_scoped(scope, move || {
-                // The receiver goes with the first batch that is not taken over.
-                let _ = batches
-                    .iter()
-                    .try_for_each(|signed| give.send(read(signed)));
-            })
-        });
-        let is_reading = matches!(reading, Some(Ok(_)));
-        for signed in batches {
-            let ahead = is_reading.then(|| taken.recv().ok()).flatten();
-            if !take_over(signed, ahead.unwrap_or_else(|| read(signed)))? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    })
-}
-
-/// Reads a record if this version can judge it.
-fn decision(entry: &Entry) -> Result<(Record, DateTime<Utc>), Untrusted> {
-    if let Some(rules) = entry.rules.filter(|rules| *rules > RULES) {
-        let why = format!(
-            "record {} was judged by rules {rules}, this version has {RULES}; upgrade settled on this host",
-            entry.seq
-        );
-        return Err(Untrusted::Outdated(why));
-    }
-    index::decision(entry).map_err(|error| Untrusted::Frozen(error.to_string()))
-}
-
-/// Checks that a batch is signed by its host. A host that joins brings its key, in a batch of one record.
-fn check_signature(
-    shared: &SharedLedger,
-    signed: &Signed,
-    first: &Record,
-) -> Result<(), Untrusted> {
-    let Sharing {
-        workspace,
-        fleet,
-        keys,
-        ..
-    } = &shared.sharing;
-    let key = match index::host_change(first) {
-        Some(HostChange::Joined(joined)) => Some(joined.key.as_str()),
-        Some(_) | None => fleet.key(&signed.host),
-    };
-    let key = key.ok_or("its key is not known, or retired")?;
-    if !signed.is_by(key, workspace, &**keys) {
-        return Err("the signature is not its own".into());
-    }
-    Ok(())
-}
-
-/// Checks whose a record of a batch with a good signature is, and that its time does not go back.
-fn check_origin(
-    shared: &SharedLedger,
-    signed: &Signed,
-    entry: &Entry,
-    (record, at): (&Record, DateTime<Utc>),
-    last: LastRecord,
-) -> Result<(), Untrusted> {
-    let (fleet, host) = (&shared.sharing.fleet, &signed.host);
-    let change = index::host_change(record);
-    if let Some(change) = change {
-        if signed.batch.entries().len() > 1 {
-            return Err("it changes hosts and more in one batch".into());
-        }
-        let folded = fleet.clone().change(change, host);
-        folded.map_err(|refusal| Untrusted::Frozen(refusal.to_string()))?;
-    }
-    // Before there were several hosts no record named one.
-    let may_name_none = !last.names_host;
-    match &entry.host {
-        Some(named) if named == host => {}
-        None if may_name_none => {}
-        Some(_) | None => return Err("the record names another host than signed it".into()),
-    }
-    if at < last.at {
-        return Err("the record is older than the one before it".into());
-    }
-    if let (Some(original), Some(_)) = (&entry.original, &entry.host) {
-        let outbox = AgentName::new(original.outbox.as_str()).ok();
-        let home = outbox.as_ref().and_then(|agent| fleet.home(agent));
-        if home != Some(host) {
-            return Err("it judged an outbox that is at home elsewhere".into());
-        }
-    }
-    Ok(())
-}
-
-/// Checks that a deadline was not fired before it came, or by a host that had to wait for another.
-fn check_deadline(
-    shared: &SharedLedger,
-    state: &State,
-    signed: &Signed,
-    record: &Record,
-    at: DateTime<Utc>,
-) -> Result<(), Untrusted> {
-    let Record::Event(EventRecord::Happened(happened)) = record else {
-        return Ok(());
-    };
-    let is_away = if let Event::Deadline { review, .. } = &happened.event {
-        if !shared.may_fire(state, review, &signed.host, at) {
-            return Err("it fired a deadline too early".into());
-        }
-        shared.is_away(state, review, &signed.host)
-    } else {
-        false
-    };
-    if happened.home_away == is_away {
-        Ok(())
-    } else {
-        Err("it does not say on which host its deadline was awaited".into())
-    }
-}
-
-fn why(differs: &Differs) -> String {
-    match differs {
-        Differs::NoText => "an accepted message without its text".to_owned(),
-        Differs::Decides(now) => format!("the rules decide `{}` instead", now.word()),
-        Differs::OtherSender => "it is not the message of the outbox's owner".to_owned(),
-        Differs::NotRepeated => "no such message was accepted before".to_owned(),
-        Differs::Free(code) => format!("a refusal with `{code}` costs the reviewer something"),
-        Differs::Files(what) => format!("by the rules {what}"),
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
             "--nocapture",
         ])
         // In a storm, and in one in which the log breaks its promise, each on its own thread.
-        .arg("hosts::three_hosts")
+        .arg("hosts::storms::three_hosts")
         .env("HOSTS_SEEDS", args.seeds.to_string())
         .env("HOSTS_FIRST_SEED", args.first.to_string())
         .envs(in_memory())

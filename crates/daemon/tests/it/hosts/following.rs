@@ -1,0 +1,175 @@
+//! A host and the log: cut off, behind, without an answer, and in front of a log that lost what it acknowledged.
+
+use super::*;
+
+#[test]
+fn cut_off_a_host_accepts_nothing_says_so_and_catches_up() {
+    let log = Shared::new(1, Weather::default());
+    let mut hosts = started(&log);
+    let mut ms = 0;
+    settle(&mut hosts, &mut ms);
+    let nothing = Weather {
+        unreachable: 100,
+        ..Weather::default()
+    };
+    log.set_weather(nothing);
+    hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
+    for _ in 0..5 {
+        ms += 1_000;
+        hosts[0].pass(ms);
+    }
+    assert!(matches!(hosts[0].standing(), Standing::Waiting { .. }));
+    assert!(hosts[0].entries().is_empty());
+    assert_eq!(names(&hosts[0].path("agents/claude/outbox")), ["a.yaml"]);
+    let told = fs::read_to_string(hosts[0].path(".settled/alerts.json")).expect("alerts");
+    assert!(
+        told.contains("waiting for the shared ledger since"),
+        "{told}"
+    );
+    log.set_weather(Weather::default());
+    settle(&mut hosts, &mut ms);
+    assert_eq!(names(&hosts[1].path("agents/codex/inbox")), ["a.yaml"]);
+    let told = fs::read_to_string(hosts[0].path(".settled/alerts.json")).expect("alerts");
+    assert!(!told.contains("waiting"), "{told}");
+}
+
+#[test]
+fn a_log_that_lost_what_it_acknowledged_freezes_whoever_has_it() {
+    let log = Shared::new(1, Weather::default());
+    let mut hosts = started(&log);
+    let mut ms = 0;
+    for id in ["msg-a", "msg-b"] {
+        hosts[0].put(&format!("{id}.yaml"), &question("claude", "codex", id));
+        settle(&mut hosts, &mut ms);
+    }
+    log.lose_tail(1);
+    ms += 2_000;
+    hosts[1].put("c.yaml", &question("codex", "claude", "msg-c"));
+    hosts[1].pass(ms);
+    hosts[1].pass(ms + 2_000);
+    let standing = hosts[1].standing();
+    assert!(
+        matches!(standing, Standing::Frozen { seq: 2, .. }),
+        "{standing:?}"
+    );
+    assert_eq!(names(&hosts[1].path("agents/codex/outbox")), ["c.yaml"]);
+    // The lost tail simply continues the log: once it is put back from a mirror, the next start ends the freeze.
+    let tail = Batch::read(
+        {
+            let ledger = hosts[1].ledger();
+            let begin = ledger
+                .iter()
+                .position(|byte| *byte == b'\n')
+                .expect("a line")
+                + 1;
+            ledger[begin..].to_vec()
+        },
+        log.batches()[0].batch.head(),
+    );
+    let signed = Signed::new(
+        tail.expect("a batch"),
+        "w",
+        "tower".parse().expect("a name"),
+        &Named("tower"),
+    );
+    log.connect().append(&signed).expect("an append");
+    hosts[1].start(&log);
+    settle(&mut hosts, &mut ms);
+    assert_eq!(hosts[1].standing(), Standing::InStep);
+}
+
+/// Catching up syncs once for each batch and once for all signatures that came with them.
+#[test]
+fn a_host_that_catches_up_syncs_each_batch_once() {
+    const BATCHES: usize = 12;
+    let log = Shared::new(1, Weather::default());
+    let mut tower = Host::new(0);
+    tower.start(&log);
+    for ms in (0..).step_by(1_000).take(BATCHES) {
+        let id = format!("msg-{ms}");
+        tower.put(&format!("{id}.yaml"), &question("claude", "pi", &id));
+        tower.pass(ms);
+    }
+    assert_eq!(log.batches().len(), BATCHES);
+    let laptop = Host::new(1);
+    let disk = Arc::new(FaultyDisk::new("boot"));
+    let opened = Mailroom::open_shared_on(
+        laptop.root.path(),
+        Arc::clone(&disk) as _,
+        sharing("laptop", Box::new(log.connect())),
+    );
+    let mut mailroom = opened.expect("a start").0;
+    disk.set(None);
+    mailroom.pass(laptop.moment(20_000)).expect("a pass");
+    assert_eq!(laptop.ledger(), tower.ledger());
+    let changes = disk.log();
+    let syncs = changes.iter().filter(|change| change.ends_with(" sync "));
+    assert_eq!(syncs.count(), BATCHES + 1, "{changes:#?}");
+}
+
+/// A log that loses its answers to the appends with these numbers.
+struct Unanswered {
+    log: ModelLog,
+    appends: usize,
+    lost: &'static [usize],
+}
+
+impl Log for Unanswered {
+    fn head(&mut self) -> Result<Head, LogError> {
+        self.log.head()
+    }
+
+    fn append(&mut self, batch: &Signed) -> Result<Appended, LogError> {
+        let appended = self.log.append(batch)?;
+        self.appends += 1;
+        if self.lost.contains(&(self.appends - 1)) {
+            return Ok(Appended::Unknown("no answer in time".to_owned()));
+        }
+        Ok(appended)
+    }
+
+    fn follow(&mut self, from: Head) -> Result<Vec<Signed>, LogError> {
+        self.log.follow(from)
+    }
+
+    fn ring(&mut self, ring: Ring) {
+        self.log.ring(ring);
+    }
+
+    fn poll_ms(&self) -> u64 {
+        self.log.poll_ms()
+    }
+}
+
+/// There are more files than one batch takes. Where the log's answer was lost, their records come back from it; in the
+/// second case the answer to the next batch is lost in the same pass.
+#[test]
+fn serving_once_counts_what_it_judged_though_answers_of_the_log_are_lost() {
+    const REFUSED: usize = 300;
+    for lost in [&[][..], &[0], &[0, 2], &[1]] {
+        let log = Shared::new(1, Weather::default());
+        let tower = Host::new(0);
+        for number in 0..REFUSED {
+            tower.put(&format!("broken-{number}.yaml"), "from: [\n");
+        }
+        tower.put("a.yaml", &question("claude", "codex", "msg-a"));
+        let unanswered = Unanswered {
+            log: log.connect(),
+            appends: 0,
+            lost,
+        };
+        let sharing = sharing("tower", Box::new(unanswered));
+        let served = serve_shared_once(tower.root.path(), sharing, 0).expect("a run");
+        assert_eq!(served.standing, Standing::InStep, "{lost:?}");
+        let tally = served.tally;
+        assert_eq!((tally.accepted, tally.refused), (1, REFUSED), "{lost:?}");
+        assert_eq!(tower.entries().len(), REFUSED + 1, "{lost:?}");
+        // This host does not count what another host judged.
+        let laptop = Host::new(1);
+        let sharing = self::sharing("laptop", Box::new(log.connect()));
+        let end = log.batches().last().expect("a batch").batch.head().seq;
+        let served = serve_shared_once(laptop.root.path(), sharing, end).expect("a run");
+        assert_eq!(served.tally, daemon::serve::Tally::default(), "{lost:?}");
+        assert_eq!(laptop.ledger(), tower.ledger(), "{lost:?}");
+    }
+}

@@ -394,6 +394,41 @@ fn a_host_whose_key_is_retired_joins_again_with_another_one() {
 }
 
 #[test]
+fn a_host_that_knows_of_its_retired_key_follows_the_log_to_join_again() {
+    let hosts = Hosts::joined();
+    hosts.tower.done(&["retire-key", "laptop", "--by", "ann"]);
+    let told = hosts.laptop.fails(6, &["serve", "--once"]);
+    assert!(
+        told.contains("the key of host laptop was retired"),
+        "{told}"
+    );
+    // Its ledger ends with the retirement, and the others go on, also under another policy.
+    let config = hosts.tower.config() + "\n[rounds]\nmax = 3\n";
+    hosts.tower.ask("claude", "codex", "q-1");
+    hosts.tower.done(&["serve", "--once"]);
+    fs::write(hosts.tower.0.join("settled.toml"), config).expect("a config");
+    hosts.tower.done(&["policy", "--give", "--by", "ann"]);
+    hosts.tower.ask("claude", "codex", "q-2");
+    hosts.tower.done(&["serve", "--once"]);
+    // What waits here is judged once the host has joined, not while it joins.
+    hosts.laptop.ask("codex", "claude", "q-3");
+    let log = hosts.log("ledger.git");
+    let records = hosts.tower.ledger().lines().count();
+    let told = hosts
+        .laptop
+        .done(&["join", &log, "--as", "laptop", "--new-key"]);
+    assert!(told.contains("the policy of the other hosts now"), "{told}");
+    let ledger = hosts.laptop.ledger();
+    assert!(ledger.starts_with(&hosts.tower.ledger()), "{ledger}");
+    assert_eq!(ledger.lines().count(), records + 1, "{ledger}");
+    hosts.laptop.done(&["serve", "--once"]);
+    assert_eq!(hosts.laptop.inbox("codex"), ["q-1.yaml", "q-2.yaml"]);
+    hosts.tower.done(&["serve", "--once"]);
+    assert_eq!(hosts.tower.inbox("claude"), ["q-3.yaml"]);
+    assert_eq!(hosts.tower.ledger(), hosts.laptop.ledger());
+}
+
+#[test]
 fn all_hosts_judge_by_one_policy() {
     let hosts = Hosts::joined();
     let told = hosts.laptop.done(&["policy"]);

@@ -44,7 +44,7 @@ impl Mailroom {
         let is_due =
             shared.has_rung.swap(false, Ordering::Acquire) || moment.mono >= shared.look_at;
         if !is_due {
-            return Ok(shared.standing == Standing::InStep);
+            return Ok(shared.may_judge());
         }
         if let Some(signed) = shared.unknown.take() {
             // Whether it was committed or moved, the log has what comes next. Otherwise it is kept.
@@ -81,13 +81,15 @@ impl Mailroom {
             // before its batch. Of a batch that is refused below, or lost to a kill, a signature stays that fits no other.
             self.spool.note_signatures(&batches)?;
         }
-        reading_ahead(&batches, |signed, read| {
+        let followed = reading_ahead(&batches, |signed, read| {
             let followed = self.take_over(signed, read)?;
             if followed {
                 self.compare_clocks(signed, moment);
             }
             Ok(followed)
-        })
+        })?;
+        let may_judge = self.shared.as_ref().is_some_and(SharedLedger::may_judge);
+        Ok(followed && may_judge)
     }
 
     /// Tells operators of a record from the future: the clock of its host is wrong, or this one's.

@@ -67,6 +67,8 @@ pub enum Standing {
 pub(super) struct SharedLedger {
     pub(super) sharing: Sharing,
     pub(super) standing: Standing,
+    /// True for a command that lets this host join: it follows the log even if this host's key is retired.
+    is_joining: bool,
     pub(super) heartbeats: Heartbeats,
     /// A batch that the log may or may not have.
     pub(super) unknown: Option<Signed>,
@@ -125,6 +127,7 @@ impl SharedLedger {
         Self {
             sharing,
             standing: Standing::InStep,
+            is_joining: false,
             heartbeats: Heartbeats::default(),
             unknown: None,
             too_large: None,
@@ -136,7 +139,7 @@ impl SharedLedger {
 
     /// The reason this host cannot go on, and the fix.
     fn lacks(&self) -> Option<String> {
-        if self.is_retired() {
+        if self.is_stopped_by_retirement() {
             let host = &self.sharing.host;
             return Some(format!(
                 "the key of host {host} was retired; `settled host join --new-key` lets it in again"
@@ -154,6 +157,10 @@ impl SharedLedger {
         members.any(|(name, member)| name == host && member.is_retired)
     }
 
+    fn is_stopped_by_retirement(&self) -> bool {
+        self.is_retired() && !self.is_joining
+    }
+
     pub(super) fn has_other_policy(&self) -> bool {
         let Sharing { fleet, policy, .. } = &self.sharing;
         fleet.policy().is_some_and(|theirs| theirs != policy)
@@ -163,7 +170,8 @@ impl SharedLedger {
     pub(super) fn policy_that_stops_it(&self) -> Option<&str> {
         let is_stopped = matches!(self.standing, Standing::Outdated { .. });
         let theirs = self.sharing.fleet.policy()?;
-        (is_stopped && self.has_other_policy() && !self.is_retired()).then_some(theirs)
+        (is_stopped && self.has_other_policy() && !self.is_stopped_by_retirement())
+            .then_some(theirs)
     }
 
     /// Stops this host if it lacks something. A freeze stays: it is no want of this host.
@@ -193,7 +201,13 @@ impl SharedLedger {
     /// retired, or the policy changed: a record that was judged before that would freeze them all.
     fn may_record(&self, records: &[Record]) -> bool {
         let joins = |record| matches!(index::host_change(record), Some(HostChange::Joined(_)));
-        self.lacks().is_none() || records.iter().all(joins)
+        let lacks_nothing = self.lacks().is_none() && !self.is_retired();
+        lacks_nothing || records.iter().all(joins)
+    }
+
+    /// True if this host follows the log and has a key to record what it judges.
+    pub(super) fn may_judge(&self) -> bool {
+        self.standing == Standing::InStep && !self.is_retired()
     }
 
     pub(super) fn is_at_home(&self, agent: &AgentName) -> bool {
@@ -287,6 +301,14 @@ impl Mailroom {
     /// The relation of this host's ledger to the shared one; none if it is the only host.
     pub fn standing(&self) -> Option<&Standing> {
         self.shared.as_ref().map(|shared| &shared.standing)
+    }
+
+    /// Follows the log from now on even if this host's key is retired, so that it can join with another one. Until it has,
+    /// it records nothing else.
+    pub fn follow_to_join(&mut self) {
+        if let Some(shared) = &mut self.shared {
+            shared.is_joining = true;
+        }
     }
 
     /// Takes what to call when the log has news: it wakes the loop that calls [`Mailroom::pass`].

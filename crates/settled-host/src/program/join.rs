@@ -22,7 +22,7 @@ use workspace::config::{SharedLog, is_workspace_name};
 use workspace::directory;
 use workspace::shell::quoted;
 
-use super::member::{self, JudgesBy, Member};
+use super::member::{self, Member};
 use super::republish::put_back;
 use super::survey::{Survey, patiently, survey};
 use super::{HostContext, config, load, of_log, of_place, shared_log};
@@ -130,7 +130,7 @@ pub(super) fn run(args: &JoinArgs, context: &HostContext) -> Result<Exit, Failur
         (true, false) => survey.beginning(),
     };
     let sharing = member::sharing(root, &shared, log, fleet)?;
-    let mut member = Member::open(root, sharing, JudgesBy::CommonPolicy)?;
+    let mut member = Member::open_to_join(root, sharing)?;
     member.follow(survey.end)?;
     member.record(&joined)?;
     let (fleet, records) = (member.fleet(), member.records());

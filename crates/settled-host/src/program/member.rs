@@ -91,8 +91,8 @@ pub(super) fn record(root: &Path, shared: &SharedLog, change: HostChange) -> Res
     Ok(())
 }
 
-/// The hosts, once this host's ledger has all that the log has. A host with a retired key follows no log: it has those of
-/// its ledger.
+/// The hosts, once this host's ledger has all that the log has. A host with a retired key follows the log only to join:
+/// here it has those of its ledger.
 pub(super) fn caught_up(root: &Path, shared: &SharedLog) -> Result<Fleet, Failure> {
     let fleet = fleet(root)?;
     if fleet.key(&shared.host).is_none() {
@@ -160,6 +160,13 @@ impl Member {
         judges_by: JudgesBy,
     ) -> Result<Member, Failure> {
         Member::try_open(root, sharing, judges_by).map_err(|error| unopened(&error))
+    }
+
+    /// Opens it for a host that joins, although its earlier key may be retired.
+    pub(super) fn open_to_join(root: &Path, sharing: Sharing) -> Result<Member, Failure> {
+        let mut member = Member::open(root, sharing, JudgesBy::CommonPolicy)?;
+        member.mailroom.follow_to_join();
+        Ok(member)
     }
 
     fn try_open(

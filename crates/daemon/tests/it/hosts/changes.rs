@@ -43,6 +43,13 @@ fn policy(policy: &str) -> HostChange {
     }
 }
 
+fn retired(host: &str) -> HostChange {
+    HostChange::KeyRetired {
+        host: host.to_owned(),
+        decision: decision(),
+    }
+}
+
 fn request(from: &str, to: &str) -> String {
     let body = "pr: 86\n  branch: x\n  diff_summary: y\n  max_runtime_s_reviewer: 600";
     review_message(from, to, "review_request", body)
@@ -96,10 +103,7 @@ fn has_other_policy(standing: &Standing) -> bool {
 fn a_host_that_learns_of_a_change_judges_nothing_by_what_was_before() {
     let changes = [
         policy(THREE_ROUNDS),
-        HostChange::KeyRetired {
-            host: "tower".to_owned(),
-            decision: decision(),
-        },
+        retired("tower"),
         HostChange::HomeMoved {
             agent: "claude".parse().expect("an agent's name"),
             from: "tower".to_owned(),
@@ -153,10 +157,7 @@ fn the_order_that_changes_the_policy_is_over_though_what_comes_after_it_waits() 
     let (mut hosts, mut ms) = joined(&log);
     ms += 10_000;
     hosts[0].order(&policy(THREE_ROUNDS), ms);
-    let retired = HostChange::KeyRetired {
-        host: "box".to_owned(),
-        decision: decision(),
-    };
+    let retired = retired("box");
     hosts[0].order(&retired, ms + 1);
     ms += 10_000;
     hosts[0].pass(ms);
@@ -197,10 +198,7 @@ fn a_host_that_began_again_with_another_policy_still_records_it_for_all() {
     // The others continue under the common policy, and the tower judges nothing under its own.
     hosts[1].put("review_request.yaml", &request("codex", "claude"));
     hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
-    let retired = HostChange::KeyRetired {
-        host: "box".to_owned(),
-        decision: decision(),
-    };
+    let retired = retired("box");
     hosts[0].order(&retired, ms);
     for _ in 0..2 {
         ms += 10_000;
@@ -311,10 +309,7 @@ fn a_host_stays_stopped_if_its_policy_is_not_the_one_recorded_or_its_key_is_reti
 
     let log = Shared::new(1, Weather::default());
     let (mut hosts, mut ms) = joined(&log);
-    let retired = HostChange::KeyRetired {
-        host: "tower".to_owned(),
-        decision: decision(),
-    };
+    let retired = retired("tower");
     ms += 10_000;
     hosts[0].change(&retired, ms);
     hosts[0].edit(THREE_ROUNDS);
@@ -326,6 +321,92 @@ fn a_host_stays_stopped_if_its_policy_is_not_the_one_recorded_or_its_key_is_reti
     }
     assert_eq!(log.batches().len(), 4);
     assert_eq!(hosts[0].orders(), 1);
+}
+
+/// Opens the tower as `join` does, with this key, and lets it follow the log.
+fn opened_to_join(tower: &mut Host, key: &'static str, log: &Shared, ms: &mut i64) {
+    tower.mailroom = None;
+    let sharing = Sharing {
+        policy: tower.policy(),
+        keys: Box::new(Named(key)),
+        ..sharing("tower", Box::new(log.connect()))
+    };
+    let opened = Mailroom::open_shared(tower.root.path(), sharing);
+    let mut mailroom = opened.expect("a start").0;
+    mailroom.follow_to_join();
+    tower.mailroom = Some(mailroom);
+    for _ in 0..4 {
+        *ms += 10_000;
+        tower.pass(*ms);
+        tower.mailroom().take_common_policy();
+    }
+}
+
+#[test]
+fn a_host_with_a_retired_key_follows_the_log_to_join_and_records_nothing_else() {
+    let log = Shared::new(1, Weather::default());
+    let (mut hosts, mut ms) = joined(&log);
+    ms += 10_000;
+    hosts[1].change(&retired("tower"), ms);
+    for _ in 0..2 {
+        ms += 10_000;
+        hosts[0].pass(ms);
+    }
+    let standing = hosts[0].standing();
+    assert!(
+        matches!(standing, Standing::Outdated { .. }),
+        "{standing:?}"
+    );
+    hosts[1].changes_the_policy_and_judges(THREE_ROUNDS, &log, &mut ms);
+    let claim = HostChange::Claimed {
+        host: "tower".to_owned(),
+        agents: vec!["gpt".parse().expect("an agent's name")],
+    };
+    hosts[0].put("a.yaml", &question("claude", "codex", "msg-a"));
+    hosts[0].order(&claim, ms);
+
+    for key in ["tower", "another"] {
+        opened_to_join(&mut hosts[0], key, &log, &mut ms);
+        assert_eq!(hosts[0].standing(), Standing::InStep, "{key}");
+        assert_eq!(hosts[0].ledger(), hosts[1].ledger(), "{key}");
+        let late = hosts[0].moment(ms + 100_000_000);
+        let mailroom = hosts[0].mailroom();
+        let kept = mailroom.keep_deadlines(late.utc, late);
+        assert!(kept.is_err(), "{key}: {kept:?}");
+        let changed = mailroom.change_hosts(&retired("box"), None, late);
+        assert!(changed.is_err(), "{key}: {changed:?}");
+        assert_eq!(bytes_of(&log.batches()), hosts[1].ledger(), "{key}");
+        assert_eq!(hosts[0].outbox(), ["a.yaml"], "{key}");
+        assert_eq!(hosts[0].orders(), 1, "{key}");
+    }
+
+    // Another host records something before the join does.
+    hosts[1].put("b.yaml", &question("codex", "claude", "msg-b"));
+    ms += 10_000;
+    hosts[1].pass(ms);
+    let joins = HostChange::Joined(JoinedHost {
+        host: "tower".to_owned(),
+        key: "another".to_owned(),
+        version: "0.1.0".to_owned(),
+        agents: Vec::new(),
+        policy: THREE_ROUNDS.to_owned(),
+    });
+    let moment = hosts[0].moment(ms);
+    let first = hosts[0].mailroom().change_hosts(&joins, None, moment);
+    assert!(first.is_err(), "{first:?}");
+    ms += 10_000;
+    hosts[0].pass(ms);
+    hosts[0].change(&joins, ms);
+    ms += 10_000;
+    hosts[0].pass(ms);
+    assert!(hosts[0].outbox().is_empty());
+    assert_eq!(hosts[0].orders(), 0);
+    let ledger = bytes_of(&log.batches());
+    assert_eq!(ledger, hosts[0].ledger());
+    ms += 10_000;
+    hosts[1].pass(ms);
+    assert_eq!(hosts[1].standing(), Standing::InStep);
+    assert_eq!(hosts[1].ledger(), ledger);
 }
 
 /// The laptop judged a file of codex and could not put it away before the home of codex moved to the tower.

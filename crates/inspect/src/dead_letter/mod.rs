@@ -165,7 +165,7 @@ impl DeadLetter {
                 text += &format!("  corrected: record {seq} accepted {}\n", same.words());
             }
             (Some(_) | None, _) if *open == Some(false) => {
-                text += "  over: its file was removed, or its review is closed\n";
+                text += "  over: its file was removed, its review is closed, or its sender was refused often since\n";
             }
             (Some(_) | None, _) => {}
         }

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use message_schema::Code;
 use message_schema::id::AgentName;
-use message_schema::{Code, Report};
 use review::{Judgement, Record, RefusedMessage};
 use serde::{Deserialize, Serialize};
 use spool::{Away, Content, Entry, FileName, Mailbox, Original};
@@ -14,14 +14,11 @@ use spool::{Away, Content, Entry, FileName, Mailbox, Original};
 /// The most refusals that are remembered of one agent. A corrected one makes room before an open one does.
 pub const REFUSALS_MAX: usize = 32;
 
-/// The longest report that is remembered with an open refusal, in bytes.
-const REPORT_MAX: usize = 4 * 1024;
-
 /// The refusals that are remembered, by the outbox they came from, oldest first.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Refusals(BTreeMap<String, Vec<Refusal>>);
 
-/// A refusal as its record has it: the files in `dead_letter/` may have been changed since.
+/// A refusal as its record has it. Its report is left in `dead_letter/`: every reader of a snapshot would pay for the text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// The number of its record.
@@ -45,9 +42,6 @@ pub struct Refusal {
     /// The name of the report in `dead_letter/`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub report_file: Option<FileName>,
-    /// The report of an open refusal, unless it is longer than most.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    report: Option<String>,
     /// The correction, if one was accepted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub corrected: Option<Correction>,
@@ -143,18 +137,8 @@ impl Refusal {
             code: *code,
             review: report.and_then(review_of).map(str::to_owned),
             report_file: report_file.cloned(),
-            report: report
-                .filter(|report| report.len() <= REPORT_MAX)
-                .map(str::to_owned),
             corrected: None,
         }
-    }
-
-    /// The fix that its report names, while it is open.
-    pub fn fix(&self) -> Option<String> {
-        let report = Report::from_yaml(self.report.as_ref()?.as_bytes()).ok()?;
-        let mut violations = report.violations.into_iter();
-        violations.find_map(|violation| violation.fix)
     }
 
     /// Takes the accepted message of an entry as the correction, if it is one. A link by the id replaces a weaker one.
@@ -175,7 +159,6 @@ impl Refusal {
                 by: entry.seq,
                 same,
             });
-            self.report = None;
         }
     }
 }
@@ -198,7 +181,7 @@ fn report(entry: &Entry) -> Option<(&FileName, &str)> {
 }
 
 /// The review that a report names. The daemon folds every refusal, and reading a report as YAML costs as much as
-/// judging a message; only keys begin a line of what [`Report::to_yaml`] writes, and the name of a review needs no
+/// judging a message; only keys begin a line of what `Report::to_yaml` writes, and the name of a review needs no
 /// escapes.
 fn review_of(report: &str) -> Option<&str> {
     let value = report
@@ -209,6 +192,7 @@ fn review_of(report: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use message_schema::Report;
     use message_schema::envelope::Timestamp;
     use message_schema::id::MessageId;
     use review::Notice;
@@ -322,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_review_and_the_fix_are_those_of_the_report() {
+    fn the_review_is_that_of_the_report() {
         let report = Report {
             schema_version: 1,
             file: "a.yaml".to_owned(),

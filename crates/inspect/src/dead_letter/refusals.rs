@@ -2,8 +2,9 @@
 //!
 //! `status`, `why`, `problems` and `dead-letter list` all take their open refusals from here.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use message_schema::Report;
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::line::is_one_line;
 use review::{Phase, Review, ReviewKey, State};
@@ -25,6 +26,8 @@ pub struct OpenRefusal {
     pub refusal: Refusal,
     /// The pull request it names, if it is one of the newest.
     pub pr: Option<PrNumber>,
+    /// Its report in `dead_letter/`.
+    report: Option<PathBuf>,
 }
 
 /// Lists the open refusals, oldest first. Only the files that the refusals name are looked for in `dead_letter/`: its
@@ -42,13 +45,19 @@ pub fn open(root: &Path, index: &LedgerIndex) -> Vec<OpenRefusal> {
         .into_iter()
         .rev()
         .filter_map(|refusal| {
-            let path = super::directory(root, &refusal.agent).join(&refusal.file);
+            let directory = super::directory(root, &refusal.agent);
+            let path = directory.join(&refusal.file);
             path.symlink_metadata().ok()?;
             looked_into += 1;
             let pr = (looked_into <= LOOKED_INTO_MAX).then(|| ClaimedReview::of(&path).pr);
-            let refusal = refusal.clone();
-            let pr = pr.flatten();
-            Some(OpenRefusal { refusal, pr })
+            Some(OpenRefusal {
+                refusal: refusal.clone(),
+                pr: pr.flatten(),
+                report: refusal
+                    .report_file
+                    .as_ref()
+                    .map(|file| directory.join(file)),
+            })
         })
         .filter(|open| !open.is_over(index.state()))
         .collect();
@@ -65,6 +74,13 @@ impl OpenRefusal {
     /// The name it has in `dead_letter/`; its `Display` is the one for terminals.
     pub fn file(&self) -> String {
         raw(&self.refusal.file)
+    }
+
+    /// Reads the fix that its report names.
+    pub fn fix(&self) -> Option<String> {
+        let bytes = super::bytes(self.report.as_ref()?).ok()??;
+        let violations = Report::from_yaml(&bytes).ok()?.violations;
+        violations.into_iter().find_map(|violation| violation.fix)
     }
 
     /// Returns the words of the command that shows it. Does not repeat a name that could steer a terminal or looks like

@@ -193,7 +193,6 @@ impl Look<'_> {
             "{mover} must correct its refused {}: {} ({})",
             letter.file(),
             letter
-                .refusal
                 .fix()
                 .as_deref()
                 .unwrap_or_else(|| code.sentence().trim_end_matches('.')),

@@ -383,7 +383,7 @@ fn a_host_whose_key_is_retired_joins_again_with_another_one() {
     let join = ["join", &log, "--as", "laptop"];
     let told = hosts.laptop.fails(6, &join);
     assert!(
-        told.contains("make another key: `settled host join --new-key`"),
+        told.contains("make another key: `settled host join LOG --new-key`"),
         "{told}"
     );
     hosts.laptop.done(&[&join[..], &["--new-key"]].concat());

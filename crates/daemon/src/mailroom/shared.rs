@@ -142,7 +142,7 @@ impl SharedLedger {
         if self.is_stopped_by_retirement() {
             let host = &self.sharing.host;
             return Some(format!(
-                "the key of host {host} was retired; `settled host join --new-key` lets it in again"
+                "the key of host {host} was retired; `settled host join LOG --new-key` lets it in again"
             ));
         }
         self.has_other_policy().then(|| {

@@ -12,6 +12,7 @@ use views::answer::CommandOutput;
 use views::exit::Exit;
 use views::failure::Failure;
 use workspace::config::SharedLog;
+use workspace::shell::quoted;
 
 use super::survey::patiently;
 use super::{HostContext, member};
@@ -97,15 +98,20 @@ pub(super) fn run(args: &CheckArgs, context: &HostContext) -> Result<Exit, Failu
 
 fn of_this_host(root: &Path, shared: &SharedLog) -> Result<Vec<Finding>, Failure> {
     let (fleet, host) = (member::fleet(root)?, &shared.host);
+    let join = format!(
+        "settled host join {} --workspace {} --as {host} --new-key",
+        quoted(shared.log.as_ref()),
+        quoted(shared.workspace.as_ref()),
+    );
     let mut findings = Vec::new();
     findings.push(match HostKey::load(&HostDirectory::of(root).key()) {
-        Err(error) => wrong(error.to_string(), "settled host join --new-key"),
+        Err(error) => wrong(error.to_string(), &join),
         Ok(key) if fleet.key(host) == Some(&key.public()) => {
             ok(format!("host {host} has joined with the key it has here"))
         }
         Ok(_) => wrong(
             format!("host {host} has not joined with the key it has here, or that key was retired"),
-            "settled host join --new-key",
+            &join,
         ),
     });
     let is_same = fleet

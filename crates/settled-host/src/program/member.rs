@@ -294,7 +294,7 @@ pub(super) fn refused(refusal: &FleetRefusal) -> Failure {
         FleetRefusal::OtherKey(_) => {
             "choose another name with --as, or retire that key with `settled host retire-key` on another host".to_owned()
         }
-        FleetRefusal::RetiredKey(_) => "make another key: `settled host join --new-key`".to_owned(),
+        FleetRefusal::RetiredKey(_) => "make another key: `settled host join LOG --new-key`".to_owned(),
         FleetRefusal::UnknownHost(_) | FleetRefusal::NotAHost(_) => {
             "`settled host list` has the hosts".to_owned()
         }

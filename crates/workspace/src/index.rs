@@ -164,7 +164,7 @@ impl Fold for LedgerIndex {
                 Ok(FLEET) => self.fleet = serde_json::from_slice(json)?,
                 Ok(REFUSAL) => {
                     let (outbox, refusal): (String, Refusal) = serde_json::from_slice(json)?;
-                    self.refusals.restore(outbox, refusal);
+                    self.refusals.remember(outbox, refusal);
                 }
                 Ok(REFUSED) => self.refused = serde_json::from_slice(json)?,
                 Ok(_) | Err(_) => return Err("a line is of no kind this version writes".into()),

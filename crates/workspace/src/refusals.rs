@@ -92,7 +92,7 @@ impl Refusals {
             }
             Away::DeadLetter(file) => {
                 if let Record::Judged(Judgement::Refused(refused)) = record {
-                    self.restore(
+                    self.remember(
                         original.outbox.clone(),
                         Refusal::of(entry, original, file, refused, at),
                     );
@@ -101,8 +101,8 @@ impl Refusals {
         }
     }
 
-    /// Restores a refusal from a snapshot, in the order of [`Self::iter`].
-    pub fn restore(&mut self, outbox: String, refusal: Refusal) {
+    /// Remembers a refusal. A snapshot restores them in the order of [`Self::iter`].
+    pub fn remember(&mut self, outbox: String, refusal: Refusal) {
         let refusals = self.0.entry(outbox).or_default();
         if refusals.len() == REFUSALS_MAX {
             let corrected = refusals.iter().position(|old| old.corrected.is_some());

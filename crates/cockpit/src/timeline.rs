@@ -9,7 +9,8 @@ use message_schema::envelope::{DAEMON, MessageType, ReviewKind};
 use message_schema::id::AgentName;
 use review::{DeclinedEvent, Event, EventRecord, Judgement, Phase, Record, ReviewKey, ReviewStep};
 use serde::Serialize;
-use spool::{Content, Entry, Mailbox};
+use spool::Entry;
+use workspace::refusals;
 
 /// One thing that happened to a review. Fields are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -319,9 +320,6 @@ fn actor(record: &Record) -> String {
 }
 
 fn report(entry: &Entry) -> Option<Report> {
-    let mut deliveries = entry.deliveries.iter();
-    deliveries.find_map(|delivery| match (&delivery.mailbox, &delivery.content) {
-        (Mailbox::DeadLetter(_), Content::Text(text)) => Report::from_yaml(text.as_bytes()).ok(),
-        (_, _) => None,
-    })
+    let (_, text) = refusals::report(entry)?;
+    Report::from_yaml(text.as_bytes()).ok()
 }

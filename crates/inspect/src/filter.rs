@@ -3,7 +3,8 @@
 use message_schema::Report;
 use message_schema::id::{AgentName, PrNumber};
 use review::{Event, Judgement, Record};
-use spool::{Content, Entry, Mailbox};
+use spool::{Entry, Mailbox};
+use workspace::refusals;
 
 /// Every verdict a record may have, as the ledger files it.
 pub fn verdicts() -> impl Iterator<Item = &'static str> {
@@ -91,21 +92,9 @@ fn is_reported_of(pr: &PrNumber, entry: &Entry) -> bool {
         let number = review.split('#').nth(1)?.split(' ').next()?;
         Some(number == pr.as_str())
     };
-    reports(entry).any(|report| of(&report) == Some(true))
-}
-
-/// Returns the reports that a record puts beside its refused original.
-pub fn reports(entry: &Entry) -> impl Iterator<Item = Report> {
-    entry
-        .deliveries
-        .iter()
-        .filter_map(|delivery| match (&delivery.mailbox, &delivery.content) {
-            (Mailbox::DeadLetter(_), Content::Text(text)) => {
-                Report::from_yaml(text.as_bytes()).ok()
-            }
-            (Mailbox::DeadLetter(_), Content::Original | Content::Withdrawn(_))
-            | (Mailbox::Inbox(_) | Mailbox::Packets(_) | Mailbox::PullRequest(_), _) => None,
-        })
+    let report =
+        refusals::report(entry).and_then(|(_, text)| Report::from_yaml(text.as_bytes()).ok());
+    report.is_some_and(|report| of(&report) == Some(true))
 }
 
 #[cfg(test)]

@@ -163,8 +163,8 @@ impl Refusal {
     }
 }
 
-/// The report's name and its text.
-fn report(entry: &Entry) -> Option<(&FileName, &str)> {
+/// The report that a record puts beside its refused original: its name and its text.
+pub fn report(entry: &Entry) -> Option<(&FileName, &str)> {
     entry
         .deliveries
         .iter()

@@ -13,6 +13,7 @@ use workspace::config::{self, Config};
 use workspace::error::chain;
 use workspace::orders;
 
+use super::shared::SharedLedger;
 use super::{Mailroom, Pass};
 
 impl Mailroom {
@@ -50,17 +51,21 @@ impl Mailroom {
 
     /// True if there may be an order that lets this host continue.
     pub(super) fn may_change_policy(&self) -> bool {
+        self.waits.any_orders && self.is_stopped_by_policy()
+    }
+
+    fn is_stopped_by_policy(&self) -> bool {
         let shared = self.shared.as_ref();
-        let theirs = shared.and_then(|shared| shared.policy_that_stops_it());
-        self.waits.any_orders && theirs.is_some()
+        shared.is_some_and(SharedLedger::is_stopped_by_policy)
     }
 
     /// Judges by the policy of all hosts from now on, if having another one is all that stops this host; says whether it
     /// does. So a command that does a stopped daemon's work judges each record again by the policy of its time.
     pub fn take_common_policy(&mut self) -> bool {
-        let shared = self.shared.as_ref();
-        let is_stopped_by_it = shared.is_some_and(|it| it.policy_that_stops_it().is_some());
-        let Some((config, theirs)) = self.their_policy().filter(|_| is_stopped_by_it) else {
+        if !self.is_stopped_by_policy() {
+            return false;
+        }
+        let Some((config, theirs)) = self.their_policy() else {
             return false;
         };
         self.judge_by(config, theirs);

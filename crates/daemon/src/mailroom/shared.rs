@@ -166,12 +166,10 @@ impl SharedLedger {
         fleet.policy().is_some_and(|theirs| theirs != policy)
     }
 
-    /// The policy of all hosts, if having another one is all that stops this host.
-    pub(super) fn policy_that_stops_it(&self) -> Option<&str> {
+    /// True if a policy other than that of all hosts is all that stops this host.
+    pub(super) fn is_stopped_by_policy(&self) -> bool {
         let is_stopped = matches!(self.standing, Standing::Outdated { .. });
-        let theirs = self.sharing.fleet.policy()?;
-        (is_stopped && self.has_other_policy() && !self.is_stopped_by_retirement())
-            .then_some(theirs)
+        is_stopped && self.has_other_policy() && !self.is_stopped_by_retirement()
     }
 
     /// Stops this host if it lacks something. A freeze stays: it is no want of this host.
@@ -201,8 +199,8 @@ impl SharedLedger {
     /// retired, or the policy changed: a record that was judged before that would freeze them all.
     fn may_record(&self, records: &[Record]) -> bool {
         let joins = |record| matches!(index::host_change(record), Some(HostChange::Joined(_)));
-        let lacks_nothing = self.lacks().is_none() && !self.is_retired();
-        lacks_nothing || records.iter().all(joins)
+        let can_follow = !self.has_other_policy() && !self.is_retired();
+        can_follow || records.iter().all(joins)
     }
 
     /// True if this host follows the log and has a key to record what it judges.

@@ -152,14 +152,14 @@ pub(super) fn policy(args: &PolicyArgs, context: &HostContext) -> Result<Exit, F
         };
         return recorded(context, change);
     }
-    let fleet = match args.take {
-        true => member::caught_up(root, &shared)?,
-        false => member::fleet(root)?,
+    let fleet = if args.take {
+        let fleet = member::caught_up(root, &shared)?;
+        config::take_policy(root, fleet.policy().unwrap_or_default())?;
+        fleet
+    } else {
+        member::fleet(root)?
     };
     let theirs = fleet.policy().unwrap_or_default();
-    if args.take {
-        config::take_policy(root, theirs)?;
-    }
     let ours = member::policy(root)?;
     let is_same = ours == theirs;
     let answer = CommandOutput::new(Policies {

@@ -129,7 +129,7 @@ fn cargo_build(place: &Place, selection: &[&str]) {
         .args(["--profile", place.profile(), "--target-dir"])
         .arg(&place.target)
         .current_dir(crate::repository())
-        // Set by whoever wants the times of the tests; cargo would rebuild everything for it.
+        // A developer sets it to time the tests; with it, cargo would rebuild everything.
         .env_remove("RUSTC_BOOTSTRAP")
         .stdin(Stdio::null())
         .status()

@@ -45,7 +45,7 @@ fn an_approval_holds_for_exactly_its_commit() {
     assert_eq!(verdict(&mailroom, HEAD, &[]), yes());
     assert_eq!(verdict(&mailroom, &HEAD.to_uppercase(), &[]), yes());
     assert_eq!(verdict(&mailroom, OTHER, &[]), no("other_commit"));
-    // Two commits with the same prefix, of which only one was approved.
+    // Two commits have the same prefix; only one of them was approved.
     let near = format!("{}0", &HEAD[..39]);
     assert_eq!(verdict(&mailroom, &near, &[]), no("other_commit"));
     let output = check(&mailroom, OTHER, &[]);

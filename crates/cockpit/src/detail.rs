@@ -25,7 +25,7 @@ pub struct ReviewDetail {
     pub row: ReviewRow,
     /// The answer of `settled why`.
     pub why: Why,
-    /// The role of whoever has to move, if anybody has to.
+    /// The role of the party that moves next; `None` if nobody has to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<WhoseMove>,
     /// The change, as the newest request describes it.

@@ -16,7 +16,7 @@ use crate::urgency::Urgency;
 /// Something that waits for somebody. Fields are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Need {
-    /// The role of whoever has to move.
+    /// The role of the party that moves next.
     pub part: WhoseMove,
     /// The mover: an agent, `person` or `operator`.
     pub mover: String,
@@ -41,7 +41,7 @@ pub struct Need {
     pub fix: Option<FixCommand>,
 }
 
-/// The role of whoever has to move, in the order in which people should look.
+/// The role of the party that moves next, in the order in which people should look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhoseMove {

@@ -43,7 +43,7 @@ pub struct Overview {
 pub struct LedgerHead {
     /// The number of the last record.
     pub seq: u64,
-    /// The digest of its line. Whoever keeps it can prove later that no record up to it was changed.
+    /// The digest of its line. A copy of it proves later that no record up to this one was changed.
     pub digest: String,
     /// True if each record names the digest of the one before; a ledger in which one does not cannot be read at all.
     pub is_chained: bool,

@@ -38,7 +38,7 @@ pub enum MergeBase {
     One(String),
     /// The commits have no common ancestor in this repository.
     None,
-    /// Several commits, none of which is an ancestor of another.
+    /// Several commits; none is an ancestor of another.
     Several,
 }
 

@@ -306,7 +306,7 @@ words!(
     }
 );
 
-/// The cost of a response, as its sender reports it: free fields, of which only the turns count.
+/// The cost of a response, as its sender reports it. Only the turns count; the other fields are free.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Telemetry {
     /// Turns the sender says it took.

@@ -60,7 +60,7 @@ fn notices_of(
             if was.is_none_or(|review| review.mover() != Side::Person) {
                 notices.push(Notice::escalated(root, entry, at, key, &reason.to_string()));
             }
-            // Whoever opens the escalated review sees its threads too.
+            // A person who opens the escalated review sees its threads too.
             continue;
         }
         for (id, thread) in &step.threads {

@@ -24,7 +24,7 @@ pub fn fill_word(template: &str, values: &[(&str, String)]) -> String {
             let escaped = serde_json::to_string(value).expect("a text is JSON");
             escaped[1..escaped.len() - 1].to_owned()
         } else if is_quoted {
-            // The same escapes work in TOML and in a shell, both of which keep a line break.
+            // TOML and a shell read the same escapes, and both keep a line break.
             value.replace('\\', r"\\").replace('"', r#"\""#)
         } else {
             value.to_owned()

@@ -26,7 +26,7 @@ pub const INSIDE: &str = "run-inside";
 /// The things a command may use besides the code, its folder and the programs of the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
-    /// The workspace, of which the command sees only its own folder, even if the workspace is within the code.
+    /// The workspace. The command sees only its own folder there, even if the workspace is within the code.
     pub root: PathBuf,
     /// More files and directories that it may read.
     pub reads: Vec<PathBuf>,

@@ -18,7 +18,7 @@ const PLIST: &str = include_str!("settled.plist");
 /// Directories that a confined service cannot see; what it needs from them is bound in.
 const HOMES: [&str; 3] = ["/home", "/root", "/run/user"];
 
-/// Directories of which a confined service gets private copies.
+/// Directories that a confined service has to itself.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// The beginning of the line that marks a file as ours, up to the path of the workspace.

@@ -38,7 +38,7 @@ impl Office {
         let mut mailroom = open(&room, &disk);
         assert_eq!(mailroom.pass(at(1)).expect("a pass").accepted, 2);
         // All in one outbox, since outboxes take turns: a duplicate, a used name under another id, a review that moves
-        // on with its packet, a new review, and refusals, one of which costs an attempt. Also an order.
+        // on with its packet, a new review, a refusal that costs an attempt, and others that cost none. Also an order.
         room.ask("codex", "claude", "q-1");
         room.put("agents/codex/outbox/bare.yaml", "no message");
         respond(&room, 2, "f-1");

@@ -12,7 +12,7 @@ const TEXTS: [&str; 3] = [
     "to codex: gamma",
 ];
 
-/// Three delivered messages of which only the ledger is durable.
+/// Delivers three messages and leaves only the ledger durable.
 fn delivered() -> Workspace {
     let workspace = Workspace::new(&["claude", "codex"]);
     for (text, name) in TEXTS.iter().zip(["a", "b", "c"]) {

@@ -55,7 +55,7 @@ pub(crate) fn run(ground: &Ground, records: usize) -> Result<()> {
     commands(&root, records, &format!("{BEHIND} open reviews later"))?;
     drop(served);
     std::fs::write(root.join("agents/claude/outbox/none.yaml"), "no message")?;
-    room::once(&root)?;
+    room::refusing(&root)?;
     let served = room::Served::start(&root)?;
     commands(&root, records, "and beside a refused file")?;
     drop(served);

@@ -64,13 +64,22 @@ pub(crate) fn init_for(root: &Path, agents: &str) -> Result<()> {
 
 /// Judges and delivers everything that waits.
 pub(crate) fn once(root: &Path) -> Result<()> {
+    served_once(root, 0)
+}
+
+/// Does the same where some of it has to be refused.
+pub(crate) fn refusing(root: &Path) -> Result<()> {
+    served_once(root, 7)
+}
+
+fn served_once(root: &Path, expected: i32) -> Result<()> {
     let status = Command::new(settled())
         .args(["serve", "--once"])
         .arg(root)
         .env("SETTLED_LOG", "warn")
         .stdout(Stdio::null())
         .status()?;
-    if status.success() {
+    if status.code() == Some(expected) {
         Ok(())
     } else {
         Err(format!("serve --once: {status}").into())

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 
 use spool::{
-    Agreement, Digest, Entry, FaultyDisk, Fold, RowKey, Rows, Spool, SpoolError, VisitError,
+    Agreement, Ahead, Digest, Entry, FaultyDisk, Fold, RowKey, Rows, Spool, SpoolError, VisitError,
     fold_ledger, read_ledger, verify, verify_with,
 };
 
@@ -78,47 +79,70 @@ pub(crate) fn written() -> Workspace {
 const NEWEST: &str = ".settled/snapshots/00000000000000000008.snapshot";
 const OLDER: &str = ".settled/snapshots/00000000000000000004.snapshot";
 
-#[test]
-fn a_start_reads_only_what_follows_the_snapshot() {
-    let workspace = written();
-    let mut seen = Vec::new();
-    struct Listening<'a>(State, &'a mut Vec<u64>);
-    impl Fold for Listening<'_> {
-        fn form(&self) -> String {
-            self.0.form()
-        }
-        fn clear(&mut self) {
-            self.0.clear();
-        }
-        fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
-            self.1.push(entry.seq);
-            self.0.add(entry)
-        }
-        fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-            self.0.save(line)
-        }
-        fn new_rows(&self) -> Vec<(RowKey, &[u8])> {
-            self.0.new_rows()
-        }
-        fn rest_on(&mut self, rows: &Arc<Rows>) {
-            self.0.rest_on(rows);
-        }
-        fn restore(
-            &mut self,
-            lines: &mut dyn Iterator<Item = Vec<u8>>,
-            rows: &Arc<Rows>,
-        ) -> Result<(), VisitError> {
-            self.0.restore(lines, rows)
-        }
+/// Notes each record it adds, and whether it was read ahead on another thread.
+struct Listening(State, Vec<(u64, bool)>);
+
+impl Fold for Listening {
+    fn form(&self) -> String {
+        self.0.form()
     }
-    let mut fold = Listening(State::default(), &mut seen);
-    let opened = Spool::resume(workspace.root(), disk(), &mut fold).expect("a start");
-    assert_eq!(
-        (opened.recovery.snapshot, opened.recovery.records),
-        (Some(8), 12)
-    );
-    assert_eq!(fold.0, whole(&workspace));
-    assert_eq!(seen, [9, 10, 11, 12]);
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+    fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
+        self.0.add(entry)
+    }
+    fn ahead(&self) -> fn(&Entry) -> Option<Ahead> {
+        |_| Some(Box::new(thread::current().id()))
+    }
+    fn add_ahead(&mut self, entry: &Entry, ahead: Option<Ahead>) -> Result<(), VisitError> {
+        let reader = ahead.and_then(|ahead| ahead.downcast::<ThreadId>().ok());
+        let is_elsewhere = *reader.expect("what was read ahead") != thread::current().id();
+        self.1.push((entry.seq, is_elsewhere));
+        self.0.add(entry)
+    }
+    fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        self.0.save(line)
+    }
+    fn new_rows(&self) -> Vec<(RowKey, &[u8])> {
+        self.0.new_rows()
+    }
+    fn rest_on(&mut self, rows: &Arc<Rows>) {
+        self.0.rest_on(rows);
+    }
+    fn restore(
+        &mut self,
+        lines: &mut dyn Iterator<Item = Vec<u8>>,
+        rows: &Arc<Rows>,
+    ) -> Result<(), VisitError> {
+        self.0.restore(lines, rows)
+    }
+}
+
+#[test]
+fn a_start_reads_only_what_follows_the_snapshot_and_much_of_it_on_other_threads() {
+    let workspace = written();
+    let start = || {
+        let mut fold = Listening(State::default(), Vec::new());
+        let opened = Spool::resume(workspace.root(), disk(), &mut fold).expect("a start");
+        assert_eq!(opened.recovery.snapshot, Some(8));
+        assert_eq!(fold.0, whole(&workspace));
+        (opened, fold.1)
+    };
+    let (opened, seen) = start();
+    assert_eq!(opened.recovery.records, 12);
+    assert_eq!(seen, [9, 10, 11, 12].map(|seq| (seq, false)));
+    let mut spool = opened.spool;
+    let mebibyte = "x".repeat(1 << 20);
+    for number in 0..17 {
+        let long = notice(inbox("codex"), &format!("long-{number}.yaml"), &mebibyte);
+        let next = spool.next_seq();
+        spool.commit(next, vec![long]).expect("a commit");
+    }
+    drop(spool);
+    let (_, seen) = start();
+    let expected: Vec<(u64, bool)> = (9..=29).map(|seq| (seq, true)).collect();
+    assert_eq!(seen, expected);
 }
 
 #[test]

@@ -130,32 +130,52 @@ impl HumanPaths {
     }
 }
 
+/// Compares name by name; `**` stands for any number of names, at the end for at least one.
 fn is_below(pattern: &[&str], path: &[&str]) -> bool {
-    match (pattern.split_first(), path.split_first()) {
-        (None, None) => true,
-        (None, Some(_)) => false,
-        // At the end it matches at least one name below.
-        (Some((&"**", [])), path) => path.is_some(),
-        (Some((&"**", rest)), _) => (0..=path.len()).any(|from| is_below(rest, &path[from..])),
-        (Some((name, rest)), Some((first, others))) => {
-            let (name, first) = (
-                name.chars().collect::<Vec<_>>(),
-                first.chars().collect::<Vec<_>>(),
-            );
-            is_like(&name, &first) && is_below(rest, others)
-        }
-        (Some(_), None) => false,
-    }
+    let at_the_end = (pattern.last() == Some(&"**")).then_some("*");
+    let pattern: Vec<&str> = pattern.iter().copied().chain(at_the_end).collect();
+    is_match(
+        &pattern,
+        path,
+        |part| *part == "**",
+        |part, name| is_like(part, name),
+    )
 }
 
-fn is_like(pattern: &[char], name: &[char]) -> bool {
-    match (pattern.split_first(), name.split_first()) {
-        (None, None) => true,
-        (Some(('*', rest)), _) => (0..=name.len()).any(|from| is_like(rest, &name[from..])),
-        (Some(('?', rest)), Some((_, others))) => is_like(rest, others),
-        (Some((one, rest)), Some((other, others))) => one == other && is_like(rest, others),
-        (None, Some(_)) | (Some(_), None) => false,
+fn is_like(pattern: &str, name: &str) -> bool {
+    let [pattern, name] = [pattern, name].map(|text| text.chars().collect::<Vec<_>>());
+    let is_one = |part: &char, found: &char| *part == '?' || part == found;
+    is_match(&pattern, &name, |part| *part == '*', is_one)
+}
+
+/// Tries other lengths for the last wildcard alone: it can take whatever an earlier one leaves. So the time grows with the
+/// product of both lengths at most, although agents write the paths.
+fn is_match<P, T>(
+    pattern: &[P],
+    found: &[T],
+    is_wildcard: impl Fn(&P) -> bool,
+    is_one: impl Fn(&P, &T) -> bool,
+) -> bool {
+    let (mut at, mut to) = (0, 0);
+    // What follows the last wildcard, and the end of what it takes.
+    let mut last = None;
+    while to < found.len() {
+        match pattern.get(at) {
+            Some(part) if is_wildcard(part) => {
+                at += 1;
+                last = Some((at, to));
+            }
+            Some(part) if is_one(part, &found[to]) => (at, to) = (at + 1, to + 1),
+            Some(_) | None => {
+                let Some((behind, taken)) = last else {
+                    return false;
+                };
+                last = Some((behind, taken + 1));
+                (at, to) = (behind, taken + 1);
+            }
+        }
     }
+    pattern[at..].iter().all(is_wildcard)
 }
 
 /// The mode of the quality gate: it decides or it advises.
@@ -425,5 +445,53 @@ mod tests {
             assert!(!admits(pattern, path), "{pattern} {path}");
         }
         assert_eq!(HumanPaths::new(vec![" ".to_owned()]), None);
+    }
+
+    /// The definition, in exponential time.
+    fn is_like_by_trying(pattern: &[char], name: &[char]) -> bool {
+        match (pattern.split_first(), name.split_first()) {
+            (None, None) => true,
+            (Some(('*', rest)), _) => {
+                (0..=name.len()).any(|from| is_like_by_trying(rest, &name[from..]))
+            }
+            (Some((one, rest)), Some((other, others))) => {
+                (*one == '?' || one == other) && is_like_by_trying(rest, others)
+            }
+            (None, Some(_)) | (Some(_), None) => false,
+        }
+    }
+
+    /// All texts of up to five of these characters.
+    fn texts<const N: usize>(of: [char; N]) -> Vec<Vec<char>> {
+        let mut texts = vec![Vec::new()];
+        let mut of_last_length = texts.clone();
+        for _ in 0..5 {
+            let longer = |text: &Vec<char>| of.map(|one| [&text[..], &[one]].concat());
+            of_last_length = of_last_length.iter().flat_map(longer).collect();
+            texts.extend_from_slice(&of_last_length);
+        }
+        texts
+    }
+
+    #[test]
+    fn every_short_pattern_matches_the_names_of_its_definition() {
+        for pattern in texts(['a', 'b', '*', '?']) {
+            for name in texts(['a', 'b']) {
+                let [text, of] = [&pattern, &name].map(|text| text.iter().collect::<String>());
+                let expected = is_like_by_trying(&pattern, &name);
+                assert_eq!(is_like(&text, &of), expected, "{text} {of}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_path_takes_long_to_compare() {
+        let admits = |pattern: String, path: String| {
+            HumanPaths::new(vec![pattern])
+                .expect("a pattern")
+                .admits(&path)
+        };
+        assert!(!admits("*a".repeat(30) + "b", "a".repeat(4_000)));
+        assert!(!admits("**/a/".repeat(30) + "b", "a/".repeat(2_000)));
     }
 }

@@ -146,3 +146,21 @@ fn a_pipe_gets_whole_lines_of_prose() {
     assert_eq!(of(&why), of(&narrow), "wrapping loses no word");
     assert!(why.lines().count() < narrow.lines().count(), "{narrow}");
 }
+
+#[test]
+fn a_limit_leaves_reviews_out_of_the_list_but_not_out_of_the_counts() {
+    let mailroom = mailroom();
+    let limited = mailroom.json(&["status", "--limit", "1"])["data"].take();
+    let rows = limited["reviews"].as_array().expect("a list");
+    // The review of the request that came later waits for its reviewer, the other one for its author.
+    assert_eq!((rows.len(), &rows[0]["pr"]), (1, &"87".into()));
+    assert_eq!(limited["left_out"], 1);
+    assert_eq!(limited["phases"]["fixing"], 1);
+    let whole = mailroom.json(&["status"])["data"].take();
+    assert_eq!(whole["reviews"].as_array().map(Vec::len), Some(2));
+    assert_eq!(whole["left_out"], serde_json::Value::Null);
+    assert_eq!(whole["oldest_wait"], limited["oldest_wait"]);
+    let text = shown(mailroom.root(), &["status", "--limit", "1"], None, None);
+    assert!(text.contains("\n1 more reviews; see --limit\n"), "{text}");
+    assert!(!text.contains("finished"), "{text}");
+}

@@ -44,6 +44,9 @@ pub fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> String {
     text += &screen
         .wrap(INDENT, &counts)
         .replace(NOT_SERVING, &screen.paint(Tone::Care, NOT_SERVING));
+    if let Some(more) = status.left_out {
+        text += &screen.wrap(INDENT, &format!("{more} more reviews; see --limit"));
+    }
     match status.unlisted() {
         0 => {}
         more => {

@@ -1,6 +1,8 @@
 //! The whole workspace at a glance: every review, whose move it is, what waits, and the size of the ledger.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::num::NonZero;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
@@ -34,8 +36,12 @@ pub struct Status {
     pub oldest_wait: Option<Wait>,
     /// The extent of the ledger.
     pub ledger: Ledger,
-    /// The reviews that somebody has to act on, and the 64 others that changed last; or every review.
+    /// The reviews that somebody has to act on, and the 64 others that changed last; or every review. In the order of
+    /// their keys, unless a limit left some out.
     pub reviews: Vec<ReviewRow>,
+    /// The number of reviews that a limit left out of the list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<NonZero<usize>>,
     /// The number of reviews in each phase, including those that are not in the list.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub phases: BTreeMap<String, u64>,
@@ -150,10 +156,21 @@ pub enum ListedReviews {
 }
 
 impl Status {
-    /// The number of reviews that are not in the list.
+    /// The number of reviews that would not be in the list without a limit either.
     pub fn unlisted(&self) -> u64 {
         let all: u64 = self.phases.values().sum();
-        all.saturating_sub(self.reviews.len() as u64)
+        let current = self.reviews.len() + self.left_out.map_or(0, NonZero::get);
+        all.saturating_sub(current as u64)
+    }
+
+    /// Lists at most `most` reviews: first those that somebody has to act on, of each kind the newest first.
+    pub fn limit(&mut self, most: usize) {
+        self.left_out = NonZero::new(self.reviews.len().saturating_sub(most));
+        if self.left_out.is_some() {
+            let rank = |row: &ReviewRow| (row.mover.is_none(), Reverse(row.since));
+            self.reviews.sort_by_key(rank);
+            self.reviews.truncate(most);
+        }
     }
 
     /// Makes the overview, with what `settled gc` would remove where the config lets it remove anything.
@@ -209,6 +226,7 @@ impl Status {
                 removable,
             },
             reviews,
+            left_out: None,
             phases: state.phases(),
             pairs: state
                 .pairs()

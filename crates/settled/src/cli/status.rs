@@ -33,7 +33,13 @@ pub(super) struct Args {
     /// List every review there ever was, not only the current ones
     #[arg(long)]
     all: bool,
+    /// List at most this many [default: 100, with --all every one]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    limit: Option<u16>,
 }
+
+/// The most reviews listed unless the command says otherwise: thousands may wait for a person.
+const LISTED_MAX: u16 = 100;
 
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
@@ -44,7 +50,10 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     } else {
         ListedReviews::Current
     };
-    let answer = look(root, now, listed, &context)?;
+    let mut answer = look(root, now, listed, &context)?;
+    if let Some(most) = args.limit.or((!args.all).then_some(LISTED_MAX)) {
+        answer.data.limit(most.into());
+    }
     context.say(&answer, |status| {
         views::board::text(status, now, Screen::of_output())
     })?;

@@ -78,8 +78,6 @@ pub struct Layer {
     pub seq: u64,
     /// The footer's own checksum, by which a later snapshot names this one.
     pub sum: Digest,
-    /// The size of the file in bytes.
-    pub bytes: u64,
     footer: Footer,
     index: Vec<u8>,
     pages: Vec<OnceLock<Box<[u8]>>>,
@@ -121,7 +119,6 @@ impl Layer {
             file,
             seq,
             sum,
-            bytes,
             footer,
             index,
             pages,
@@ -146,6 +143,12 @@ impl Layer {
     /// Returns the number of its rows.
     pub fn rows(&self) -> u64 {
         self.footer.rows
+    }
+
+    /// Returns the bytes of its blocks; a head may be larger than the rows of a snapshot.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        let lengths = (0..self.footer.blocks).map(|block| u64::from(self.place(block).1));
+        lengths.sum()
     }
 
     /// Returns the rows whose keys begin with `prefix`, in order.
@@ -178,12 +181,18 @@ impl Layer {
         *self.entry(block).first_chunk().expect("a key's bytes")
     }
 
-    fn block(&self, block: usize) -> io::Result<Vec<u8>> {
+    /// Returns the place of a block in the file, and its length.
+    fn place(&self, block: usize) -> (u64, u32) {
         let entry = &self.entry(block)[KEY..];
         let at = u64::from_le_bytes(*entry.first_chunk().expect("eight bytes"));
         let len = u32::from_le_bytes(*entry[8..].first_chunk().expect("four bytes"));
+        (at, len)
+    }
+
+    fn block(&self, block: usize) -> io::Result<Vec<u8>> {
+        let (at, len) = self.place(block);
         let bytes = read_exact(&*self.disk, &self.file, at, len as usize)?;
-        if short_sum(&bytes) == entry[12..] {
+        if short_sum(&bytes) == self.entry(block)[KEY + 12..] {
             Ok(bytes)
         } else {
             Err(wrong("the checksum of a block is not that of its bytes"))

@@ -74,21 +74,29 @@ impl Rows {
     /// Returns how many of the newest layers merge with `new_bytes` of new rows. `seq` names the new layer, and no
     /// layer of the same name may stay beneath it.
     pub fn absorbed(&self, new_bytes: u64, seq: u64) -> usize {
-        let mut bytes = new_bytes.max(LAYER_MIN);
-        let grown = self.layers.iter().take_while(|layer| {
-            let is_small = layer.bytes <= 2 * bytes || layer.seq == seq;
-            bytes += layer.bytes;
-            is_small
-        });
-        grown
-            .count()
-            .max((self.layers.len() + 1).saturating_sub(LAYERS_MAX))
+        let sizes: Vec<u64> = self.layers.iter().map(Layer::row_bytes).collect();
+        let named = self.layers.iter().position(|layer| layer.seq == seq);
+        merging(&sizes, new_bytes, named.map_or(0, |at| at + 1))
     }
 
     /// Separates the layers that merge from those that stay beneath.
     pub fn split(&self, absorbed: usize) -> (&[Layer], &[Layer]) {
         self.layers.split_at(absorbed)
     }
+}
+
+/// Returns how many of the newest layers, of these sizes in bytes, merge with `new_bytes`, at least `least`. A layer stays
+/// if it has more than twice the bytes of all that is newer. If there would be too many, the newest merges all the same,
+/// and so does each that is not larger than this makes it: else a large newest layer would be written again each time.
+fn merging(sizes: &[u64], new_bytes: u64, least: usize) -> usize {
+    let mut bytes = new_bytes.max(LAYER_MIN);
+    let merge = sizes.iter().enumerate().take_while(|(newer, size)| {
+        let is_one_too_many = sizes.len() - newer >= LAYERS_MAX;
+        let merges = *newer < least || is_one_too_many || **size <= 2 * bytes;
+        bytes += **size;
+        merges
+    });
+    merge.count()
 }
 
 /// Returns the layers beneath a snapshot as its head names them.
@@ -138,5 +146,41 @@ pub fn merged<'a>(
             }
             source.advance()?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes written for each byte of rows in this many snapshots.
+    fn written_for_each(snapshots: u64, new_bytes: impl Fn(u64) -> u64) -> u64 {
+        let (mut sizes, mut written, mut all) = (Vec::new(), 0, 0);
+        for number in 0..snapshots {
+            let new = new_bytes(number);
+            let merge = merging(&sizes, new, 0);
+            let size = new + sizes.drain(..merge).sum::<u64>();
+            sizes.insert(0, size);
+            assert!(sizes.len() <= LAYERS_MAX, "{sizes:?}");
+            written += size;
+            all += new;
+        }
+        written / all
+    }
+
+    #[test]
+    fn rows_are_written_again_a_few_times_however_many_snapshots_follow() {
+        for snapshots in [100, 1_000, 10_000] {
+            assert!(written_for_each(snapshots, |_| 250_000) < 10);
+            assert!(written_for_each(snapshots, |number| number * 7_919 % 600_000) < 10);
+        }
+    }
+
+    #[test]
+    fn a_large_layer_above_small_ones_merges_with_them_once() {
+        let sizes = [10_000, 600, 600, 600, 600, 600, 600, 3_700].map(|kib| kib * 1024);
+        assert_eq!(merging(&sizes, 300 * 1024, 0), 8);
+        assert_eq!(merging(&sizes[..7], 300 * 1024, 0), 0);
+        assert_eq!(merging(&sizes[..1], 300 * 1024, 1), 1);
     }
 }

@@ -201,7 +201,7 @@ impl Folder {
     /// Writes the wrapper with which the agent calls settled in its own name and no other. Some programs run commands
     /// in a login shell, which sets its own `PATH`.
     pub fn write_wrapper(&self, root: &Path, agent: &AgentName) -> io::Result<()> {
-        let settled = program::installed()?;
+        let settled = program::settled()?;
         let quoted = |path: &Path| {
             let text = path.display().to_string();
             format!("'{}'", text.replace('\'', r"'\''"))

@@ -106,12 +106,15 @@ pub fn running() -> io::Result<PathBuf> {
     }
 }
 
-/// The path of our own program, or of the version that replaced it; the kernel marks the path of a replaced file.
-pub(crate) fn installed() -> io::Result<PathBuf> {
+/// The path of `settled`, or of the version that replaced it; the kernel marks the path of a replaced file. The daemon of a
+/// shared ledger is another program, installed beside it.
+pub(crate) fn settled() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let text = own.to_string_lossy();
     let installed = text.strip_suffix(" (deleted)").map(PathBuf::from);
-    Ok(installed.unwrap_or_else(|| own.clone()))
+    let own = installed.unwrap_or_else(|| own.clone());
+    let beside = own.with_file_name("settled");
+    Ok(if beside.is_file() { beside } else { own })
 }
 
 #[cfg(test)]

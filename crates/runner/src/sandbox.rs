@@ -139,7 +139,7 @@ impl Sandbox {
             && !hosts.is_empty()
         {
             network::serve(run.folder, hosts)?;
-            let own = program::installed()?;
+            let own = program::settled()?;
             walls.bind("--ro-bind", &own);
             walls.add(["--".as_ref(), own.as_os_str()]);
             walls.add([INSIDE.as_ref(), run.folder.as_os_str()]);

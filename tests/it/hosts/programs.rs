@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 use settled_tests::broker::Broker;
 use settled_tests::mailroom::{Mailroom, said};
-use settled_tests::{list, names, read, sh, wait};
+use settled_tests::{list, names, read, seed, sh, wait, write};
 use spool::Digest;
 use tempfile::TempDir;
 
@@ -344,6 +344,25 @@ fn a_host_that_comes_and_goes_serves_once() {
         let told = refused(&hosts.laptop, &["serve", "--once"]);
         assert!(told.contains("0 accepted, 1 refused"), "{told}");
     }
+}
+
+#[test]
+fn a_host_starts_the_command_of_its_agent_which_answers_a_review_of_the_other() {
+    let hosts = Hosts::on_a_repository();
+    let finding = "- {severity: P1, title: It breaks, file: a.rs, line: 1}";
+    let answer = format!("printf 'findings:\\n{finding}\\n' | settled feedback --findings -");
+    let section = format!("[agents.codex]\ncommand = [\"sh\", \"-c\", '''{answer}''']\n");
+    let config = hosts.laptop.root().join("settled.toml");
+    write(&config, &(read(&config) + &section));
+    let _daemons = [hosts.tower.serve(), hosts.laptop.serve()];
+    seed::lay_packet(hosts.tower.root());
+    hosts
+        .tower
+        .post("claude", "request.yaml", &seed::review()[0].text);
+    wait::until("the answer of the laptop's command", || {
+        ledger(hosts.tower.root()).contains("review_feedback")
+    });
+    assert!(!ledger(hosts.tower.root()).contains("invocation_failed"));
 }
 
 #[test]

@@ -25,6 +25,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 use message_schema::line::escaped;
+use runner::folder::Folder;
+use runner::{keeper, launch};
 use serde::Serialize;
 use settled_host::place::PlaceError;
 use spool::log::LogError;
@@ -90,6 +92,13 @@ enum Command {
     /// Serve the workspace; `settled serve` and `settled up` become this
     #[command(hide = true)]
     Serve(serve::ServeArgs),
+    /// Supervise one agent; the daemon starts this command
+    #[command(name = launch::KEEPER, hide = true)]
+    KeepRun {
+        /// The directory of the run
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
 }
 
 const VERSION: &str = concat!(
@@ -118,11 +127,18 @@ pub(crate) fn run() -> Exit {
         Command::Check(args) => check::run(args, &context),
         Command::Leave(args) => change::leave(args, &context),
         Command::Serve(args) => serve::run(args, &context),
+        Command::KeepRun { folder } => keep_run(folder),
     };
     ran.unwrap_or_else(|failure| {
         context.complain(&failure);
         failure.exit
     })
+}
+
+/// Keeps one agent until none of its processes is left. The keeper is the program of its daemon, whose notes it writes.
+fn keep_run(folder: &Path) -> Result<Exit, Failure> {
+    keeper::keep(&Folder::at(folder)).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    Ok(Exit::Ok)
 }
 
 /// The workspace, and the format of the output.

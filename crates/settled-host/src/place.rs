@@ -217,38 +217,67 @@ impl HostDirectory {
         })
     }
 
-    /// Opens a log for a person who waits: creates the stream if it is missing, and fails if the log refuses this host.
+    /// Opens a log for a person who waits, to put records into it: creates the stream if it is missing, and fails if the
+    /// log refuses this host.
     pub fn join(&self, shared: &SharedLog) -> Result<Box<dyn Log>, PlaceError> {
-        Ok(match LogPlace::parse(&shared.log)? {
+        match LogPlace::parse(&shared.log)? {
             LogPlace::Brokers(servers) => {
                 let name = ledger_name(shared);
-                let founded = self.found(servers.clone(), &name)?;
-                if !founded.wrong.is_empty() {
-                    return Err(PlaceError::Unfit(founded.wrong.join("; ")));
-                }
-                let log = JetStream::open(servers, self.access().options()?, &name)?;
-                log.wait_until_connected(CONNECTED)?;
-                Box::new(log)
+                let options = self.access().options()?;
+                let found = jetstream::found(servers.clone(), options, &name, None);
+                self.connected(servers, &name, &self.at_once(found)?)
             }
-            LogPlace::Repository(_) => self.open(shared)?,
-        })
+            LogPlace::Repository(_) => self.open(shared),
+        }
     }
 
-    /// The stream of this ledger; fails for a repository.
+    /// Opens the log of this host for a person who waits. Fails if the log refuses this host, and if its stream is
+    /// missing: the broker has lost it, and an empty one would hide that.
+    pub fn open_existing(&self, shared: &SharedLog) -> Result<Box<dyn Log>, PlaceError> {
+        match LogPlace::parse(&shared.log)? {
+            LogPlace::Brokers(servers) => {
+                let founded = self.founded(shared)?;
+                self.connected(servers, &ledger_name(shared), &founded)
+            }
+            LogPlace::Repository(_) => self.open(shared),
+        }
+    }
+
+    fn connected(
+        &self,
+        servers: Vec<ServerAddr>,
+        name: &LedgerName,
+        founded: &Founded,
+    ) -> Result<Box<dyn Log>, PlaceError> {
+        if !founded.wrong.is_empty() {
+            return Err(PlaceError::Unfit(founded.wrong.join("; ")));
+        }
+        let log = JetStream::open(servers, self.access().options()?, name)?;
+        log.wait_until_connected(CONNECTED)?;
+        Ok(Box::new(log))
+    }
+
+    /// The existing stream of this ledger; fails for a repository.
     pub fn founded(&self, shared: &SharedLog) -> Result<Founded, PlaceError> {
         match LogPlace::parse(&shared.log)? {
-            LogPlace::Brokers(servers) => self.found(servers, &ledger_name(shared)),
+            LogPlace::Brokers(servers) => {
+                let options = self.access().options()?;
+                self.at_once(jetstream::existing(servers, options, &ledger_name(shared)))
+            }
             LogPlace::Repository(_) => Err(PlaceError::Unfit("it is a repository".to_owned())),
         }
     }
 
-    fn found(&self, servers: Vec<ServerAddr>, name: &LedgerName) -> Result<Founded, PlaceError> {
-        let options = self.access().options()?;
+    /// Waits for what a broker answers.
+    fn at_once<T>(
+        &self,
+        answer: impl Future<Output = Result<T, LogError>>,
+    ) -> Result<T, PlaceError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| self.failed(&self.0, error))?;
-        Ok(runtime.block_on(jetstream::found(servers, options, name, None))?)
+        Ok(runtime.block_on(answer)?)
     }
 
     fn failed(&self, path: &Path, source: io::Error) -> PlaceError {

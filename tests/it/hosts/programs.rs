@@ -614,6 +614,33 @@ fn a_log_that_is_gone_is_restored_from_a_host_into_another() {
 }
 
 #[test]
+fn a_broker_that_lost_its_stream_gets_no_empty_one_but_what_a_host_puts_back() {
+    let mut hosts = Hosts::on_a_broker();
+    let daemons = (hosts.tower.serve(), hosts.laptop.serve());
+    review(&hosts, "86");
+    hosts.have_the_same_ledger();
+    drop(daemons);
+    let whole = ledger(hosts.tower.root());
+    hosts.broker().kill();
+    sh(hosts.directory.path(), "rm -r n1");
+    hosts.broker().start();
+    for args in [
+        &["host", "check"][..],
+        &["serve", "--once"],
+        &["host", "claim", "pi"],
+    ] {
+        let told = refused(&hosts.tower, args);
+        assert!(told.contains("stream not found"), "{args:?}: {told}");
+    }
+    let told = refused(&hosts.tower, &["host", "check"]);
+    assert!(told.contains("settled host republish"), "{told}");
+    done(&hosts.tower, &["host", "republish"]);
+    done(&hosts.tower, &["host", "check"]);
+    done(&hosts.laptop, &["serve", "--once"]);
+    assert_eq!(ledger(hosts.laptop.root()), whole);
+}
+
+#[test]
 fn a_home_moves_while_both_hosts_serve_and_a_retired_key_is_refused_by_all() {
     let hosts = Hosts::on_a_broker();
     let (_tower, _laptop) = (hosts.tower.serve(), hosts.laptop.serve());

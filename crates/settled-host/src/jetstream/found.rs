@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
+use async_nats::jetstream::{Context, ErrorCode};
 use async_nats::{ConnectOptions, ServerAddr};
 use spool::chain;
 use spool::log::LogError;
@@ -36,44 +36,17 @@ pub async fn found(
     place: &LedgerName,
     replicas: Option<usize>,
 ) -> Result<Founded, LogError> {
-    let unreachable = |error: &dyn std::error::Error| LogError::Unreachable { why: chain(error) };
-    let client = options
-        .connection_timeout(Duration::from_secs(3))
-        .connect(servers)
-        .await;
-    let client = client.map_err(|error| match error.kind() {
-        async_nats::ConnectErrorKind::Authentication
-        | async_nats::ConnectErrorKind::AuthorizationViolation => {
-            LogError::Denied { why: chain(&error) }
-        }
-        async_nats::ConnectErrorKind::ServerParse
-        | async_nats::ConnectErrorKind::Dns
-        | async_nats::ConnectErrorKind::TimedOut
-        | async_nats::ConnectErrorKind::Tls
-        | async_nats::ConnectErrorKind::Io
-        | async_nats::ConnectErrorKind::MaxReconnects => unreachable(&error),
-    })?;
-    let info = client.server_info();
-    if !info.jetstream {
-        let why = format!(
-            "server {} {} has no JetStream",
-            info.server_name, info.version
-        );
-        return Err(LogError::Unreachable { why });
+    let broker = Broker::connect(servers, options).await?;
+    if let Ok(founded) = broker.look(place).await {
+        return Ok(founded);
     }
-    let is_cluster = info.cluster.is_some();
-    let message_bytes_max = info.max_payload;
-    let mut context = async_nats::jetstream::new(client);
-    context.set_timeout(MADE);
-    if let Ok(stream) = context.get_stream(place.stream()).await {
-        return Ok(looked_at(&stream.cached_info().config, message_bytes_max));
-    }
-    let wanted = replicas.unwrap_or(if is_cluster { 3 } else { 1 });
+    let wanted = replicas.unwrap_or(if broker.is_cluster { 3 } else { 1 });
     let end = Instant::now() + MADE;
     loop {
-        match context.create_stream(config(place, wanted)).await {
+        match broker.context.create_stream(config(place, wanted)).await {
             Ok(stream) => {
-                return Ok(looked_at(&stream.cached_info().config, message_bytes_max));
+                let config = &stream.cached_info().config;
+                return Ok(looked_at(config, broker.message_bytes_max));
             }
             Err(error) if is_too_early(&error) && Instant::now() < end => {
                 tokio::time::sleep(AGAIN).await;
@@ -81,6 +54,77 @@ pub async fn found(
             Err(error) => return Err(unreachable(&error)),
         }
     }
+}
+
+/// Looks at the stream, and fails if it does not exist: a new one would look like a log that lost every record.
+pub async fn existing(
+    servers: Vec<ServerAddr>,
+    options: ConnectOptions,
+    place: &LedgerName,
+) -> Result<Founded, LogError> {
+    Broker::connect(servers, options).await?.look(place).await
+}
+
+/// A connected broker with JetStream.
+struct Broker {
+    context: Context,
+    is_cluster: bool,
+    message_bytes_max: usize,
+}
+
+impl Broker {
+    async fn connect(
+        servers: Vec<ServerAddr>,
+        options: ConnectOptions,
+    ) -> Result<Broker, LogError> {
+        let client = options
+            .connection_timeout(Duration::from_secs(3))
+            .connect(servers)
+            .await;
+        let client = client.map_err(|error| match error.kind() {
+            async_nats::ConnectErrorKind::Authentication
+            | async_nats::ConnectErrorKind::AuthorizationViolation => {
+                LogError::Denied { why: chain(&error) }
+            }
+            async_nats::ConnectErrorKind::ServerParse
+            | async_nats::ConnectErrorKind::Dns
+            | async_nats::ConnectErrorKind::TimedOut
+            | async_nats::ConnectErrorKind::Tls
+            | async_nats::ConnectErrorKind::Io
+            | async_nats::ConnectErrorKind::MaxReconnects => unreachable(&error),
+        })?;
+        let info = client.server_info();
+        if !info.jetstream {
+            let why = format!(
+                "server {} {} has no JetStream",
+                info.server_name, info.version
+            );
+            return Err(LogError::Unreachable { why });
+        }
+        let mut context = async_nats::jetstream::new(client);
+        context.set_timeout(MADE);
+        Ok(Broker {
+            context,
+            is_cluster: info.cluster.is_some(),
+            message_bytes_max: info.max_payload,
+        })
+    }
+
+    async fn look(&self, place: &LedgerName) -> Result<Founded, LogError> {
+        let stream = self.context.get_stream(place.stream()).await;
+        let missing = |error| {
+            let name = place.stream();
+            let why = format!("stream {name}: {}", chain(&error));
+            LogError::Unreachable { why }
+        };
+        let stream = stream.map_err(missing)?;
+        let config = &stream.cached_info().config;
+        Ok(looked_at(config, self.message_bytes_max))
+    }
+}
+
+fn unreachable(error: &dyn std::error::Error) -> LogError {
+    LogError::Unreachable { why: chain(error) }
 }
 
 /// Returns true if the cluster refused because it has only just started. Its leader places replicas on servers that

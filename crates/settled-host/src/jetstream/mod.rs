@@ -26,7 +26,7 @@ use self::pulse::Pulse;
 use self::reader::BatchReader;
 use crate::wire;
 
-pub use self::found::{Founded, found};
+pub use self::found::{Founded, existing, found};
 
 /// The time a consumer may lag behind the leader before another one replaces it.
 const BEHIND: Duration = Duration::from_secs(2);

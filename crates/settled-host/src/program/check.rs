@@ -61,7 +61,8 @@ pub(super) fn run(args: &CheckArgs, context: &HostContext) -> Result<Exit, Failu
                     findings.push(of_size(founded.message_bytes_max));
                 }
                 Err(error) => {
-                    findings.push(wrong(error.to_string(), "repair the network or the broker"));
+                    let fix = "repair the network or the broker; if the broker lost its stream, settled host republish makes it again";
+                    findings.push(wrong(error.to_string(), fix));
                 }
             }
             let guessed = servers

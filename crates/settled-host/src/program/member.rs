@@ -122,7 +122,7 @@ pub(super) fn caught_up(root: &Path, shared: &SharedLog) -> Result<Fleet, Failur
 
 /// The log, and its end.
 fn log_and_end(root: &Path, shared: &SharedLog) -> Result<(Box<dyn Log>, Head), Failure> {
-    let log = HostDirectory::of(root).join(shared);
+    let log = HostDirectory::of(root).open_existing(shared);
     let mut log = log.map_err(|error| of_place(&error))?;
     let end = survey::patiently(|| log.head()).map_err(|error| super::of_log(&error))?;
     Ok((log, end))

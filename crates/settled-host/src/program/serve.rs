@@ -97,7 +97,7 @@ fn once(
     before: &mut Tally,
 ) -> Result<Option<Exit>, Failure> {
     let mut log = HostDirectory::of(root)
-        .join(shared)
+        .open_existing(shared)
         .map_err(|error| of_place(&error))?;
     let end = survey::patiently(|| log.head()).map_err(|error| super::of_log(&error))?;
     drop(log);

@@ -1,27 +1,23 @@
 //! Starts an agent's command once, in a workspace of its own, with a request that asks for nothing but an answer. The
 //! daemon, the brief, the prompt and the reading of the answer are the real ones.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use git::Repository;
 use message_schema::id::AgentName;
+use review_words::failure::FailureCause;
 use runner::folder;
-use serde::Serialize;
+use runner::stream::cause::{Cause, ProgramFailure};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toml_edit::DocumentMut;
 use workspace::config::FILE;
 
 use crate::section::KnownProgram;
 use crate::version::Versions;
-
-/// The finding about an agent that is set up with the tools of `settled mcp` and did not use them.
-const WITHOUT_TOOLS: &str =
-    "it answered, but not by the tools of `settled mcp`, with which it is set up";
-
-/// The start of the message that the server of these tools does not start.
-const NO_SERVER: &str = "`settled mcp` lists no tools";
 
 /// A client's requests up to the list of a server's tools.
 const FRAMES: &str = concat!(
@@ -48,9 +44,6 @@ const PRINTED: &str = "id: run-";
 /// The inbox that receives the answer.
 const INBOX: &str = "agents/doctor/inbox";
 
-/// The finding about an answer that lacks the word of the brief.
-const UNREAD: &str = "it answered, but not what its brief asks for: it may have read nothing";
-
 /// The longest time between an answer's record and its files.
 const ANSWER_FILES_MAX: Duration = Duration::from_secs(5);
 
@@ -63,6 +56,26 @@ const TASK: &str = "\"A probe: there is nothing to review, and nothing to change
 
 /// The seconds that a program may take.
 pub const SECONDS_MAX: u64 = 120;
+
+/// The fix for a failure without a known cause.
+const BY_HAND: &str =
+    "start its command by hand in its workdir; `settled agent add --replace` writes the tried one";
+
+/// Words with which programs say that nobody has trusted the folder they start in.
+const NO_FOLDER_TRUST: [&str; 4] = [
+    "trusted directory",
+    "trusted folder",
+    "trusted workspace",
+    "trust this folder",
+];
+
+/// Words with which programs say that they cannot reach their service.
+const NO_SERVICE: [&str; 4] = [
+    "network",
+    "lookup address",
+    "connection failed",
+    "certificate",
+];
 
 /// The agent that makes the request.
 const ASKER: &str = "doctor";
@@ -77,11 +90,55 @@ pub enum ProbeOutcome {
     },
     /// The agent gave no answer that counts.
     Failed {
-        /// The reason, in the daemon's words.
-        why: String,
+        /// The reason.
+        why: ProbeFailure,
         /// The folder of the probe, with everything that the command was given and printed.
         folder: PathBuf,
     },
+}
+
+/// The reason that no answer counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeFailure {
+    /// The server of the tools does not start. Holds its first line of output.
+    NoServer(String),
+    /// The answer lacks the word of the brief.
+    Unread,
+    /// The agent is set up with the tools of `settled mcp` and did not use them.
+    WithoutTools,
+    /// `leave_out` needs a tree, and there is no commit to make one of. Holds the daemon's words.
+    NoTree(String),
+    /// The budget was used up. Holds the failure that the program printed before its end.
+    OverBudget(Option<ProgramFailure>),
+    /// The command failed. Holds the cause and the sentence that the daemon recorded.
+    Run(FailureCause, String),
+    /// The review ended otherwise, with this reason.
+    Ended(String),
+}
+
+impl fmt::Display for ProbeFailure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoServer(said) => write!(out, "`settled mcp` lists no tools: {said}"),
+            Self::Unread => out.write_str(
+                "it answered, but not what its brief asks for: it may have read nothing",
+            ),
+            Self::WithoutTools => out.write_str(
+                "it answered, but not by the tools of `settled mcp`, with which it is set up",
+            ),
+            Self::OverBudget(complaint) => {
+                write!(
+                    out,
+                    "it gave no answer within its budget of {SECONDS_MAX} s and 10 turns"
+                )?;
+                match complaint {
+                    Some(ProgramFailure { why, .. }) => write!(out, ", {why}"),
+                    None => Ok(()),
+                }
+            }
+            Self::NoTree(why) | Self::Run(_, why) | Self::Ended(why) => out.write_str(why),
+        }
+    }
 }
 
 /// The finding of a probe about an agent.
@@ -125,7 +182,7 @@ pub fn finding(
         ),
         ProbeOutcome::Failed { why, folder } => {
             let fix = fix(why, known, walls);
-            (why.clone(), Some(fix), Some(folder.clone()))
+            (why.to_string(), Some(fix), Some(folder.clone()))
         }
     };
     ProbeFinding {
@@ -141,62 +198,76 @@ pub fn finding(
     }
 }
 
-fn fix(why: &str, known: Option<KnownProgram>, walls: Option<&[String]>) -> String {
-    let says = |words: &[&str]| words.iter().any(|word| why.contains(word));
-    if let Some(names) = walls.filter(|_| says(&["not logged in"])) {
-        let variables = match names {
-            [] => "name the variable of its login in `env` of its sandbox".to_owned(),
-            names => format!("set {} for the daemon", names.join(" or ")),
-        };
-        return format!(
-            "{variables}: its sandbox hides a login in a file that `reads` does not name"
-        );
-    }
-    if says(&["not logged in"]) {
+fn fix(why: &ProbeFailure, known: Option<KnownProgram>, walls: Option<&[String]>) -> String {
+    let fix = match why {
+        ProbeFailure::NoServer(_) => {
+            "install `settled-mcp` in the directory of `settled`, where every package has it"
+        }
+        ProbeFailure::Unread => {
+            "let it read the folder of its run ({run}), as `settled agent add --replace` writes it; its answer is in the \
+             output of its command"
+        }
+        ProbeFailure::WithoutTools => {
+            "`settled mcp` itself works, so the program did not start it: `settled agent add --mcp --replace` writes the tried \
+             command; its output, and for Gemini CLI ~/.gemini/settings.json, show which servers it starts"
+        }
+        ProbeFailure::NoTree(_) => {
+            "let it review a repository with a commit (`workdir`), or set checkout = \"workdir\" to let it read all files there"
+        }
+        ProbeFailure::Run(FailureCause::NotLoggedIn, _)
+        | ProbeFailure::OverBudget(Some(ProgramFailure {
+            cause: Some(Cause::NotLoggedIn),
+            ..
+        })) => return login(known, walls),
+        ProbeFailure::Run(FailureCause::Quota, _)
+        | ProbeFailure::OverBudget(Some(ProgramFailure {
+            cause: Some(Cause::Quota { .. }),
+            ..
+        })) => "wait until the quota is renewed, or let another agent review",
+        ProbeFailure::Run(FailureCause::Missing, _) => {
+            "install the program, or name it by its whole path in `command`"
+        }
+        ProbeFailure::OverBudget(complaint) => complaint
+            .as_ref()
+            .and_then(|complaint| fix_by_words(&complaint.why))
+            .unwrap_or("the program is slow or waits for somebody: start its command by hand"),
+        ProbeFailure::Run(
+            FailureCause::Untold
+            | FailureCause::GaveUp
+            | FailureCause::Crashed
+            | FailureCause::Unreadable
+            | FailureCause::ProviderUnavailable,
+            why,
+        ) => fix_by_words(why).unwrap_or(BY_HAND),
+        ProbeFailure::Ended(_) => BY_HAND,
+    };
+    fix.to_owned()
+}
+
+/// The fix for a program that is not logged in.
+fn login(known: Option<KnownProgram>, walls: Option<&[String]>) -> String {
+    let Some(names) = walls else {
         let login = known.map(KnownProgram::login);
         return login.unwrap_or_else(|| "log the program in, as the daemon's user".to_owned());
+    };
+    let variables = match names {
+        [] => "name the variable of its login in `env` of its sandbox".to_owned(),
+        names => format!("set {} for the daemon", names.join(" or ")),
+    };
+    format!("{variables}: its sandbox hides a login in a file that `reads` does not name")
+}
+
+/// The fix for a failure that only the program's own words explain.
+fn fix_by_words(why: &str) -> Option<&'static str> {
+    let why = why.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| why.contains(word));
+    if says(&NO_FOLDER_TRUST) {
+        return Some("start the program once in the folder and trust it");
     }
-    if says(&["quota is used up"]) {
-        return "wait until the quota is renewed, or let another agent review".to_owned();
-    }
-    if says(&[NO_SERVER]) {
-        return "install `settled-mcp` in the directory of `settled`, where every package has it"
-            .to_owned();
-    }
-    if says(&["`leave_out` needs a tree"]) {
-        return "let it review a repository with a commit (`workdir`), or set checkout = \"workdir\" to let it read all files there"
-            .to_owned();
-    }
-    if says(&["cannot be started"]) {
-        return "install the program, or name it by its whole path in `command`".to_owned();
-    }
-    if says(&[UNREAD]) {
-        return "let it read the folder of its run ({run}), as `settled agent add --replace` writes it; its answer is in the \
-                output of its command"
-            .to_owned();
-    }
-    if says(&[WITHOUT_TOOLS]) {
-        return "`settled mcp` itself works, so the program did not start it: `settled agent add --mcp --replace` writes the tried \
-                command; its output, and for Gemini CLI ~/.gemini/settings.json, show which servers it starts"
-            .to_owned();
-    }
-    if says(&["trust"]) {
-        return "start the program once in the folder and trust it".to_owned();
-    }
-    if says(&[
-        "network",
-        "lookup address",
-        "connection failed",
-        "Connection failed",
-    ]) {
-        return "see whether this machine reaches the program's service; the daemon needs the same proxy variables as you"
-            .to_owned();
-    }
-    if says(&["budget"]) {
-        return "the program is slow or waits for somebody: start its command by hand".to_owned();
-    }
-    "start its command by hand in its workdir; `settled agent add --replace` writes the tried one"
-        .to_owned()
+    says(&NO_SERVICE).then_some(
+        "see whether this machine reaches the program's service; the daemon needs the same variables for proxies and \
+         certificates as you",
+    )
 }
 
 /// A running daemon; dropping the value ends it.
@@ -238,10 +309,14 @@ fn ask(
     agent: &AgentName,
     place: &Path,
     mailroom: &Path,
-) -> std::io::Result<Result<u64, String>> {
+) -> std::io::Result<Result<u64, ProbeFailure>> {
     let name = agent.as_str();
     checked(ours(settled, mailroom).args(["init", "--agents", &format!("{ASKER},{name}")]))?;
-    let (config, code) = config(root, name)?;
+    let OwnConfig {
+        text: config,
+        workdir,
+        leaves_out,
+    } = own_config(root, name)?;
     let has_tools = TOOLS.iter().any(|part| config.contains(part));
     if has_tools && let Err(why) = has_server(settled, mailroom, name, place)? {
         return Ok(Err(why));
@@ -262,7 +337,8 @@ fn ask(
     let word = format!("brief-{}", workspace::clock::new_name());
     let body = place.join("body.yaml");
     // As in a review, the agent works in a worktree if there is a commit.
-    let head = code.and_then(|code| Repository::at(&code).resolve("HEAD").ok()?);
+    let head = workdir.and_then(|code| Repository::at(&code).resolve("HEAD").ok()?);
+    let lacks_tree = leaves_out && head.is_none();
     let head = head.map_or_else(String::new, |head| format!("declared_head: {head}\n"));
     std::fs::write(
         &body,
@@ -298,7 +374,7 @@ fn ask(
                     continue;
                 }
                 if has_tools && has_file(mailroom, &[INBOX], PRINTED)? {
-                    return Ok(Err(WITHOUT_TOOLS.to_owned()));
+                    return Ok(Err(ProbeFailure::WithoutTools));
                 }
                 return Ok(Ok(began.elapsed().as_secs()));
             }
@@ -309,9 +385,9 @@ fn ask(
                 std::thread::sleep(Duration::from_millis(100));
             }
             Some("approved" | "fixing") => {
-                return Ok(Err(UNREAD.to_owned()));
+                return Ok(Err(ProbeFailure::Unread));
             }
-            _ => return Ok(Err(cause(review, mailroom)?)),
+            _ => return Ok(Err(failure(review, lacks_tree, mailroom)?)),
         }
     }
 }
@@ -323,7 +399,7 @@ fn has_server(
     mailroom: &Path,
     agent: &str,
     place: &Path,
-) -> std::io::Result<Result<(), String>> {
+) -> std::io::Result<Result<(), ProbeFailure>> {
     let frames = place.join("frames.jsonl");
     std::fs::write(&frames, FRAMES)?;
     let output = ours(settled, mailroom)
@@ -337,7 +413,7 @@ fn has_server(
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.trim().lines().next().unwrap_or("no answer").to_owned();
-    Ok(Err(format!("{NO_SERVER}: {said}")))
+    Ok(Err(ProbeFailure::NoServer(said)))
 }
 
 /// True if a message of the agent contains this word.
@@ -362,41 +438,55 @@ fn has_file(mailroom: &Path, places: &[&str], text: &str) -> std::io::Result<boo
     Ok(false)
 }
 
-/// The reason the review failed: the last failure of the command, or else the reason the review ended.
-fn cause(review: &Value, mailroom: &Path) -> std::io::Result<String> {
-    if let Some(why) = review["failed"]["why"].as_str() {
-        return Ok(why.to_owned());
+/// The reason the review failed: the last failure of the command, or else the reason the review ended. With
+/// `lacks_tree`, the command may never have started.
+fn failure(review: &Value, lacks_tree: bool, mailroom: &Path) -> std::io::Result<ProbeFailure> {
+    let failed = &review["failed"];
+    if let Some(why) = failed["why"].as_str() {
+        let why = why.to_owned();
+        // A command that was not prepared has no folder.
+        if lacks_tree && failed["folder"].is_null() {
+            return Ok(ProbeFailure::NoTree(why));
+        }
+        let cause = FailureCause::deserialize(&failed["cause"]).unwrap_or_default();
+        return Ok(ProbeFailure::Run(cause, why));
     }
     Ok(match review["reason"].as_str() {
-        Some("reviewer_budget_exceeded") => {
-            let spent =
-                format!("it gave no answer within its budget of {SECONDS_MAX} s and 10 turns");
-            match last_complaint(mailroom)? {
-                Some(complaint) => format!("{spent}, {complaint}"),
-                None => spent,
-            }
-        }
-        reason => reason.unwrap_or("no answer").to_owned(),
+        Some("reviewer_budget_exceeded") => ProbeFailure::OverBudget(last_complaint(mailroom)?),
+        reason => ProbeFailure::Ended(reason.unwrap_or("no answer").to_owned()),
     })
 }
 
 /// Returns the failure that an ended command printed: a program that retries forever never ends by itself.
-fn last_complaint(mailroom: &Path) -> std::io::Result<Option<String>> {
+fn last_complaint(mailroom: &Path) -> std::io::Result<Option<ProgramFailure>> {
     let asked = Instant::now();
     loop {
         let folders = folder::all(mailroom)?;
         let end = folders.last().and_then(folder::Folder::end);
         // The daemon ends the review first, and then the command.
         if end.is_some() || asked.elapsed() > ENDING_MAX {
-            return Ok(end.and_then(|end| end.said.unreadable));
+            let said = end.map(|end| end.said);
+            return Ok(said.and_then(|said| {
+                let cause = said.cause;
+                said.unreadable.map(|why| ProgramFailure { why, cause })
+            }));
         }
         std::thread::sleep(Duration::from_millis(100));
     }
 }
 
-/// The agent's section in a config of its own, and its `workdir`, if it names one. Paths in it are relative to the
-/// original workspace.
-fn config(root: &Path, agent: &str) -> std::io::Result<(String, Option<PathBuf>)> {
+/// A config with one agent.
+struct OwnConfig {
+    text: String,
+    /// The agent's `workdir`, if its section names one.
+    workdir: Option<PathBuf>,
+    /// True if the section has a `leave_out`.
+    leaves_out: bool,
+}
+
+/// The agent's section in a config of its own. Paths in the original are relative to its workspace, so they become
+/// absolute.
+fn own_config(root: &Path, agent: &str) -> std::io::Result<OwnConfig> {
     let text = std::fs::read_to_string(root.join(FILE))?;
     let whole: DocumentMut = text.parse().map_err(std::io::Error::other)?;
     let mut own = DocumentMut::new();
@@ -414,8 +504,16 @@ fn config(root: &Path, agent: &str) -> std::io::Result<(String, Option<PathBuf>)
     }
     let workdir = section.get("workdir").and_then(toml_edit::Item::as_str);
     let workdir = workdir.map(PathBuf::from);
+    let leaves_out = section
+        .get("leave_out")
+        .and_then(toml_edit::Item::as_array)
+        .is_some_and(|paths| !paths.is_empty());
     own["agents"][agent] = section;
-    Ok((own.to_string(), workdir))
+    Ok(OwnConfig {
+        text: own.to_string(),
+        workdir,
+        leaves_out,
+    })
 }
 
 fn ours(settled: &Path, mailroom: &Path) -> Command {
@@ -446,7 +544,8 @@ mod tests {
 
     #[test]
     fn who_is_not_logged_in_within_walls_is_told_what_passes_them() {
-        let why = "it ended with code 1, it is not logged in: no key";
+        let why = "it ended with code 1, it is not logged in: no key".to_owned();
+        let why = &ProbeFailure::Run(FailureCause::NotLoggedIn, why);
         let variables = ["KEY".to_owned(), "TOKEN".to_owned()];
         let claude = Some(KnownProgram::Claude);
         assert!(fix(why, claude, None).contains("`claude`"));
@@ -469,6 +568,76 @@ mod tests {
         let outcome = probe(&settled, place.path(), &codex).expect("the program can be run");
         let pid = std::fs::read_to_string(place.path().join("pid")).expect("it served");
         (outcome, Path::new("/proc").join(pid.trim()).exists())
+    }
+
+    #[test]
+    fn the_fix_is_that_of_the_cause_whatever_words_the_program_uses() {
+        let codex = "codex".parse().expect("a name");
+        for (cause, words, fix) in [
+            (
+                "crashed",
+                "the certificate is not trusted",
+                "reaches the program's service",
+            ),
+            (
+                "crashed",
+                "Connection failed: timed out",
+                "reaches the program's service",
+            ),
+            (
+                "crashed",
+                "Not inside a trusted directory",
+                "in the folder and trust it",
+            ),
+            (
+                "crashed",
+                "the thinking budget is too small",
+                "by hand in its workdir",
+            ),
+            (
+                "unreadable",
+                "I found that nobody is not logged in",
+                "by hand in its workdir",
+            ),
+            (
+                "not_logged_in",
+                "no key for this network",
+                "log the program in",
+            ),
+            (
+                "quota",
+                "the certificate of the quota",
+                "until the quota is renewed",
+            ),
+            ("missing", "No such file", "install the program"),
+        ] {
+            let failed = format!(
+                r#"{{"phase": "escalated", "failed": {{"cause": "{cause}", "why": "it ended with code 1: {words}"}}}}"#
+            );
+            let (outcome, _) = probed(&[&failed]);
+            let found = finding(&codex, (None, None), None, &outcome);
+            let told = found.fix.expect("a fix");
+            assert!(told.contains(fix), "{cause}, {words}: {told}");
+            std::fs::remove_dir_all(found.folder.expect("a folder")).expect("it was kept");
+        }
+    }
+
+    #[test]
+    fn a_command_that_lacks_its_tree_gets_its_own_fix_unless_it_has_run() {
+        let place = tempfile::tempdir().expect("a directory");
+        let failure = |failed: Value| {
+            let review = serde_json::json!({ "failed": failed });
+            failure(&review, true, place.path()).expect("a reason")
+        };
+        let why = "it cannot be prepared";
+        let unprepared = failure(serde_json::json!({ "cause": "crashed", "why": why }));
+        assert_eq!(unprepared, ProbeFailure::NoTree(why.to_owned()));
+        assert!(fix(&unprepared, None, None).contains("with a commit (`workdir`)"));
+        let ran = failure(serde_json::json!({ "cause": "crashed", "why": why, "folder": "1" }));
+        assert_eq!(
+            ran,
+            ProbeFailure::Run(FailureCause::Crashed, why.to_owned())
+        );
     }
 
     #[test]
@@ -496,7 +665,7 @@ mod tests {
         let ProbeOutcome::Failed { why: told, folder } = outcome else {
             panic!("{outcome:?}");
         };
-        assert!(told == why && !is_there, "{told}, {is_there}");
+        assert!(told.to_string() == why && !is_there, "{told:?}, {is_there}");
         let log = folder.join("daemon.log");
         assert!(log.exists(), "{log:?}");
         std::fs::remove_dir_all(folder).expect("it was kept");
@@ -511,7 +680,10 @@ mod tests {
         std::fs::write(run.path().join("end.json"), end).expect("a file");
         let asked = Instant::now();
         let complaint = last_complaint(mailroom.path()).expect("a readable folder");
-        assert_eq!(complaint.as_deref(), Some("no key"));
+        assert_eq!(
+            complaint.map(|complaint| complaint.why).as_deref(),
+            Some("no key")
+        );
         assert!(asked.elapsed() < ENDING_MAX / 2);
     }
 }

@@ -23,7 +23,7 @@ use crate::mailroom::{Mailroom, MailroomError, Pass, Sharing, Standing};
 use crate::metrics::Exporter;
 use crate::schedule::{Duty, Schedule, Wakeup};
 use crate::supervisor::Supervisor;
-use crate::watch::{Hint, Watch};
+use crate::watch::Watch;
 
 /// The interval between two sweeps, in milliseconds.
 const SWEEP_MS: u64 = if cfg!(target_os = "linux") {
@@ -580,11 +580,6 @@ impl<'r> Daemon<'r> {
     fn take_hints(&mut self) {
         let seen = self.watch.take();
         for (directory, name, hint) in seen.hints {
-            let hint = match hint {
-                Hint::Finished => spool::Hint::Finished,
-                Hint::Begun => spool::Hint::Created,
-                Hint::Growing => spool::Hint::Growing,
-            };
             let Ok(name) = FileName::new(name.into_encoded_bytes()) else {
                 continue;
             };

@@ -12,21 +12,11 @@ use notify::event::{
     AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RemoveKind, RenameMode,
 };
 use notify::{RecursiveMode, Watcher};
+use spool::Hint;
 use tokio::sync::Notify;
 
 /// The most files with a waiting hint. Above that, all hints are dropped in favour of one whole sweep.
 const HINTS_MAX: usize = 8192;
-
-/// A change that the watcher saw in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hint {
-    /// A writer created it and may still be writing.
-    Begun,
-    /// A writer wrote to it and has not closed it.
-    Growing,
-    /// Its writer closed it, or it was renamed into place: it is complete.
-    Finished,
-}
 
 /// The changes since the last call.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -217,7 +207,7 @@ fn hint_of(kind: EventKind) -> Option<Hint> {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write))
         | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Some(Hint::Finished),
-        EventKind::Create(CreateKind::File | CreateKind::Any) => Some(Hint::Begun),
+        EventKind::Create(CreateKind::File | CreateKind::Any) => Some(Hint::Created),
         // Only where the system also reports closing; elsewhere nothing would end this state.
         EventKind::Modify(ModifyKind::Data(_)) if cfg!(target_os = "linux") => Some(Hint::Growing),
         EventKind::Any

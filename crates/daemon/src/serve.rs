@@ -564,15 +564,15 @@ impl<'r> Daemon<'r> {
         }
     }
 
-    /// Lists every outbox that can be listed; false if the sweep has to be repeated. An agent that locks its own outbox
-    /// does not delay the start. Fails only if retrying is pointless.
-    fn sweep_once(&mut self) -> Result<bool, SpoolError> {
+    /// Lists every outbox that can be listed. An agent that locks its own outbox does not delay the start. Fails only if
+    /// retrying is pointless; otherwise the mailroom's schedule has the retry.
+    fn sweep_once(&mut self) -> Result<(), SpoolError> {
         match self.mailroom.sweep() {
             Err(error) if error.is_retryable() => {
                 tracing::warn!(error = %chain(&error), "the sweep failed; will retry");
-                Ok(false)
+                Ok(())
             }
-            result => result.map(|()| true),
+            result => result,
         }
     }
 
